@@ -1,0 +1,117 @@
+"""The settings of a run: one small model whose descriptions, bounds and defaults Studio shows.
+
+What a run sets here beats the environment; the environment beats the defaults (`settings`).
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from dotenv import dotenv_values
+from langgraph.runtime import Runtime
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from nodes.errors import BadInput
+from nodes.schema import Scheme
+
+REHEARSAL = "rehearsal:court"
+MAX_ROUNDS = 10
+
+
+class Context(BaseModel):
+    """Who sits in which seat, how long they argue, by which policy, and what a post may cost."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: str | None = Field(
+        default=None,
+        description="The model of every seat that has none of its own, as provider:model. Several, separated by "
+        "commas, are asked in turn when one refuses or fails. Empty: TRIBUNAL_MODEL, else the offline rehearsal model.",
+    )
+    aux_model: str | None = Field(default=None, description="The model of every agent but the judge; empty: `model`.")
+    judge_model: str | None = Field(
+        default=None, description="The model of the judge and of the one-call classifier; empty: `model`."
+    )
+    seats: dict[str, str] = Field(
+        default_factory=dict, description="A model for one seat by its name: gatekeeper, prosecutor, defender, judge, …"
+    )
+    temperatures: dict[str, float] = Field(
+        default_factory=dict, description="A temperature for one seat by its name, in place of the published one."
+    )
+    rounds: int = Field(default=3, ge=1, le=MAX_ROUNDS, description="K, the rounds of a deep-dive debate.")
+    scheme: Scheme = Field(default="fine", description="fine: the policy's categories; binary: hateful or not.")
+    policy: str = Field(default="h-vli", description="The policy in force: the name of a shipped one, or a TOML file.")
+    max_calls: int | None = Field(
+        default=None, ge=1, description="Requests a post may cost; when they are spent the judge decides on what is there."
+    )
+    max_tokens: int | None = Field(
+        default=None, ge=1, description="Tokens, in and out, that a post may cost before only the judge is still asked."
+    )
+    max_output_tokens: int = Field(default=2048, ge=16, le=65536, description="The room for one answer, in tokens.")
+    max_text: int = Field(default=131_072, ge=1, le=1_000_000, description="The longest post that is taken, in characters.")
+    image_edge: int = Field(
+        default=1024, ge=64, le=4096, description="The longest edge, in pixels, that an image is scaled down to."
+    )
+    timeout: float = Field(default=120.0, gt=0, le=3600, description="Seconds that one request may take.")
+    attempts: int = Field(default=4, ge=1, le=20, description="How often one request is tried on a passing fault.")
+    cache: str | None = Field(default=None, description="A SQLite file of answers, from which equal calls are served.")
+    draw: int = Field(default=0, ge=0, description="Which repeat this is; each repeat is drawn anew, past the cache.")
+    trace: bool = Field(default=False, description="Stream every prompt and every raw answer as custom events.")
+
+
+def checked(values: dict[str, Any]) -> Context:
+    """A context of these values.
+
+    Raises:
+        BadInput: naming the first field that is wrong, its value, and what it may be.
+    """
+    try:
+        return Context(**values)
+    except ValidationError as error:
+        raise BadInput(describe(error)) from error
+
+
+def describe(error: ValidationError) -> str:
+    """A validation error as one line: field, value, what was expected."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in first["loc"]) or "settings"
+    if first["type"] == "extra_forbidden":
+        return f"{field}: no such setting; the settings are {', '.join(sorted(Context.model_fields))}"
+    value = repr(first["input"])
+    return f"{field}: {value if len(value) < 80 else value[:77] + '…'}: {first['msg']}"
+
+
+def context_of(runtime: Runtime[Context]) -> Context:
+    """The context of a run; LangGraph gives None when a caller passes none, whatever defaults the schema has."""
+    return runtime.context or _DEFAULT
+
+
+_DEFAULT = Context()
+
+
+def setting(name: str) -> str | None:
+    """A setting of the environment, else of a `.env` file in the working directory; empty counts as unset."""
+    return os.environ.get(name) or _dotenv(Path.cwd(), _stamp(Path.cwd() / ".env")).get(name) or None
+
+
+def settings_named(prefix: str) -> dict[str, str]:
+    """Every non-empty setting whose name begins so, the environment before `.env`."""
+    held = {**_dotenv(Path.cwd(), _stamp(Path.cwd() / ".env")), **os.environ}
+    return {name: value for name, value in held.items() if name.startswith(prefix) and value}
+
+
+def _stamp(path: Path) -> float | None:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=4)
+def _dotenv(folder: Path, stamp: float | None) -> dict[str, str]:
+    if stamp is None:
+        return {}
+    return {name: value for name, value in dotenv_values(folder / ".env").items() if value}

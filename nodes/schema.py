@@ -1,0 +1,152 @@
+"""The currency of the house: what passes between agents, graphs, stores and reports.
+
+Everything here is a frozen pydantic model. In a graph's state it lies as plain JSON (`dump`), so that a person can edit
+it in Studio, a checkpoint holds nothing but JSON, and a node reads it back with `Model.model_validate`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+CueType = Literal["Direct", "Socio-cultural", "Metaphor"]
+Scheme = Literal["fine", "binary"]
+Track = Literal["fast_track", "deep_dive", "dismissed", "baseline"]
+JSON = dict[str, Any]
+
+
+class Frozen(BaseModel):
+    """The base of every model here: frozen, and strict about names it doesn't know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def dump(self) -> JSON:
+        """The plain JSON form in which state, checkpoints and records carry this."""
+        return self.model_dump(mode="json")
+
+
+class Image(Frozen):
+    """A picture by reference; its bytes are never carried in state."""
+
+    ref: str = Field(description="path, http(s) URL or data URI, as it was given")
+    sha256: str = Field(description="of the bytes as they were given")
+    mime: str
+    width: int
+    height: int
+
+
+class Post(Frozen):
+    """One social-media post: text, image, or both."""
+
+    id: str
+    text: str = ""
+    image: Image | None = None
+    language: str | None = None
+
+
+class Cue(Frozen):
+    """One sign of hate that the prosecution found (ARCADE, section 4.1)."""
+
+    id: str
+    type: CueType
+    target_group: str
+    claim: str
+    category: str
+    justification: str
+
+
+class Argument(Frozen):
+    """What one side says of one cue; it restates the cue, since a speaker sees only the round before."""
+
+    cue_id: str
+    target_group: str
+    claim: str
+    stance: Literal["press", "withdraw", "refute", "concede"]
+    argument: str
+
+
+class Turn(Frozen):
+    """One utterance in the transcript. A turn is told from others by `id`, and written again under the same one."""
+
+    id: str
+    seat: str
+    stage: Literal["scan", "indictment", "investigation", "argument", "rebuttal"]
+    round: int = Field(ge=0, description="0 for the gatekeeper's scan")
+    cues: tuple[Cue, ...] = ()
+    arguments: tuple[Argument, ...] = ()
+
+
+class Call(Frozen):
+    """One request to a chat model, its re-asks and retries included. `temperature` is None where none was sent."""
+
+    id: str
+    role: str
+    seat: str
+    model: str
+    temperature: float | None
+    wanted_temperature: float | None = None
+    prompt_sha: str
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    attempts: int = 1
+    cached: bool = False
+    format: str = Field(default="", description="the rung of the ladder that answered: json_schema, json_object, prompt")
+    key: int | None = Field(default=None, description="which key of the provider's pool, by number")
+    draw: int = 0
+    error: str | None = None
+
+
+class Verdict(Frozen):
+    """A decision. `label` and `category` follow the scheme in force."""
+
+    outcome: Literal["verdict"] = "verdict"
+    label: int
+    category: str
+    hateful: bool
+    explanation: str
+    track: Track | None = None
+
+
+class Refusal(Frozen):
+    """The provider declined. Never a label, and never counted as a failure."""
+
+    outcome: Literal["refusal"] = "refusal"
+    seat: str
+    role: str
+    model: str
+    form: str = Field(description="how it was recognised: refusal_field, content_filter, safety_error, plain_text, ...")
+    explanation: str
+
+
+class Failure(Frozen):
+    """No decision for a technical reason. Never counted as a refusal."""
+
+    outcome: Literal["failure"] = "failure"
+    seat: str
+    role: str
+    model: str
+    error: str = Field(description="the kind: authentication, rate_limit, timeout, connection, server, bad_output, ...")
+    explanation: str
+
+
+Outcome = Annotated[Verdict | Refusal | Failure, Field(discriminator="outcome")]
+
+
+class Usage(Frozen):
+    """What a post cost. `seconds` is the sum over its calls, not the wall time."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, calls: list[JSON]) -> Usage:
+        return cls(
+            calls=len(calls),
+            prompt_tokens=sum(call["prompt_tokens"] for call in calls),
+            completion_tokens=sum(call["completion_tokens"] for call in calls),
+            seconds=round(sum(call["seconds"] for call in calls), 3),
+        )
