@@ -6,19 +6,20 @@ What a run sets here beats the environment; the environment beats the defaults (
 from __future__ import annotations
 
 import os
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from dotenv import dotenv_values
 from langgraph.runtime import Runtime
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from platformdirs import user_data_dir
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from nodes.errors import BadInput
 from nodes.schema import Scheme
 
 REHEARSAL = "rehearsal:court"
 MAX_ROUNDS = 10
+SEATS = ("gatekeeper", "prosecutor", "defender", "judge", "classifier")
 
 
 class Context(BaseModel):
@@ -45,13 +46,17 @@ class Context(BaseModel):
     scheme: Scheme = Field(default="fine", description="fine: the policy's categories; binary: hateful or not.")
     policy: str = Field(default="h-vli", description="The policy in force: the name of a shipped one, or a TOML file.")
     max_calls: int | None = Field(
-        default=None, ge=1, description="Requests a post may cost; when they are spent the judge decides on what is there."
+        default=None,
+        ge=1,
+        description="Requests a post may cost; when they are spent the judge decides on what is there.",
     )
     max_tokens: int | None = Field(
         default=None, ge=1, description="Tokens, in and out, that a post may cost before only the judge is still asked."
     )
     max_output_tokens: int = Field(default=2048, ge=16, le=65536, description="The room for one answer, in tokens.")
-    max_text: int = Field(default=131_072, ge=1, le=1_000_000, description="The longest post that is taken, in characters.")
+    max_text: int = Field(
+        default=131_072, ge=1, le=1_000_000, description="The longest post that is taken, in characters."
+    )
     image_edge: int = Field(
         default=1024, ge=64, le=4096, description="The longest edge, in pixels, that an image is scaled down to."
     )
@@ -60,6 +65,22 @@ class Context(BaseModel):
     cache: str | None = Field(default=None, description="A SQLite file of answers, from which equal calls are served.")
     draw: int = Field(default=0, ge=0, description="Which repeat this is; each repeat is drawn anew, past the cache.")
     trace: bool = Field(default=False, description="Stream every prompt and every raw answer as custom events.")
+
+    @field_validator("seats", "temperatures")
+    @classmethod
+    def _seats_exist(cls, by_seat: dict[str, Any]) -> dict[str, Any]:
+        unknown = next((seat for seat in by_seat if seat not in SEATS), None)
+        if unknown is not None:
+            raise ValueError(f"there is no seat {unknown!r}; the seats are {', '.join(SEATS)}")
+        return by_seat
+
+    @field_validator("temperatures")
+    @classmethod
+    def _temperatures_bounded(cls, by_seat: dict[str, float]) -> dict[str, float]:
+        for seat, temperature in by_seat.items():
+            if not 0 <= temperature <= 2:
+                raise ValueError(f"{seat}: {temperature} is not between 0 and 2")
+        return by_seat
 
 
 def checked(values: dict[str, Any]) -> Context:
@@ -81,7 +102,8 @@ def describe(error: ValidationError) -> str:
     if first["type"] == "extra_forbidden":
         return f"{field}: no such setting; the settings are {', '.join(sorted(Context.model_fields))}"
     value = repr(first["input"])
-    return f"{field}: {value if len(value) < 80 else value[:77] + '…'}: {first['msg']}"
+    problem = first["msg"].removeprefix("Value error, ")
+    return f"{field}: {value if len(value) < 80 else value[:77] + '…'}: {problem}"
 
 
 def context_of(runtime: Runtime[Context]) -> Context:
@@ -92,26 +114,20 @@ def context_of(runtime: Runtime[Context]) -> Context:
 _DEFAULT = Context()
 
 
+def environment() -> dict[str, str]:
+    """The settings outside a run: the environment, and beneath it a `.env` file of the working directory.
+
+    Empty ones count as unset. Reads files: call it off the event loop.
+    """
+    return {name: value for name, value in {**dotenv_values(Path.cwd() / ".env"), **os.environ}.items() if value}
+
+
 def setting(name: str) -> str | None:
-    """A setting of the environment, else of a `.env` file in the working directory; empty counts as unset."""
-    return os.environ.get(name) or _dotenv(Path.cwd(), _stamp(Path.cwd() / ".env")).get(name) or None
+    """One setting of the `environment`; None where it is unset or empty."""
+    return environment().get(name)
 
 
-def settings_named(prefix: str) -> dict[str, str]:
-    """Every non-empty setting whose name begins so, the environment before `.env`."""
-    held = {**_dotenv(Path.cwd(), _stamp(Path.cwd() / ".env")), **os.environ}
-    return {name: value for name, value in held.items() if name.startswith(prefix) and value}
-
-
-def _stamp(path: Path) -> float | None:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return None
-
-
-@lru_cache(maxsize=4)
-def _dotenv(folder: Path, stamp: float | None) -> dict[str, str]:
-    if stamp is None:
-        return {}
-    return {name: value for name, value in dotenv_values(folder / ".env").items() if value}
+def data_folder() -> Path:
+    """Where this project keeps what it makes: TRIBUNAL_DATA, else the platform's own place for it. Not created here."""
+    named = setting("TRIBUNAL_DATA")
+    return Path(named).expanduser() if named else Path(user_data_dir("tribunal", appauthor=False))

@@ -1,12 +1,12 @@
 """Every error of ours, in one tree.
 
-    TribunalError
-    ├── BadInput            a post, setting or file is wrong; found before any model call
-    └── ModelError          a call could not be answered; carries the record of what was tried
-        ├── Refused         the provider declined
-        ├── BudgetSpent     the post's budget leaves no call for this seat
-        └── CallFailed      a technical failure, of one of `kinds`
-            └── BadModelOutput   an answer came, and was not of the asked form
+TribunalError
+├── BadInput            a post, setting or file is wrong; found before any model call
+└── ModelError          a call could not be answered; carries the record of what was tried
+    ├── Refused         the provider declined
+    ├── BudgetSpent     the post's budget leaves no call for this seat
+    └── CallFailed      a technical failure, of one of `kinds`
+        └── BadModelOutput   an answer came, and was not of the asked form
 """
 
 from __future__ import annotations
@@ -27,13 +27,15 @@ class BadInput(TribunalError, ValueError):
 class ModelError(TribunalError):
     """A seat's call that gave no answer.
 
-    `calls` are the records (`Call`, as JSON) of everything that was tried for it, fallback models included.
+    `calls` are the records (`Call`, as JSON) of everything that was tried for it, fallback models included, and
+    `warnings` what the reader of the outcome should know of them.
     """
 
     def __init__(self, message: str, *, seat: str = "", role: str = "", model: str = "") -> None:
         super().__init__(message)
         self.seat, self.role, self.model = seat, role, model
         self.calls: Sequence[JSON] = ()
+        self.warnings: Sequence[str] = ()
 
 
 class Refused(ModelError):

@@ -92,9 +92,12 @@ class Call(Frozen):
     seconds: float = 0.0
     attempts: int = 1
     cached: bool = False
-    format: str = Field(default="", description="the rung of the ladder that answered: json_schema, json_object, prompt")
+    format: str = Field(
+        default="", description="the rung of the ladder that answered: json_schema, json_object, prompt"
+    )
     key: int | None = Field(default=None, description="which key of the provider's pool, by number")
     draw: int = 0
+    sample: int = 0
     error: str | None = None
 
 
@@ -135,7 +138,7 @@ Outcome = Annotated[Verdict | Refusal | Failure, Field(discriminator="outcome")]
 
 
 class Usage(Frozen):
-    """What a post cost. `seconds` is the sum over its calls, not the wall time."""
+    """What a post cost: answers served from the cache cost nothing. `seconds` is summed over calls, not wall time."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -144,9 +147,32 @@ class Usage(Frozen):
 
     @classmethod
     def of(cls, calls: list[JSON]) -> Usage:
+        paid = [call for call in calls if not call["cached"]]
         return cls(
-            calls=len(calls),
-            prompt_tokens=sum(call["prompt_tokens"] for call in calls),
-            completion_tokens=sum(call["completion_tokens"] for call in calls),
-            seconds=round(sum(call["seconds"] for call in calls), 3),
+            calls=len(paid),
+            prompt_tokens=sum(call["prompt_tokens"] for call in paid),
+            completion_tokens=sum(call["completion_tokens"] for call in paid),
+            seconds=round(sum(call["seconds"] for call in paid), 3),
         )
+
+
+class Record(Frozen):
+    """A post's outcome and all that led to it: what `tribunal judge --json` prints and a run keeps, one a post."""
+
+    outcome: Literal["verdict", "refusal", "failure"]
+    post_id: str
+    graph: str
+    scheme: Scheme
+    label: int | None
+    category: str | None
+    hateful: bool | None
+    explanation: str
+    track: Track | None
+    rounds: int = Field(description="rounds of debate that were held")
+    transcript: tuple[Turn, ...]
+    cues: tuple[Cue, ...]
+    calls: tuple[Call, ...]
+    usage: Usage
+    policy: JSON
+    warnings: tuple[str, ...]
+    fault: JSON | None = Field(default=None, description="of a refusal or failure: seat, role, model and kind")

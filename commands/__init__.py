@@ -1,0 +1,44 @@
+"""The `tribunal` command, assembled from its sub-commands.
+
+Whatever is heavy is imported inside the commands that need it, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from commands import doctor, graphs, judge, policy
+
+app = typer.Typer(
+    name="tribunal",
+    help="Decides whether a social-media post is hate speech, and shows why.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"tribunal {version('tribunal')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("judge")(judge.judge)
+app.command("doctor")(doctor.doctor)
+app.command("graphs")(graphs.graphs)
+app.command("policy")(policy.policy)

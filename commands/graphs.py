@@ -1,0 +1,21 @@
+"""`tribunal graphs`: each graph as Mermaid text."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from commands.errors import ending_well
+
+
+def graphs(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; default: all of them.")] = None,
+) -> None:
+    """Draw each graph, its subgraphs included, as Mermaid text."""
+    with ending_well():
+        from graphs import GRAPHS
+        from graphs.drawing import mermaid
+
+        for name in names or GRAPHS:
+            typer.echo(f"%% {name}: {GRAPHS.get(name, '')}\n{mermaid(name)}")

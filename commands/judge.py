@@ -1,0 +1,147 @@
+"""`tribunal judge`: one post to its verdict."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from commands.errors import STATUS, ending_well
+
+EPILOG = """\b
+Exit status: 0 a verdict, 2 wrong usage or input, 3 the model refused, 4 a technical failure."""
+
+
+def judge(
+    text: Annotated[
+        str | None, typer.Argument(help="The text of the post; without it, or as -, it is read from standard input.")
+    ] = None,
+    image: Annotated[
+        str | None, typer.Option(help="The image of the post: a path, a data URI, or - for standard input.")
+    ] = None,
+    graph: Annotated[str, typer.Option(help="arcade, multiround or baseline (tribunal graphs draws them).")] = "arcade",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="The model of every seat, as provider:model; several, separated by commas, are asked in turn when one "
+            "refuses or fails. Default: TRIBUNAL_MODEL, else the offline rehearsal model."
+        ),
+    ] = None,
+    aux_model: Annotated[str | None, typer.Option(help="The model of every seat but the judge's.")] = None,
+    judge_model: Annotated[str | None, typer.Option(help="The model of the judge.")] = None,
+    seat: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=MODEL", help="A model for one seat; may be given again.")
+    ] = None,
+    temperature: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=NUMBER", help="A temperature for one seat in place of the published one."),
+    ] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds of a deep-dive debate, 1 to 10. Default: 3.")] = None,
+    scheme: Annotated[str | None, typer.Option(help="fine (the policy's categories, default) or binary.")] = None,
+    policy: Annotated[str | None, typer.Option(help="The policy: a TOML file, or h-vli (default).")] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(help="Requests the post may cost before only the judge is asked.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Tokens the post may cost before only the judge is asked.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds that one request may take. Default: 120.")] = None,
+    cache: Annotated[
+        str | None, typer.Option(help="A SQLite file of answers, from which equal calls are served.")
+    ] = None,
+    post_id: Annotated[str | None, typer.Option("--id", help="What to call the post in the record.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")] = False,
+    trace: Annotated[bool, typer.Option(help="Show every prompt and raw answer, on standard error.")] = False,
+) -> None:
+    """Decide whether a post is hate speech, and show why."""
+    with ending_well():
+        settings: dict[str, Any] = {
+            "model": model,
+            "aux_model": aux_model,
+            "judge_model": judge_model,
+            "seats": _pairs(seat, "seat", "NAME=PROVIDER:MODEL"),
+            "temperatures": _numbers(_pairs(temperature, "temperature", "NAME=NUMBER")),
+            "rounds": rounds,
+            "scheme": scheme,
+            "policy": policy,
+            "max_calls": max_calls,
+            "max_tokens": max_tokens,
+            "timeout": timeout,
+            "cache": cache,
+            "trace": trace or None,
+        }
+        words, picture = _post(text, image)
+        given = {name: value for name, value in settings.items() if value not in (None, {})}
+        outcome = _run(words, picture, graph, given, post_id, as_json, trace)
+    raise typer.Exit(STATUS[outcome])
+
+
+def _run(
+    text: str | None,
+    image: str | None,
+    graph: str,
+    settings: dict[str, Any],
+    post_id: str | None,
+    as_json: bool,
+    trace: bool,
+) -> str:
+    import asyncio
+    import json
+
+    from commands.show import Courtroom
+    from graphs.session import hear
+    from nodes.context import checked
+
+    context = checked(settings)
+    room = Courtroom(quiet=as_json, trace=trace)
+    with room:
+        record = asyncio.run(hear(text, image, graph=graph, context=context, post_id=post_id, listen=room.listen))
+    if as_json:
+        sys.stdout.write(json.dumps(record.dump(), ensure_ascii=False) + "\n")
+    else:
+        room.close(record)
+    return record.outcome
+
+
+def _post(text: str | None, image: str | None) -> tuple[str | None, str | None]:
+    """The text, and a reference to the image, with standard input read where it stands for one of them."""
+    from nodes.errors import BadInput
+    from nodes.image import keep, keep_bytes
+
+    if image == "-":
+        if text == "-":
+            raise BadInput("image: -: standard input can't be the text as well; give one of them another way")
+        return text, keep_bytes(sys.stdin.buffer.read(), "standard input")
+    if image is not None and image.startswith("data:"):
+        image = keep(image)
+    if text == "-" or (text is None and image is None and not sys.stdin.isatty()):
+        try:
+            text = sys.stdin.buffer.read().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise BadInput(f"text: standard input is not UTF-8: {error}; convert it") from error
+    return text, image
+
+
+def _pairs(given: list[str] | None, option: str, form: str) -> dict[str, str]:
+    from nodes.errors import BadInput
+
+    pairs = {}
+    for each in given or []:
+        name, equals, value = each.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise BadInput(f"{option}: {each!r}: give it as {form}")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _numbers(pairs: dict[str, str]) -> dict[str, float]:
+    from nodes.errors import BadInput
+
+    numbers = {}
+    for name, value in pairs.items():
+        try:
+            numbers[name] = float(value)
+        except ValueError as error:
+            raise BadInput(f"temperature: {name}={value}: {value!r} is not a number") from error
+    return numbers

@@ -1,0 +1,23 @@
+"""`tribunal policy`: a shipped policy as the TOML file it is, to be copied and changed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from commands.errors import ending_well
+
+
+def policy(name: Annotated[str, typer.Argument(help="A shipped policy, or a TOML file to check.")] = "h-vli") -> None:
+    """Print a policy after checking it; `tribunal policy > mine.toml` is where one's own begins."""
+    with ending_well():
+        from importlib.resources import files
+        from pathlib import Path
+
+        from prompts import policy as policies
+
+        policies.policy(name)
+        shipped = name in policies.shipped()
+        source = files("prompts").joinpath(f"policies/{name}.toml") if shipped else Path(name).expanduser()
+        typer.echo(source.read_text("utf-8"), nl=False)

@@ -1,0 +1,114 @@
+"""A case as a person watches it: the debate as it happens, then the verdict, what it rests on and what it cost."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.status import Status
+from rich.text import Text
+
+from nodes.schema import JSON, Record, Turn
+from prompts import visible
+
+_STAGES = {
+    "scan": "rapid scan",
+    "indictment": "indictment",
+    "investigation": "investigation",
+    "argument": "argument",
+    "rebuttal": "defence",
+}
+_COLOURS = {"gatekeeper": "cyan", "prosecutor": "red", "defender": "green", "judge": "magenta"}
+
+
+class Courtroom:
+    """Prints events as they come. `quiet` keeps standard output empty; `trace` shows prompts on standard error."""
+
+    def __init__(self, *, quiet: bool, trace: bool) -> None:
+        self._out = Console(quiet=quiet, highlight=False)
+        self._aside = Console(stderr=True, highlight=False)
+        self._trace = trace
+        self._status: Status | None = None
+        if self._aside.is_terminal and not quiet:
+            self._status = self._aside.status("taking the post in …")
+
+    def __enter__(self) -> Courtroom:
+        if self._status:
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status:
+            self._status.stop()
+
+    def listen(self, event: JSON) -> None:
+        """Take one event of the graph's stream."""
+        match event["event"]:
+            case "asking" if self._status:
+                self._status.update(f"{event['role']} ({event['model']}) …")
+            case "turn":
+                self._turn(Turn.model_validate({key: value for key, value in event.items() if key != "event"}))
+            case "call" if self._trace:
+                self._call(event)
+
+    def close(self, record: Record) -> None:
+        """Print the outcome."""
+        self._out.print(_outcome(record))
+        for warning in record.warnings:
+            self._out.print(Text(f"note: {visible(warning)}", style="yellow"))
+        self._out.print(Text(_cost(record), style="dim"))
+
+    def _turn(self, turn: Turn) -> None:
+        colour = _COLOURS.get(turn.seat, "white")
+        when = f", round {turn.round}" if turn.round else ""
+        self._out.print(Text(f"{turn.seat.capitalize()}{when}: {_STAGES[turn.stage]}", style=f"bold {colour}"))
+        for cue in turn.cues:
+            self._say(f"{cue.id} {cue.type} · {cue.target_group} · {cue.category}: “{cue.claim}”", cue.justification)
+        for argument in turn.arguments:
+            self._say(f"{argument.cue_id} {argument.stance}s: “{argument.claim}”", argument.argument)
+        if not turn.cues and not turn.arguments:
+            self._say("nothing", None)
+
+    def _say(self, first: str, second: str | None) -> None:
+        self._out.print(Padding(Text(visible(first)), (0, 0, 0, 2)))
+        if second:
+            self._out.print(Padding(Text(visible(second), style="dim"), (0, 0, 0, 5)))
+
+    def _call(self, event: JSON) -> None:
+        self._aside.print(Rule(f"{event['role']} · {event['model']} · temperature {event['temperature']}"))
+        for speaker, words in event["prompt"]:
+            self._aside.print(Text(f"[{speaker}]", style="bold"))
+            self._aside.print(Text(visible(words)))
+        self._aside.print(Text("[answer]", style="bold"))
+        self._aside.print(Text(visible(event["answer"])))
+
+
+def _outcome(record: Record) -> Any:
+    if record.outcome == "verdict":
+        title = "HATE SPEECH" if record.hateful else "NOT HATE SPEECH"
+        style = "red" if record.hateful else "green"
+        first = f"{record.category} (label {record.label}, {record.scheme} scheme, policy {record.policy['name']})"
+    else:
+        fault = record.fault or {}
+        title = "REFUSED" if record.outcome == "refusal" else "FAILED"
+        style = "yellow"
+        first = f"no verdict: {fault.get('seat')} ({fault.get('model')}): {fault.get('kind')}"
+    track = f"{record.graph}, {(record.track or 'no track').replace('_', ' ')}"
+    if record.rounds:
+        track += f", {record.rounds} round{'s' if record.rounds > 1 else ''}"
+    body = Group(Text(first, style="bold"), Text(track, style="dim"), Text(""), Text(visible(record.explanation)))
+    return Panel(body, title=title, border_style=style, padding=(0, 1))
+
+
+def _cost(record: Record) -> str:
+    usage, kept = record.usage, sum(call.cached for call in record.calls)
+    cost = (
+        f"{usage.calls} calls, {usage.prompt_tokens} + {usage.completion_tokens} tokens, {usage.seconds:.2f} s in calls"
+    )
+    return f"{record.post_id} · {cost}{f', {kept} answers from the cache' if kept else ''}"

@@ -1,0 +1,28 @@
+"""Every graph by name, and the pieces to compose one's own from.
+
+The graphs are built when they are asked for, so that importing this package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+GRAPHS = {
+    "arcade": "a gatekeeper sends each post to a fast-track or a deep-dive debate, then a judge decides",
+    "multiround": "ARCADE without the gatekeeper: every post gets the deep-dive debate",
+    "baseline": "one call to a safety classifier",
+}
+
+
+def graph(name: str) -> Any:
+    """The compiled graph of this name.
+
+    Raises:
+        BadInput: there is none.
+    """
+    if name not in GRAPHS:
+        from nodes.errors import BadInput
+
+        raise BadInput(f"graph: {name!r}: there is none; the graphs are {', '.join(GRAPHS)}")
+    return import_module(f"graphs.{name}").graph

@@ -1,0 +1,26 @@
+"""ARCADE: a gatekeeper routes each post to a fast-track or deep-dive trial, and a judge decides (paper, section 4)."""
+
+from langgraph.graph import END, START, StateGraph
+
+from graphs.deep_dive import graph as deep_dive
+from graphs.fast_track import graph as fast_track
+from nodes.context import Context
+from nodes.gatekeeper import gatekeeper, track
+from nodes.intake import receive
+from nodes.judge import judge, to_judge
+from nodes.state import Court, PostInput, Ruling
+
+builder = StateGraph(Court, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
+builder.add_node("receive", receive)
+builder.add_node("gatekeeper", gatekeeper)
+builder.add_node("fast_track", fast_track)
+builder.add_node("deep_dive", deep_dive)
+builder.add_node("judge", judge)
+builder.add_edge(START, "receive")
+builder.add_edge("receive", "gatekeeper")
+builder.add_conditional_edges("gatekeeper", track)
+builder.add_edge("fast_track", "judge")
+builder.add_conditional_edges("deep_dive", to_judge)
+builder.add_edge("judge", END)
+
+graph = builder.compile(name="arcade")

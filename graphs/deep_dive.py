@@ -1,0 +1,24 @@
+"""Track II, the deep dive: an investigation, then K rounds of debate, or a summary dismissal (ARCADE, section 4.2).
+
+The judge is its caller's.
+"""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.context import MAX_ROUNDS, Context
+from nodes.defender import defend, next_round
+from nodes.prosecutor import charges, dismiss, investigate, prosecute
+from nodes.state import Court, Debate
+
+builder = StateGraph(Court, context_schema=Context, output_schema=Debate)
+builder.add_node("investigate", investigate)
+builder.add_node("defend", defend)
+builder.add_node("prosecute", prosecute)
+builder.add_node("dismiss", dismiss)
+builder.add_edge(START, "investigate")
+builder.add_conditional_edges("investigate", charges)
+builder.add_conditional_edges("defend", next_round)
+builder.add_edge("prosecute", "defend")
+builder.add_edge("dismiss", END)
+
+graph = builder.compile(name="deep_dive").with_config(recursion_limit=2 * MAX_ROUNDS + 5)

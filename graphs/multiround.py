@@ -1,0 +1,20 @@
+"""ARCADE's ablation without the gate: every post takes the deep dive whole, dismissal included (paper, section 5.5)."""
+
+from langgraph.graph import END, START, StateGraph
+
+from graphs.deep_dive import graph as deep_dive
+from nodes.context import Context
+from nodes.intake import receive
+from nodes.judge import judge, to_judge
+from nodes.state import Court, PostInput, Ruling
+
+builder = StateGraph(Court, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
+builder.add_node("receive", receive)
+builder.add_node("deep_dive", deep_dive)
+builder.add_node("judge", judge)
+builder.add_edge(START, "receive")
+builder.add_edge("receive", "deep_dive")
+builder.add_conditional_edges("deep_dive", to_judge)
+builder.add_edge("judge", END)
+
+graph = builder.compile(name="multiround")

@@ -1,0 +1,102 @@
+"""From a model's words to the form it was asked for, or a reason why not.
+
+A whole answer is read as it stands; JSON inside prose or a code fence is taken out; slips of the pen (a trailing comma,
+a missing quote) are mended by json-repair. What is never done is to guess: an answer cut short isn't completed, and of
+two different objects neither is chosen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, TypeVar
+
+import json_repair
+from pydantic import BaseModel, ValidationError
+
+Form = TypeVar("Form", bound=BaseModel)
+
+_THINKING = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
+_FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
+_DECODER = json.JSONDecoder()
+
+
+class Unreadable(ValueError):
+    """Why an answer can't be taken, in words that a model asked again can act on."""
+
+
+def read_answer(text: str, form: type[Form]) -> Form:
+    """The answer as the form that was asked for.
+
+    Raises:
+        Unreadable: it is empty, has no JSON object, was cut short, holds two different answers, or isn't of the form.
+    """
+    said = _THINKING.sub("", text).strip()
+    if not said:
+        raise Unreadable("the answer was empty")
+    objects = _objects(said)
+    if not objects:
+        raise Unreadable("the answer held no complete JSON object")
+    read, problem = [], None
+    for found in objects:
+        try:
+            read.append(form.model_validate(found))
+        except ValidationError as error:
+            problem = problem or _in_words(error)
+    if not read:
+        raise Unreadable(problem or "the answer was not of the asked form")
+    if any(other != read[0] for other in read[1:]):
+        raise Unreadable("the answer held more than one JSON object, and they differ; give exactly one")
+    return read[0]
+
+
+def _objects(said: str) -> list[dict[str, Any]]:
+    for candidate in (said, *(fence.strip() for fence in _FENCE.findall(said))):
+        try:
+            whole = json.loads(candidate)
+        except ValueError:
+            continue
+        return [whole] if isinstance(whole, dict) else []
+    if found := _embedded(said):
+        return found
+    return _mended(said)
+
+
+def _embedded(said: str) -> list[dict[str, Any]]:
+    """The outermost JSON objects that stand whole in the text."""
+    found: list[Any] = []
+    at = said.find("{")
+    while at != -1:
+        try:
+            value, end = _DECODER.raw_decode(said, at)
+        except ValueError:
+            # An object that never closes may hold others that do; they are parts of it, not answers.
+            return found
+        found.append(value)
+        at = said.find("{", end)
+    return [value for value in found if isinstance(value, dict)]
+
+
+def _mended(said: str) -> list[dict[str, Any]]:
+    fenced = _FENCE.search(said)
+    body = fenced[1].strip() if fenced else said
+    start, end = body.find("{"), body.rfind("}")
+    if start == -1 or end < start or body[end + 1 :].strip(" \n\t`") or not _balanced(body[start : end + 1]):
+        return []
+    mended = json_repair.loads(body[start : end + 1])
+    return [mended] if isinstance(mended, dict) else []
+
+
+def _balanced(body: str) -> bool:
+    """Whether as many brackets close as open: a cut answer lacks the last ones, and is not to be completed."""
+    return body.count("{") == body.count("}") and body.count("[") == body.count("]")
+
+
+def _in_words(error: ValidationError) -> str:
+    """Each problem as `where: what`, with the wrong value, short enough to quote."""
+    parts = []
+    for each in error.errors(include_url=False)[:5]:
+        where = ".".join(str(part) for part in each["loc"]) or "the answer"
+        value = repr(each["input"])
+        parts.append(f"{where}: {each['msg']} (given: {value if len(value) <= 60 else value[:57] + '…'})")
+    return "; ".join(parts)

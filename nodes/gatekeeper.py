@@ -1,0 +1,33 @@
+"""The gatekeeper: a rapid scan for explicit cues, which decides the track (ARCADE, section 4.2: the gate Φ)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from langgraph.runtime import Runtime
+
+from nodes.context import Context
+from nodes.cues import cues_form, numbered
+from nodes.model import Role, ask
+from nodes.schema import JSON, Turn
+from nodes.state import Court, agent, spoke
+
+MOST_CUES = 2
+
+GATEKEEPER = Role(
+    name="gatekeeper", seat="gatekeeper", prompt="arcade/gatekeeper", form=cues_form(("Direct",)), temperature=0.0
+)
+
+
+@agent
+async def gatekeeper(state: Court, runtime: Runtime[Context]) -> JSON:
+    """Scan the post; sees the post alone."""
+    answer = await ask(GATEKEEPER, state, runtime)
+    cues, extra = numbered(answer.value.cues, MOST_CUES, "gatekeeper")
+    turn = Turn(id="gatekeeper/0", seat="gatekeeper", stage="scan", round=0, cues=tuple(cues))
+    return {"scan": [cue.dump() for cue in cues], **spoke(turn, answer, runtime, extra)}
+
+
+def track(state: Court) -> Literal["fast_track", "deep_dive"]:
+    """Φ = 1, an explicit cue was found: the fast track. Φ = 0: the deep dive."""
+    return "fast_track" if state.get("scan") else "deep_dive"

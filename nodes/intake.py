@@ -1,0 +1,87 @@
+"""Taking a post in: everything that can be wrong with it, or with the settings, is found here, before any call."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import Any
+
+from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
+
+from nodes.context import Context, context_of
+from nodes.errors import BadInput
+from nodes.image import keep, picture
+from nodes.model import door_here
+from nodes.schema import JSON, Image, Post
+from nodes.state import PostInput
+from prompts.policy import policy_in_force
+
+REHEARSED = (
+    "the rehearsal model took part: it follows a small set of written rules, knows nothing of the world, and is no "
+    "moderator; name a model with --model or TRIBUNAL_MODEL"
+)
+
+
+async def receive(state: PostInput, runtime: Runtime[Context]) -> JSON:
+    """Check the post and the settings, and open a fresh record, whatever an earlier case left on this thread.
+
+    Raises:
+        BadInput: the field, the value, and the way out.
+    """
+    context, door = context_of(runtime), await door_here()
+    text, ref = _checked_text(state, context), _checked_ref(state)
+    if not text.strip() and ref is None:
+        raise BadInput("text: there is neither a text nor an image; give one or both")
+    models = door.check_settings(context)
+    policy = await policy_in_force(context.policy)
+    if context.cache:
+        await door.open_cache(context.cache)
+    image: Image | None = None
+    if ref is not None:
+        if ref.startswith("data:"):
+            ref = await asyncio.to_thread(keep, ref)
+        image = (await picture(ref, context.image_edge)).image
+    post = Post(id=state.get("post_id") or _id_of(text, image), text=text, image=image, language=state.get("language"))
+    return {
+        "image": ref,
+        "post": post.dump(),
+        "policy": {"name": policy.name, "sha": policy.sha},
+        "scan": [],
+        "cues": None,
+        "transcript": Overwrite([]),
+        "round": 0,
+        "track": None,
+        "calls": Overwrite([]),
+        "warnings": Overwrite([REHEARSED] if any(model.provider == "rehearsal" for model in models) else []),
+        "budget_spent": False,
+        "outcome": None,
+    }
+
+
+def _checked_text(state: PostInput, context: Context) -> str:
+    text: Any = state.get("text")
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        raise BadInput(f"text: {type(text).__name__}: is not a text; give a string")
+    if len(text) > context.max_text:
+        raise BadInput(
+            f"text: {len(text)} characters: over the {context.max_text} that are taken; shorten it, or raise max_text"
+        )
+    return text
+
+
+def _checked_ref(state: PostInput) -> str | None:
+    ref: Any = state.get("image")
+    if ref is None or ref == "":
+        return None
+    if not isinstance(ref, str):
+        raise BadInput(f"image: {type(ref).__name__}: is not a reference; give a path or a data URI")
+    return ref
+
+
+def _id_of(text: str, image: Image | None) -> str:
+    """The same post always gets the same id."""
+    content = f"{image.sha256 if image else ''}\n{text}".encode("utf-8", "surrogatepass")
+    return "post-" + hashlib.sha256(content).hexdigest()[:12]

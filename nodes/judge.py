@@ -1,0 +1,80 @@
+"""Those who decide: the judge, who has heard a debate, and the classifier, who decides alone (the baseline)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from langgraph.runtime import Runtime
+
+from nodes.context import Context, context_of
+from nodes.cues import DecisionReply, decision_form, minutes
+from nodes.model import Answer, Role, ask
+from nodes.schema import JSON, Track, Verdict
+from nodes.state import Court, agent, closed, transcript_of
+from prompts.policy import Policy, policy_in_force
+
+JUDGE = Role(
+    name="judge",
+    seat="judge",
+    prompt="arcade/judge",
+    form=decision_form,
+    temperature=0.1,
+    falls_to="judge_model",
+    final=True,
+)
+CLASSIFIER = Role(
+    name="classifier",
+    seat="classifier",
+    prompt="arcade/classifier",
+    form=decision_form,
+    temperature=0.8,
+    falls_to="judge_model",
+    final=True,
+)
+
+
+def to_judge(state: Court) -> Literal["judge", "__end__"]:
+    """A case that was dismissed, or that a fault has ended, needs no judge."""
+    return "__end__" if closed(state) else "judge"
+
+
+@agent
+async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
+    """Decide; sees the post and every round of both sides (equation 7)."""
+    names = await _categories(runtime)
+    answer = await ask(
+        JUDGE,
+        state,
+        runtime,
+        transcript=minutes(transcript_of(state)),
+        categories=", ".join(names),
+        none=names[0],
+    )
+    return await decided(answer, state.get("track"), runtime)
+
+
+@agent
+async def classify(state: Court, runtime: Runtime[Context]) -> JSON:
+    """Decide in one call; sees the post alone (the paper's baseline, Appendix D.3)."""
+    answer = await ask(CLASSIFIER, state, runtime, categories=", ".join(await _categories(runtime)))
+    return {"track": "baseline", **await decided(answer, "baseline", runtime)}
+
+
+async def _policy(runtime: Runtime[Context]) -> Policy:
+    return await policy_in_force(context_of(runtime).policy)
+
+
+async def _categories(runtime: Runtime[Context]) -> list[str]:
+    return [category.name for category in (await _policy(runtime)).categories(context_of(runtime).scheme)]
+
+
+async def decided(answer: Answer[DecisionReply], track: Any, runtime: Runtime[Context]) -> JSON:
+    """The verdict that a decision is, as an update of the state."""
+    category = answer.value.category
+    label = (await _policy(runtime)).label(context_of(runtime).scheme, category)
+    held: Track | None = track
+    verdict = Verdict(
+        label=label, category=category, hateful=label > 0, explanation=answer.value.explanation, track=held
+    ).dump()
+    runtime.stream_writer({"event": "outcome", **verdict})
+    return {"outcome": verdict, **answer.record}

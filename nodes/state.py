@@ -1,0 +1,149 @@
+"""The channels that agents read and write, and how a node takes part in a case.
+
+State is plain JSON throughout: what a person edits in Studio is what a node reads.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any, TypeVar, cast
+
+from langgraph.runtime import Runtime
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from nodes.context import Context
+from nodes.errors import BudgetSpent, CallFailed, ModelError, Refused
+from nodes.model import Answer
+from nodes.schema import JSON, Failure, Post, Refusal, Turn
+
+
+def merge(held: list[JSON], new: list[JSON]) -> list[JSON]:
+    """Append what is new and replace what has an `id` already held.
+
+    So a subgraph may hand back what its parent holds, and a turn edited in Studio stands in the place of the old one.
+    """
+    known = {entry["id"]: entry for entry in held}
+    known.update((entry["id"], entry) for entry in new)
+    return list(known.values())
+
+
+def union(held: list[str], new: list[str]) -> list[str]:
+    """Append what isn't held yet."""
+    return list(dict.fromkeys([*held, *new]))
+
+
+class PostInput(TypedDict, total=False):
+    """What a graph takes: a text, an image, or both."""
+
+    text: Annotated[str, Field(description="The words of the post.")]
+    image: Annotated[str | None, Field(description="Its image: a path or a data URI.")]
+    post_id: Annotated[str | None, Field(description="What to call the post; empty: an id made from what it holds.")]
+    language: Annotated[
+        str | None, Field(description="The language it is written in, such as en or ko, where that is known.")
+    ]
+
+
+class Court(PostInput, total=False):
+    """The record of a case. Every channel is plain JSON; the models behind it are those of `nodes.schema`."""
+
+    post: JSON
+    policy: JSON
+    scan: list[JSON]
+    cues: list[JSON] | None
+    transcript: Annotated[list[JSON], merge]
+    round: int
+    track: str | None
+    calls: Annotated[list[JSON], merge]
+    warnings: Annotated[list[str], union]
+    budget_spent: bool
+    outcome: JSON | None
+
+
+class Debate(TypedDict, total=False):
+    """What a track gives back to the court that held it."""
+
+    cues: list[JSON] | None
+    transcript: list[JSON]
+    round: int
+    track: str | None
+    calls: list[JSON]
+    warnings: list[str]
+    budget_spent: bool
+    outcome: JSON | None
+
+
+class Ruling(TypedDict, total=False):
+    """What a graph gives back."""
+
+    post: JSON
+    policy: JSON
+    outcome: JSON
+    track: str | None
+    round: int
+    transcript: list[JSON]
+    cues: list[JSON] | None
+    calls: list[JSON]
+    warnings: list[str]
+
+
+Node = TypeVar("Node", bound=Callable[..., Awaitable[JSON]])
+
+
+def post_of(state: Court) -> Post:
+    return Post.model_validate(state["post"])
+
+
+def transcript_of(state: Court) -> list[Turn]:
+    """The turns so far, in the order in which they were spoken."""
+    return [Turn.model_validate(turn) for turn in state.get("transcript", [])]
+
+
+def last_turn(state: Court, seat: str, round: int) -> Turn | None:
+    """What a seat said in a round of the debate, if it spoke."""
+    return next((turn for turn in transcript_of(state) if turn.seat == seat and turn.round == round), None)
+
+
+def closed(state: Court) -> bool:
+    """Whether the case has its outcome, so that nobody has anything to add."""
+    return state.get("outcome") is not None
+
+
+def agent(node: Node) -> Node:
+    """A node that speaks in a case only while it is open, and whose faults end the case as the outcome they are.
+
+    A refusal becomes a `Refusal` and a technical failure a `Failure`; both keep the record of every call. A spent
+    budget leaves the seat silent, and the verdict says so.
+    """
+
+    @functools.wraps(node)
+    async def take_part(state: Any, runtime: Runtime[Context]) -> JSON:
+        if closed(state):
+            return {}
+        try:
+            return await node(state, runtime)
+        except BudgetSpent as spent:
+            return {"budget_spent": True, "warnings": [str(spent)]}
+        except ModelError as fault:
+            outcome = outcome_of(fault)
+            runtime.stream_writer({"event": "outcome", **outcome})
+            return {"outcome": outcome, "calls": list(fault.calls), "warnings": list(fault.warnings)}
+
+    return cast("Node", take_part)
+
+
+def outcome_of(fault: ModelError) -> JSON:
+    """The outcome that a seat's fault is."""
+    where = {"seat": fault.seat, "role": fault.role, "model": fault.model, "explanation": str(fault)}
+    if isinstance(fault, Refused):
+        return Refusal(**where, form=fault.form).dump()
+    kind = fault.kind if isinstance(fault, CallFailed) else "unknown"
+    return Failure(**where, error=kind).dump()
+
+
+def spoke(turn: Turn, answer: Answer[Any], runtime: Runtime[Context], warnings: Sequence[str] = ()) -> JSON:
+    """A turn as it is streamed to whoever watches and written to the state, with the record of its call."""
+    said = turn.dump()
+    runtime.stream_writer({"event": "turn", **said})
+    return {"transcript": [said], **answer.record, "warnings": [*answer.record["warnings"], *warnings]}
