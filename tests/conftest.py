@@ -1,0 +1,22 @@
+"""Every test runs with no key, no `.env`, no network, and a data folder of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nodes.providers import PROVIDERS
+
+
+@pytest.fixture(autouse=True)
+def nothing_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Keys and addresses of the machine are hidden, so that no test can reach a real model by accident."""
+    for provider in PROVIDERS.values():
+        for name in (*provider.keys, *provider.base_urls):
+            monkeypatch.delenv(name, raising=False)
+    for name in ("TRIBUNAL_MODEL", "TRIBUNAL_FETCH_ALLOW", "SEARXNG_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TRIBUNAL_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("LANGSMITH_TRACING", "false")
+    monkeypatch.chdir(tmp_path)

@@ -1,0 +1,85 @@
+"""What the tests of the court share: a scripted model that knows which part it is asked to play."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from eval.scripted import Fault, Reply, Request, ScriptedServer
+from graphs.session import hear
+from nodes.context import checked
+from nodes.schema import Record
+
+# The heading of each prompt, which is how a model knows its part too.
+PARTS = {
+    "Prosecutor's rapid scan": "gatekeeper",
+    "in a fast-track trial": "indictment",
+    "investigating for a deep-dive trial": "investigation",
+    "the Prosecutor, in round": "prosecution",
+    "the Defender, in round": "defence",
+    "the Judge": "judge",
+    "the safety classifier": "classifier",
+}
+
+
+def part(request: Request) -> str:
+    """Which part a request asks for, from the heading of its prompt."""
+    heading = next(line for line in request.text.splitlines() if line.startswith("# Your part: "))
+    return next(name for words, name in PARTS.items() if words in heading)
+
+
+def cue(claim: str, type: str = "Direct", **other: str) -> dict[str, str]:
+    made = {"type": type, "target_group": "religion", "claim": claim, "category": "Religious", "justification": "why"}
+    return {**made, **other}
+
+
+def argument(words: str, stance: str, cue_id: str = "C1") -> dict[str, str]:
+    return {"cue_id": cue_id, "target_group": "religion", "claim": "claim", "stance": stance, "argument": words}
+
+
+Script = Callable[[Request], Reply | Fault]
+
+
+def court_script(*, explicit: bool = False, implicit: bool = True, **instead: Any) -> Script:
+    """Answers for every part, told apart by their words: prosecution-2 is what the prosecutor says in round 2.
+
+    Args:
+        explicit: the gatekeeper finds a cue.
+        implicit: the investigation finds one.
+        instead: for a part, an answer (a dict), a `Reply`, a `Fault`, or a list of them, one a request.
+    """
+    spoken: dict[str, int] = {}
+
+    def script(request: Request) -> Reply | Fault:
+        name = part(request)
+        spoken[name] = time = spoken.get(name, 0) + 1
+        if name in instead:
+            given = instead[name]
+            answer = given[min(time, len(given)) - 1] if isinstance(given, list) else given
+            return answer if isinstance(answer, Reply | Fault) else Reply(answer)
+        answers: dict[str, dict[str, Any]] = {
+            "gatekeeper": {"cues": [cue("scan-cue")] if explicit else []},
+            "indictment": {"cues": [cue("indicted-cue")]},
+            "investigation": {"cues": [cue("implied-cue", "Metaphor")] if implicit else []},
+            "prosecution": {"arguments": [argument(f"prosecution-{time + 1}", "press")]},
+            "defence": {"arguments": [argument(f"defence-{time}", "refute")]},
+            "judge": {"category": "Religious", "explanation": "judge-words"},
+            "classifier": {"category": "NotHate", "explanation": "classifier-words"},
+        }
+        if "Hateful" in request.text:
+            answers["judge"]["category"] = "Hateful"
+            for kind in ("gatekeeper", "indictment", "investigation"):
+                answers[kind]["cues"] = [{**each, "category": "Hateful"} for each in answers[kind]["cues"]]
+        return Reply(answers[name], prompt_tokens=10, completion_tokens=5)
+
+    return script
+
+
+async def decide(
+    server: ScriptedServer, text: str | None = "a post", *, graph: str = "arcade", **settings: Any
+) -> Record:
+    """One post through a graph on a scripted OpenAI-compatible server."""
+    os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+    image = settings.pop("image", None)
+    return await hear(text, image, graph=graph, context=checked({"model": "openai:scripted", **settings}))
