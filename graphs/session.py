@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -50,6 +51,12 @@ async def hear(
         elif not subgraph:
             state = event
     return record(state, graph, context)
+
+
+def settle() -> None:
+    """Before a long run: set what the imports left aside, so that the garbage collector doesn't walk it time and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def record(state: JSON, graph: str, context: Context) -> Record:

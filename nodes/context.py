@@ -6,6 +6,7 @@ What a run sets here beats the environment; the environment beats the defaults (
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -114,12 +115,19 @@ def context_of(runtime: Runtime[Context]) -> Context:
 _DEFAULT = Context()
 
 
-def environment() -> dict[str, str]:
-    """The settings outside a run: the environment, and beneath it a `.env` file of the working directory.
+def dotenv() -> dict[str, str]:
+    """What the `.env` file of the working directory sets. Reads files: call it off the event loop."""
+    return {name: value for name, value in dotenv_values(Path.cwd() / ".env").items() if value}
 
-    Empty ones count as unset. Reads files: call it off the event loop.
+
+def environment(beneath: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The settings outside a run: the environment, and beneath it a `.env` file. Empty ones count as unset.
+
+    Args:
+        beneath: what `dotenv` gave, if it has been read; else it is read now.
     """
-    return {name: value for name, value in {**dotenv_values(Path.cwd() / ".env"), **os.environ}.items() if value}
+    held = dotenv() if beneath is None else beneath
+    return {**held, **{name: value for name, value in os.environ.items() if value}}
 
 
 def setting(name: str) -> str | None:

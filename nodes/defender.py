@@ -40,7 +40,7 @@ async def defend(state: Court, runtime: Runtime[Context]) -> JSON:
     return spoke(turn, answer, runtime)
 
 
-def next_round(state: Court, runtime: Runtime[Context]) -> Literal["prosecute", "__end__"]:
+async def next_round(state: Court, runtime: Runtime[Context]) -> Literal["prosecute", "__end__"]:
     """Rounds 2…K; a closed case or a spent budget ends the debate where it stands."""
     over = closed(state) or state.get("budget_spent") or state["round"] >= context_of(runtime).rounds
     return "__end__" if over else "prosecute"

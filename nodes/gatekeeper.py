@@ -28,6 +28,7 @@ async def gatekeeper(state: Court, runtime: Runtime[Context]) -> JSON:
     return {"scan": [cue.dump() for cue in cues], **spoke(turn, answer, runtime, extra)}
 
 
-def track(state: Court) -> Literal["fast_track", "deep_dive"]:
+# Routers are coroutines because LangGraph sends a plain function to a thread, which costs more than the function does.
+async def track(state: Court) -> Literal["fast_track", "deep_dive"]:
     """Φ = 1, an explicit cue was found: the fast track. Φ = 0: the deep dive."""
     return "fast_track" if state.get("scan") else "deep_dive"

@@ -30,6 +30,7 @@ async def receive(state: PostInput, runtime: Runtime[Context]) -> JSON:
         BadInput: the field, the value, and the way out.
     """
     context, door = context_of(runtime), await door_here()
+    door.look_around()
     text, ref = _checked_text(state, context), _checked_ref(state)
     if not text.strip() and ref is None:
         raise BadInput("text: there is neither a text nor an image; give one or both")

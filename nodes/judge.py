@@ -33,7 +33,7 @@ CLASSIFIER = Role(
 )
 
 
-def to_judge(state: Court) -> Literal["judge", "__end__"]:
+async def to_judge(state: Court) -> Literal["judge", "__end__"]:
     """A case that was dismissed, or that a fault has ended, needs no judge."""
     return "__end__" if closed(state) else "judge"
 
@@ -48,7 +48,7 @@ async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
         runtime,
         transcript=minutes(transcript_of(state)),
         categories=", ".join(names),
-        none=names[0],
+        not_hate=names[0],
     )
     return await decided(answer, state.get("track"), runtime)
 

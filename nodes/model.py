@@ -27,18 +27,28 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 
 from nodes.answer import Unreadable, read_answer
 from nodes.cache import Cache, Cached, cache_key
-from nodes.context import REHEARSAL, Context, context_of, environment
+from nodes.context import REHEARSAL, Context, context_of, dotenv, environment
 from nodes.errors import BadModelOutput, BudgetSpent, CallFailed, ModelError, Refused
 from nodes.faults import LENGTH, Fault, fault_of, finish_of, refusal_in
 from nodes.image import picture
 from nodes.keys import LONGEST_REST, KeyPool
-from nodes.providers import PROVIDERS, Endpoint, Spec, missing_key, sees_images, specs, takes_temperature
+from nodes.providers import (
+    PROVIDERS,
+    SETTINGS,
+    Endpoint,
+    Rung,
+    Spec,
+    Wish,
+    missing_key,
+    sees_images,
+    specs,
+    takes_temperature,
+)
 from nodes.schema import JSON, Call, Post, Scheme
 from prompts import quote, render
 from prompts.policy import Policy, policy_in_force
 
 Form = TypeVar("Form", bound=BaseModel)
-Rung = Literal["json_schema", "json_object", "prompt"]
 RUNGS: tuple[Rung, ...] = ("json_schema", "json_object", "prompt")
 MOST_ROOM = 32_768
 
@@ -228,9 +238,21 @@ class Exchange:
     key: int | None = None
     said: str = ""
     warnings: list[str] = field(default_factory=list)
+    _made_for: tuple[Any, ...] = ()
+    _asked: HumanMessage = field(default_factory=lambda: HumanMessage(""))
 
     def messages(self) -> list[BaseMessage]:
         """What is sent: the fixed part first, then image and post, and the role's own words last."""
+        return [SystemMessage(self.question.system), self.asked(), *self.afterthought]
+
+    def asked(self) -> HumanMessage:
+        """The post and the role's own words, as they go with the model as it is known by now."""
+        made_for = (self.rung, self.blind, self.image is not None)
+        if made_for != self._made_for:
+            self._made_for, self._asked = made_for, self._make()
+        return self._asked
+
+    def _make(self) -> HumanMessage:
         post = self.question.post
         parts = [quote("post", post.text) if post.text else "The post has no text."]
         if post.image and self.blind:
@@ -245,18 +267,12 @@ class Exchange:
         content: str | list[str | JSON] = text
         if self.image and not self.blind:
             content = [{"type": "image_url", "image_url": {"url": self.image[0]}}, {"type": "text", "text": text}]
-        return [SystemMessage(self.question.system), HumanMessage(content), *self.afterthought]
+        return HumanMessage(content)
 
     def options(self) -> JSON:
-        """The settings of the request."""
-        options: JSON = {"max_tokens": self.room}
-        if self.temperature is not None:
-            options["temperature"] = self.temperature
-        if self.rung == "json_schema":
-            options["response_format"] = {"type": "json_schema", "json_schema": wire_schema(self.question.form)}
-        elif self.rung == "json_object":
-            options["response_format"] = {"type": "json_object"}
-        return options
+        """The settings of the request, in the provider's own words."""
+        wish = Wish(self.rung, wire_schema(self.question.form), self.temperature, self.room)
+        return PROVIDERS[self.spec.provider].options(wish)
 
     def sent(self) -> set[str]:
         """Which parts of the request a server may refuse by themselves."""
@@ -265,12 +281,10 @@ class Exchange:
         return parts | ({"temperature"} if self.temperature is not None else set())
 
     def prompt_sha(self) -> str:
-        """A hash of all the words and the image that were sent."""
-        words = [
-            [message.type, message.text, self.image[1] if self.image and not self.blind and place == 1 else None]
-            for place, message in enumerate(self.messages())
-        ]
-        return hashlib.sha256(json.dumps(words, ensure_ascii=False).encode()).hexdigest()[:16]
+        """A hash of the words and the image that were asked with."""
+        image = self.image[1] if self.image and not self.blind else ""
+        words = f"{self.question.system}\0{self.asked().text}\0{image}"
+        return hashlib.sha256(words.encode("utf-8", "replace")).hexdigest()[:16]
 
     @property
     def wanted_temperature(self) -> float | None:
@@ -328,16 +342,30 @@ def back_off(attempt: int) -> float:
 class Door:
     """The clients, keys and what has been learned of each model, of one event loop."""
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self.environment = environment
+    def __init__(self, beneath: Mapping[str, str]) -> None:
+        self._beneath = beneath
+        self._seen: dict[str, str] = {}
+        self.environment: Mapping[str, str] = {}
+        self._http: Any = None
+        self._caches: dict[str, Cache] = {}
+        self._forget()
+        self.look_around()
+
+    def _forget(self) -> None:
         self._pools: dict[str, KeyPool] = {}
         self._clients: dict[tuple[Spec, int], BaseChatModel] = {}
         self._rungs: dict[Spec, Rung] = {}
         self._bare_500s: dict[Spec, int] = {}
         self._blind: set[Spec] = set()
         self._no_temperature: set[Spec] = set()
-        self._caches: dict[str, Cache] = {}
-        self._http: Any = None
+
+    def look_around(self) -> None:
+        """Take in the environment as it is now; a changed key or address makes new clients (a notebook sets one late)."""
+        now = environment(self._beneath)
+        matters = {name: value for name, value in now.items() if name.startswith(SETTINGS)}
+        if matters != self._seen:
+            self._forget()
+            self._seen, self.environment = matters, now
 
     def models_for(self, context: Context, seat: str, falls_to: str) -> tuple[Spec, ...]:
         """The models of a seat, the first to be asked first."""
@@ -457,6 +485,10 @@ class Door:
 
     async def _reach(self, exchange: Exchange) -> AIMessage:
         """One answer, past every passing fault."""
+        try:
+            return await self._adapt(exchange)
+        except _Passing as passing:
+            first = passing
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(_Passing),
             stop=stop_after_attempt(exchange.context.attempts),
@@ -464,11 +496,17 @@ class Door:
             reraise=True,
         )
         try:
-            return await retrying(self._adapt, exchange)
+            return await retrying(self._again, exchange, [first])
         except _Passing as passing:
             fault = passing.fault
             tries = f" ({exchange.attempts} tries)" if exchange.attempts > 1 else ""
             raise CallFailed(f"{fault.kind.replace('_', ' ')}: {fault.message}{tries}", kind=fault.kind) from None
+
+    async def _again(self, exchange: Exchange, first: list[_Passing]) -> AIMessage:
+        """The tries after the first, which was made without the cost of a retrying loop and counts as one of them."""
+        if first:
+            raise first.pop()
+        return await self._adapt(exchange)
 
     async def _adapt(self, exchange: Exchange) -> AIMessage:
         """One try; what a server refuses of a request's make-up is left out at once, and remembered."""
@@ -520,7 +558,7 @@ class Door:
 
     async def _send(self, exchange: Exchange, number: int) -> AIMessage | Fault:
         client = self._client(exchange.spec, number)
-        options = exchange.options()
+        options = PROVIDERS[exchange.spec.provider].spell(exchange.options())
         if exchange.spec.provider == "rehearsal":
             options["question"] = exchange.question
         exchange.attempts += 1
@@ -573,6 +611,9 @@ class Door:
             self._caches[path] = await asyncio.to_thread(Cache, path)
 
     async def close(self) -> None:
+        for (spec, _), client in self._clients.items():
+            if close := PROVIDERS[spec.provider].close:
+                await close(client)
         if self._http is not None:
             await self._http.aclose()
         for cache in self._caches.values():
@@ -606,7 +647,7 @@ async def door_here() -> Door:
     """The door of the running event loop, opened at its first use and closed when the loop's generators are."""
     loop = asyncio.get_running_loop()
     if loop not in _doors:
-        door = Door(await asyncio.to_thread(environment))
+        door = Door(await asyncio.to_thread(dotenv))
         if loop not in _doors:
             keeper = _closing(door)
             await anext(keeper)

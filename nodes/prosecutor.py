@@ -81,7 +81,7 @@ def cues_of(state: Court) -> list[Cue]:
     return [Cue.model_validate(cue) for cue in state.get("cues") or []]
 
 
-def charges(state: Court) -> Literal["defend", "dismiss", "__end__"]:
+async def charges(state: Court) -> Literal["defend", "dismiss", "__end__"]:
     """Cues go to the defence; an investigation that found none is dismissed; one that was never held ends here."""
     if closed(state) or state.get("cues") is None:
         return "__end__"

@@ -6,13 +6,14 @@ providers, but for the forms in which they decline or fail (`nodes.faults`), is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
 
 from nodes.errors import BadInput
+from nodes.schema import JSON
 
 # Every client is told to try once: the door retries, and a client that does so too would multiply the tries.
 
@@ -37,6 +38,19 @@ class Endpoint:
     key: str | None
 
 
+Rung = Literal["json_schema", "json_object", "prompt"]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is wanted of one answer: its form (`envelope` has `name`, `strict` and `schema`), heat and room in tokens."""
+
+    rung: Rung
+    envelope: JSON
+    temperature: float | None
+    room: int
+
+
 @dataclass(frozen=True, slots=True)
 class Provider:
     """A provider: the settings its keys and base URL are read from, in order, and how its client is made."""
@@ -48,6 +62,8 @@ class Provider:
     make: Callable[[Endpoint, Any], BaseChatModel]
     keyless: bool = False
     where: str = ""
+    options: Callable[[Wish], JSON] = field(default=lambda wish: _openai_options(wish))
+    close: Callable[[Any], Awaitable[Any]] | None = None
 
     def base_url(self, environment: Mapping[str, str]) -> str | None:
         return next((environment[name] for name in self.base_urls if environment.get(name)), self.default_url)
@@ -84,6 +100,48 @@ class Provider:
         return not self.keyless and not own_server
 
 
+def _openai_options(wish: Wish) -> JSON:
+    options: JSON = {"max_tokens": wish.room}
+    if wish.temperature is not None:
+        options["temperature"] = wish.temperature
+    if wish.rung == "json_schema":
+        options["response_format"] = {"type": "json_schema", "json_schema": wish.envelope}
+    elif wish.rung == "json_object":
+        options["response_format"] = {"type": "json_object"}
+    return options
+
+
+def _google_options(wish: Wish) -> JSON:
+    options: JSON = {"max_output_tokens": wish.room}
+    if wish.temperature is not None:
+        options["temperature"] = wish.temperature
+    if wish.rung != "prompt":
+        options["response_mime_type"] = "application/json"
+    if wish.rung == "json_schema":
+        options["response_json_schema"] = wish.envelope["schema"]
+    return options
+
+
+def _anthropic_options(wish: Wish) -> JSON:
+    # There is no bare JSON mode: that rung is the same as the prompt's.
+    options: JSON = {"max_tokens": wish.room}
+    if wish.temperature is not None:
+        options["temperature"] = wish.temperature
+    if wish.rung == "json_schema":
+        options["output_config"] = {"format": {"type": "json_schema", "schema": wish.envelope["schema"]}}
+    return options
+
+
+def _ollama_options(wish: Wish) -> JSON:
+    inner: JSON = {"num_predict": wish.room}
+    if wish.temperature is not None:
+        inner["temperature"] = wish.temperature
+    options: JSON = {"options": inner}
+    if wish.rung != "prompt":
+        options["format"] = wish.envelope["schema"] if wish.rung == "json_schema" else "json"
+    return options
+
+
 def _openai(endpoint: Endpoint, http: Any) -> BaseChatModel:
     from nodes.openai_chat import OpenAICompatible
 
@@ -113,6 +171,11 @@ def _google(endpoint: Endpoint, http: Any) -> BaseChatModel:
     )
 
 
+def _as_google(options: JSON) -> JSON:
+    room = options.get("max_tokens")
+    return {**_without(options, "max_tokens"), **({} if room is None else {"max_output_tokens": room})}
+
+
 def _anthropic(endpoint: Endpoint, http: Any) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
 
@@ -126,12 +189,35 @@ def _anthropic(endpoint: Endpoint, http: Any) -> BaseChatModel:
     )
 
 
+def _as_anthropic(options: JSON) -> JSON:
+    """It knows a schema or nothing: bare JSON is asked for in words alone."""
+    bare = options.get("response_format", {}).get("type") == "json_object"
+    return _without(options, "response_format") if bare else options
+
+
 def _ollama(endpoint: Endpoint, http: Any) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
 
     return init_chat_model(
         endpoint.spec.model, model_provider="ollama", base_url=endpoint.base_url, disable_streaming=True
     )
+
+
+def _as_ollama(options: JSON) -> JSON:
+    wanted = options.get("response_format", {})
+    form = wanted.get("json_schema", {}).get("schema") or ("json" if wanted else None)
+    names = {"max_tokens": "num_predict", "temperature": "temperature"}
+    settings = {name: options[ours] for ours, name in names.items() if ours in options}
+    return {
+        **_without(options, "response_format", *names),
+        "stream": False,
+        "options": settings,
+        **({"format": form} if form else {}),
+    }
+
+
+def _without(options: JSON, *names: str) -> JSON:
+    return {name: value for name, value in options.items() if name not in names}
 
 
 def _rehearsal(endpoint: Endpoint, http: Any) -> BaseChatModel:
@@ -160,7 +246,10 @@ PROVIDERS = {
             ("GOOGLE_GEMINI_BASE_URL",),
             None,
             _google,
+            options=_google_options,
+            close=lambda model: model.client.aio.aclose(),
             where="https://aistudio.google.com/apikey",
+            spell=_as_google,
         ),
         Provider(
             "anthropic",
@@ -168,9 +257,21 @@ PROVIDERS = {
             ("ANTHROPIC_BASE_URL",),
             "https://api.anthropic.com",
             _anthropic,
+            options=_anthropic_options,
+            close=lambda model: model._async_client.close(),
             where="https://platform.claude.com",
+            spell=_as_anthropic,
         ),
-        Provider("ollama", (), ("OLLAMA_HOST", "OLLAMA_BASE_URL"), "http://127.0.0.1:11434", _ollama, keyless=True),
+        Provider(
+            "ollama",
+            (),
+            ("OLLAMA_HOST", "OLLAMA_BASE_URL"),
+            "http://127.0.0.1:11434",
+            _ollama,
+            keyless=True,
+            options=_ollama_options,
+            close=lambda model: model._async_client.close(),
+        ),
         Provider(
             "qwen",
             ("DASHSCOPE_API_KEY", "QWEN_API_KEY"),
@@ -189,6 +290,8 @@ PROVIDERS = {
         ),
     )
 }
+
+SETTINGS = ("TRIBUNAL_MODEL", *(name for each in PROVIDERS.values() for name in (*each.keys, *each.base_urls)))
 
 
 def specs(names: str, field: str) -> tuple[Spec, ...]:

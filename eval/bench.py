@@ -1,0 +1,212 @@
+"""The benchmark: `python -m eval.bench`. Prints figures and ratios, as Markdown; fails at nothing.
+
+The model server is a scripted one on loopback, in a process of its own, so that what is measured is this project's
+client: processor time per model call (of the whole process, graph included), wall time over the bound, memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eval.bound import bound
+from eval.scripted import Reply, Request
+
+TRACKS = ("deep", "fast", "none", "deep")
+IN_FLIGHT = (1, 16, 64, 256)
+LATENCIES = (0.2, 1.0)
+
+
+def court(request: Request) -> Reply:
+    """The scripted court: each part's answer, steered by `[[track=…]]` in the post."""
+    task = request.text.rpartition("# Your part: ")[2]
+    track = request.hints.get("track", "none")
+    if task.startswith(("the Judge", "the safety classifier")):
+        return Reply({"category": "NotHate", "explanation": "the defence stands " * 8})
+    if task.startswith(("the Defender", "the Prosecutor, in round")):
+        stance = "refute" if task.startswith("the Defender") else "press"
+        said = {"cue_id": "C1", "target_group": "religion", "claim": "a claim of some length"}
+        return Reply({"arguments": [{**said, "stance": stance, "argument": "an argument that goes on " * 8}]})
+    explicit = task.startswith(("the Prosecutor, in a fast", "the Prosecutor's rapid"))
+    found = track == ("fast" if explicit else "deep")
+    cue = {
+        "type": "Direct" if explicit else "Metaphor",
+        "target_group": "religion",
+        "claim": "a claim of some length",
+        "category": "Religious",
+        "justification": "a justification of the usual length " * 6,
+    }
+    return Reply({"cues": [cue] if found else []})
+
+
+COURT = court
+
+
+@contextlib.contextmanager
+def server(latency: float, script: str = "eval.bench:COURT") -> Iterator[str]:
+    """A scripted model server in a process of its own; gives its base URL."""
+    command = [sys.executable, "-m", "eval.scripted", "--latency", str(latency), "--script", script]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None  # noqa: S101 (it was asked for)
+        port = json.loads(process.stdout.readline())["port"]
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def posts(number: int) -> Iterator[str]:
+    """Posts of the usual length, of which half take the deep dive, a quarter the fast track, a quarter is dismissed."""
+    for place in range(number):
+        track = TRACKS[place % len(TRACKS)]
+        yield f"[[track={track}]] post {place}: " + "some words that a person might have written about their day " * 3
+
+
+@dataclass
+class Measured:
+    """What a run took. Times in seconds, memory in MB."""
+
+    posts: int
+    calls: int
+    wall: float
+    bound: float
+    cpu: float
+    peak: float
+
+    @property
+    def cpu_per_call(self) -> float:
+        """Milliseconds."""
+        return 1000 * self.cpu / max(self.calls, 1)
+
+
+async def run(number: int, in_flight: int, latency: float, image: str | None = None, **settings: Any) -> Measured:
+    """So many posts through `arcade`, at most `in_flight` at once, in order."""
+    from graphs.session import hear, settle
+    from nodes.context import checked
+
+    context = checked({"model": "openai:scripted", **settings})
+    waiting = posts(number)
+    calls: list[int] = [0] * number
+    places = iter(range(number))
+
+    async def seat() -> None:
+        for text in waiting:
+            place = next(places)
+            record = await hear(text, image, graph="arcade", context=context)
+            if record.outcome != "verdict":
+                raise RuntimeError(f"the benchmark's court failed: {record.fault} {record.explanation}")
+            calls[place] = len(record.calls)
+
+    await hear("[[track=deep]] warming up", image, graph="arcade", context=context)
+    # What the imports left behind would be walked by every full collection; a long run sets it aside (graphs.session).
+    settle()
+    cpu, wall = time.process_time(), time.perf_counter()
+    await asyncio.gather(*(seat() for _ in range(in_flight)))
+    took, spent = time.perf_counter() - wall, time.process_time() - cpu
+    best = bound((count * latency for count in calls), in_flight)
+    return Measured(number, sum(calls), took, best, spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def measure(number: int, in_flight: int, latency: float, image: str | None = None) -> Measured:
+    with server(latency) as url:
+        os.environ["OPENAI_BASE_URL"] = f"{url}/v1"
+        return asyncio.run(run(number, in_flight, latency, image))
+
+
+def apart(number: int, in_flight: int, latency: float) -> Measured:
+    """`measure` in a process of its own, so that its peak of memory is its own."""
+    call = f"import eval.bench as b, json; print(json.dumps(vars(b.measure({number}, {in_flight}, {latency}))))"
+    done = subprocess.run([sys.executable, "-c", call], stdout=subprocess.PIPE, text=True, check=True)
+    return Measured(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def machine() -> str:
+    """The machine's size, and a figure for how quick one of its cores is: adding ten million numbers in Python."""
+    started = time.process_time()
+    total = 0
+    for number in range(10_000_000):
+        total += number
+    speed = time.process_time() - started
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1024**3
+    return (
+        f"{os.cpu_count()} cores, {memory:.0f} GB, Python {platform.python_version()}, {platform.system()}; "
+        f"ten million additions in a loop take {speed:.2f} s of processor time"
+    )
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print(flush=True)
+
+
+def calls_section(quick: bool) -> None:
+    print("### ARCADE: wall time over the bound, and processor time per call\n")
+    rows = []
+    for latency in LATENCIES:
+        for in_flight in IN_FLIGHT if not quick else (1, 16):
+            number = max(3 * in_flight, 4) if not quick else in_flight
+            got = measure(number, in_flight, latency)
+            rows.append(
+                (
+                    f"{latency:g} s", str(in_flight), str(got.posts), str(got.calls), f"{got.wall:.2f} s",
+                    f"{got.bound:.2f} s", f"{got.wall / got.bound:.3f}", f"{got.cpu_per_call:.2f} ms",
+                )
+            )  # fmt: skip
+    table(("per call", "in flight", "posts", "calls", "wall", "bound", "wall / bound", "CPU a call"), rows)
+
+
+def image_section(quick: bool) -> None:
+    from tempfile import TemporaryDirectory
+
+    from PIL import Image
+
+    print("### The same with an image to every post (one 1600 × 1200 photograph, 16 in flight, 200 ms)\n")
+    with TemporaryDirectory() as folder:
+        path = f"{folder}/noise.png"
+        Image.effect_noise((1600, 1200), 64).save(path)
+        got = measure(8 if quick else 48, 16, 0.2, path)
+    row = (str(got.calls), f"{got.wall / got.bound:.3f}", f"{got.cpu_per_call:.2f} ms", f"{got.peak:.0f} MB")
+    table(("calls", "wall / bound", "CPU a call", "peak memory"), [row])
+
+
+def memory_section(quick: bool) -> None:
+    print("### Memory (64 in flight, a server that answers at once)\n")
+    rows = []
+    for number in (100, 300) if quick else (1_000, 10_000):
+        got = apart(number, 64, 0.0)
+        rows.append((f"{number:,}", f"{got.peak:.0f} MB", f"{got.calls / got.wall:.0f}", f"{got.cpu_per_call:.2f} ms"))
+    table(("posts", "peak memory", "calls a second", "CPU a call"), rows)
+
+
+SECTIONS = {"calls": calls_section, "image": image_section, "memory": memory_section}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m eval.bench", description=__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=SECTIONS, action="append", help="one section; may be given again")
+    parser.add_argument("--quick", action="store_true", help="a few posts, to see that it runs")
+    options = parser.parse_args()
+    os.environ.setdefault("LANGSMITH_TRACING", "false")
+    print(f"Machine: {machine()}\n", flush=True)
+    for name, section in SECTIONS.items():
+        if not options.only or name in options.only:
+            section(options.quick)
+
+
+if __name__ == "__main__":
+    main()
