@@ -1,0 +1,169 @@
+"""The command as a person or a script runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner, Result
+
+from eval.scripted import Fault, Reply, ScriptedServer
+from tests.court import court_script
+
+PROJECT = Path(__file__).resolve().parents[2]
+KEYS = {
+    "outcome", "post_id", "graph", "scheme", "label", "category", "hateful", "explanation", "track", "rounds",
+    "transcript", "cues", "calls", "usage", "policy", "warnings",
+}  # fmt: skip
+CALL_KEYS = {
+    "role", "seat", "model", "temperature", "prompt_sha", "prompt_tokens", "completion_tokens", "seconds", "attempts",
+    "cached",
+}  # fmt: skip
+
+
+def run(*arguments: str, given: str | bytes | None = None, **settings: str) -> Result:
+    """The command, in this process; `given` is its standard input."""
+    from commands import app
+
+    return CliRunner().invoke(app, list(arguments), input=given, env=settings)
+
+
+def run_alone(*arguments: str, **settings: str) -> subprocess.CompletedProcess[bytes]:
+    """The command in a process of its own, where a warning is an error."""
+    command = [sys.executable, "-W", "error", "-c", "import tribunal; tribunal.main()", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT), **settings}
+    return subprocess.run(command, capture_output=True, env=environment, timeout=120, stdin=subprocess.DEVNULL)
+
+
+def test_json_is_one_object_and_nothing_else() -> None:
+    done = run_alone("judge", "Immigrants are vermin and should be deported.", "--json")
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert done.stdout.count(b"\n") == 1
+    assert record.keys() >= KEYS
+    assert record["calls"][0].keys() >= CALL_KEYS
+    assert (record["outcome"], record["track"]) == ("verdict", "fast_track")
+    assert any("rehearsal" in warning for warning in record["warnings"])
+
+
+def test_a_person_reads_the_debate_the_verdict_and_the_cost() -> None:
+    done = run("judge", "Immigrants are vermin and should be deported.")
+    shown = done.stdout
+    assert done.exit_code == 0, done.stderr
+    places = [
+        shown.index(words) for words in ("Gatekeeper", "indictment", "defence", "HATE SPEECH", "rehearsal", "4 calls")
+    ]
+    assert places == sorted(places)
+
+
+def test_text_from_standard_input() -> None:
+    for arguments in (["judge", "--json"], ["judge", "-", "--json"]):
+        record = json.loads(run(*arguments, given="Good morning.").stdout)
+        assert record["post_id"] == json.loads(run("judge", "Good morning.", "--json").stdout)["post_id"]
+    assert run("judge", given=b"\xff\xfe").exit_code == 2
+
+
+def test_image_from_standard_input_and_as_data_uri(tmp_path: Path) -> None:
+    picture = tmp_path / "a.png"
+    Image.new("RGB", (20, 10), "red").save(picture)
+    raw = picture.read_bytes()
+    by_path = run("judge", "hello", "--image", str(picture), "--json")
+    by_stdin = run("judge", "hello", "--image", "-", "--json", given=raw)
+    assert by_path.exit_code == by_stdin.exit_code == 0, by_stdin.stderr
+    assert json.loads(by_path.stdout)["post_id"] == json.loads(by_stdin.stdout)["post_id"]
+    assert any("can't see the image" in warning for warning in json.loads(by_path.stdout)["warnings"])
+
+
+def test_exit_status_tells_the_outcome() -> None:
+    with ScriptedServer(court_script(gatekeeper=Reply("I'm sorry, but I can't help with that."))) as server:
+        refused = run("judge", "hi", "--json", "--model", "openai:m", OPENAI_BASE_URL=f"{server.url}/v1")
+    assert (refused.exit_code, json.loads(refused.stdout)["outcome"]) == (3, "refusal")
+    with ScriptedServer(court_script(gatekeeper=Fault(401, "bad key"))) as server:
+        failed = run("judge", "hi", "--json", "--model", "openai:m", OPENAI_BASE_URL=f"{server.url}/v1")
+    assert (failed.exit_code, json.loads(failed.stdout)["outcome"]) == (4, "failure")
+    record = json.loads(failed.stdout)
+    assert (record["label"], record["category"], record["hateful"], record["track"]) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["judge"], "text: there is neither"),
+        (["judge", "hi", "--graph", "nope"], "graph: 'nope'"),
+        (["judge", "hi", "--model", "nope"], "provider:model"),
+        (["judge", "hi", "--model", "openai:gpt-5"], "OPENAI_API_KEY"),
+        (["judge", "hi", "--seat", "bailiff=rehearsal"], "no seat 'bailiff'"),
+        (["judge", "hi", "--seat", "judge"], "NAME=PROVIDER:MODEL"),
+        (["judge", "hi", "--scheme", "triple"], "scheme: 'triple'"),
+        (["judge", "hi", "--rounds", "0"], "rounds: 0"),
+        (["judge", "hi", "--policy", "none.toml"], "policy: none.toml"),
+        (["judge", "hi", "--image", "none.png"], "image: none.png"),
+        (["judge", "hi", "--image", "http://example.com/a.png"], "download it"),
+        (["judge", "hi", "--temperature", "judge=hot"], "'hot' is not a number"),
+        (["graphs", "nope"], "graph: 'nope'"),
+    ],
+)
+def test_bad_input_is_one_line_with_a_way_out(arguments: list[str], says: str) -> None:
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("tribunal: error: ")
+    assert says in done.stderr
+
+
+def test_trace_shows_prompts_on_standard_error_alone() -> None:
+    done = run("judge", "Good morning.", "--json", "--trace")
+    json.loads(done.stdout)
+    assert "rapid scan" in done.stderr
+    assert "<<<post" in done.stderr
+
+
+def test_a_model_named_in_dotenv_is_used(tmp_path: Path) -> None:
+    with ScriptedServer(court_script(implicit=False)) as server:
+        Path(".env").write_text(f"TRIBUNAL_MODEL=openai:from-dotenv\nOPENAI_BASE_URL={server.url}/v1\n")
+        record = json.loads(run("judge", "hi", "--json").stdout)
+    assert record["calls"][0]["model"] == "openai:from-dotenv"
+
+
+def test_a_key_alone_spends_nothing() -> None:
+    with ScriptedServer(court_script()) as server:
+        record = json.loads(
+            run("judge", "hi", "--json", OPENAI_API_KEY="sk-unspent", OPENAI_BASE_URL=f"{server.url}/v1").stdout
+        )
+        assert server.requests == []
+    assert {call["model"] for call in record["calls"]} == {"rehearsal:court"}
+
+
+def test_doctor_names_what_is_missing_and_never_a_key() -> None:
+    with ScriptedServer(court_script()) as server:
+        done = run("doctor", "--json", OPENAI_API_KEY="sk-very-secret", OPENAI_BASE_URL=f"{server.url}/v1")
+    checks = {check["what"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks["openai"]["state"] == "ok"
+    assert "1 key" in checks["openai"]["found"]
+    assert "ANTHROPIC_API_KEY" in checks["anthropic"]["found"]
+    assert "very-secret" not in done.stdout + done.stderr
+
+
+def test_graphs_and_policy() -> None:
+    drawn = run("graphs", "arcade").stdout
+    assert "graph TD;" in drawn
+    assert "subgraph deep_dive" in drawn
+    shipped = run("policy").stdout
+    Path("mine.toml").write_text(shipped.replace('name = "h-vli"', 'name = "mine"', 1))
+    record = json.loads(run("judge", "hi", "--json", "--policy", "mine.toml").stdout)
+    assert record["policy"]["name"] == "mine"
+
+
+def test_from_python() -> None:
+    import tribunal
+
+    record = tribunal.judge("Good morning.", rounds=1)
+    assert (record.outcome, record.track) == ("verdict", "dismissed")
+    with pytest.raises(tribunal.BadInput, match="rounds"):
+        tribunal.judge("Good morning.", rounds=0)

@@ -1,0 +1,181 @@
+"""The real `langgraph dev` server: what Studio sees, and stepping through a case as a person does there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from langgraph_sdk import get_client
+from langgraph_sdk.client import LangGraphClient
+
+from graphs import GRAPHS
+
+PROJECT = Path(__file__).resolve().parents[2]
+IMPLICIT = "You know how those immigrants are: they always take what others worked for."
+
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server of this project's graphs, with no key, in strict msgpack mode."""
+    port, folder = free_port(), tmp_path_factory.mktemp("server")
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    environment = {
+        **kept,
+        "LANGSMITH_TRACING": "false",
+        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        "LANGGRAPH_STRICT_MSGPACK": "true",
+        "TRIBUNAL_DATA": str(folder / "data"),
+        "TRIBUNAL_MODEL": "",
+    }
+    command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--n-jobs-per-worker", "10"]
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [*command, "--port", str(port), "--host", "127.0.0.1"],
+            cwd=PROJECT,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(240):
+            if process.poll() is not None:
+                break
+            try:
+                if httpx.get(f"{address}/ok", timeout=2).is_success:
+                    break
+            except httpx.HTTPError:
+                time.sleep(0.25)
+        else:
+            pytest.fail((folder / "log").read_text()[-3000:])
+        assert process.poll() is None, (folder / "log").read_text()[-3000:]
+        yield address
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(20)
+
+
+@pytest.fixture
+async def client(url: str) -> Any:
+    async with get_client(url=url) as made:
+        yield made
+
+
+async def test_every_graph_is_served_with_its_schemas(client: LangGraphClient) -> None:
+    assistants = await client.assistants.search(limit=100)
+    assert {assistant["graph_id"] for assistant in assistants} == set(GRAPHS)
+    for assistant in assistants:
+        schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+        assert all(schemas[name] for name in ("input_schema", "output_schema", "state_schema", "context_schema"))
+        assert {"text", "image"} <= schemas["input_schema"]["properties"].keys()
+        settings = schemas["context_schema"]["properties"]
+        assert all(setting["description"] for setting in settings.values())
+        assert (settings["rounds"]["minimum"], settings["rounds"]["maximum"], settings["rounds"]["default"]) == (
+            1,
+            10,
+            3,
+        )
+
+
+async def test_a_post_to_its_verdict_with_each_turn_streamed(client: LangGraphClient) -> None:
+    thread = await client.threads.create()
+    stream = client.runs.stream(
+        thread["thread_id"],
+        "arcade",
+        input={"text": IMPLICIT},
+        context={"rounds": 2},
+        stream_mode="custom",
+        stream_subgraphs=True,
+    )
+    events = [part.data async for part in stream if part.event.startswith("custom")]
+    turns = [event["id"] for event in events if event["event"] == "turn"]
+    assert turns == ["gatekeeper/0", "prosecutor/1", "defender/1", "prosecutor/2", "defender/2"]
+    state = await client.threads.get_state(thread["thread_id"])
+    assert state["values"]["outcome"]["outcome"] == "verdict"
+    assert state["values"]["track"] == "deep_dive"
+    assert any("rehearsal" in warning for warning in state["values"]["warnings"])
+    # A second post on the same thread begins a record of its own.
+    again = await client.runs.wait(thread["thread_id"], "arcade", input={"text": "Good morning, everybody."})
+    assert again["track"] == "dismissed"
+    assert [turn["id"] for turn in again["transcript"]] == ["gatekeeper/0", "prosecutor/1"]
+    assert len(again["calls"]) == 2
+
+
+async def test_the_drawing_opens_the_subgraphs(client: LangGraphClient) -> None:
+    assistant = (await client.assistants.search(graph_id="arcade"))[0]
+    drawing = await client.assistants.get_graph(assistant["assistant_id"], xray=True)
+    nodes = {node["id"] for node in drawing["nodes"]}
+    assert {"receive", "gatekeeper", "judge", "fast_track:indict", "deep_dive:investigate", "deep_dive:defend"} <= nodes
+    subgraphs = await client.assistants.get_subgraphs(assistant["assistant_id"], recurse=True)
+    assert set(subgraphs) == {"fast_track", "deep_dive"}
+
+
+@pytest.mark.parametrize(
+    ("context", "says"),
+    [
+        ({"rounds": 99}, "less than or equal to 10"),
+        ({"seats": {"bailiff": "rehearsal"}}, "no seat 'bailiff'"),
+        ({"model": "nobody:x"}, "provider:model"),
+    ],
+)
+async def test_a_bad_context_is_a_clear_error(client: LangGraphClient, context: dict[str, Any], says: str) -> None:
+    thread = await client.threads.create()
+    run = await client.runs.create(thread["thread_id"], "arcade", input={"text": "hello"}, context=context)
+    await client.runs.join(thread["thread_id"], run["run_id"])
+    state = await client.threads.get(thread["thread_id"])
+    assert state["status"] == "error"
+    assert says in str(state)
+
+
+async def test_stepping_through_as_in_studio(client: LangGraphClient) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    await client.runs.wait(thread, "arcade", input={"text": IMPLICIT}, interrupt_before=["judge"])
+    paused = await client.threads.get_state(thread)
+    assert paused["next"] == ["judge"]  # one node, which both tracks lead to
+    transcript = paused["values"]["transcript"]
+    last = transcript[-1]
+    assert last["seat"] == "defender"
+    conceding = {**last, "arguments": [{**said, "stance": "concede"} for said in last["arguments"]]}
+    refuting = {**last, "arguments": [{**said, "stance": "refute"} for said in last["arguments"]]}
+
+    await client.threads.update_state(thread, {"transcript": [*transcript[:-1], conceding]})
+    edited = await client.threads.get_state(thread)
+    assert edited["values"]["transcript"] == [*transcript[:-1], conceding]
+    convicted = await client.runs.wait(thread, "arcade", input=None)
+    assert convicted["outcome"]["hateful"] is True
+
+    # Back to the checkpoint before the judge, and another defence.
+    checkpoint = edited["checkpoint"]
+    await client.threads.update_state(thread, {"transcript": [refuting]}, checkpoint=checkpoint)
+    acquitted = await client.runs.wait(thread, "arcade", input=None)
+    assert acquitted["outcome"]["hateful"] is False
+    again = await client.runs.wait(thread, "arcade", input=None, checkpoint=checkpoint)
+    assert again["outcome"] == convicted["outcome"]
+
+
+async def test_a_fast_track_case_pauses_before_the_same_judge(client: LangGraphClient) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    text = "Immigrants are vermin and should be deported."
+    await client.runs.wait(thread, "arcade", input={"text": text}, interrupt_before=["judge"])
+    paused = await client.threads.get_state(thread)
+    assert (paused["next"], paused["values"]["track"]) == (["judge"], "fast_track")
+    done = await client.runs.wait(thread, "arcade", input=None)
+    assert done["outcome"]["outcome"] == "verdict"

@@ -1,0 +1,107 @@
+"""The shape of the house: who may import whom, and what stands in the files that name things twice."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from graphs import GRAPHS, graph
+
+PROJECT = Path(__file__).resolve().parents[1]
+FLOORS = {"prompts": 0, "ground": 0, "retrievers": 1, "nodes": 2, "graphs": 3, "eval": 4, "commands": 5, "tribunal": 5}
+# The ground lies in nodes/, and any floor may stand on it (DESIGN.md).
+GROUND = {
+    "schema", "context", "model", "errors", "answer", "cache", "faults", "image", "keys", "openai_chat", "providers",
+    "rehearsal",
+}  # fmt: skip
+
+
+def floor(module: str) -> int | None:
+    top, _, rest = module.partition(".")
+    if top == "nodes" and rest.partition(".")[0] in GROUND:
+        return FLOORS["ground"]
+    return FLOORS.get(top)
+
+
+def modules() -> list[tuple[str, Path]]:
+    found = [("tribunal", PROJECT / "tribunal.py")]
+    for package in ("prompts", "retrievers", "nodes", "graphs", "eval", "commands"):
+        for path in sorted((PROJECT / package).rglob("*.py")):
+            dotted = ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
+            found.append((dotted, path))
+    return found
+
+
+@pytest.mark.parametrize(("module", "path"), modules(), ids=[name for name, _ in modules()])
+def test_each_floor_imports_only_floors_below(module: str, path: Path) -> None:
+    own = floor(module)
+    assert own is not None
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            named = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "nodes" else [node.module]
+        elif isinstance(node, ast.Import):
+            named = [alias.name for alias in node.names]
+            assert "eval" not in named, "never `import eval`; import from it"
+        else:
+            continue
+        for each in named:
+            other = floor(each)
+            assert other is None or other <= own, f"{module} (floor {own}) imports {each} (floor {other})"
+
+
+def test_nodes_init_stays_empty() -> None:
+    assert (PROJECT / "nodes" / "__init__.py").read_text() == ""
+
+
+def test_langgraph_json_names_every_graph() -> None:
+    named = json.loads((PROJECT / "langgraph.json").read_text())["graphs"]
+    assert list(named) == list(GRAPHS)
+    for name, place in named.items():
+        assert place == f"./graphs/{name}.py:graph"
+        assert graph(name).name == name
+
+
+def test_versions_agree() -> None:
+    import tribunal
+
+    assert tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["version"] == tribunal.__version__
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
+    heavy = ("langgraph", "langchain_core", "pydantic", "rich")
+    script = f"import sys, commands; print([each for each in {heavy} if each in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=PROJECT)
+    assert done.stdout.strip() == "[]"
+
+
+EDGES = {
+    "arcade": {
+        ("__start__", "receive"), ("receive", "gatekeeper"), ("gatekeeper", "fast_track"), ("gatekeeper", "deep_dive"),
+        ("fast_track", "judge"), ("deep_dive", "judge"), ("deep_dive", "__end__"), ("judge", "__end__"),
+    },
+    "multiround": {
+        ("__start__", "receive"), ("receive", "deep_dive"), ("deep_dive", "judge"), ("deep_dive", "__end__"),
+        ("judge", "__end__"),
+    },
+    "baseline": {("__start__", "receive"), ("receive", "classify"), ("classify", "__end__")},
+    "fast_track": {("__start__", "indict"), ("indict", "defend"), ("defend", "__end__")},
+    "deep_dive": {
+        ("__start__", "investigate"), ("investigate", "defend"), ("investigate", "dismiss"),
+        ("investigate", "__end__"), ("defend", "prosecute"), ("defend", "__end__"), ("prosecute", "defend"),
+        ("dismiss", "__end__"),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_wiring(name: str) -> None:
+    from importlib import import_module
+
+    drawn = import_module(f"graphs.{name}").graph.get_graph()
+    assert {(edge.source, edge.target) for edge in drawn.edges} == EDGES[name]
