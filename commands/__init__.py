@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from commands import doctor, graphs, judge, policy
+from commands import doctor, graphs, judge, perspectives, policy
 
 app = typer.Typer(
     name="tribunal",
@@ -42,3 +42,4 @@ app.command("judge")(judge.judge)
 app.command("doctor")(doctor.doctor)
 app.command("graphs")(graphs.graphs)
 app.command("policy")(policy.policy)
+app.add_typer(perspectives.app, name="perspectives")

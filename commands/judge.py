@@ -20,7 +20,9 @@ def judge(
     image: Annotated[
         str | None, typer.Option(help="The image of the post: a path, a data URI, or - for standard input.")
     ] = None,
-    graph: Annotated[str, typer.Option(help="arcade, multiround or baseline (tribunal graphs draws them).")] = "arcade",
+    graph: Annotated[
+        str, typer.Option(help="arcade, multiround, predict or baseline (tribunal graphs draws them).")
+    ] = "arcade",
     model: Annotated[
         str | None,
         typer.Option(
@@ -36,6 +38,20 @@ def judge(
     temperature: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=NUMBER", help="A temperature for one seat in place of the published one."),
+    ] = None,
+    perspectives: Annotated[
+        str | None, typer.Option(help="Of predict: the perspectives to hear, by name or TOML file, with commas.")
+    ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            help="Of predict: full (default), round-1-only, majority, single, base, leave-out, criterion-only or "
+            "examples-only."
+        ),
+    ] = None,
+    leave_out: Annotated[str | None, typer.Option(help="Of predict: a perspective that is not heard.")] = None,
+    embedding: Annotated[
+        str | None, typer.Option(help="Of predict: the embedding that the indexes must be built with.")
     ] = None,
     rounds: Annotated[int | None, typer.Option(help="Rounds of a deep-dive debate, 1 to 10. Default: 3.")] = None,
     scheme: Annotated[str | None, typer.Option(help="fine (the policy's categories, default) or binary.")] = None,
@@ -62,6 +78,10 @@ def judge(
             "judge_model": judge_model,
             "seats": _pairs(seat, "seat", "NAME=PROVIDER:MODEL"),
             "temperatures": _numbers(_pairs(temperature, "temperature", "NAME=NUMBER")),
+            "perspectives": [name.strip() for name in perspectives.split(",")] if perspectives else None,
+            "mode": mode,
+            "leave_out": leave_out,
+            "embedding": embedding,
             "rounds": rounds,
             "scheme": scheme,
             "policy": policy,

@@ -12,7 +12,7 @@ from rich.rule import Rule
 from rich.status import Status
 from rich.text import Text
 
-from nodes.schema import JSON, Record, Turn
+from nodes.schema import JSON, Opinion, Record, Turn
 from prompts import visible
 
 _STAGES = {
@@ -21,8 +21,17 @@ _STAGES = {
     "investigation": "investigation",
     "argument": "argument",
     "rebuttal": "defence",
+    "opening": "argument",
+    "response": "answer",
 }
-_COLOURS = {"gatekeeper": "cyan", "prosecutor": "red", "defender": "green", "judge": "magenta"}
+_COLOURS = {
+    "gatekeeper": "cyan",
+    "prosecutor": "red",
+    "defender": "green",
+    "debater:hate": "red",
+    "debater:not_hate": "green",
+}
+_SPEAKERS = {"debater:hate": "Debater for hate", "debater:not_hate": "Debater for non-hate"}
 
 
 class Courtroom:
@@ -54,6 +63,8 @@ class Courtroom:
                 self._status.update(f"{event['role']} ({event['model']}) …")
             case "turn":
                 self._turn(Turn.model_validate({key: value for key, value in event.items() if key != "event"}))
+            case "opinion":
+                self._opinion(Opinion.model_validate({key: value for key, value in event.items() if key != "event"}))
             case "call" if self._trace:
                 self._call(event)
 
@@ -67,16 +78,27 @@ class Courtroom:
     def _turn(self, turn: Turn) -> None:
         colour = _COLOURS.get(turn.seat, "white")
         when = f", round {turn.round}" if turn.round else ""
-        self._out.print(Text(f"{turn.seat.capitalize()}{when}: {_STAGES[turn.stage]}", style=f"bold {colour}"))
+        speaker = _SPEAKERS.get(turn.seat, turn.seat.capitalize())
+        self._out.print(Text(f"{speaker}{when}: {_STAGES[turn.stage]}", style=f"bold {colour}"))
         for cue in turn.cues:
             self._say(f"{cue.id} {cue.type} · {cue.target_group} · {cue.category}: “{cue.claim}”", cue.justification)
         for argument in turn.arguments:
             self._say(f"{argument.cue_id} {argument.stance}s: “{argument.claim}”", argument.argument)
-        if not turn.cues and not turn.arguments:
+        if turn.text:
+            self._say(f"{turn.stance}s: {turn.text}" if turn.stance else turn.text, None)
+        elif not turn.cues and not turn.arguments:
             self._say("nothing", None)
 
+    def _opinion(self, opinion: Opinion) -> None:
+        colour = "red" if opinion.stance == "hate" else "green"
+        self._out.print(Text(f"Perspective {opinion.id}: {opinion.label_name}", style=f"bold {colour}"))
+        self._say(opinion.reason, None)
+        for example in opinion.examples:
+            self._say("", f"{example.similarity:.2f} {example.label_name}: {example.text}")
+
     def _say(self, first: str, second: str | None) -> None:
-        self._out.print(Padding(Text(visible(first)), (0, 0, 0, 2)))
+        if first:
+            self._out.print(Padding(Text(visible(first)), (0, 0, 0, 2)))
         if second:
             self._out.print(Padding(Text(visible(second), style="dim"), (0, 0, 0, 5)))
 
@@ -99,7 +121,7 @@ def _outcome(record: Record) -> Any:
         title = "REFUSED" if record.outcome == "refusal" else "FAILED"
         style = "yellow"
         first = f"no verdict: {fault.get('seat')} ({fault.get('model')}): {fault.get('kind')}"
-    track = f"{record.graph}, {(record.track or 'no track').replace('_', ' ')}"
+    track = f"{record.graph}, {record.track.replace('_', ' ')}" if record.track else record.graph
     if record.rounds:
         track += f", {record.rounds} round{'s' if record.rounds > 1 else ''}"
     body = Group(Text(first, style="bold"), Text(track, style="dim"), Text(""), Text(visible(record.explanation)))

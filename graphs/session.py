@@ -9,7 +9,7 @@ from typing import Any
 from graphs import graph as graph_named
 from nodes.context import Context
 from nodes.errors import BadInput
-from nodes.schema import JSON, Call, Cue, Record, Turn, Usage
+from nodes.schema import JSON, Call, Cue, Opinion, Record, Turn, Usage
 
 Listener = Callable[[JSON], None]
 
@@ -54,7 +54,7 @@ async def hear(
 
 
 def settle() -> None:
-    """Before a long run: set what the imports left aside, so that the garbage collector doesn't walk it time and again."""
+    """Before a long run: set aside what the imports left, which the garbage collector would walk time and again."""
     gc.collect()
     gc.freeze()
 
@@ -74,19 +74,21 @@ def record(state: JSON, graph: str, context: Context) -> Record:
         outcome=kind,
         post_id=state["post"]["id"],
         graph=graph,
-        scheme=context.scheme,
+        scheme=state.get("scheme") or context.scheme,
         label=outcome.get("label"),
         category=outcome.get("category"),
         hateful=outcome.get("hateful"),
         explanation=outcome["explanation"],
         track=state.get("track"),
-        rounds=max((turn.round for turn in turns if turn.stage == "rebuttal"), default=0),
+        rounds=max((turn.round for turn in turns if turn.stage in ("rebuttal", "opening", "response")), default=0),
         transcript=turns,
         cues=tuple(Cue.model_validate(cue) for cue in state.get("cues") or []),
+        opinions=tuple(Opinion.model_validate(opinion) for opinion in state.get("opinions") or []),
         calls=tuple(Call.model_validate(call) for call in state.get("calls") or []),
         usage=Usage.of(state.get("calls") or []),
         policy=state["policy"],
         warnings=tuple(state.get("warnings") or []),
+        tie=outcome.get("tie", False),
         fault=_fault(outcome) if kind != "verdict" else None,
     )
 

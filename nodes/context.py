@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dotenv import dotenv_values
 from langgraph.runtime import Runtime
@@ -18,9 +18,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from nodes.errors import BadInput
 from nodes.schema import Scheme
 
+Mode = Literal["full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only"]
 REHEARSAL = "rehearsal:court"
 MAX_ROUNDS = 10
-SEATS = ("gatekeeper", "prosecutor", "defender", "judge", "classifier")
+SEATS = ("gatekeeper", "prosecutor", "defender", "judge", "classifier", "perspective", "debater", "annotator")
+KINDS = ("perspective", "debater")  # seats of which there are several, told apart after a colon: perspective:kold
 
 
 class Context(BaseModel):
@@ -42,6 +44,20 @@ class Context(BaseModel):
     )
     temperatures: dict[str, float] = Field(
         default_factory=dict, description="A temperature for one seat by its name, in place of the published one."
+    )
+    perspectives: list[str] = Field(
+        default_factory=list,
+        description="The perspectives that are heard, by name or TOML file; none named: five small examples.",
+    )
+    mode: Mode = Field(
+        default="full",
+        description="Of `predict`: full; round-1-only, no answers; majority, a vote and no debate; single, one "
+        "perspective decides; base, one annotator without criterion or examples; leave-out, all but `leave_out`; "
+        "criterion-only and examples-only, perspectives with one half of what they know.",
+    )
+    leave_out: str | None = Field(default=None, description="A perspective that is not heard.")
+    embedding: str | None = Field(
+        default=None, description="The embedding that indexes must have been built with; empty: each index's own."
     )
     rounds: int = Field(default=3, ge=1, le=MAX_ROUNDS, description="K, the rounds of a deep-dive debate.")
     scheme: Scheme = Field(default="fine", description="fine: the policy's categories; binary: hateful or not.")
@@ -70,7 +86,7 @@ class Context(BaseModel):
     @field_validator("seats", "temperatures")
     @classmethod
     def _seats_exist(cls, by_seat: dict[str, Any]) -> dict[str, Any]:
-        unknown = next((seat for seat in by_seat if seat not in SEATS), None)
+        unknown = next((seat for seat in by_seat if seat not in SEATS and seat.partition(":")[0] not in KINDS), None)
         if unknown is not None:
             raise ValueError(f"there is no seat {unknown!r}; the seats are {', '.join(SEATS)}")
         return by_seat

@@ -138,19 +138,29 @@ def spoken(reply: ArgumentsReply) -> tuple[Argument, ...]:
     return tuple(Argument(**argument.model_dump()) for argument in reply.arguments)
 
 
+_SAYS = {"press": "presses", "withdraw": "withdraws", "refute": "refutes", "concede": "concedes"}
+
+
 def in_words(turn: Turn) -> str:
-    """A turn as the others read it: who spoke, and each cue or argument in full."""
+    """A turn as the others read it: who spoke, and each cue or argument in full.
+
+    Each field is one line, whatever line breaks a model quoted from the post, so that no field can pass for another.
+    """
     lines = [
-        f"{cue.id} ({cue.type}) against {cue.target_group}: {cue.claim}\n"
-        f"  category: {cue.category}\n  justification: {cue.justification}"
+        f"{cue.id} ({cue.type}) against {cue.target_group}: {_one_line(cue.claim)}\n"
+        f"  category: {cue.category}\n  justification: {_one_line(cue.justification)}"
         for cue in turn.cues
     ]
     lines += [
-        f"{argument.cue_id} against {argument.target_group}: {argument.claim}\n"
-        f"  {argument.stance}s: {argument.argument}"
+        f"{argument.cue_id} against {_one_line(argument.target_group)}: {_one_line(argument.claim)}\n"
+        f"  {_SAYS[argument.stance]}: {_one_line(argument.argument)}"
         for argument in turn.arguments
     ]
     return "\n".join(lines) or "(nothing)"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def quoted(turn: Turn) -> str:

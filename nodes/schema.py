@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 CueType = Literal["Direct", "Socio-cultural", "Metaphor"]
 Scheme = Literal["fine", "binary"]
+Stance = Literal["hate", "not_hate"]
 Track = Literal["fast_track", "deep_dive", "dismissed", "baseline"]
 JSON = dict[str, Any]
 
@@ -71,10 +72,34 @@ class Turn(Frozen):
 
     id: str
     seat: str
-    stage: Literal["scan", "indictment", "investigation", "argument", "rebuttal"]
+    stage: Literal["scan", "indictment", "investigation", "argument", "rebuttal", "opening", "response"]
     round: int = Field(ge=0, description="0 for the gatekeeper's scan")
     cues: tuple[Cue, ...] = ()
     arguments: tuple[Argument, ...] = ()
+    stance: str | None = Field(default=None, description="of a response: agree or rebut")
+    text: str = Field(default="", description="what was said, where it isn't said cue by cue")
+
+
+class Example(Frozen):
+    """A labelled text near a post. `similarity` is the cosine; `row` is its place in the index, -1 where unknown."""
+
+    text: str
+    label: Stance
+    label_name: str
+    similarity: float
+    row: int
+
+
+class Opinion(Frozen):
+    """A perspective's stance and reason, and the examples it saw (PREDICT, section 3.1). `id` is the perspective."""
+
+    id: str
+    title: str
+    language: str
+    stance: Stance
+    label_name: str
+    reason: str
+    examples: tuple[Example, ...] = ()
 
 
 class Call(Frozen):
@@ -110,6 +135,7 @@ class Verdict(Frozen):
     hateful: bool
     explanation: str
     track: Track | None = None
+    tie: bool = Field(default=False, description="of a vote: no side had more than half, and non-hate was taken")
 
 
 class Refusal(Frozen):
@@ -171,8 +197,10 @@ class Record(Frozen):
     rounds: int = Field(description="rounds of debate that were held")
     transcript: tuple[Turn, ...]
     cues: tuple[Cue, ...]
+    opinions: tuple[Opinion, ...] = ()
     calls: tuple[Call, ...]
     usage: Usage
     policy: JSON
     warnings: tuple[str, ...]
+    tie: bool = False
     fault: JSON | None = Field(default=None, description="of a refusal or failure: seat, role, model and kind")

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from nodes.context import Context
 from nodes.errors import BudgetSpent, CallFailed, ModelError, Refused
 from nodes.model import Answer
-from nodes.schema import JSON, Failure, Post, Refusal, Turn
+from nodes.schema import JSON, Failure, Opinion, Post, Refusal, Turn
 
 
 def merge(held: list[JSON], new: list[JSON]) -> list[JSON]:
@@ -32,6 +32,11 @@ def merge(held: list[JSON], new: list[JSON]) -> list[JSON]:
 def union(held: list[str], new: list[str]) -> list[str]:
     """Append what isn't held yet."""
     return list(dict.fromkeys([*held, *new]))
+
+
+def opinions_of(state: Panel) -> list[Opinion]:
+    """What the perspectives said, in the order of their names as they were asked for."""
+    return [Opinion.model_validate(opinion) for opinion in state.get("opinions", [])]
 
 
 class PostInput(TypedDict, total=False):
@@ -59,6 +64,42 @@ class Court(PostInput, total=False):
     warnings: Annotated[list[str], union]
     budget_spent: bool
     outcome: JSON | None
+
+
+class Panel(Court, total=False):
+    """A court that hears perspectives (PREDICT). `examples` and `absent` go by perspective."""
+
+    panel: list[JSON]
+    examples: JSON
+    opinions: Annotated[list[JSON], merge]
+    absent: Annotated[list[JSON], merge]
+    scheme: str
+
+
+class Hearing(TypedDict, total=False):
+    """What hearing the perspectives gives back."""
+
+    panel: list[JSON]
+    opinions: list[JSON]
+    absent: list[JSON]
+    calls: list[JSON]
+    warnings: list[str]
+    budget_spent: bool
+
+
+class PanelRuling(TypedDict, total=False):
+    """What `predict` gives back."""
+
+    post: JSON
+    policy: JSON
+    outcome: JSON
+    track: str | None
+    transcript: list[JSON]
+    opinions: list[JSON]
+    absent: list[JSON]
+    calls: list[JSON]
+    warnings: list[str]
+    scheme: str
 
 
 class Debate(TypedDict, total=False):

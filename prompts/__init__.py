@@ -13,10 +13,17 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template, meta
+from jinja2 import Environment, FunctionLoader, StrictUndefined, Template, meta
 
 # The output is a prompt, never markup, so there is nothing to escape; `quote` guards what is put in.
+
+
+def _source(name: str) -> str:
+    return files(__name__).joinpath(f"{name}.md").read_text("utf-8").strip()
+
+
 _ENVIRONMENT = Environment(
+    loader=FunctionLoader(_source),
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
@@ -24,7 +31,9 @@ _ENVIRONMENT = Environment(
     autoescape=False,  # noqa: S701
 )
 
-_JOINERS = {"\u200c", "\u200d"}  # spelling in Arabic and Indic scripts, and in emoji
+# Spelling in Arabic and Indic scripts, and the look of emoji.
+_JOINERS = {"\u200c", "\u200d", "\ufe0e", "\ufe0f"}
+_KEYCAPS = set("0123456789#*©®")
 
 
 class PromptError(ValueError):
@@ -33,7 +42,7 @@ class PromptError(ValueError):
 
 @lru_cache(maxsize=256)
 def _template(name: str) -> tuple[Template, frozenset[str]]:
-    source = files(__name__).joinpath(f"{name}.md").read_text("utf-8").strip()
+    source = _source(name)
     wanted = meta.find_undeclared_variables(_ENVIRONMENT.parse(source))
     return _ENVIRONMENT.from_string(source), frozenset(wanted)
 
@@ -49,6 +58,11 @@ def render(name: str, material: dict[str, Any]) -> str:
         missing, unused = sorted(wanted - material.keys()), sorted(material.keys() - wanted)
         raise PromptError(f"prompt {name}: missing {missing}, unused {unused}")
     return template.render(material)
+
+
+def variables(name: str) -> frozenset[str]:
+    """What the prompt `name` is filled in with."""
+    return _template(name)[1]
 
 
 def quote(kind: str, text: str) -> str:
@@ -73,22 +87,37 @@ def quote(kind: str, text: str) -> str:
 def visible(text: str) -> str:
     """The text with every character that hides, reorders or breaks it written out, as in `[U+202E]`.
 
-    Kept as they are: letters of every script, emoji and their joiners, tabs and line breaks.
+    Kept as they are: letters of every script, emoji, tabs and line breaks (all as `\\n`), and joiners and variation
+    selectors where they do their work, which is after one letter or emoji that isn't ASCII.
     """
     return _SUSPECT.sub(_written_out, text)
 
 
-# Everything outside letters, marks, numbers, punctuation, symbols and separators that a short pattern can name;
-# `_written_out` then decides by category, so that most posts never leave the regular expression.
-_SUSPECT = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b-\u200f\u2028-\u202e"
-                      r"\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-                      r"\U000e0000-\U000e007f]")  # fmt: skip
+# Controls, format characters, halves of surrogate pairs, and what Unicode says may be ignored when it is shown
+# (Default_Ignorable_Code_Point), as a pattern, so that most posts never leave the regular expression.
+_SUSPECT = re.compile(
+    "\r\n?|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160"
+    "\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 
 
 def _written_out(found: re.Match[str]) -> str:
     character = found.group()
-    if character in _JOINERS:
+    if character[0] == "\r":
+        return "\n"
+    before = found.string[found.start() - 1] if found.start() else " "
+    if character in _JOINERS and _takes_joiner(before, character):
         return character
     if unicodedata.category(character) == "Cs":
         return "\ufffd"
     return f"[U+{ord(character):04X}]"
+
+
+def _takes_joiner(before: str, character: str) -> bool:
+    """Between Latin letters they only hide a word, and one after the other they can spell out another text."""
+    if before in _KEYCAPS:
+        return character in "\ufe0e\ufe0f"
+    if before in "\ufe0e\ufe0f":
+        return character == "\u200d"
+    return ord(before) > 0x24F and before not in _JOINERS

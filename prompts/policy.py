@@ -20,7 +20,9 @@ from nodes.errors import BadInput
 from nodes.schema import Scheme
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Name = Annotated[str, StringConstraints(strip_whitespace=True, pattern=r"^[^\s\"'{}<>|][^\"'{}<>|]*$", max_length=60)]
+Name = Annotated[
+    str, StringConstraints(strip_whitespace=True, pattern=r"^[^\s\"'{}<>|][^\r\n\"'{}<>|]*$", max_length=60)
+]
 
 
 class Category(BaseModel):
@@ -91,10 +93,11 @@ def policy(name: str) -> Policy:
     path = Path(name).expanduser()
     try:
         return _read(name, path, path.stat().st_mtime_ns)
-    except OSError as error:
-        raise BadInput(
-            f"policy: {name}: {error.strerror or error}; give one of {', '.join(shipped())} or a TOML file"
-        ) from error
+    except (OSError, ValueError) as error:
+        if isinstance(error, BadInput):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"policy: {name}: {reason}; give one of {', '.join(shipped())} or a TOML file") from error
 
 
 async def policy_in_force(name: str) -> Policy:

@@ -15,12 +15,11 @@ from typing import Any
 import httpx
 import pytest
 from langgraph_sdk import get_client
-from langgraph_sdk.client import LangGraphClient
 
 from graphs import GRAPHS
 
 PROJECT = Path(__file__).resolve().parents[2]
-IMPLICIT = "You know how those immigrants are: they always take what others worked for."
+IMPLICIT = "Immigrants: the weeds in our garden."
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
@@ -79,7 +78,7 @@ async def client(url: str) -> Any:
         yield made
 
 
-async def test_every_graph_is_served_with_its_schemas(client: LangGraphClient) -> None:
+async def test_every_graph_is_served_with_its_schemas(client: Any) -> None:
     assistants = await client.assistants.search(limit=100)
     assert {assistant["graph_id"] for assistant in assistants} == set(GRAPHS)
     for assistant in assistants:
@@ -95,7 +94,7 @@ async def test_every_graph_is_served_with_its_schemas(client: LangGraphClient) -
         )
 
 
-async def test_a_post_to_its_verdict_with_each_turn_streamed(client: LangGraphClient) -> None:
+async def test_a_post_to_its_verdict_with_each_turn_streamed(client: Any) -> None:
     thread = await client.threads.create()
     stream = client.runs.stream(
         thread["thread_id"],
@@ -119,7 +118,7 @@ async def test_a_post_to_its_verdict_with_each_turn_streamed(client: LangGraphCl
     assert len(again["calls"]) == 2
 
 
-async def test_the_drawing_opens_the_subgraphs(client: LangGraphClient) -> None:
+async def test_the_drawing_opens_the_subgraphs(client: Any) -> None:
     assistant = (await client.assistants.search(graph_id="arcade"))[0]
     drawing = await client.assistants.get_graph(assistant["assistant_id"], xray=True)
     nodes = {node["id"] for node in drawing["nodes"]}
@@ -136,7 +135,7 @@ async def test_the_drawing_opens_the_subgraphs(client: LangGraphClient) -> None:
         ({"model": "nobody:x"}, "provider:model"),
     ],
 )
-async def test_a_bad_context_is_a_clear_error(client: LangGraphClient, context: dict[str, Any], says: str) -> None:
+async def test_a_bad_context_is_a_clear_error(client: Any, context: dict[str, Any], says: str) -> None:
     thread = await client.threads.create()
     run = await client.runs.create(thread["thread_id"], "arcade", input={"text": "hello"}, context=context)
     await client.runs.join(thread["thread_id"], run["run_id"])
@@ -145,7 +144,7 @@ async def test_a_bad_context_is_a_clear_error(client: LangGraphClient, context: 
     assert says in str(state)
 
 
-async def test_stepping_through_as_in_studio(client: LangGraphClient) -> None:
+async def test_stepping_through_as_in_studio(client: Any) -> None:
     thread = (await client.threads.create())["thread_id"]
     await client.runs.wait(thread, "arcade", input={"text": IMPLICIT}, interrupt_before=["judge"])
     paused = await client.threads.get_state(thread)
@@ -154,7 +153,8 @@ async def test_stepping_through_as_in_studio(client: LangGraphClient) -> None:
     last = transcript[-1]
     assert last["seat"] == "defender"
     conceding = {**last, "arguments": [{**said, "stance": "concede"} for said in last["arguments"]]}
-    refuting = {**last, "arguments": [{**said, "stance": "refute"} for said in last["arguments"]]}
+    plants = {"stance": "refute", "argument": "The post shows a garden and names plants."}
+    refuting = {**last, "arguments": [{**said, **plants} for said in last["arguments"]]}
 
     await client.threads.update_state(thread, {"transcript": [*transcript[:-1], conceding]})
     edited = await client.threads.get_state(thread)
@@ -171,7 +171,7 @@ async def test_stepping_through_as_in_studio(client: LangGraphClient) -> None:
     assert again["outcome"] == convicted["outcome"]
 
 
-async def test_a_fast_track_case_pauses_before_the_same_judge(client: LangGraphClient) -> None:
+async def test_a_fast_track_case_pauses_before_the_same_judge(client: Any) -> None:
     thread = (await client.threads.create())["thread_id"]
     text = "Immigrants are vermin and should be deported."
     await client.runs.wait(thread, "arcade", input={"text": text}, interrupt_before=["judge"])

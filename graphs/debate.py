@@ -1,0 +1,23 @@
+"""DICT: two debaters over two rounds, each with the reasons of its own side (PREDICT, section 3.2, Algorithm 2).
+
+The judge is its caller's.
+"""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.context import Context
+from nodes.debater import answer_hate, answer_non_hate, open_hate, open_non_hate, second_round
+from nodes.state import Debate, Panel
+
+builder = StateGraph(Panel, context_schema=Context, output_schema=Debate)
+builder.add_node("open_non_hate", open_non_hate)
+builder.add_node("open_hate", open_hate)
+builder.add_node("answer_non_hate", answer_non_hate)
+builder.add_node("answer_hate", answer_hate)
+builder.add_edge(START, "open_non_hate")
+builder.add_edge("open_non_hate", "open_hate")
+builder.add_conditional_edges("open_hate", second_round)
+builder.add_edge("answer_non_hate", "answer_hate")
+builder.add_edge("answer_hate", END)
+
+graph = builder.compile(name="debate")

@@ -1,0 +1,16 @@
+"""PRE: every perspective recalls its three nearest texts and takes a stance, all at the same time (PREDICT, 3.1)."""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.context import Context
+from nodes.perspective import perspective, recall, seats
+from nodes.state import Hearing, Panel
+
+builder = StateGraph(Panel, context_schema=Context, output_schema=Hearing)
+builder.add_node("recall", recall)
+builder.add_node("perspective", perspective)
+builder.add_edge(START, "recall")
+builder.add_conditional_edges("recall", seats, ["perspective"])
+builder.add_edge("perspective", END)
+
+graph = builder.compile(name="perspectives")

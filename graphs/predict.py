@@ -1,0 +1,32 @@
+"""PREDICT: perspectives with memory take their stances, two debaters argue from them, a judge decides (the paper)."""
+
+from langgraph.graph import END, START, StateGraph
+
+from graphs.debate import graph as debate
+from graphs.perspectives import graph as perspectives
+from nodes.context import Context
+from nodes.debater import annotate, consensus, heard, judge_debate, panel_or_annotator, vote
+from nodes.intake import receive
+from nodes.perspective import convene
+from nodes.state import Panel, PanelRuling, PostInput
+
+builder = StateGraph(Panel, context_schema=Context, input_schema=PostInput, output_schema=PanelRuling)
+builder.add_node("receive", receive)
+builder.add_node("convene", convene)
+builder.add_node("perspectives", perspectives)
+builder.add_node("heard", heard)
+builder.add_node("debate", debate)
+builder.add_node("judge", judge_debate)
+builder.add_node("vote", vote)
+builder.add_node("annotate", annotate)
+builder.add_edge(START, "receive")
+builder.add_edge("receive", "convene")
+builder.add_conditional_edges("convene", panel_or_annotator)
+builder.add_edge("perspectives", "heard")
+builder.add_conditional_edges("heard", consensus)
+builder.add_edge("debate", "judge")
+builder.add_edge("judge", END)
+builder.add_edge("vote", END)
+builder.add_edge("annotate", END)
+
+graph = builder.compile(name="predict")
