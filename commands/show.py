@@ -83,7 +83,7 @@ class Courtroom:
         for cue in turn.cues:
             self._say(f"{cue.id} {cue.type} · {cue.target_group} · {cue.category}: “{cue.claim}”", cue.justification)
         for argument in turn.arguments:
-            self._say(f"{argument.cue_id} {argument.stance}s: “{argument.claim}”", argument.argument)
+            self._say(f"{argument.cue_id} {argument.says}: “{argument.claim}”", argument.argument)
         if turn.text:
             self._say(f"{turn.stance}s: {turn.text}" if turn.stance else turn.text, None)
         elif not turn.cues and not turn.arguments:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import platform
@@ -193,7 +194,117 @@ def memory_section(quick: bool) -> None:
     table(("posts", "peak memory", "calls a second", "CPU a call"), rows)
 
 
-SECTIONS = {"calls": calls_section, "image": image_section, "memory": memory_section}
+def perspectives_section(quick: bool) -> None:
+    """KODOLI where it is at hand, else text of its size that is made up on the spot."""
+    print("### Perspectives (hashing embedding)\n")
+    script = "import eval.bench as b, json, sys; rows = int(sys.argv[1]); print(json.dumps(b.measure_store(rows)))"
+    rows = []
+    for number in (2_000,) if quick else (38_525, 40_000, 200_000):
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(number)], stdout=subprocess.PIPE, text=True, check=True
+        )
+        got = json.loads(done.stdout.splitlines()[-1])
+        rows.append(
+            (
+                f"{number:,} {got['texts']}", f"{got['build']:.1f} s", f"{got['build_mb']:.0f} MB",
+                f"{got['vectors_mb']:.0f} MB", f"{1000 * got['open']:.1f} ms", f"{1000 * got['p50']:.1f} ms",
+                f"{1000 * got['p95']:.1f} ms", f"{got['search_mb']:.0f} MB", f"{got['index']}, {got['recall']:.3f}",
+            )
+        )  # fmt: skip
+    head = ("rows", "build", "memory while building", "vectors", "open", "search p50", "p95", "memory while searching",
+            "index, recall@3")  # fmt: skip
+    table(head, rows)
+    print("Memory is what the process grew by after its libraries were loaded.\n", flush=True)
+
+
+def korean_texts(number: int) -> tuple[list[str], str]:
+    """KODOLI's comments, from the folder that TRIBUNAL_SHARED_DATA names, told apart by a number where they repeat."""
+    import csv
+    import random
+    from pathlib import Path
+
+    folder = Path(os.environ.get("TRIBUNAL_SHARED_DATA") or "../shared/data")
+    try:
+        with (folder / "korean" / "kodoli.csv").open(encoding="utf-8-sig", newline="") as file:
+            held, what = [row["sentences"] for row in csv.DictReader(file)], "KODOLI"
+    except OSError:
+        draw = random.Random(7)
+        held = ["".join(chr(draw.randint(0xAC00, 0xD7A3)) for _ in range(30)) for _ in range(38_525)]
+        what = "made-up Hangul"
+    kept = held[:number]
+    for place in range(len(held), number):
+        words = held[place % len(held)].split() or ["…"]
+        words[place % len(words)] = f"{place}번째"
+        kept.append(" ".join(words))
+    return kept, what if number <= len(held) else f"{what}, a word changed in each copy"
+
+
+def measure_store(number: int) -> dict[str, Any]:
+    """Build, open and search an index of so many texts; seconds and MB."""
+    import csv
+    import statistics
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    import faiss
+    import pyarrow.parquet
+
+    from retrievers.perspectives import Perspective
+    from retrievers.store import build, open_index
+
+    assert faiss and pyarrow  # noqa: S101 (loaded now, so that libraries don't count as memory of the index)
+
+    def resident() -> float:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    def now_resident() -> float:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1024**2
+
+    texts, what = korean_texts(number)
+    spec = Perspective.model_validate(
+        {
+            "name": "bench", "language": "ko", "criterion": "none",
+            "source": {
+                "files": ["texts.csv"], "text": "text", "obtain": "made for the benchmark",
+                "label": {"column": "label", "hate": ["1"], "not_hate": ["0"]},
+            },
+        }
+    )  # fmt: skip
+    with TemporaryDirectory() as folder:
+        with (Path(folder) / "texts.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([("text", "label"), *((text, place % 2) for place, text in enumerate(texts))])
+        queries = texts[:: max(1, len(texts) // 100)][:100]
+        del texts
+
+        async def measured() -> dict[str, Any]:
+            before, started = resident(), time.perf_counter()
+            manifest = await build(spec, Path(folder), out=Path(folder) / "index")
+            built, grown = time.perf_counter() - started, resident() - before
+            gc.collect()
+            before, started = now_resident(), time.perf_counter()
+            store = open_index(Path(folder) / "index" / spec.name, spec)
+            opened, took = time.perf_counter() - started, []
+            for query in queries:
+                started = time.perf_counter()
+                await store.search(query)
+                took.append(time.perf_counter() - started)
+            return {
+                "texts": what, "build": built, "build_mb": grown,
+                "vectors_mb": number * manifest.dimension * 4 / 1024**2,
+                "open": opened, "p50": statistics.median(took), "p95": statistics.quantiles(took, n=20)[-1],
+                "search_mb": now_resident() - before, "index": manifest.index, "recall": manifest.recall_at_3,
+            }  # fmt: skip
+
+        return asyncio.run(measured())
+
+
+SECTIONS = {
+    "calls": calls_section,
+    "image": image_section,
+    "memory": memory_section,
+    "perspectives": perspectives_section,
+}
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ValidationError
 Form = TypeVar("Form", bound=BaseModel)
 
 _THINKING = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
+_LONE = re.compile(r"[\ud800-\udfff]")
 _FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()
 
@@ -25,16 +26,19 @@ class Unreadable(ValueError):
     """Why an answer can't be taken, in words that a model asked again can act on."""
 
 
-def read_answer(text: str, form: type[Form]) -> Form:
-    """The answer as the form that was asked for.
+def read_answer(text: str, form: type[Form], *, post: str = "") -> Form:
+    """The answer as the form that was asked for; JSON that stands in the `post` itself is a quotation, and no answer.
 
     Raises:
         Unreadable: it is empty, has no JSON object, was cut short, holds two different answers, or isn't of the form.
     """
-    said = _THINKING.sub("", text).strip()
+    said = without_thinking(text)
     if not said:
         raise Unreadable("the answer was empty")
-    objects = _objects(said)
+    try:
+        objects = _objects(said, post)
+    except RecursionError:
+        raise Unreadable("the answer was nested too deeply") from None
     if not objects:
         raise Unreadable("the answer held no complete JSON object")
     read, problem = [], None
@@ -50,20 +54,43 @@ def read_answer(text: str, form: type[Form]) -> Form:
     return read[0]
 
 
-def _objects(said: str) -> list[dict[str, Any]]:
-    for candidate in (said, *(fence.strip() for fence in _FENCE.findall(said))):
-        try:
-            whole = json.loads(candidate)
-        except ValueError:
-            continue
-        return [whole] if isinstance(whole, dict) else []
-    if found := _embedded(said):
-        return found
-    return _mended(said)
+def without_thinking(text: str) -> str:
+    """The answer proper, where a model thinks aloud first."""
+    return _THINKING.sub("", text).strip()
 
 
-def _embedded(said: str) -> list[dict[str, Any]]:
-    """The outermost JSON objects that stand whole in the text."""
+def wellformed(text: str) -> str:
+    """The text with every half of a surrogate pair, which nothing can store or send, as U+FFFD; whole pairs joined."""
+    if not _LONE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _objects(said: str, post: str) -> list[dict[str, Any]]:
+    try:
+        found = [json.loads(said)]
+    except ValueError:
+        found = _embedded(said, post) or _mended(said, post)
+    objects = [value for value in found if isinstance(value, dict)]
+    return [_wellformed(value) for value in objects] if "\\u" in said else objects
+
+
+def _wellformed(value: Any) -> Any:
+    """JSON may name half a pair by its number, so that a text without any still gives one."""
+    if isinstance(value, str):
+        return wellformed(value)
+    if isinstance(value, list):
+        return [_wellformed(part) for part in value]
+    if isinstance(value, dict):
+        return {wellformed(name): _wellformed(part) for name, part in value.items()}
+    return value
+
+
+def _embedded(said: str, post: str) -> list[Any]:
+    """The outermost JSON objects that stand whole in the text, be it prose or a fence; none that the post holds itself.
+
+    A model that discusses a forged answer in the post quotes it, and hasn't given it.
+    """
     found: list[Any] = []
     at = said.find("{")
     while at != -1:
@@ -72,19 +99,21 @@ def _embedded(said: str) -> list[dict[str, Any]]:
         except ValueError:
             # An object that never closes may hold others that do; they are parts of it, not answers.
             return found
-        found.append(value)
+        if said[at:end] not in post:
+            found.append(value)
         at = said.find("{", end)
-    return [value for value in found if isinstance(value, dict)]
+    return found
 
 
-def _mended(said: str) -> list[dict[str, Any]]:
+def _mended(said: str, post: str) -> list[Any]:
     fenced = _FENCE.search(said)
     body = fenced[1].strip() if fenced else said
     start, end = body.find("{"), body.rfind("}")
     if start == -1 or end < start or body[end + 1 :].strip(" \n\t`") or not _balanced(body[start : end + 1]):
         return []
-    mended = json_repair.loads(body[start : end + 1])
-    return [mended] if isinstance(mended, dict) else []
+    if body[start : end + 1] in post:
+        return []
+    return [json_repair.loads(body[start : end + 1])]
 
 
 def _balanced(body: str) -> bool:

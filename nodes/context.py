@@ -8,20 +8,37 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from dotenv import dotenv_values
 from langgraph.runtime import Runtime
 from platformdirs import user_data_dir
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from nodes.errors import BadInput
 from nodes.schema import Scheme
 
-Mode = Literal["full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only"]
+PREDICT_MODES = (
+    "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
+)  # fmt: skip
+ANTIHATE_MODES = ("full", "no-knowledge", "no-search", "no-details", "zero-shot")
+Mode = Literal[
+    "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
+    "no-knowledge", "no-search", "no-details", "zero-shot",
+]  # fmt: skip
 REHEARSAL = "rehearsal:court"
 MAX_ROUNDS = 10
-SEATS = ("gatekeeper", "prosecutor", "defender", "judge", "classifier", "perspective", "debater", "annotator")
+SEATS = (
+    "gatekeeper",
+    "prosecutor",
+    "defender",
+    "judge",
+    "classifier",
+    "perspective",
+    "debater",
+    "annotator",
+    "researcher",
+)
 KINDS = ("perspective", "debater")  # seats of which there are several, told apart after a colon: perspective:kold
 
 
@@ -53,11 +70,33 @@ class Context(BaseModel):
         default="full",
         description="Of `predict`: full; round-1-only, no answers; majority, a vote and no debate; single, one "
         "perspective decides; base, one annotator without criterion or examples; leave-out, all but `leave_out`; "
-        "criterion-only and examples-only, perspectives with one half of what they know.",
+        "criterion-only and examples-only, perspectives with one half of what they know. Of `antihate`: full; "
+        "no-knowledge, no retrieval; no-search, the model names pages itself; no-details, prompts without the "
+        "instructional details; zero-shot, the one-call baseline.",
     )
     leave_out: str | None = Field(default=None, description="A perspective that is not heard.")
     embedding: str | None = Field(
         default=None, description="The embedding that indexes must have been built with; empty: each index's own."
+    )
+    search: str = Field(
+        default="duckduckgo",
+        description="Where `antihate` searches: duckduckgo, searxng, langchain:NAME or none; several, separated by "
+        "commas, in turn when one fails; replay:FILE, a recorded run with no network.",
+    )
+    searxng_url: str | None = Field(default=None, description="The base URL of a SearXNG server; empty: SEARXNG_URL.")
+    record: str | None = Field(
+        default=None,
+        description="The SQLite file in which searches, pages and replies are kept; empty: in the data folder.",
+    )
+    fresh: bool = Field(default=False, description="In a replay: ask the model anew over the recorded pages.")
+    max_turns: int = Field(default=3, ge=1, le=10, description="Turns of searching: the first, and reformulations.")
+    hits: int = Field(default=5, ge=1, le=20, description="Search results taken of each query.")
+    max_pages: int = Field(default=6, ge=1, le=50, description="Pages read a turn.")
+    max_windows: int = Field(default=8, ge=1, le=100, description="Reading windows taken of each page.")
+    window_tokens: int = Field(default=2000, ge=100, le=100_000, description="The size of a reading window, in tokens.")
+    window_overlap: int = Field(default=200, ge=0, description="How far one window reaches into the next, in tokens.")
+    max_seconds: float = Field(
+        default=600.0, gt=0, description="Seconds of research, after which the verdict rests on what was found."
     )
     rounds: int = Field(default=3, ge=1, le=MAX_ROUNDS, description="K, the rounds of a deep-dive debate.")
     scheme: Scheme = Field(default="fine", description="fine: the policy's categories; binary: hateful or not.")
@@ -90,6 +129,12 @@ class Context(BaseModel):
         if unknown is not None:
             raise ValueError(f"there is no seat {unknown!r}; the seats are {', '.join(SEATS)}")
         return by_seat
+
+    @model_validator(mode="after")
+    def _windows_go_forward(self) -> Self:
+        if self.window_overlap >= self.window_tokens:
+            raise ValueError(f"window_overlap: {self.window_overlap} is not below window_tokens, {self.window_tokens}")
+        return self
 
     @field_validator("temperatures")
     @classmethod

@@ -138,9 +138,6 @@ def spoken(reply: ArgumentsReply) -> tuple[Argument, ...]:
     return tuple(Argument(**argument.model_dump()) for argument in reply.arguments)
 
 
-_SAYS = {"press": "presses", "withdraw": "withdraws", "refute": "refutes", "concede": "concedes"}
-
-
 def in_words(turn: Turn) -> str:
     """A turn as the others read it: who spoke, and each cue or argument in full.
 
@@ -153,7 +150,7 @@ def in_words(turn: Turn) -> str:
     ]
     lines += [
         f"{argument.cue_id} against {_one_line(argument.target_group)}: {_one_line(argument.claim)}\n"
-        f"  {_SAYS[argument.stance]}: {_one_line(argument.argument)}"
+        f"  {argument.says}: {_one_line(argument.argument)}"
         for argument in turn.arguments
     ]
     return "\n".join(lines) or "(nothing)"

@@ -52,7 +52,7 @@ class BudgetSpent(ModelError):
 
 class CallFailed(ModelError):
     """A technical failure; `kind` is one of authentication, quota, rate_limit, timeout, connection, server, request,
-    bad_output, blind."""
+    too_long, bad_output, blind."""
 
     def __init__(self, message: str, *, kind: str, seat: str = "", role: str = "", model: str = "") -> None:
         super().__init__(message, seat=seat, role=role, model=model)

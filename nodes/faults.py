@@ -18,6 +18,8 @@ from typing import Literal
 
 from langchain_core.messages import AIMessage
 
+from nodes.answer import wellformed, without_thinking
+
 Kind = Literal[
     "refused", "authentication", "quota", "rate_limit", "timeout", "connection", "server", "request",
     "format", "image", "temperature", "too_long",
@@ -25,16 +27,24 @@ Kind = Literal[
 
 _SAFETY = re.compile(
     r"content[ _-]?filter|content_policy|content management policy|data_?inspection|inappropriate content"
-    r"|usage polic|safety (?:system|reasons|guidelines)|flagged|\b1301\b|敏感|不安全|responsible ?ai|moderation_blocked"
+    r"|usage polic|safety (?:system|reasons|guidelines)|flagged|code['\"]?: ?['\"]?1301\b|敏感|不安全|responsible ?ai"
+    r"|moderation_blocked"
     r"|prohibited_content",
     re.IGNORECASE,
 )
 _FORMAT = re.compile(
-    r"response_?format|response_?(?:json_)?schema|response_?mime|json_?schema|json_?object|json mode|structured"
+    r"response[_ ]?format|response_?(?:json_)?schema|response_?mime|json[_ ]?(?:schema|object)|json mode|structured"
     r"|grammar|guided|output_config|output_format|tool_choice",
     re.IGNORECASE,
 )
 _IMAGE = re.compile(r"image|vision|multi-?modal|mmproj|content type|content\[|content part", re.IGNORECASE)
+# What is said of one image that is wrong, not of a model that takes none.
+_THIS_IMAGE = re.compile(
+    r"could not process|cannot identify|corrupt|decod|too (?:small|large|big)|exceed|\d pixel|dimension|height|width"
+    r"|unsupported image|invalid image|image (?:format|data|size|length)|download",
+    re.IGNORECASE,
+)
+_THIS_MODEL = re.compile(r"\b(?:access|use|allow\w*|permi\w*)\b[^.{}]{0,40}\bmodel\b", re.IGNORECASE)
 _TEMPERATURE = re.compile(r"temperature", re.IGNORECASE)
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size)|too long|maximum context|exceeds the (?:limit|maximum)|too many tokens",
@@ -42,6 +52,9 @@ _TOO_LONG = re.compile(
 )
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|arrearage|insufficient balance|余额",
                     re.IGNORECASE)  # fmt: skip
+# Gemini words a rate limit of a minute like a spent quota; what is over for good says so, or when it is not over soon.
+_PER_MINUTE = re.compile(r"per_?-? ?minute", re.IGNORECASE)
+_SPENT = re.compile(r"insufficient|per_?-? ?day|arrearage|余额", re.IGNORECASE)
 
 # Finish reasons by which an answer was withheld, over all providers.
 _WITHHELD = {
@@ -53,16 +66,24 @@ LENGTH = {"length", "max_tokens", "model_length", "model_context_window_exceeded
 _PLAIN_REFUSAL = re.compile(
     r"^\W*(?:(?:i['’]?m|i am|we['’]?re)\s+(?:really |very |so |truly )?sorry\b"
     r"[^{}]{0,80}?(?:can['’]?t|cannot|can not|unable|won['’]?t|not able)"
-    r"|sorry,?\s+(?:but\s+)?i\s+(?:can['’]?t|cannot|won['’]?t|am unable)"
-    r"|i\s+(?:can['’]?t|cannot|can not|won['’]?t|will not|must decline|am unable to|am not able to)\s+"
+    r"|(?:sorry|unfortunately|i apologi[sz]e),?\s+(?:but\s+)?i\s+(?:can['’]?t|cannot|won['’]?t|am unable|must decline)"
+    r"|i\s+(?:must|have to)\s+(?:respectfully\s+)?decline"
+    r"|i\s+(?:can['’]?t|cannot|can not|won['’]?t|will not|am unable to|am not able to)\s+"
     r"(?:\w+\s+){0,2}?(?:help|assist|comply|engage|fulfill?|provide|process|analy[sz]e|discuss|continue|participate"
     r"|do that|do this|respond|create|generate)"
     r"|i['’]?m\s+(?:unable|not able|not comfortable|going to (?:have to )?decline)"
     r"|as an ai\b[^{}]{0,80}?(?:can['’]?t|cannot|unable|not able)"
-    r"|(?:很)?抱歉|对不起|我(?:无法|不能)|죄송|申し訳)",
+    r"|(?:很)?抱歉|对不起|我(?:无法|不能)|죄송|申し訳|lo siento|(?:je suis )?désolée?|(?:es )?tut mir leid"
+    r"|mi dispiace|desculpe|извините)",
     re.IGNORECASE,
 )
 _LONGEST_REFUSAL = 1200
+
+
+_LOST = {
+    "ConnectionError", "ClientOSError", "ServerDisconnectedError", "ClientPayloadError", "BadHttpMessage",
+    "NetworkError", "ConnectError", "RemoteProtocolError",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +112,20 @@ def fault_of(error: BaseException, *, sent: Iterable[str] = (), secrets: Iterabl
     asked = set(sent)
     if status is None:
         names = {name for each in chain for name in _names(each)}
+        if names & _LOST:
+            # Clients put a general word on top, and at times "timed out"; what lies beneath is what happened.
+            return Fault("connection", _message(chain[1:] or chain, secrets))
         if names & {"APITimeoutError", "TimeoutException", "TimeoutError"}:
             return Fault("timeout", message or "no answer in time")
         if names & {"APIConnectionError", "TransportError", "ClientError", "ConnectionError", "OSError"}:
             return Fault("connection", message or "the connection was lost")
         return Fault("server", message)
-    if status == 401 or (status == 403 and not _SAFETY.search(message)) or "API key not valid" in message:
+    if status == 401 or "API key not valid" in message:
         return Fault("authentication", message, status)
-    if status in (402, 429) and _QUOTA.search(message):
+    if status == 403 and not _SAFETY.search(message):
+        # A key that may not use this model may still use another.
+        return Fault("request" if _THIS_MODEL.search(message) else "authentication", message, status)
+    if status == 402 or (status == 429 and _QUOTA.search(message) and not _passes(message, retry_after)):
         return Fault("quota", message, status, retry_after)
     if status == 429:
         return Fault("rate_limit", message, status, retry_after)
@@ -116,9 +143,14 @@ def fault_of(error: BaseException, *, sent: Iterable[str] = (), secrets: Iterabl
     if "format" in asked and _FORMAT.search(message):
         return Fault("format", message, status)
     if "image" in asked and _IMAGE.search(message):
-        return Fault("image", message, status)
+        return Fault("request" if _THIS_IMAGE.search(message) else "image", message, status)
     # A 400 that says nothing of use is most often a parameter the server doesn't know; 404 is a model or URL.
     return Fault("format" if "format" in asked and status in (400, 422) else "request", message, status)
+
+
+def _passes(message: str, retry_after: float | None) -> bool:
+    """Whether a quota is one that fills up again soon."""
+    return not _SPENT.search(message) and (retry_after is not None or _PER_MINUTE.search(message) is not None)
 
 
 def refusal_in(answer: AIMessage) -> tuple[str, str] | None:
@@ -126,9 +158,9 @@ def refusal_in(answer: AIMessage) -> tuple[str, str] | None:
 
     Forms: `refusal_field` (OpenAI), `block_reason` (Gemini), `content_filter` (a finish or stop reason), `plain_text`.
     """
-    said = answer.text.strip()
+    said = without_thinking(wellformed(answer.text))
     if refusal := answer.additional_kwargs.get("refusal"):
-        return "refusal_field", str(refusal)
+        return "refusal_field", wellformed(str(refusal))
     meta = answer.response_metadata
     feedback = meta.get("prompt_feedback") or {}
     blocked = feedback.get("block_reason") if isinstance(feedback, Mapping) else None
@@ -149,11 +181,11 @@ def finish_of(answer: AIMessage) -> str:
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
-    """The text with every key struck out, known ones and whatever looks like one."""
-    for secret in secrets:
+    """The text, well formed, with every key struck out, known ones and whatever looks like one."""
+    for secret in sorted(secrets, key=len, reverse=True):  # one key may begin like another
         if secret:
             text = text.replace(secret, "[key]")
-    return _KEY_LIKE.sub("[key]", text)
+    return _KEY_LIKE.sub("[key]", wellformed(text))
 
 
 _KEY_LIKE = re.compile(r"\b(?:sk-[\w*-]{6,}|AIza[\w-]{10,}|(?:Bearer|api[-_]key[=:])\s*[\w.*-]{8,})", re.IGNORECASE)
@@ -173,6 +205,8 @@ def _names(error: BaseException) -> set[str]:
 
 
 def _status(error: BaseException) -> int | None:
+    if "BadHttpMessage" in _names(error):
+        return None  # an answer that broke off carries a 400 that no server sent
     for name in ("status_code", "code", "status"):
         value = getattr(error, name, None)
         if isinstance(value, int) and 100 <= value < 600:

@@ -11,9 +11,11 @@ import binascii
 import hashlib
 import io
 import re
+import struct
 import warnings
+import zlib
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from threading import Lock
@@ -29,6 +31,7 @@ from nodes.schema import Image
 MAX_BYTES = 20 * 1024 * 1024
 MAX_PIXELS = 50_000_000
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "GIF": "image/gif", "BMP": "image/bmp"}
+_SEVERAL = "MPO"  # what Pillow calls a JPEG with previews or a second lens behind it, as phones write them
 _KEPT = 64
 
 _DATA_URI = re.compile(r"^data:(?P<mime>[\w.+/-]*)(?P<rest>(?:;[^,;]*)*),", re.ASCII)
@@ -101,14 +104,25 @@ def keep_bytes(raw: bytes, ref: str) -> str:
     try:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            with NamedTemporaryFile(dir=path.parent, delete=False) as file:
-                file.write(raw)
-            Path(file.name).replace(path)
+            _write(raw, path)
     except OSError as error:
         raise BadInput(
-            f"image: can't be kept in {path.parent}: {error.strerror}; set TRIBUNAL_DATA to a folder"
+            f"image: can't be kept in {path.parent}: {error.strerror or error}; set TRIBUNAL_DATA to a folder"
         ) from error
     return str(path)
+
+
+def _write(raw: bytes, path: Path) -> None:
+    """All of it or nothing, whatever else writes there."""
+    with NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        made = Path(file.name)
+        try:
+            file.write(raw)
+            file.flush()
+            made.replace(path)
+        except OSError:
+            made.unlink(missing_ok=True)
+            raise
 
 
 def check(raw: bytes, ref: str) -> Image:
@@ -121,7 +135,7 @@ def check(raw: bytes, ref: str) -> Image:
     return Image(
         ref=ref,
         sha256=hashlib.sha256(raw).hexdigest(),
-        mime=FORMATS[opened.format or ""],
+        mime=FORMATS["JPEG" if opened.format == _SEVERAL else opened.format or ""],
         width=opened.width,
         height=opened.height,
     )
@@ -133,7 +147,7 @@ def _load(ref: str, edge: int, expected: str | None) -> Picture:
     if expected and digest != expected:
         raise BadInput(f"image: {_short(ref)}: has changed since the case began; give the post again")
     if kept := _kept(digest, edge):
-        return kept
+        return replace(kept, image=kept.image.model_copy(update={"ref": ref}))
     image = check(raw, ref)
     sent, mime = _prepared(raw, ref, edge)
     made = Picture(
@@ -182,6 +196,13 @@ def _sized(raw: bytes, ref: str) -> bytes:
     return raw
 
 
+# What Pillow's readers raise at bytes that are not what they should be.
+_BROKEN = (
+    OSError, SyntaxError, ValueError, EOFError, TypeError, LookupError, ArithmeticError, struct.error, zlib.error,
+    MemoryError, Pillow.DecompressionBombError,
+)  # fmt: skip
+
+
 def _opened(raw: bytes, ref: str) -> Pillow.Image:
     """The decoded image; Pillow reads lazily, so everything is asked of it here, bombs first."""
     try:
@@ -193,22 +214,32 @@ def _opened(raw: bytes, ref: str) -> Pillow.Image:
                 f"image: {_short(ref)}: {opened.width} × {opened.height} is over {MAX_PIXELS // 10**6} million pixels; "
                 "scale it down"
             )
-        if getattr(opened, "n_frames", 1) > 1:
+        if opened.format != _SEVERAL and getattr(opened, "is_animated", False):
             raise BadInput(f"image: {_short(ref)}: is animated; give the frame that matters as a still image")
         opened.load()
     except UnidentifiedImageError as error:
         raise BadInput(
             f"image: {_short(ref)}: is not an image of a known format; give {', '.join(sorted(FORMATS))}"
         ) from error
-    except (OSError, SyntaxError, ValueError, EOFError, Pillow.DecompressionBombError) as error:
-        if isinstance(error, BadInput):
-            raise
+    except BadInput:
+        raise
+    except _BROKEN as error:
         raise BadInput(f"image: {_short(ref)}: can't be read whole: {error}; save it again as PNG or JPEG") from error
     return opened
 
 
+def _upright(opened: Pillow.Image) -> Pillow.Image:
+    """Turned as its metadata says, where that can be read."""
+    try:
+        return ImageOps.exif_transpose(opened)
+    except _BROKEN:
+        return opened
+
+
 def _prepared(raw: bytes, ref: str, edge: int) -> tuple[bytes, str]:
-    opened = ImageOps.exif_transpose(_opened(raw, ref))
+    opened = _upright(_opened(raw, ref))
+    if opened.mode.startswith("I"):  # 16 bits a pixel, all but the darkest of which `convert` takes for white
+        opened = opened.convert("I").point(lambda value: value / 256).convert("L")
     opened.thumbnail((edge, edge), Pillow.Resampling.LANCZOS)
     flat = (
         opened.convert("RGBA") if opened.mode in ("P", "LA", "PA", "RGBA") or "transparency" in opened.info else opened

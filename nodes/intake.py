@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from typing import Any
+from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
+from nodes.answer import wellformed
 from nodes.context import Context, context_of
 from nodes.errors import BadInput
 from nodes.image import keep, picture
@@ -43,7 +44,12 @@ async def receive(state: PostInput, runtime: Runtime[Context]) -> JSON:
         if ref.startswith("data:"):
             ref = await asyncio.to_thread(keep, ref)
         image = (await picture(ref, context.image_edge)).image
-    post = Post(id=state.get("post_id") or _id_of(text, image), text=text, image=image, language=state.get("language"))
+    post = Post(
+        id=_checked_name(state, "post_id") or _id_of(text, image),
+        text=text,
+        image=image,
+        language=_checked_name(state, "language"),
+    )
     return {
         "image": ref,
         "post": post.dump(),
@@ -70,7 +76,7 @@ def _checked_text(state: PostInput, context: Context) -> str:
         raise BadInput(
             f"text: {len(text)} characters: over the {context.max_text} that are taken; shorten it, or raise max_text"
         )
-    return text
+    return wellformed(text)
 
 
 def _checked_ref(state: PostInput) -> str | None:
@@ -79,10 +85,21 @@ def _checked_ref(state: PostInput) -> str | None:
         return None
     if not isinstance(ref, str):
         raise BadInput(f"image: {type(ref).__name__}: is not a reference; give a path or a data URI")
+    if wellformed(ref) != ref:
+        raise BadInput(f"image: {wellformed(ref)[:80]}: the name can't be written as text; rename the file")
     return ref
+
+
+def _checked_name(state: PostInput, field: Literal["post_id", "language"]) -> str | None:
+    name: Any = state.get(field)
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise BadInput(f"{field}: {type(name).__name__}: is not a text; give a string, or leave it out")
+    return wellformed(name)
 
 
 def _id_of(text: str, image: Image | None) -> str:
     """The same post always gets the same id."""
-    content = f"{image.sha256 if image else ''}\n{text}".encode("utf-8", "surrogatepass")
+    content = f"{image.sha256 if image else ''}\n{text}".encode()
     return "post-" + hashlib.sha256(content).hexdigest()[:12]

@@ -16,7 +16,7 @@ class KeyPool:
     def __init__(self, provider: str, keys: list[str]) -> None:
         self._provider = provider
         self.keys: list[str | None] = list(keys) or [None]
-        self._retired: dict[int, str] = {}
+        self._retired: dict[int, tuple[str, str]] = {}
         self._rests_until: dict[int, float] = {}
         self._next = 0
 
@@ -29,9 +29,8 @@ class KeyPool:
         while True:
             usable = [number for number in range(len(self.keys)) if number not in self._retired]
             if not usable:
-                why = next(iter(self._retired.values()))
-                kind = "quota" if "quota" in why else "authentication"
-                raise CallFailed(f"{self._provider}: {why}", kind=kind)
+                kind, why = next(iter(self._retired.values()))
+                raise CallFailed(f"{self._provider}: {kind}: {why}", kind=kind)
             now = time.monotonic()
             rested = [number for number in usable if self._rests_until.get(number, 0.0) <= now]
             if rested:
@@ -45,9 +44,17 @@ class KeyPool:
                 )
             await asyncio.sleep(wait)
 
-    def retire(self, number: int, why: str) -> None:
-        """This key is not used again."""
-        self._retired[number] = why if len(self.keys) == 1 else f"{why} (all {len(self.keys)} keys)"
+    def rested(self) -> bool:
+        """Whether a key may be used at once."""
+        now = time.monotonic()
+        return any(
+            number not in self._retired and self._rests_until.get(number, 0.0) <= now
+            for number in range(len(self.keys))
+        )
+
+    def retire(self, number: int, kind: str, why: str) -> None:
+        """This key is not used again; `kind` is authentication or quota."""
+        self._retired[number] = kind, why if len(self.keys) == 1 else f"{why} (all {len(self.keys)} keys)"
 
     def rest(self, number: int, seconds: float) -> None:
         """This key is not used for so long."""

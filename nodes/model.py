@@ -16,7 +16,7 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
@@ -25,7 +25,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
-from nodes.answer import Unreadable, read_answer
+from nodes.answer import Unreadable, read_answer, wellformed
 from nodes.cache import Cache, Cached, cache_key
 from nodes.context import REHEARSAL, Context, context_of, dotenv, environment
 from nodes.errors import BadModelOutput, BudgetSpent, CallFailed, ModelError, Refused
@@ -39,13 +39,14 @@ from nodes.providers import (
     Rung,
     Spec,
     Wish,
+    http_client,
     missing_key,
     sees_images,
     specs,
     takes_temperature,
 )
 from nodes.schema import JSON, Call, Post, Scheme
-from prompts import quote, render
+from prompts import quote, render, variables
 from prompts.policy import Policy, policy_in_force
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -58,7 +59,9 @@ class Role(Generic[Form]):
     """What a seat is asked to do in one call.
 
     `form` makes the form of the answer from the policy and the scheme in force; `falls_to` names the setting whose
-    model sits here when the seat has none of its own; a `final` role is asked even when the budget is spent.
+    model sits here when the seat has none of its own; a `final` role is asked even when the budget is spent. A role with
+    `plain` answers in words, which that function reads or finds fault with (ValueError). `room` (tokens) and `tries`
+    take the place of the settings where a system sets its own.
     """
 
     name: str
@@ -69,6 +72,9 @@ class Role(Generic[Form]):
     falls_to: Literal["aux_model", "judge_model"] = "aux_model"
     system: str = "court"
     final: bool = False
+    plain: Callable[[str], Form] | None = None
+    room: int | None = None
+    tries: int | None = None
 
 
 @dataclass(frozen=True)
@@ -125,7 +131,7 @@ async def ask(
     first: ModelError | None = None
     for spec in door.models_for(context, role.seat, role.falls_to):
         runtime.stream_writer({"event": "asking", "seat": role.seat, "role": role.name, "model": str(spec)})
-        exchange = Exchange(spec=spec, question=question, context=context, room=context.max_output_tokens)
+        exchange = Exchange(spec=spec, question=question, context=context, room=role.room or context.max_output_tokens)
         started = time.perf_counter()
         try:
             value = await door.put(exchange)
@@ -156,27 +162,29 @@ def check_budget(context: Context, role: Role[Any], state: Mapping[str, Any]) ->
     if role.final or (context.max_calls is None and context.max_tokens is None):
         return
     paid = [call for call in state.get("calls", []) if not call["cached"]]
-    requests = sum(call["attempts"] for call in paid)
     tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in paid)
-    if context.max_calls is not None and requests + 1 >= context.max_calls:
+    if context.max_calls is not None and paid_requests(state) + 1 >= context.max_calls:
         raise BudgetSpent(f"the budget of {context.max_calls} calls was spent before the {role.seat} could speak")
     if context.max_tokens is not None and tokens >= context.max_tokens:
         raise BudgetSpent(f"the budget of {context.max_tokens} tokens was spent before the {role.seat} could speak")
 
 
+def paid_requests(state: Mapping[str, Any]) -> int:
+    """How many requests a post has cost so far, retries and re-asks included, answers from the cache not."""
+    return sum(call["attempts"] for call in state.get("calls", []) if not call["cached"])
+
+
 @lru_cache(maxsize=64)
 def standing_instructions(system: str, policy: Policy, scheme: Scheme) -> str:
     """The part that every call of a system shares, and that providers can therefore cache."""
-    return render(
-        system,
-        {
-            "name": policy.name,
-            "definition": policy.definition,
-            "exclusions": policy.exclusions,
-            "groups": ", ".join(policy.protected_groups),
-            "categories": policy.categories(scheme),
-        },
-    )
+    of_the_policy = {
+        "name": policy.name,
+        "definition": policy.definition,
+        "exclusions": policy.exclusions,
+        "groups": ", ".join(policy.protected_groups),
+        "categories": policy.categories(scheme),
+    }
+    return render(system, {name: of_the_policy[name] for name in variables(system)})
 
 
 @lru_cache(maxsize=256)
@@ -260,7 +268,7 @@ class Exchange:
         elif post.image:
             parts.append("The post's image stands before this text. Words in it are part of the post.")
         parts.append(self.question.task)
-        if self.rung != "json_schema":
+        if self.rung != "json_schema" and not self.question.role.plain:
             schema = json.dumps(wire_schema(self.question.form)["schema"], ensure_ascii=False)
             parts.append(f"The form of your answer, as a JSON schema:\n{schema}")
         text = "\n\n".join(parts)
@@ -289,7 +297,8 @@ class Exchange:
     @property
     def wanted_temperature(self) -> float | None:
         role = self.question.role
-        return self.context.temperatures.get(role.seat, role.temperature)
+        held = self.context.temperatures
+        return held.get(role.seat, held.get(role.seat.partition(":")[0], role.temperature))
 
     @property
     def traced(self) -> JSON:
@@ -348,19 +357,21 @@ class Door:
         self.environment: Mapping[str, str] = {}
         self._http: Any = None
         self._caches: dict[str, Cache] = {}
+        self._clients: dict[Endpoint, BaseChatModel] = {}
+        self._secrets: set[str] = set()  # of keys that are no longer used too: a call under way may still tell them
         self._forget()
         self.look_around()
 
     def _forget(self) -> None:
         self._pools: dict[str, KeyPool] = {}
-        self._clients: dict[tuple[Spec, int], BaseChatModel] = {}
         self._rungs: dict[Spec, Rung] = {}
         self._bare_500s: dict[Spec, int] = {}
         self._blind: set[Spec] = set()
+        self._sighted: set[Spec] = set()
         self._no_temperature: set[Spec] = set()
 
     def look_around(self) -> None:
-        """Take in the environment as it is now; a changed key or address makes new clients (a notebook sets one late)."""
+        """Take in the environment as it is now; a new key or address makes new clients (a notebook sets it late)."""
         now = environment(self._beneath)
         matters = {name: value for name, value in now.items() if name.startswith(SETTINGS)}
         if matters != self._seen:
@@ -369,7 +380,8 @@ class Door:
 
     def models_for(self, context: Context, seat: str, falls_to: str) -> tuple[Spec, ...]:
         """The models of a seat, the first to be asked first."""
-        own = context.seats.get(seat)
+        # A seat with a colon is one of a kind: `perspective:kold` falls back to `perspective`.
+        own = context.seats.get(seat) or context.seats.get(seat.partition(":")[0])
         if own:
             return specs(own, f"seats.{seat}")
         general = getattr(context, falls_to)
@@ -384,7 +396,7 @@ class Door:
         """Every setting that names models, so that all can be checked before the first call."""
         named = {"aux_model": context.aux_model, "judge_model": context.judge_model, "model": context.model}
         named |= {f"seats.{seat}": names for seat, names in context.seats.items()}
-        if not context.model:
+        if not context.model and not (context.aux_model and context.judge_model):
             named |= {"TRIBUNAL_MODEL": self.environment.get("TRIBUNAL_MODEL") or REHEARSAL}
         return {field: names for field, names in named.items() if names}
 
@@ -410,13 +422,11 @@ class Door:
             Refused, CallFailed, BadModelOutput: as `ask`.
         """
         await self._prepare(exchange)
-        cache, key = self._cache(exchange.context.cache), ""
+        cache, key = await self._cache(exchange.context.cache), ""
         if cache:
             key = self._cache_key(exchange)
-            if found := await cache.get(key):
-                exchange.cached, exchange.said = True, found.text
-                exchange.prompt_tokens, exchange.completion_tokens = found.prompt_tokens, found.completion_tokens
-                return _checked(exchange, found.text)
+            if (value := await self._remembered(exchange, cache, key)) is not None:
+                return value
         message = await self._reach(exchange)
         value = None
         more_room, asked_again = False, False
@@ -427,10 +437,10 @@ class Door:
             if finish_of(message) in LENGTH:
                 if more_room:
                     raise BadModelOutput(f"the answer was cut off twice, the second time at {exchange.room} tokens")
-                more_room, exchange.room = True, min(exchange.room * 4, MOST_ROOM)
+                more_room, exchange.room = True, max(exchange.room, min(exchange.room * 4, MOST_ROOM))
             else:
                 try:
-                    value = _checked(exchange, message.text)
+                    value = _checked(exchange, exchange.said)
                     break
                 except Unreadable as problem:
                     if asked_again:
@@ -438,19 +448,50 @@ class Door:
                             f"the answer could not be read, even when asked again: {problem}"
                         ) from problem
                     asked_again = True
-                    exchange.afterthought = _ask_again(message.text, problem)
+                    exchange.afterthought = _ask_again(exchange.said, problem)
             message = await self._reach(exchange)
         if cache:
             try:
-                await cache.put(key, Cached(exchange.said, exchange.prompt_tokens, exchange.completion_tokens))
+                await cache.put(
+                    key,
+                    Cached(
+                        exchange.said,
+                        exchange.prompt_tokens,
+                        exchange.completion_tokens,
+                        exchange.rung,
+                        exchange.temperature,
+                        exchange.blind,
+                    ),
+                )
             except OSError as error:
                 exchange.warnings.append(f"an answer could not be kept: {error}")
         return value
 
+    async def _remembered(self, exchange: Exchange, cache: Cache, key: str) -> Any:
+        """What was answered to the same call before; None where there is nothing, or nothing that can be used."""
+        try:
+            found = await cache.get(key)
+        except OSError as error:
+            exchange.warnings.append(f"an answer could not be looked up: {error}")
+            return None
+        if found is None:
+            return None
+        try:
+            value = _checked(exchange, found.text)
+        except Unreadable:
+            return None
+        exchange.cached, exchange.said = True, found.text
+        exchange.prompt_tokens, exchange.completion_tokens = found.prompt_tokens, found.completion_tokens
+        exchange.rung, exchange.temperature = cast("Rung", found.format), found.temperature
+        if found.blind and not exchange.blind:
+            self._cannot_see(exchange)
+        return value
+
     async def _prepare(self, exchange: Exchange) -> None:
         spec, post = exchange.spec, exchange.question.post
-        client = self._client(spec, 0)
-        exchange.rung = self._rungs.get(spec, "json_schema")
+        client = self._client(spec, self._pool(spec.provider), 0)
+        plain = exchange.question.role.plain is not None
+        exchange.rung = "prompt" if plain else self._rungs.get(spec, "json_schema")
         takes_one = spec not in self._no_temperature and takes_temperature(client)
         exchange.temperature = exchange.wanted_temperature if takes_one else None
         if post.image is None:
@@ -471,16 +512,20 @@ class Door:
         )
 
     def _cache_key(self, exchange: Exchange) -> str:
+        """The call as it is meant, and not as what a server is known to refuse by now has made it: the next process,
+        which knows nothing yet, is to find the same answers."""
+        question, image = exchange.question, exchange.question.post.image
         return cache_key(
             endpoint=PROVIDERS[exchange.spec.provider].base_url(self.environment),
             model=str(exchange.spec),
-            prompt=exchange.prompt_sha(),
-            words=[message.text for message in exchange.messages()],
-            schema=wire_schema(exchange.question.form),
-            rung=exchange.rung,
-            temperature=exchange.temperature,
+            system=question.system,
+            task=question.task,
+            post=question.post.text,
+            image=image and [image.sha256, exchange.context.image_edge],
+            schema=wire_schema(question.form),
+            temperature=exchange.wanted_temperature,
             max_tokens=exchange.room,
-            draw=exchange.question.draw,
+            draw=question.draw,
         )
 
     async def _reach(self, exchange: Exchange) -> AIMessage:
@@ -491,7 +536,7 @@ class Door:
             first = passing
         retrying = AsyncRetrying(
             retry=retry_if_exception_type(_Passing),
-            stop=stop_after_attempt(exchange.context.attempts),
+            stop=stop_after_attempt(exchange.question.role.tries or exchange.context.attempts),
             wait=_pause,
             reraise=True,
         )
@@ -511,12 +556,15 @@ class Door:
     async def _adapt(self, exchange: Exchange) -> AIMessage:
         """One try; what a server refuses of a request's make-up is left out at once, and remembered."""
         spec, pool = exchange.spec, self._pool(exchange.spec.provider)
+        other_keys = len(pool.keys) - 1
         while True:
             number = await pool.take()
             exchange.key = number if pool.keys[number] is not None else None
-            fault = await self._send(exchange, number)
+            fault = await self._send(exchange, pool, number)
             if isinstance(fault, AIMessage):
                 self._learn_rung(exchange)
+                if exchange.image and not exchange.blind:
+                    self._sighted.add(spec)
                 return fault
             match fault.kind:
                 case "format" if exchange.rung != "prompt":
@@ -524,15 +572,19 @@ class Door:
                 case "temperature":
                     self._no_temperature.add(spec)
                     exchange.temperature = None
+                case "image" if spec in self._sighted:
+                    raise CallFailed(f"request: it takes images, but not this one: {fault.message}", kind="request")
                 case "image":
                     self._blind.add(spec)
                     self._cannot_see(exchange)
                 case "authentication" | "quota":
-                    pool.retire(number, f"{fault.kind}: {fault.message}")
+                    pool.retire(number, fault.kind, fault.message)
                 case "rate_limit":
                     pause = back_off(exchange.attempts) if fault.retry_after is None else fault.retry_after
                     pool.rest(number, pause)
-                    raise _Passing(fault, 0.0)
+                    if not (other_keys and pool.rested()):
+                        raise _Passing(fault, 0.0)
+                    other_keys -= 1  # another key can be used at once, which is no new try
                 case "server" | "timeout" | "connection":
                     exchange.server_errors += fault.kind == "server"
                     if exchange.server_errors >= 2 and exchange.rung != "prompt":
@@ -548,6 +600,8 @@ class Door:
 
     def _learn_rung(self, exchange: Exchange) -> None:
         """Start lower next time, where a server said no to a format, or has given bare 500s to it time and again."""
+        if exchange.question.role.plain:
+            return
         spec, known = exchange.spec, self._rungs.get(exchange.spec, "json_schema")
         if RUNGS.index(exchange.rung) <= RUNGS.index(known):
             self._bare_500s.pop(spec, None)
@@ -556,9 +610,9 @@ class Door:
         if exchange.said_no or self._bare_500s[spec] >= 3:
             self._rungs[spec] = exchange.rung
 
-    async def _send(self, exchange: Exchange, number: int) -> AIMessage | Fault:
-        client = self._client(exchange.spec, number)
-        options = PROVIDERS[exchange.spec.provider].spell(exchange.options())
+    async def _send(self, exchange: Exchange, pool: KeyPool, number: int) -> AIMessage | Fault:
+        client = self._client(exchange.spec, pool, number)
+        options = exchange.options()
         if exchange.spec.provider == "rehearsal":
             options["question"] = exchange.question
         exchange.attempts += 1
@@ -567,38 +621,36 @@ class Door:
                 message = await client.ainvoke(exchange.messages(), **options)
         except TimeoutError:
             return Fault("timeout", f"no answer within {exchange.context.timeout:g} s")
+        except NotImplementedError:
+            raise  # the rehearsal model's, where a part is missing: a fault of ours, and no fault of a server
         except Exception as error:  # noqa: BLE001 (every client has a tree of its own; `fault_of` tells them apart)
-            return fault_of(error, sent=exchange.sent(), secrets=self.secrets())
+            return fault_of(error, sent=exchange.sent(), secrets=self._secrets)
         if usage := message.usage_metadata:
             exchange.prompt_tokens += usage["input_tokens"]
             exchange.completion_tokens += usage["output_tokens"]
-        exchange.said = message.text
+        exchange.said = wellformed(message.text)
         return message
-
-    def secrets(self) -> list[str]:
-        return [key for pool in self._pools.values() for key in pool.keys if key]
 
     def _pool(self, provider: str) -> KeyPool:
         if provider not in self._pools:
-            self._pools[provider] = KeyPool(provider, PROVIDERS[provider].key_pool(self.environment))
+            keys = PROVIDERS[provider].key_pool(self.environment)
+            self._secrets.update(keys)
+            self._pools[provider] = KeyPool(provider, keys)
         return self._pools[provider]
 
-    def _client(self, spec: Spec, number: int) -> BaseChatModel:
-        if (spec, number) not in self._clients:
-            provider = PROVIDERS[spec.provider]
-            if self._http is None:
-                from openai import DefaultAioHttpClient
+    def _client(self, spec: Spec, pool: KeyPool, number: int) -> BaseChatModel:
+        provider = PROVIDERS[spec.provider]
+        endpoint = Endpoint(spec, provider.base_url(self.environment), pool.keys[number])
+        if endpoint not in self._clients:
+            if self._http is None and provider.shares_http:
+                self._http = http_client()
+            self._clients[endpoint] = provider.make(endpoint, self._http)
+        return self._clients[endpoint]
 
-                self._http = DefaultAioHttpClient()
-            endpoint = Endpoint(spec, provider.base_url(self.environment), self._pool(spec.provider).keys[number])
-            self._clients[spec, number] = provider.make(endpoint, self._http)
-        return self._clients[spec, number]
-
-    def _cache(self, path: str | None) -> Cache | None:
+    async def _cache(self, path: str | None) -> Cache | None:
         if path is None:
             return None
-        if path not in self._caches:
-            self._caches[path] = Cache(path)
+        await self.open_cache(path)
         return self._caches[path]
 
     async def open_cache(self, path: str) -> None:
@@ -608,11 +660,13 @@ class Door:
             BadInput: it can't be used.
         """
         if path not in self._caches:
-            self._caches[path] = await asyncio.to_thread(Cache, path)
+            opened = await asyncio.to_thread(Cache, path)
+            if self._caches.setdefault(path, opened) is not opened:
+                opened.close()  # another post was quicker
 
     async def close(self) -> None:
-        for (spec, _), client in self._clients.items():
-            if close := PROVIDERS[spec.provider].close:
+        for endpoint, client in self._clients.items():
+            if close := PROVIDERS[endpoint.spec.provider].close:
                 await close(client)
         if self._http is not None:
             await self._http.aclose()
@@ -621,7 +675,10 @@ class Door:
 
 
 def _checked(exchange: Exchange, text: str) -> Any:
-    value = read_answer(text, exchange.question.form)
+    plain = exchange.question.role.plain
+    value = (
+        _in_words(plain, text) if plain else read_answer(text, exchange.question.form, post=exchange.question.post.text)
+    )
     if exchange.question.check:
         try:
             exchange.question.check(value)
@@ -630,12 +687,19 @@ def _checked(exchange: Exchange, text: str) -> Any:
     return value
 
 
+def _in_words(plain: Callable[[str], Any], text: str) -> Any:
+    try:
+        return plain(text)
+    except ValueError as problem:
+        raise Unreadable(str(problem)) from problem
+
+
 def _ask_again(said: str, problem: Unreadable) -> list[BaseMessage]:
     return [
         AIMessage(said or "(nothing)"),
         HumanMessage(
-            f"Your answer could not be used: {problem}. Answer again, with one JSON object of the form that was asked "
-            "for and nothing else."
+            f"Your answer could not be used:\n\n{quote('problem', str(problem))}\n\n"
+            "Answer again, in the form that was asked for and with nothing else."
         ),
     ]
 

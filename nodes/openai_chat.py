@@ -1,9 +1,9 @@
 """The chat model of every OpenAI-compatible server.
 
-LangChain's own, with one change that was measured (docs/performance.md): a request goes out by the client's plain `post`,
-where its typed method would walk the body and the answer and check every part against its types. That takes two thirds
-of the processor time of a call. It also keeps LangChain from turning a refused response format into a warning; the door
-(`nodes.model`) steps down instead.
+LangChain's own, with one change that was measured (docs/performance.md): a request goes out by the client's plain
+`post`, where its typed method would walk the body and the answer and check every part against its types. That takes two
+thirds of the processor time of a call. It also keeps LangChain from turning a refused response format into a warning;
+the door (`nodes.model`) steps down instead.
 """
 
 from __future__ import annotations
@@ -17,6 +17,19 @@ from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 from langchain_openai import ChatOpenAI
+
+
+class NoAnswer(Exception):
+    """HTTP says OK, and the body holds no answer: another page, or an error that some gateways send with status 200.
+
+    `body` is what the error says, and `code` its status, where there is one.
+    """
+
+    def __init__(self, body: Any) -> None:
+        super().__init__("the server's answer is not JSON" if body is None else "the server's answer has no choices")
+        told = body.get("error") if isinstance(body, dict) else None
+        self.body = told
+        self.code = told.get("code") if isinstance(told, dict) else None
 
 
 class OpenAICompatible(ChatOpenAI):
@@ -45,7 +58,15 @@ class OpenAICompatible(ChatOpenAI):
         payload = self._get_request_payload(messages, stop=stop, **kwargs)
         payload.pop("stream", None)
         answer = await self.root_async_client.post("/chat/completions", cast_to=httpx2.Response, body=payload)
-        body = json.loads(answer.content)
+        try:
+            body = json.loads(answer.content)
+        except ValueError as error:
+            raise NoAnswer(None) from error
         if not isinstance(body, dict) or not body.get("choices"):
-            raise ValueError("the server's answer has no choices")
-        return self._create_chat_result(body)
+            raise NoAnswer(body)
+        result = self._create_chat_result(body)
+        for choice, generation in zip(body["choices"], result.generations, strict=False):
+            # LangChain reads it off the client's typed answer alone.
+            if refusal := (choice.get("message") or {}).get("refusal"):
+                generation.message.additional_kwargs["refusal"] = refusal
+        return result

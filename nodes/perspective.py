@@ -108,7 +108,7 @@ async def recall(state: Panel, runtime: Runtime[Context]) -> JSON:
 
 
 def _affordable(names: list[str], context: Context, state: Panel) -> tuple[list[str], list[str]]:
-    """The perspectives that the budget pays for, and what to say of the rest: asked at once, they can't see it spent."""
+    """The perspectives that the budget pays for, and what to say of the rest; asked at once, none sees it spent."""
     if context.max_calls is None:
         return names, []
     left = max(0, context.max_calls - paid_requests(state) - 1)

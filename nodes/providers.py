@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
@@ -35,7 +36,7 @@ class Endpoint:
 
     spec: Spec
     base_url: str | None
-    key: str | None
+    key: str | None = field(repr=False)
 
 
 Rung = Literal["json_schema", "json_object", "prompt"]
@@ -43,7 +44,7 @@ Rung = Literal["json_schema", "json_object", "prompt"]
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is wanted of one answer: its form (`envelope` has `name`, `strict` and `schema`), heat and room in tokens."""
+    """What is wanted of one answer: its form (`envelope`: `name`, `strict` and `schema`), heat and room in tokens."""
 
     rung: Rung
     envelope: JSON
@@ -64,6 +65,11 @@ class Provider:
     where: str = ""
     options: Callable[[Wish], JSON] = field(default=lambda wish: _openai_options(wish))
     close: Callable[[Any], Awaitable[Any]] | None = None
+
+    @property
+    def shares_http(self) -> bool:
+        """Whether its clients are made on the `http_client` of the event loop."""
+        return self.make is _openai
 
     def base_url(self, environment: Mapping[str, str]) -> str | None:
         return next((environment[name] for name in self.base_urls if environment.get(name)), self.default_url)
@@ -142,10 +148,34 @@ def _ollama_options(wish: Wish) -> JSON:
     return options
 
 
+@lru_cache(maxsize=1)
+def _trusted() -> Any:
+    """The certificates that are trusted: to read them takes longer than to make all the rest of a client."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
+
+
+def http_client() -> Any:
+    """The connections of all OpenAI-compatible endpoints of one event loop."""
+    from openai import DefaultAioHttpClient
+
+    return DefaultAioHttpClient(verify=_trusted())
+
+
+@lru_cache(maxsize=1)
+def _unused() -> Any:
+    """LangChain makes a client for calls that don't wait their turn, if it is given none. No such call is ever made."""
+    import httpx2
+
+    return httpx2.Client(verify=_trusted())
+
+
 def _openai(endpoint: Endpoint, http: Any) -> BaseChatModel:
     from nodes.openai_chat import OpenAICompatible
 
     return OpenAICompatible(
+        http_client=_unused(),
         model=endpoint.spec.model,
         base_url=endpoint.base_url,
         api_key=endpoint.key or "none",
@@ -171,11 +201,6 @@ def _google(endpoint: Endpoint, http: Any) -> BaseChatModel:
     )
 
 
-def _as_google(options: JSON) -> JSON:
-    room = options.get("max_tokens")
-    return {**_without(options, "max_tokens"), **({} if room is None else {"max_output_tokens": room})}
-
-
 def _anthropic(endpoint: Endpoint, http: Any) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
 
@@ -189,35 +214,12 @@ def _anthropic(endpoint: Endpoint, http: Any) -> BaseChatModel:
     )
 
 
-def _as_anthropic(options: JSON) -> JSON:
-    """It knows a schema or nothing: bare JSON is asked for in words alone."""
-    bare = options.get("response_format", {}).get("type") == "json_object"
-    return _without(options, "response_format") if bare else options
-
-
 def _ollama(endpoint: Endpoint, http: Any) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
 
     return init_chat_model(
         endpoint.spec.model, model_provider="ollama", base_url=endpoint.base_url, disable_streaming=True
     )
-
-
-def _as_ollama(options: JSON) -> JSON:
-    wanted = options.get("response_format", {})
-    form = wanted.get("json_schema", {}).get("schema") or ("json" if wanted else None)
-    names = {"max_tokens": "num_predict", "temperature": "temperature"}
-    settings = {name: options[ours] for ours, name in names.items() if ours in options}
-    return {
-        **_without(options, "response_format", *names),
-        "stream": False,
-        "options": settings,
-        **({"format": form} if form else {}),
-    }
-
-
-def _without(options: JSON, *names: str) -> JSON:
-    return {name: value for name, value in options.items() if name not in names}
 
 
 def _rehearsal(endpoint: Endpoint, http: Any) -> BaseChatModel:
@@ -249,7 +251,6 @@ PROVIDERS = {
             options=_google_options,
             close=lambda model: model.client.aio.aclose(),
             where="https://aistudio.google.com/apikey",
-            spell=_as_google,
         ),
         Provider(
             "anthropic",
@@ -260,7 +261,6 @@ PROVIDERS = {
             options=_anthropic_options,
             close=lambda model: model._async_client.close(),
             where="https://platform.claude.com",
-            spell=_as_anthropic,
         ),
         Provider(
             "ollama",

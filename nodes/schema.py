@@ -66,6 +66,11 @@ class Argument(Frozen):
     stance: Literal["press", "withdraw", "refute", "concede"]
     argument: str
 
+    @property
+    def says(self) -> str:
+        """The stance as what its speaker does: presses, withdraws, refutes, concedes."""
+        return f"{self.stance}es" if self.stance == "press" else f"{self.stance}s"
+
 
 class Turn(Frozen):
     """One utterance in the transcript. A turn is told from others by `id`, and written again under the same one."""
@@ -102,6 +107,31 @@ class Opinion(Frozen):
     examples: tuple[Example, ...] = ()
 
 
+class Evidence(Frozen):
+    """A passage of a page, word for word, and which way it speaks (AntiHateAgent, section 3, phase 2).
+
+    `start` and `end` are its place in the page's text, in characters; `window` is the reading window it came from.
+    """
+
+    id: str
+    query: str
+    url: str
+    page_id: str
+    title: str
+    passage: str
+    stance: Literal["supports", "refutes"]
+    window: int
+    start: int
+    end: int
+
+
+class Step(Frozen):
+    """One step of a rationale, and the ids of the evidence that it rests on."""
+
+    claim: str
+    evidence: tuple[str, ...] = ()
+
+
 class Call(Frozen):
     """One request to a chat model, its re-asks and retries included. `temperature` is None where none was sent."""
 
@@ -136,6 +166,8 @@ class Verdict(Frozen):
     explanation: str
     track: Track | None = None
     tie: bool = Field(default=False, description="of a vote: no side had more than half, and non-hate was taken")
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    steps: tuple[Step, ...] = Field(default=(), description="of a verdict on evidence: the rationale, cited")
 
 
 class Refusal(Frozen):
@@ -203,4 +235,8 @@ class Record(Frozen):
     policy: JSON
     warnings: tuple[str, ...]
     tie: bool = False
+    confidence: float | None = None
+    steps: tuple[Step, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    research: JSON | None = Field(default=None, description="of a verdict on evidence: turns, queries, pages, record")
     fault: JSON | None = Field(default=None, description="of a refusal or failure: seat, role, model and kind")

@@ -102,6 +102,45 @@ class PanelRuling(TypedDict, total=False):
     scheme: str
 
 
+class Research(Court, total=False):
+    """A case that looks things up (AntiHateAgent). Pages are known by their ids in the evidence record, not held here."""
+
+    scheme: str
+    run: str
+    turn: int
+    started: float
+    queries: list[str]
+    tried: Annotated[list[str], union]
+    hits: list[JSON]
+    pending: list[JSON]
+    crawl: str | None
+    page: JSON | None
+    pages: Annotated[list[JSON], merge]
+    evidence: Annotated[list[JSON], merge]
+    judgements: Annotated[list[JSON], merge]
+    sufficient: bool | None
+    missing: str
+
+
+class Findings(TypedDict, total=False):
+    """What `antihate` gives back."""
+
+    post: JSON
+    policy: JSON
+    outcome: JSON
+    track: str | None
+    scheme: str
+    run: str
+    turn: int
+    tried: list[str]
+    pages: list[JSON]
+    evidence: list[JSON]
+    judgements: list[JSON]
+    sufficient: bool | None
+    calls: list[JSON]
+    warnings: list[str]
+
+
 class Debate(TypedDict, total=False):
     """What a track gives back to the court that held it."""
 

@@ -98,15 +98,23 @@ def visible(text: str) -> str:
 _SUSPECT = re.compile(
     "\r\n?|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u115f\u1160"
     "\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    "\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
 )
+_MOST_HIDDEN = 32
 
 
 def _written_out(found: re.Match[str]) -> str:
-    character = found.group()
-    if character[0] == "\r":
+    run = found.group()
+    if run[0] == "\r":
         return "\n"
     before = found.string[found.start() - 1] if found.start() else " "
+    shown = [_one_written_out(*pair) for pair in zip((before + run)[:_MOST_HIDDEN], run, strict=False)]
+    if len(run) > _MOST_HIDDEN:  # written out they are eight times as long, and a post may hold nothing else
+        shown.append(f"[and {len(run) - _MOST_HIDDEN} more that can't be seen]")
+    return "".join(shown)
+
+
+def _one_written_out(before: str, character: str) -> str:
     if character in _JOINERS and _takes_joiner(before, character):
         return character
     if unicodedata.category(character) == "Cs":

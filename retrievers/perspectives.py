@@ -11,7 +11,7 @@ import difflib
 import tomllib
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -28,7 +28,6 @@ EXAMPLES = (
     "example-stereotypes",
     "example-newsroom",
 )
-
 
 
 class Labels(Frozen):

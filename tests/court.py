@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -23,9 +24,14 @@ PARTS = {
 }
 
 
+# A quotation, as (kind, mark, words).
+QUOTED = re.compile(r"^<<<([\w-]+) ([0-9a-f]{16})\n(.*?)\n\1 \2>>>$", re.DOTALL | re.MULTILINE)
+
+
 def part(request: Request) -> str:
     """Which part a request asks for, from the heading of its prompt."""
-    heading = next(line for line in request.text.splitlines() if line.startswith("# Your part: "))
+    told = QUOTED.sub("", request.text)  # a post may hold a heading too
+    heading = next(line for line in told.splitlines() if line.startswith("# Your part: "))
     return next(name for words, name in PARTS.items() if words in heading)
 
 

@@ -19,12 +19,12 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from nodes.errors import BadInput, CallFailed
+from nodes.schema import Example
 from retrievers import store
 from retrievers.embeddings import Hashing, Vectors
 from retrievers.perspectives import EXAMPLES, Perspective, find, user_folder
 from retrievers.rows import file_hash
 from retrievers.store import (
-    Example,
     Manifest,
     Store,
     VectorStoreSearcher,
