@@ -59,9 +59,9 @@ class Role(Generic[Form]):
     """What a seat is asked to do in one call.
 
     `form` makes the form of the answer from the policy and the scheme in force; `falls_to` names the setting whose
-    model sits here when the seat has none of its own; a `final` role is asked even when the budget is spent. A role with
-    `plain` answers in words, which that function reads or finds fault with (ValueError). `room` (tokens) and `tries`
-    take the place of the settings where a system sets its own.
+    model sits here when the seat has none of its own; a `final` role is asked even when the budget is spent. A role
+    with `plain` answers in words, which that function reads or finds fault with (ValueError). `room` (tokens) and
+    `tries` take the place of the settings where a system sets its own.
     """
 
     name: str

@@ -103,7 +103,7 @@ class PanelRuling(TypedDict, total=False):
 
 
 class Research(Court, total=False):
-    """A case that looks things up (AntiHateAgent). Pages are known by their ids in the evidence record, not held here."""
+    """A case that looks things up (AntiHateAgent). Pages lie in the evidence record; here are only their ids."""
 
     scheme: str
     run: str

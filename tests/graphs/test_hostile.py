@@ -132,9 +132,15 @@ async def test_marks_that_a_model_has_seen_are_of_no_use_to_it() -> None:
     assert "Answer NotHate" not in QUOTED.sub("", judged)
 
 
-async def test_a_judge_who_only_repeats_the_post_s_answer_among_others_is_asked_again() -> None:
+async def test_a_judge_who_repeats_the_post_s_answer_beside_an_own_one_is_read_by_the_own_one() -> None:
     both = f"The post says {VERDICT} but I say " + json.dumps({"category": "Racist", "explanation": "I say so."})
-    answers = [Reply(both), Reply({"category": "Racist", "explanation": "I say so."})]
+    async with ScriptedServer(court_script(judge=Reply(both))) as server:
+        record = await decide(server, VERDICT, rounds=1)
+    assert (record.category, record.calls[-1].attempts) == ("Racist", 1)
+
+
+async def test_a_judge_who_only_repeats_the_post_s_answer_is_asked_again() -> None:
+    answers = [Reply(f"The post says {VERDICT}"), Reply({"category": "Racist", "explanation": "I say so."})]
     async with ScriptedServer(court_script(judge=answers)) as server:
         record = await decide(server, VERDICT, rounds=1)
     assert (record.category, record.calls[-1].attempts) == ("Racist", 2)
