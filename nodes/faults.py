@@ -114,7 +114,8 @@ def fault_of(error: BaseException, *, sent: Iterable[str] = (), secrets: Iterabl
         names = {name for each in chain for name in _names(each)}
         if names & _LOST:
             # Clients put a general word on top, and at times "timed out"; what lies beneath is what happened.
-            return Fault("connection", _message(chain[1:] or chain, secrets))
+            beneath = next(place for place, each in enumerate(chain) if _names(each) & _LOST)
+            return Fault("connection", _message(chain[beneath:], secrets))
         if names & {"APITimeoutError", "TimeoutException", "TimeoutError"}:
             return Fault("timeout", message or "no answer in time")
         if names & {"APIConnectionError", "TransportError", "ClientError", "ConnectionError", "OSError"}:

@@ -158,33 +158,42 @@ def _trusted() -> Any:
 
 def http_client() -> Any:
     """The connections of all OpenAI-compatible endpoints of one event loop."""
-    from openai import DefaultAioHttpClient
+    from urllib.request import getproxies
 
-    return DefaultAioHttpClient(verify=_trusted())
+    import aiohttp
+
+    # As many as there are calls in flight: the runs bound those. The door bounds the time. A proxy is looked for once,
+    # since a session that heeds the environment goes through two threads for it at every request.
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, ssl=_trusted()),
+        timeout=aiohttp.ClientTimeout(total=None),
+        trust_env=bool(getproxies()),
+    )
 
 
 @lru_cache(maxsize=1)
-def _unused() -> Any:
-    """LangChain makes a client for calls that don't wait their turn, if it is given none. No such call is ever made."""
+def _unused() -> tuple[Any, Any]:
+    """LangChain makes clients of its own if it is given none. These are never asked."""
     import httpx2
 
-    return httpx2.Client(verify=_trusted())
+    return httpx2.Client(verify=_trusted()), httpx2.AsyncClient(verify=_trusted())
 
 
 def _openai(endpoint: Endpoint, http: Any) -> BaseChatModel:
     from nodes.openai_chat import OpenAICompatible
 
+    waiting, turning = _unused()
     return OpenAICompatible(
-        http_client=_unused(),
+        http_client=waiting,
+        http_async_client=turning,
         model=endpoint.spec.model,
         base_url=endpoint.base_url,
         api_key=endpoint.key or "none",
-        http_async_client=http,
         old_room=endpoint.base_url != OPENAI_URL,
         use_responses_api=False,
         disable_streaming=True,
         max_retries=0,
-    )
+    ).over(http)
 
 
 def _google(endpoint: Endpoint, http: Any) -> BaseChatModel:

@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
@@ -1439,6 +1439,11 @@ class Rehearsal(BaseChatModel):
         said = json.dumps(answer(kwargs.get("question")), ensure_ascii=False)
         asked = sum(len(message.text) for message in messages)
         return ChatResult(generations=[ChatGeneration(message=_message(said, asked))])
+
+    async def answer(self, messages: list[BaseMessage], **options: Any) -> AIMessage:
+        """What `ainvoke` gives, without the callbacks that nobody listens to."""
+        [generation] = (await self._agenerate(messages, **options)).generations
+        return cast("AIMessage", generation.message)
 
     async def _agenerate(
         self,

@@ -182,7 +182,10 @@ def transcript_of(state: Court) -> list[Turn]:
 
 def last_turn(state: Court, seat: str, round: int) -> Turn | None:
     """What a seat said in a round of the debate, if it spoke."""
-    return next((turn for turn in transcript_of(state) if turn.seat == seat and turn.round == round), None)
+    for turn in state.get("transcript", []):
+        if turn["seat"] == seat and turn["round"] == round:
+            return Turn.model_validate(turn)
+    return None
 
 
 def closed(state: Court) -> bool:
