@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from commands import doctor, graphs, judge, perspectives, policy
+from commands import doctor, evidence, graphs, judge, perspectives, policy
 
 app = typer.Typer(
     name="tribunal",
@@ -43,3 +43,4 @@ app.command("doctor")(doctor.doctor)
 app.command("graphs")(graphs.graphs)
 app.command("policy")(policy.policy)
 app.add_typer(perspectives.app, name="perspectives")
+app.add_typer(evidence.app, name="evidence")

@@ -18,10 +18,10 @@ def judge(
         str | None, typer.Argument(help="The text of the post; without it, or as -, it is read from standard input.")
     ] = None,
     image: Annotated[
-        str | None, typer.Option(help="The image of the post: a path, a data URI, or - for standard input.")
+        str | None, typer.Option(help="The image of the post: a path, a URL, a data URI, or - for standard input.")
     ] = None,
     graph: Annotated[
-        str, typer.Option(help="arcade, multiround, predict or baseline (tribunal graphs draws them).")
+        str, typer.Option(help="arcade, multiround, predict, antihate or baseline (tribunal graphs draws them).")
     ] = "arcade",
     model: Annotated[
         str | None,
@@ -46,13 +46,30 @@ def judge(
         str | None,
         typer.Option(
             help="Of predict: full (default), round-1-only, majority, single, base, leave-out, criterion-only or "
-            "examples-only."
+            "examples-only. Of antihate: full, no-knowledge, no-search, no-details or zero-shot."
         ),
     ] = None,
     leave_out: Annotated[str | None, typer.Option(help="Of predict: a perspective that is not heard.")] = None,
     embedding: Annotated[
         str | None, typer.Option(help="Of predict: the embedding that the indexes must be built with.")
     ] = None,
+    search: Annotated[
+        str | None,
+        typer.Option(
+            help="Of antihate: duckduckgo (default), searxng, langchain:NAME or none; several, with commas, in turn "
+            "when one fails; replay:FILE, a recorded run."
+        ),
+    ] = None,
+    searxng_url: Annotated[
+        str | None, typer.Option(help="Of antihate: a SearXNG server. Default: SEARXNG_URL.")
+    ] = None,
+    record: Annotated[str | None, typer.Option(help="Of antihate: the SQLite file of the evidence record.")] = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Of a replay: ask the model anew over the recorded pages.")
+    ] = False,
+    max_turns: Annotated[int | None, typer.Option(help="Of antihate: turns of searching. Default: 3.")] = None,
+    max_pages: Annotated[int | None, typer.Option(help="Of antihate: pages read a turn. Default: 6.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Of antihate: seconds of research. Default: 600.")] = None,
     rounds: Annotated[int | None, typer.Option(help="Rounds of a deep-dive debate, 1 to 10. Default: 3.")] = None,
     scheme: Annotated[str | None, typer.Option(help="fine (the policy's categories, default) or binary.")] = None,
     policy: Annotated[str | None, typer.Option(help="The policy: a TOML file, or h-vli (default).")] = None,
@@ -82,6 +99,13 @@ def judge(
             "mode": mode,
             "leave_out": leave_out,
             "embedding": embedding,
+            "search": search,
+            "searxng_url": searxng_url,
+            "record": record,
+            "fresh": fresh or None,
+            "max_turns": max_turns,
+            "max_pages": max_pages,
+            "max_seconds": max_seconds,
             "rounds": rounds,
             "scheme": scheme,
             "policy": policy,

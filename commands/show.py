@@ -65,6 +65,22 @@ class Courtroom:
                 self._turn(Turn.model_validate({key: value for key, value in event.items() if key != "event"}))
             case "opinion":
                 self._opinion(Opinion.model_validate({key: value for key, value in event.items() if key != "event"}))
+            case "queries":
+                self._head(f"Turn {event['turn']}: queries", "cyan")
+                for query in event["queries"]:
+                    self._say(query, None)
+            case "search":
+                self._say("", f"{event['hits']} pages found that were not tried before")
+            case "page":
+                self._head(f"Page: {event['title'] or event['url']}", "blue")
+                self._say("", event["error"] or event["url"])
+            case "evidence":
+                self._say(f"{event['id']} {event['stance']}: “{event['passage']}”", None)
+            case "judgement":
+                self._head(f"Judgement so far: {event['judgement']}", "magenta")
+                self._say(event["reasoning"], None)
+            case "sufficiency":
+                self._say("enough" if event["sufficient"] else f"not enough: {event['missing']}", None)
             case "call" if self._trace:
                 self._call(event)
 
@@ -88,6 +104,9 @@ class Courtroom:
             self._say(f"{turn.stance}s: {turn.text}" if turn.stance else turn.text, None)
         elif not turn.cues and not turn.arguments:
             self._say("nothing", None)
+
+    def _head(self, words: str, colour: str) -> None:
+        self._out.print(Text(visible(words), style=f"bold {colour}"))
 
     def _opinion(self, opinion: Opinion) -> None:
         colour = "red" if opinion.stance == "hate" else "green"
@@ -124,7 +143,13 @@ def _outcome(record: Record) -> Any:
     track = f"{record.graph}, {record.track.replace('_', ' ')}" if record.track else record.graph
     if record.rounds:
         track += f", {record.rounds} round{'s' if record.rounds > 1 else ''}"
-    body = Group(Text(first, style="bold"), Text(track, style="dim"), Text(""), Text(visible(record.explanation)))
+    if record.confidence is not None:
+        first += f", confidence {record.confidence:.2f}"
+    cited = {each for step in record.steps for each in step.evidence}
+    sources = [Text(f"[{each.id}] {each.url}", style="dim") for each in record.evidence if each.id in cited]
+    body = Group(
+        Text(first, style="bold"), Text(track, style="dim"), Text(""), Text(visible(record.explanation)), *sources
+    )
     return Panel(body, title=title, border_style=style, padding=(0, 1))
 
 

@@ -12,6 +12,7 @@ GRAPHS = {
     "arcade": "a gatekeeper sends each post to a fast-track or a deep-dive debate, then a judge decides",
     "multiround": "ARCADE without the gatekeeper: every post gets the deep-dive debate",
     "predict": "perspectives with criteria and memories of their own take stances; two debaters argue; a judge decides",
+    "antihate": "searches the web, reads pages, weighs evidence, and cites it",
     "baseline": "one call to a safety classifier",
 }
 

@@ -9,7 +9,7 @@ from typing import Any
 from graphs import graph as graph_named
 from nodes.context import Context
 from nodes.errors import BadInput
-from nodes.schema import JSON, Call, Cue, Opinion, Record, Turn, Usage
+from nodes.schema import JSON, Call, Cue, Evidence, Opinion, Record, Step, Turn, Usage
 
 Listener = Callable[[JSON], None]
 
@@ -89,8 +89,19 @@ def record(state: JSON, graph: str, context: Context) -> Record:
         policy=state["policy"],
         warnings=tuple(state.get("warnings") or []),
         tie=outcome.get("tie", False),
+        confidence=outcome.get("confidence"),
+        steps=tuple(Step.model_validate(step) for step in outcome.get("steps") or []),
+        evidence=tuple(Evidence.model_validate(each) for each in state.get("evidence") or []),
+        research=_research(state),
         fault=_fault(outcome) if kind != "verdict" else None,
     )
+
+
+def _research(state: JSON) -> JSON | None:
+    """How a verdict on evidence was come by; the record of the run has all of it."""
+    if "run" not in state:
+        return None
+    return {name: state.get(name) for name in ("run", "turn", "tried", "pages", "judgements", "sufficient")}
 
 
 def _fault(outcome: JSON) -> dict[str, Any]:

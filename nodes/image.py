@@ -72,10 +72,6 @@ def read(ref: str) -> bytes:
     Raises:
         BadInput: as `picture`.
     """
-    if re.match(r"^https?://", ref, re.IGNORECASE):
-        raise BadInput(
-            f"image: {ref[:80]}: fetching images from the web is not available yet; download it and give the file"
-        )
     if ref.startswith("data:"):
         return _from_data_uri(ref)
     path = Path(ref).expanduser()

@@ -12,11 +12,13 @@ from langgraph.types import Overwrite
 from nodes.answer import wellformed
 from nodes.context import Context, context_of
 from nodes.errors import BadInput
-from nodes.image import keep, picture
+from nodes.evidence import means_here
+from nodes.image import keep, keep_bytes, picture
 from nodes.model import door_here
 from nodes.schema import JSON, Image, Post
 from nodes.state import PostInput
 from prompts.policy import policy_in_force
+from retrievers.fetch import IMAGES, FetchError
 
 REHEARSED = (
     "the rehearsal model took part: it follows a small set of written rules, knows nothing of the world, and is no "
@@ -43,6 +45,8 @@ async def receive(state: PostInput, runtime: Runtime[Context]) -> JSON:
     if ref is not None:
         if ref.startswith("data:"):
             ref = await asyncio.to_thread(keep, ref)
+        elif ref.casefold().startswith(("http://", "https://")):
+            ref = await _fetched(ref)
         image = (await picture(ref, context.image_edge)).image
     post = Post(
         id=_checked_name(state, "post_id") or _id_of(text, image),
@@ -64,6 +68,15 @@ async def receive(state: PostInput, runtime: Runtime[Context]) -> JSON:
         "budget_spent": False,
         "outcome": None,
     }
+
+
+async def _fetched(url: str) -> str:
+    """An image from the web, through the guarded fetcher, as a file of the data folder."""
+    try:
+        page = await (await means_here()).fetcher.fetch(url, accept=IMAGES)
+    except FetchError as error:
+        raise BadInput(f"image: {url[:200]}: {error.reason}: {error}; download it and give the file") from error
+    return await asyncio.to_thread(keep_bytes, page.body, url)
 
 
 def _checked_text(state: PostInput, context: Context) -> str:

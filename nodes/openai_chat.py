@@ -1,9 +1,9 @@
 """The chat model of every OpenAI-compatible server.
 
-LangChain's own, but for the wire: a request goes out by aiohttp, as plain JSON, and is read as plain JSON. OpenAI's typed
-client walks every body against its types, and even its untyped `post` costs twice what the request itself does; at 64
-posts in flight that is the difference between keeping up with the models and not (docs/performance.md has the figures).
-It also keeps LangChain from turning a refused response format into a warning: the door (`nodes.model`) steps down.
+LangChain's own, but for the wire: a request goes out by aiohttp, as plain JSON, and is read as plain JSON. OpenAI's
+typed client walks every body against its types, and even its untyped `post` costs twice what the request itself does;
+at 64 posts in flight that is the difference between keeping up with the models and not (docs/performance.md). It also
+keeps LangChain from turning a refused response format into a warning: the door (`nodes.model`) steps down instead.
 """
 
 from __future__ import annotations

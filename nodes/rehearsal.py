@@ -1389,6 +1389,115 @@ def _unexcused(question: Question) -> Hit | None:
     return next((hit for hit in ranked if hit.evidence is None and not reading.stands_alone(hit)), None)
 
 
+# --- AntiHateAgent's parts --------------------------------------------------------------------------------------------
+
+_WORD = re.compile(r"[^\W\d_]{4,}")
+_SENTENCE = re.compile(r"[^.!?\n]{15,300}[.!?]?")
+_SUPPORTS = re.compile(
+    r"\b(?:slurs?|derogatory|dehumani[sz]\w*|racist|sexist|hateful|hate speech|insult\w*)\b", re.IGNORECASE
+)
+_REFUTES = re.compile(
+    r"\b(?:harmless|neutral|affectionate|festival|recipe|gardening|in jest|reclaimed)\b", re.IGNORECASE
+)
+_EVIDENCE = re.compile(r"^\[(E\d+)\] (supports|refutes) ", re.MULTILINE)
+_HIT = re.compile(r"^(\d+)\. (.*(?:\n   .*)*)", re.MULTILINE)
+
+
+def _keywords(text: str) -> list[str]:
+    """The longest words of a text, each once: what a search would begin with."""
+    words = dict.fromkeys(word.casefold() for word in _WORD.findall(text))
+    return sorted(words, key=lambda word: (-len(word), word)) or ["post"]
+
+
+def research_queries(question: Question) -> JSON:
+    """Three queries from the post's longest words; on later turns the words and the angle move on."""
+    tried = (question.material["tried"] or "").splitlines()[1:-1]
+    words, turn = _keywords(question.post.text), len(tried) // 3
+    picked = [words[(turn + place) % len(words)] for place in range(3)]
+    angles = (("meaning", "slang", "hate speech"), ("origin", "news", "derogatory"), ("history", "symbol", "insult"))
+    angle = angles[turn % len(angles)]
+    return {"queries": [f'"{word}" {end} {turn or ""}'.strip() for word, end in zip(picked, angle, strict=True)]}
+
+
+def research_urls(question: Question) -> JSON:
+    """Three pages of a reference work, by the post's longest words."""
+    words, tried = _keywords(question.post.text), question.material["tried"] or ""
+    urls = [f"https://en.wikipedia.org/wiki/{word}" for word in words]
+    fresh = [url for url in urls if url not in tried] + [
+        f"https://en.wiktionary.org/wiki/{word}-{len(tried)}-{place}" for place, word in enumerate((words * 3)[:3])
+    ]
+    return {"urls": fresh[:3]}
+
+
+def research_relevance(question: Question) -> JSON:
+    """Hits whose title or snippet holds one of the query's words."""
+    words = set(_keywords(question.material["query"].partition("\n")[2].rpartition("\n")[0]))
+    relevant = [
+        int(number)
+        for number, shown in _HIT.findall(question.material["hits"])
+        if words & {word.casefold() for word in _WORD.findall(shown)}
+    ]
+    return {"relevant": relevant}
+
+
+def research_passages(question: Question) -> JSON:
+    """Sentences that share a word with the post and call it hateful, or harmless, by a handful of words."""
+    page = question.material["page"].partition("\n")[2].rpartition("\n")[0]
+    words = set(_keywords(question.post.text))
+    found = []
+    for sentence in _SENTENCE.findall(page):
+        if words & {word.casefold() for word in _WORD.findall(sentence)}:
+            if _SUPPORTS.search(sentence):
+                found.append({"passage": sentence.strip(), "stance": "supports"})
+            elif _REFUTES.search(sentence):
+                found.append({"passage": sentence.strip(), "stance": "refutes"})
+    return {"passages": found[:3]}
+
+
+def research_weigh(question: Question) -> JSON:
+    """With whichever side the new page speaks for more."""
+    stances = [stance for _, stance in _EVIDENCE.findall(question.material["evidence"])]
+    ids = ", ".join(found for found, _ in _EVIDENCE.findall(question.material["evidence"]))
+    for_hate = stances.count("supports") - stances.count("refutes")
+    judgement = "hate" if for_hate > 0 else "non-hate" if for_hate < 0 else "undecided"
+    return {"judgement": judgement, "reasoning": f"The page adds {ids}, which speak for {judgement}."}
+
+
+def research_enough(question: Question) -> JSON:
+    """Two pieces of evidence are enough."""
+    enough = len(_EVIDENCE.findall(question.material["evidence"])) >= 2
+    return {"sufficient": enough, "missing": "" if enough else "a second source that says what the words mean"}
+
+
+def conclude(question: Question) -> JSON:
+    """By an attack in the post that nothing excuses, else by the greater part of the evidence."""
+    evidence = _EVIDENCE.findall(question.material["evidence"])
+    ids = {stance: [found for found, each in evidence if each == stance] for stance in ("supports", "refutes")}
+    hit = _unexcused(question)
+    excused = bool(_reading(question).hits) and hit is None
+    hateful = hit is not None or (len(ids["supports"]) > len(ids["refutes"]) and not excused)
+    steps: list[JSON] = []
+    if hit:
+        steps.append({"claim": f"“{hit.words}” is an attack that nothing in the post takes back", "evidence": []})
+    elif excused:
+        steps.append({"claim": "The post itself speaks against the words that would count", "evidence": []})
+    else:
+        steps.append({"claim": "The post's own words hold no attack that the rules know", "evidence": []})
+    if ids["supports"]:
+        steps.append({"claim": "What was read calls its words hateful", "evidence": ids["supports"]})
+    if ids["refutes"]:
+        steps.append({"claim": "What was read calls its words harmless", "evidence": ids["refutes"]})
+    return {"label": "HATE" if hateful else "NON-HATE", "confidence": 0.9 if hit or evidence else 0.6, "steps": steps}
+
+
+def _in_words(question: Question) -> str:
+    """The baseline's answer in words."""
+    hit = _unexcused(question)
+    if hit:
+        return f"hate speech: “{hit.words}” is an attack that nothing in the post takes back."
+    return "not hate speech: the post's words hold no attack that it doesn't itself take back."
+
+
 # --- The model --------------------------------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[Question], JSON]] = {
@@ -1406,7 +1515,15 @@ PARTS: dict[str, Callable[[Question], JSON]] = {
     "debater.response.not_hate": answer_debate,
     "debater.response.hate": answer_debate,
     "judge.debate": judge_debate,
+    "researcher.queries": research_queries,
+    "researcher.urls": research_urls,
+    "researcher.relevance": research_relevance,
+    "researcher.passages": research_passages,
+    "researcher.weigh": research_weigh,
+    "researcher.enough": research_enough,
+    "judge.evidence": conclude,
 }
+IN_WORDS: dict[str, Callable[[Question], str]] = {"classifier.words": _in_words}
 CHARACTERS_PER_TOKEN = 4
 LONG_POST = 4_000  # characters from which a post is read off the event loop
 
@@ -1436,7 +1553,13 @@ class Rehearsal(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        said = json.dumps(answer(kwargs.get("question")), ensure_ascii=False)
+        question = kwargs.get("question")
+        in_words = IN_WORDS.get(question.role.name) if question is not None else None
+        said = (
+            in_words(question)
+            if in_words and question is not None
+            else json.dumps(answer(question), ensure_ascii=False)
+        )
         asked = sum(len(message.text) for message in messages)
         return ChatResult(generations=[ChatGeneration(message=_message(said, asked))])
 

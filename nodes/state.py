@@ -118,6 +118,7 @@ class Research(Court, total=False):
     pages: Annotated[list[JSON], merge]
     evidence: Annotated[list[JSON], merge]
     judgements: Annotated[list[JSON], merge]
+    exhausted: bool
     sufficient: bool | None
     missing: str
 

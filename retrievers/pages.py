@@ -88,6 +88,7 @@ class Reader:
         self._threads = ThreadPoolExecutor(processes, thread_name_prefix="tribunal-reader")
         self._idle: list[_Worker] = []
         self._all: set[_Worker] = set()
+        self._closed = False
         self._end = weakref.finalize(self, _end_all, self._all)
 
     def warm(self) -> None:
@@ -117,6 +118,7 @@ class Reader:
 
     def close(self) -> None:
         """End the processes. A reading under way fails."""
+        self._closed = True
         self._end()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -138,6 +140,8 @@ class Reader:
     def _start(self) -> _Worker:
         worker = _Worker(self.limits)
         self._all.add(worker)
+        if self._closed:  # it was still starting when the others were ended
+            self._drop(worker)
         return worker
 
     def _in_thread(self, job: dict[str, Any], body: bytes) -> dict[str, Any]:

@@ -89,6 +89,25 @@ EDGES = {
         ("__start__", "receive"), ("receive", "deep_dive"), ("deep_dive", "judge"), ("deep_dive", "__end__"),
         ("judge", "__end__"),
     },
+    "predict": {
+        ("__start__", "receive"), ("receive", "convene"), ("convene", "perspectives"), ("convene", "annotate"),
+        ("perspectives", "heard"), ("heard", "debate"), ("heard", "vote"), ("heard", "__end__"), ("debate", "judge"),
+        ("judge", "__end__"), ("vote", "__end__"), ("annotate", "__end__"),
+    },
+    "perspectives": {("__start__", "recall"), ("recall", "perspective"), ("perspective", "__end__")},
+    "debate": {
+        ("__start__", "open_non_hate"), ("open_non_hate", "open_hate"), ("open_hate", "answer_non_hate"),
+        ("open_hate", "__end__"), ("answer_non_hate", "answer_hate"), ("answer_hate", "__end__"),
+    },
+    "antihate": {
+        ("__start__", "receive"), ("receive", "begin"), ("begin", "research"), ("begin", "conclude"),
+        ("begin", "answer"), ("research", "conclude"), ("conclude", "__end__"), ("answer", "__end__"),
+    },
+    "research": {
+        ("__start__", "propose"), ("propose", "search"), ("propose", "fetch"), ("propose", "__end__"),
+        ("search", "choose"), ("choose", "fetch"), ("choose", "enough"), ("fetch", "read"), ("read", "weigh"),
+        ("weigh", "read"), ("weigh", "enough"), ("enough", "propose"), ("enough", "__end__"),
+    },
     "baseline": {("__start__", "receive"), ("receive", "classify"), ("classify", "__end__")},
     "fast_track": {("__start__", "indict"), ("indict", "defend"), ("defend", "__end__")},
     "deep_dive": {

@@ -103,7 +103,7 @@ def test_exit_status_tells_the_outcome() -> None:
         (["judge", "hi", "--rounds", "0"], "rounds: 0"),
         (["judge", "hi", "--policy", "none.toml"], "policy: none.toml"),
         (["judge", "hi", "--image", "none.png"], "image: none.png"),
-        (["judge", "hi", "--image", "http://example.com/a.png"], "download it"),
+        (["judge", "hi", "--image", "http://127.0.0.1/a.png"], "download it"),
         (["judge", "hi", "--temperature", "judge=hot"], "'hot' is not a number"),
         (["graphs", "nope"], "graph: 'nope'"),
     ],

@@ -13,6 +13,7 @@ import pytest
 from PIL import Image as Pillow
 
 from eval.scripted import ScriptedServer
+from eval.web import Page, Site
 from graphs.session import hear
 from nodes.context import checked
 from nodes.errors import BadInput
@@ -63,7 +64,7 @@ ONE_MODEL = "give provider:model, where provider is one of rehearsal, openai"
         ({"image": "moving.gif"}, {}, "image: moving.gif: is animated"),
         ({"image": "empty.png"}, {}, "image: empty.png: is empty"),
         ({"image": "big.png"}, {}, "image: big.png: is over 20 MB"),
-        ({"image": "https://example.org/a.png"}, {}, "download it and give the file"),
+        ({"image": "http://127.0.0.1/a.png"}, {}, "download it and give the file"),
         ({"image": "data:image/png;base64,!!"}, {}, "its base64 is broken"),
         ({"image": "data:image/png;base64," + base64.b64encode(b"no image").decode()}, {}, "is not an image"),
         ({"image": "half\udcff.png"}, {}, "can't be written as text; rename the file"),
@@ -162,3 +163,21 @@ async def test_a_model_that_no_seat_uses_is_not_said_to_have_taken_part() -> Non
         record = await decide(server, model=None, aux_model="openai:a", judge_model="openai:b")
     assert record.warnings == ()
     assert [call.model for call in record.calls] == ["openai:a", "openai:a"]
+
+
+async def test_an_image_url_that_is_not_allowed_is_not_fetched() -> None:
+    async with Site({"/a.png": Page(png(), "image/png")}) as site, ScriptedServer(court_script()) as server:
+        with pytest.raises(BadInput, match=r"image: http.*port"):
+            await decide(server, "hello", image=f"{site.url}/a.png")
+        assert (site.log, server.requests) == ([], [])
+
+
+async def test_an_image_url_is_fetched_checked_and_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = {"/a.png": Page(png(), "image/png"), "/b.png": Page("<p>no", "text/html")}
+    async with Site(pages) as site, ScriptedServer(court_script(implicit=False)) as server:
+        monkeypatch.setenv("TRIBUNAL_FETCH_ALLOW", site.host)
+        record = await decide(server, "hello", image=f"{site.url}/a.png")
+        assert record.outcome == "verdict"
+        assert server.requests[0].images[0].startswith("data:image/jpeg;base64,")
+        with pytest.raises(BadInput, match="content_type"):
+            await decide(server, "hello", image=f"{site.url}/b.png")

@@ -1,0 +1,24 @@
+"""AntiHateAgent: research on the web until the evidence suffices, then a verdict that cites it (paper, section 3)."""
+
+from langgraph.graph import END, START, StateGraph
+
+from graphs.research import graph as research
+from nodes.context import Context
+from nodes.intake import receive
+from nodes.research import answer, begin, conclude, way
+from nodes.state import Findings, PostInput, Research
+
+builder = StateGraph(Research, context_schema=Context, input_schema=PostInput, output_schema=Findings)
+builder.add_node("receive", receive)
+builder.add_node("begin", begin)
+builder.add_node("research", research)
+builder.add_node("conclude", conclude)
+builder.add_node("answer", answer)
+builder.add_edge(START, "receive")
+builder.add_edge("receive", "begin")
+builder.add_conditional_edges("begin", way)
+builder.add_edge("research", "conclude")
+builder.add_edge("conclude", END)
+builder.add_edge("answer", END)
+
+graph = builder.compile(name="antihate")

@@ -1,0 +1,42 @@
+"""The research loop: queries, searches, relevance, pages, passages and judgement, enough? (AntiHateAgent, section 3).
+
+It needs `begin` before it, and leaves the verdict to its caller.
+"""
+
+from langgraph.graph import START, StateGraph
+
+from nodes.context import Context
+from nodes.research import (
+    another_turn,
+    choose,
+    enough,
+    fetch,
+    next_page,
+    propose,
+    read,
+    search,
+    to_read,
+    to_search,
+    weigh,
+)
+from nodes.state import Research
+
+builder = StateGraph(Research, context_schema=Context)
+builder.add_node("propose", propose)
+builder.add_node("search", search)
+builder.add_node("choose", choose)
+builder.add_node("fetch", fetch)
+builder.add_node("read", read)
+builder.add_node("weigh", weigh)
+builder.add_node("enough", enough)
+builder.add_edge(START, "propose")
+builder.add_conditional_edges("propose", to_search)
+builder.add_edge("search", "choose")
+builder.add_conditional_edges("choose", to_read)
+builder.add_edge("fetch", "read")
+builder.add_edge("read", "weigh")
+builder.add_conditional_edges("weigh", next_page)
+builder.add_conditional_edges("enough", another_turn)
+
+# A turn takes five steps and two more a page; the bounds are those of the settings.
+graph = builder.compile(name="research").with_config(recursion_limit=10 * (5 + 2 * 50) + 5)
