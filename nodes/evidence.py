@@ -6,6 +6,7 @@ One library serves all cases of an event loop that share its settings; it is ope
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -60,7 +61,12 @@ class Library:
             self.means.reader.warm()
         if self.replay is not None:
             self.replay.rewind()
-        return await self.record.begin(post.id, post.text, settings)
+        try:
+            return await self.record.begin(post.id, post.text, settings)
+        except RecordError as error:
+            run = f"unrecorded-{uuid.uuid4().hex[:12]}"
+            self._notes[run] = [f"there is no evidence record: {error}"]
+            return run
 
     async def search(self, query: str, run: str, turn: int, k: int) -> Found:
         """One query's hits, and who found them; no result anywhere is a normal outcome."""
@@ -86,6 +92,8 @@ class Library:
         """A page as it was fetched and read, or in words why there is none."""
         if self.replay:
             found: Page | str = await self.replay.fetch(url) or f"{url}: is not in the record"
+            if isinstance(found, StoredPage):
+                await self._write(run, self.record.add_page(found))
         else:
             found = await self._fetched(url, run, secret_text)
         page_id, reason = (None, found) if isinstance(found, str) else (found.id, None)

@@ -296,14 +296,14 @@ async def search(state: Research, runtime: Runtime[Context]) -> JSON:
     found = await asyncio.gather(
         *(shelf.search(query, state["run"], state["turn"], context.hits) for query in state["queries"])
     )
-    seen = {page["url"] for page in state.get("pages", [])}
+    # Told apart by their normal form, and fetched as they were given: a slash that is dropped costs a redirect.
+    seen = {normal_url(page["url"]) for page in state.get("pages", [])}
     hits: list[JSON] = []
     for each in found:
         for hit in each.hits[: context.hits]:
-            url = normal_url(hit.url)
-            if url not in seen:
-                seen.add(url)
-                hits.append({"query": each.query, "url": url, "title": hit.title, "snippet": hit.snippet})
+            if normal_url(hit.url) not in seen:
+                seen.add(normal_url(hit.url))
+                hits.append({"query": each.query, "url": hit.url, "title": hit.title, "snippet": hit.snippet})
     failures = [f"search: {fault.engine}: {fault.message}" for each in found for fault in each.failures]
     runtime.stream_writer({"event": "search", "turn": state["turn"], "hits": len(hits)})
     return {"hits": hits, "warnings": list(dict.fromkeys([*failures, *shelf.warnings(state["run"])]))}
@@ -338,7 +338,9 @@ async def choose(state: Research, runtime: Runtime[Context]) -> JSON:
     ranked = [hits[place] for place in range(context.hits) for hits in chosen if place < len(hits)]
     pending = [{"url": hit["url"], "query": hit["query"], "title": hit["title"]} for hit in ranked[: context.max_pages]]
     shelf = await _shelf(state, runtime)
-    await shelf.decided(state["run"], "relevance", {"turn": state["turn"], "chosen": [each["url"] for each in pending]})
+    relevant = [hit["url"] for hits in chosen for hit in hits]
+    picked = [each["url"] for each in pending]
+    await shelf.decided(state["run"], "relevance", {"turn": state["turn"], "relevant": relevant, "chosen": picked})
     return {"pending": pending, **_together(answers)}
 
 
@@ -360,6 +362,8 @@ async def read(state: Research, runtime: Runtime[Context]) -> JSON:
     if done is None:
         crawl.end(state.get("crawl"))
         lost = [{"id": url, "url": url, "turn": state["turn"], "error": "no time was left for it"} for url in urls]
+        for each in lost:
+            await shelf.decided(state["run"], "page", each)
         return {"pending": [], "page": None, "pages": lost, "warnings": [f"{len(urls)} pages were not waited for"]}
     url, page = done
     known = len(state.get("evidence", []))
@@ -367,9 +371,10 @@ async def read(state: Research, runtime: Runtime[Context]) -> JSON:
     note = {name: page[name] for name in ("id", "url", "turn", "page_id", "title", "language", "date", "error")}
     note |= {"rejected": page["rejected"], "evidence": [each["id"] for each in evidence]}
     runtime.stream_writer({"event": "page", **note})
+    await shelf.decided(state["run"], "page", note)
     for each in evidence:
         runtime.stream_writer({"event": "evidence", **each})
-    await shelf.decided(state["run"], "page", note)
+        await shelf.decided(state["run"], "evidence", each)
     return {
         "pending": [each for each in state["pending"] if each["url"] != url],
         "page": note,
@@ -410,11 +415,15 @@ async def weigh(state: Research, runtime: Runtime[Context]) -> JSON:
 async def enough(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 2c: whether the evidence suffices; not asked where there is none, or where no further turn is left."""
     crawl.end(state.get("crawl"))
-    context = context_of(runtime)
+    context, shelf = context_of(runtime), await _shelf(state, runtime)
+    unasked = None
     if not state.get("evidence"):
-        return {"sufficient": False, "missing": "no page that was read held evidence"}
-    if state["turn"] >= context.max_turns:
-        return {"sufficient": False, "missing": ""}
+        unasked = {"sufficient": False, "missing": "no page that was read held evidence"}
+    elif state["turn"] >= context.max_turns:
+        unasked = {"sufficient": False, "missing": ""}
+    if unasked:
+        await shelf.decided(state["run"], "sufficiency", {"turn": state["turn"], **unasked})
+        return unasked
     answer = await _asked(
         ENOUGH,
         state,
@@ -425,7 +434,6 @@ async def enough(state: Research, runtime: Runtime[Context]) -> JSON:
         evidence=quote("evidence", "\n".join(map(_cited, _evidence(state)))),
         details=context.mode != "no-details",
     )
-    shelf = await _shelf(state, runtime)
     await shelf.decided(state["run"], "sufficiency", {"turn": state["turn"], **answer.value.model_dump()})
     runtime.stream_writer({"event": "sufficiency", "turn": state["turn"], **answer.value.model_dump()})
     return {**answer.value.model_dump(), **answer.record}
