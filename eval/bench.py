@@ -13,6 +13,7 @@ import gc
 import json
 import os
 import platform
+import re
 import resource
 import subprocess
 import sys
@@ -299,11 +300,99 @@ def measure_store(number: int) -> dict[str, Any]:
         return asyncio.run(measured())
 
 
+def researcher(request: Request) -> Reply:
+    """The scripted researcher: three queries, every hit relevant, one passage a page, enough after one turn."""
+    task = request.text.rpartition("# Your part: ")[2]
+    ids = re.findall(r"^\[(E\d+)\]", task, re.MULTILINE)
+    if "phrasing search queries" in task:
+        return Reply({"queries": ["first query", "second query", "third query"]})
+    if "choosing what to read" in task:
+        return Reply({"relevant": [int(each) for each in re.findall(r"^(\d+)\. ", task, re.MULTILINE)]})
+    if "reading a page" in task:
+        found = re.findall(r"The evidence of page \w+ is here\.", task)
+        return Reply({"passages": [{"passage": each, "stance": "supports"} for each in found[:1]]})
+    if "weighing a page" in task:
+        return Reply({"judgement": "hate", "reasoning": "it adds up"})
+    if "deciding whether to go on" in task:
+        return Reply({"sufficient": True, "missing": ""})
+    return Reply({"label": "HATE", "confidence": 0.9, "steps": [{"claim": "so it is", "evidence": ids}]})
+
+
+RESEARCHER = researcher
+CALL, PAGE, SEARCH = 1.0, 2.0, 0.5
+PAGES_A_QUERY = 2
+
+
+def research_section(quick: bool) -> None:
+    """Six pages on six hosts: a host is asked for one page at a time, so one host would measure the courtesy alone."""
+    from contextlib import ExitStack
+
+    from eval.web import Page, SearchServer, Site
+
+    print(f"### AntiHateAgent: one post, {CALL:g} s a model call, {PAGE:g} s a page, {SEARCH:g} s a search\n")
+    filler = "<p>" + "A sentence that has nothing to do with it. " * 40 + "</p>"
+    with ExitStack() as stack:
+        base = stack.enter_context(server(CALL, "eval.bench:RESEARCHER"))
+        sites: list[Site] = []
+        for number in range(3 * PAGES_A_QUERY):
+            body = f"<html><title>Page {number}</title><p>The evidence of page {number} is here.</p>{filler}</html>"
+            sites.append(stack.enter_context(Site({"/": Page(body, delay=PAGE)}, address=f"127.0.0.{number + 2}")))
+        urls = [f"{site.url}/" for site in sites]
+
+        def found(query: str) -> list[dict[str, Any]]:
+            first = ("first", "second", "third").index(query.split()[0]) * PAGES_A_QUERY
+            return [{"url": url, "title": "a page"} for url in urls[first : first + PAGES_A_QUERY]]
+
+        search = stack.enter_context(SearchServer(found, delay=SEARCH))
+        os.environ["OPENAI_BASE_URL"] = f"{base}/v1"
+        os.environ["TRIBUNAL_FETCH_ALLOW"] = ",".join(site.host for site in sites)
+        took = [asyncio.run(one_research(search.url)) for _ in range(1 if quick else 3)]
+    pages = 3 * PAGES_A_QUERY
+    # Queries, search, relevance, the pages together, their passages, a judgement after each, enough?, verdict.
+    critical = CALL + SEARCH + CALL + PAGE + CALL + pages * CALL + CALL + CALL
+    sequential = CALL + 3 * (SEARCH + CALL) + pages * (PAGE + CALL + CALL) + CALL + CALL
+    wall = sorted(took)[len(took) // 2]
+    row = (
+        str(pages), f"{wall:.2f} s", f"{critical:.1f} s", f"{wall / critical:.3f}", f"{sequential:.1f} s",
+        f"{sequential / wall:.2f}",
+    )  # fmt: skip
+    table(("pages", "seconds a post", "critical path", "over it", "one after another", "times as long"), [row])
+
+
+async def one_research(search_url: str) -> float:
+    """Seconds of one post, once the page readers' processes run and what is imported at the first call is there."""
+    from tempfile import TemporaryDirectory
+
+    from graphs import graph
+    from graphs.session import hear
+    from nodes.context import checked
+    from nodes.evidence import means_here
+
+    graph("antihate")
+    (await means_here()).reader.warm()
+    await hear("warming up", graph="antihate", context=checked({"model": "openai:scripted", "mode": "no-knowledge"}))
+    await asyncio.sleep(4)
+    with TemporaryDirectory() as folder:
+        context = checked(
+            {
+                "model": "openai:scripted", "search": "searxng", "searxng_url": search_url,
+                "record": f"{folder}/evidence.sqlite", "max_pages": 20,
+            }
+        )  # fmt: skip
+        started = time.perf_counter()
+        record = await hear("what they say of the weeds", graph="antihate", context=context)
+        took = time.perf_counter() - started
+        if len(record.evidence) != 3 * PAGES_A_QUERY:
+            raise RuntimeError(f"the benchmark's research failed: {record.explanation} {record.warnings}")
+        return took
+
+
 SECTIONS = {
     "calls": calls_section,
     "image": image_section,
     "memory": memory_section,
     "perspectives": perspectives_section,
+    "research": research_section,
 }
 
 
