@@ -356,6 +356,8 @@ async def read(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 2b: take the next page that has been read, with the passages that were found in it, word for word."""
     context, shelf = context_of(runtime), await _shelf(state, runtime)
     urls = [each["url"] for each in state["pending"]]
+    if not urls:
+        return {"page": None}
     order = await shelf.order(state["turn"], urls)
     pages = crawl.here(state.get("crawl"), _reading(state, runtime))
     done = await pages.next(order or urls, in_order=order is not None, seconds=_left(state, context))

@@ -208,7 +208,7 @@ def agent(node: Node) -> Node:
         try:
             return await node(state, runtime)
         except BudgetSpent as spent:
-            return {"budget_spent": True, "warnings": [str(spent)]}
+            return {"budget_spent": True, "calls": list(spent.calls), "warnings": [str(spent)]}
         except ModelError as fault:
             outcome = outcome_of(fault)
             runtime.stream_writer({"event": "outcome", **outcome})

@@ -118,6 +118,14 @@ async def test_a_post_to_its_verdict_with_each_turn_streamed(client: Any) -> Non
     assert len(again["calls"]) == 2
 
 
+@pytest.mark.parametrize("name", [name for name in GRAPHS if name != "arcade"])
+async def test_every_other_graph_reaches_a_verdict_offline(client: Any, name: str) -> None:
+    thread = await client.threads.create()
+    context = {"search": "none", "max_turns": 1} if name == "antihate" else {}
+    done = await client.runs.wait(thread["thread_id"], name, input={"text": IMPLICIT}, context=context)
+    assert done["outcome"]["outcome"] == "verdict", done
+
+
 async def test_the_drawing_opens_the_subgraphs(client: Any) -> None:
     assistant = (await client.assistants.search(graph_id="arcade"))[0]
     drawing = await client.assistants.get_graph(assistant["assistant_id"], xray=True)
