@@ -90,7 +90,7 @@ class Cache:
 def _opened(file: Path) -> sqlite3.Connection:
     database = sqlite3.connect(file, timeout=30, check_same_thread=False, isolation_level=None)
     try:
-        _in_wal_mode(database)
+        in_wal_mode(database)
         database.execute("PRAGMA synchronous=NORMAL")
         database.execute(
             "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, text TEXT NOT NULL, prompt_tokens INTEGER"
@@ -104,7 +104,7 @@ def _opened(file: Path) -> sqlite3.Connection:
     return database
 
 
-def _in_wal_mode(database: sqlite3.Connection) -> None:
+def in_wal_mode(database: sqlite3.Connection) -> None:
     """The one step that doesn't wait its turn when several open a new file at once."""
     for left in reversed(range(100)):
         try:

@@ -13,11 +13,10 @@ import json
 import random
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Generic, Literal, Protocol, TypeVar, cast, runtime_checkable
-from weakref import WeakKeyDictionary
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
@@ -33,6 +32,7 @@ from nodes.errors import BadModelOutput, BudgetSpent, CallFailed, ModelError, Re
 from nodes.faults import LENGTH, Fault, fault_of, finish_of, refusal_in
 from nodes.image import picture
 from nodes.keys import LONGEST_REST, KeyPool
+from nodes.loops import PerLoop
 from nodes.providers import (
     PROVIDERS,
     SETTINGS,
@@ -725,25 +725,13 @@ def _ask_again(said: str, problem: Unreadable) -> list[BaseMessage]:
     ]
 
 
-_doors: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Door, AsyncGenerator[None]]] = WeakKeyDictionary()
+async def _open_door() -> Door:
+    return Door(await asyncio.to_thread(dotenv))
+
+
+_doors = PerLoop(_open_door, Door.close)
 
 
 async def door_here() -> Door:
-    """The door of the running event loop, opened at its first use and closed when the loop's generators are."""
-    loop = asyncio.get_running_loop()
-    if loop not in _doors:
-        door = Door(await asyncio.to_thread(dotenv))
-        if loop not in _doors:
-            keeper = _closing(door)
-            await anext(keeper)
-            _doors[loop] = (door, keeper)  # closes itself
-    return _doors[loop][0]
-
-
-async def _closing(door: Door) -> AsyncGenerator[None]:
-    """`asyncio.run` closes every generator that is still open; so the clients are closed on the loop they live on."""
-    try:
-        yield
-    finally:
-        _doors.pop(asyncio.get_running_loop(), None)
-        await door.close()
+    """The door of the running event loop, opened at its first use and closed with the loop."""
+    return await _doors.here()

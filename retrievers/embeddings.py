@@ -15,14 +15,13 @@ import hashlib
 import re
 import sqlite3
 import unicodedata
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +31,7 @@ from nodes.context import data_folder, environment
 from nodes.errors import BadInput, CallFailed
 from nodes.faults import Fault, fault_of, scrub
 from nodes.keys import KeyPool
+from nodes.loops import PerLoop
 from nodes.providers import PROVIDERS
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ class Endpoint:
 
         number = await self._pool.take()
         try:
-            response = await (await _client()).post(
+            response = await (await _clients.here()).post(
                 self._url.format(model=self._model),
                 json=self._wire.body(self._model, batch),
                 headers=self._wire.headers(self._pool.keys[number]),
@@ -359,29 +359,13 @@ def _wait(state: RetryCallState) -> float:
     return 0.0 if pooled else _backoff(state)
 
 
-_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[httpx.AsyncClient, AsyncGenerator[None]]] = (
-    WeakKeyDictionary()
-)
-
-
-async def _client() -> httpx.AsyncClient:
-    """This loop's HTTP client, made once; its connections belong to the loop, and are closed with it."""
+async def _open_client() -> httpx.AsyncClient:
     import httpx
 
-    loop = asyncio.get_running_loop()
-    if loop not in _clients:
-        client = httpx.AsyncClient(timeout=TIMEOUT)
-        _clients[loop] = client, _until_the_loop_ends(client)
-        await anext(_clients[loop][1])
-    return _clients[loop][0]
+    return httpx.AsyncClient(timeout=TIMEOUT)
 
 
-async def _until_the_loop_ends(client: httpx.AsyncClient) -> AsyncGenerator[None]:
-    # A loop closes the asynchronous generators that it has started when it shuts down; there is no other such moment.
-    try:
-        yield
-    finally:
-        await client.aclose()
+_clients: PerLoop[httpx.AsyncClient] = PerLoop(_open_client, lambda client: client.aclose())
 
 
 class _VectorCache:

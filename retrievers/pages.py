@@ -534,7 +534,7 @@ class TokenCounter:
             value = error
         if isinstance(value, Exception):
             why = str(value) or f"no answer within {seconds:g} s"
-            return cls(estimated_tokens, f"tokens are estimated: the tables of {encoding} can't be had ({why[:200]})")
+            return cls(estimated_tokens, f"tokens are estimated: the tables of {encoding} can't be had ({why[:60]})")
         return cls(lambda text: len(value.encode_ordinary(text)))
 
 

@@ -25,7 +25,6 @@ import json
 import os
 import re
 import sqlite3
-import time
 import uuid
 import weakref
 from collections import Counter
@@ -37,6 +36,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from pydantic import ValidationError
 
+from nodes.cache import in_wal_mode
 from nodes.context import data_folder, environment
 from nodes.errors import BadInput, TribunalError
 from nodes.faults import scrub
@@ -540,7 +540,7 @@ def _writable(file: Path) -> sqlite3.Connection:
         # Looked at before anything is written: a foreign file must stay as it is.
         if not _is_record(file, db):
             _make(file, db)
-        _in_wal_mode(db)
+        in_wal_mode(db)
         # What is committed outlives the process; a power cut may cost the last moments, and nothing else.
         db.execute("PRAGMA synchronous=NORMAL")
     except BaseException:
@@ -602,19 +602,6 @@ def _make(file: Path, db: sqlite3.Connection) -> None:
     except BaseException:
         db.rollback()
         raise
-
-
-def _in_wal_mode(db: sqlite3.Connection) -> None:
-    """The one step that doesn't wait its turn when several open a new file at once."""
-    for left in reversed(range(100)):
-        try:
-            db.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as error:
-            if not left or "locked" not in str(error):
-                raise
-            time.sleep(0.02)
-        else:
-            return
 
 
 def _close(db: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:

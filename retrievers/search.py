@@ -24,7 +24,7 @@ import re
 import threading
 import time
 import warnings
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
@@ -37,6 +37,7 @@ from nodes.answer import wellformed
 from nodes.context import setting
 from nodes.errors import BadInput, TribunalError
 from nodes.faults import fault_of, scrub
+from nodes.loops import PerLoop
 from nodes.schema import Frozen
 from retrievers.addresses import MAX_URL, PORTS
 
@@ -332,7 +333,7 @@ class SearXNG:
     async def search(self, query: str, k: int) -> list[Hit]:
         import httpx
 
-        client = await _client()
+        client = await _clients.here()
         asked = {"q": query, "format": "json"}
         try:
             async with client.stream("GET", self._url, params=asked) as response:
@@ -577,32 +578,16 @@ def _foreign(error: Exception, secrets: Iterable[str]) -> SearchFailed:
 # The client for SearXNG
 
 
-_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[httpx.AsyncClient, AsyncGenerator[None]]] = (
-    WeakKeyDictionary()
-)
-
-
-async def _client() -> httpx.AsyncClient:
-    """This loop's HTTP client, made once; its connections belong to the loop, and are closed with it."""
+async def _open_client() -> httpx.AsyncClient:
     import httpx
 
     from retrievers.fetch import USER_AGENT
 
-    loop = asyncio.get_running_loop()
-    if loop not in _clients:
-        client = httpx.AsyncClient(
-            timeout=None,  # the chain keeps the time  # noqa: S113
-            trust_env=False,
-            headers={"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "identity"},
-        )
-        _clients[loop] = client, _until_the_loop_ends(client)
-        await anext(_clients[loop][1])
-    return _clients[loop][0]
+    return httpx.AsyncClient(
+        timeout=None,  # the chain keeps the time  # noqa: S113
+        trust_env=False,
+        headers={"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "identity"},
+    )
 
 
-async def _until_the_loop_ends(client: httpx.AsyncClient) -> AsyncGenerator[None]:
-    # A loop closes the asynchronous generators that it has started when it shuts down; there is no other such moment.
-    try:
-        yield
-    finally:
-        await client.aclose()
+_clients: PerLoop[httpx.AsyncClient] = PerLoop(_open_client, lambda client: client.aclose())

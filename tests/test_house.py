@@ -17,8 +17,8 @@ PROJECT = Path(__file__).resolve().parents[1]
 FLOORS = {"prompts": 0, "ground": 0, "retrievers": 1, "nodes": 2, "graphs": 3, "eval": 4, "commands": 5, "tribunal": 5}
 # The ground lies in nodes/, and any floor may stand on it (DESIGN.md).
 GROUND = {
-    "schema", "context", "model", "errors", "answer", "cache", "faults", "image", "keys", "openai_chat", "providers",
-    "rehearsal",
+    "schema", "context", "model", "errors", "answer", "cache", "faults", "image", "keys", "loops", "openai_chat",
+    "providers", "rehearsal",
 }  # fmt: skip
 
 

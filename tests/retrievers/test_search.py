@@ -222,12 +222,15 @@ async def test_searches_run_together() -> None:
 
 async def test_requests_to_an_engine_keep_their_distance_across_chains() -> None:
     async with SearchServer({}) as server:
-        chains = [search_chain("searxng", searxng_url=server.url, spacing={"searxng": 0.2}) for _ in range(3)]
+        chains = [search_chain("searxng", searxng_url=server.url, spacing={"searxng": 0.5}) for _ in range(3)]
+        await chains[0].search("so that the connection is there")
         await asyncio.gather(*(chain.search(str(number)) for number, chain in enumerate(chains)))
     arrived = sorted(seen.arrived for seen in server.log)
     gaps = [later - earlier for earlier, later in pairwise(arrived)]
-    assert len(gaps) == 2
-    assert all(gap > 0.15 for gap in gaps)
+    assert len(gaps) == 3
+    # What a busy machine takes from a gap it adds to another.
+    assert all(gap > 0.2 for gap in gaps)
+    assert arrived[-1] - arrived[0] > 1.2
 
 
 async def test_an_engine_that_said_wait_is_left_alone_for_so_long() -> None:
