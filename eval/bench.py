@@ -52,11 +52,8 @@ def court(request: Request) -> Reply:
     return Reply({"cues": [cue] if found else []})
 
 
-COURT = court
-
-
 @contextlib.contextmanager
-def server(latency: float, script: str = "eval.bench:COURT") -> Iterator[str]:
+def server(latency: float, script: str = "eval.bench:court") -> Iterator[str]:
     """A scripted model server in a process of its own; gives its base URL."""
     command = [sys.executable, "-m", "eval.scripted", "--latency", str(latency), "--script", script]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -319,7 +316,6 @@ def researcher(request: Request) -> Reply:
     return Reply({"label": "HATE", "confidence": 0.9, "steps": [{"claim": "so it is", "evidence": ids}]})
 
 
-RESEARCHER = researcher
 CALL, PAGE, SEARCH = 1.0, 2.0, 0.5
 PAGES_A_QUERY = 2
 
@@ -333,7 +329,7 @@ def research_section(quick: bool) -> None:
     print(f"### AntiHateAgent: one post, {CALL:g} s a model call, {PAGE:g} s a page, {SEARCH:g} s a search\n")
     filler = "<p>" + "A sentence that has nothing to do with it. " * 40 + "</p>"
     with ExitStack() as stack:
-        base = stack.enter_context(server(CALL, "eval.bench:RESEARCHER"))
+        base = stack.enter_context(server(CALL, "eval.bench:researcher"))
         sites: list[Site] = []
         for number in range(3 * PAGES_A_QUERY):
             body = f"<html><title>Page {number}</title><p>The evidence of page {number} is here.</p>{filler}</html>"

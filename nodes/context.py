@@ -18,9 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from nodes.errors import BadInput
 from nodes.schema import Scheme
 
-PREDICT_MODES = (
-    "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
-)  # fmt: skip
 ANTIHATE_MODES = ("full", "no-knowledge", "no-search", "no-details", "zero-shot")
 Mode = Literal[
     "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",

@@ -14,10 +14,11 @@ from nodes.context import Context, context_of
 from nodes.cues import Reply, one_of
 from nodes.model import Role, ask
 from nodes.perspective import ANNOTATOR, StanceReply, stance_form
-from nodes.schema import JSON, Scheme, Stance, Turn, Verdict
+from nodes.schema import JSON, Scheme, Stance, Turn
 from nodes.state import Panel, agent, closed, opinions_of, spoke, transcript_of
+from nodes.verdict import deliver
 from prompts import quote
-from prompts.policy import Policy, policy_in_force
+from prompts.policy import Policy
 
 SIDES: dict[Stance, str] = {"not_hate": "non-hate", "hate": "hate"}
 
@@ -165,14 +166,14 @@ async def judge_debate(state: Panel, runtime: Runtime[Context]) -> JSON:
         for turn in transcript_of(state)
     ]
     answer = await ask(JUDGE, state, runtime, debate="\n\n".join(heard) or "Neither side was heard.")
-    return {**await _verdict(_stance(answer.value), answer.value.reason, runtime), **answer.record}
+    return {**await deliver(_label(answer.value), "binary", answer.value.reason, runtime), **answer.record}
 
 
 @agent
 async def annotate(state: Panel, runtime: Runtime[Context]) -> JSON:
     """The base agent: one call, without criterion, examples or debate (PREDICT, Table 1)."""
     answer = await ask(ANNOTATOR, state, runtime, hate="hate", not_hate="non-hate")
-    return {**await _verdict(_stance(answer.value), answer.value.reason, runtime), **answer.record}
+    return {**await deliver(_label(answer.value), "binary", answer.value.reason, runtime), **answer.record}
 
 
 @agent
@@ -183,12 +184,11 @@ async def vote(state: Panel, runtime: Runtime[Context]) -> JSON:
         return {}
     hate = sum(opinion.stance == "hate" for opinion in opinions)
     tie = hate * 2 == len(opinions)
-    stance: Stance = "hate" if hate * 2 > len(opinions) else "not_hate"
     if len(opinions) == 1:
         words = opinions[0].reason
     else:
         words = f"{hate} of {len(opinions)} perspectives called it hate" + ("; a tie counts as non-hate" if tie else "")
-    return await _verdict(stance, words, runtime, tie=tie)
+    return await deliver(int(hate * 2 > len(opinions)), "binary", words, runtime, tie=tie)
 
 
 async def heard(state: Panel, runtime: Runtime[Context]) -> JSON:
@@ -212,14 +212,5 @@ async def panel_or_annotator(state: Panel, runtime: Runtime[Context]) -> Literal
     return "annotate" if context_of(runtime).mode == "base" else "perspectives"
 
 
-def _stance(reply: StanceReply) -> Stance:
-    return "hate" if reply.label == "hate" else "not_hate"
-
-
-async def _verdict(stance: Stance, words: str, runtime: Runtime[Context], *, tie: bool = False) -> JSON:
-    """A verdict in the binary scheme, by the names of the policy in force."""
-    label = int(stance == "hate")
-    category = (await policy_in_force(context_of(runtime).policy)).categories("binary")[label].name
-    verdict = Verdict(label=label, category=category, hateful=bool(label), explanation=words, tie=tie).dump()
-    runtime.stream_writer({"event": "outcome", **verdict})
-    return {"outcome": verdict}
+def _label(reply: StanceReply) -> int:
+    return int(reply.label == "hate")

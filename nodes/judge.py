@@ -9,8 +9,9 @@ from langgraph.runtime import Runtime
 from nodes.context import Context, context_of
 from nodes.cues import DecisionReply, decision_form, minutes
 from nodes.model import Answer, Role, ask
-from nodes.schema import JSON, Track, Verdict
+from nodes.schema import JSON
 from nodes.state import Court, agent, closed, transcript_of
+from nodes.verdict import deliver
 from prompts.policy import Policy, policy_in_force
 
 JUDGE = Role(
@@ -70,11 +71,6 @@ async def _categories(runtime: Runtime[Context]) -> list[str]:
 
 async def decided(answer: Answer[DecisionReply], track: Any, runtime: Runtime[Context]) -> JSON:
     """The verdict that a decision is, as an update of the state."""
-    category = answer.value.category
-    label = (await _policy(runtime)).label(context_of(runtime).scheme, category)
-    held: Track | None = track
-    verdict = Verdict(
-        label=label, category=category, hateful=label > 0, explanation=answer.value.explanation, track=held
-    ).dump()
-    runtime.stream_writer({"event": "outcome", **verdict})
-    return {"outcome": verdict, **answer.record}
+    scheme = context_of(runtime).scheme
+    label = (await _policy(runtime)).label(scheme, answer.value.category)
+    return {**await deliver(label, scheme, answer.value.explanation, runtime, track=track), **answer.record}

@@ -9,9 +9,9 @@ from langgraph.runtime import Runtime
 from nodes.context import Context, context_of
 from nodes.cues import arguments_form, cues_form, known_cues, numbered, quoted, spoken
 from nodes.model import Role, ask
-from nodes.schema import JSON, Cue, Turn, Verdict
+from nodes.schema import JSON, Cue, Turn
 from nodes.state import Court, agent, closed, last_turn, spoke
-from prompts.policy import policy_in_force
+from nodes.verdict import deliver
 
 MOST_CHARGES = 3
 MOST_IMPLICIT = 2
@@ -90,15 +90,8 @@ async def charges(state: Court) -> Literal["defend", "dismiss", "__end__"]:
 
 async def dismiss(state: Court, runtime: Runtime[Context]) -> JSON:
     """Summary dismissal: label 0, with a reason, and no further call (Algorithm 1)."""
-    context = context_of(runtime)
-    none = (await policy_in_force(context.policy)).categories(context.scheme)[0].name
-    verdict = Verdict(
-        label=0,
-        category=none,
-        hateful=False,
-        explanation="Summary dismissal: the scan found nothing explicit, and the prosecutor's investigation found "
-        "nothing implied that could be held against the post.",
-        track="dismissed",
-    ).dump()
-    runtime.stream_writer({"event": "outcome", **verdict})
-    return {"outcome": verdict, "track": "dismissed"}
+    words = (
+        "Summary dismissal: the scan found nothing explicit, and the prosecutor's investigation found nothing implied "
+        "that could be held against the post."
+    )
+    return {"track": "dismissed", **await deliver(0, context_of(runtime).scheme, words, runtime, track="dismissed")}

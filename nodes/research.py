@@ -21,8 +21,9 @@ from nodes.cues import Reply, one_of
 from nodes.errors import BadInput, BadModelOutput, ModelError
 from nodes.evidence import Library, Page, library
 from nodes.model import Answer, Role, ask, paid_requests
-from nodes.schema import JSON, Evidence, Scheme, Step, Verdict
+from nodes.schema import JSON, Evidence, Scheme, Step
 from nodes.state import Research, agent, closed, post_of
+from nodes.verdict import deliver
 from prompts import quote
 from prompts.policy import Policy, policy_in_force
 from retrievers.pages import awindows, find_passage
@@ -489,7 +490,7 @@ async def conclude(state: Research, runtime: Runtime[Context]) -> JSON:
     reply = answer.value
     steps = tuple(Step(claim=each.claim, evidence=tuple(each.evidence)) for each in reply.steps)
     words = " ".join(f"{step.claim.rstrip('.')}{_marks(step)}." for step in steps)
-    done = await _verdict(reply.label == "HATE", words, runtime, confidence=reply.confidence, steps=steps)
+    done = await deliver(int(reply.label == "HATE"), "binary", words, runtime, confidence=reply.confidence, steps=steps)
     warnings = (
         [] if evidence or not researched else ["no page could be read with evidence kept: the post alone decided"]
     )
@@ -503,7 +504,11 @@ async def conclude(state: Research, runtime: Runtime[Context]) -> JSON:
 async def answer(state: Research, runtime: Runtime[Context]) -> JSON:
     """The baseline: one zero-shot call, answered in words (Appendix D)."""
     given = await ask(ZERO_SHOT, state, runtime)
-    return {"track": "baseline", **await _verdict(given.value.hateful, given.value.reason, runtime), **given.record}
+    return {
+        "track": "baseline",
+        **await deliver(int(given.value.hateful), "binary", given.value.reason, runtime),
+        **given.record,
+    }
 
 
 def _known_ids(evidence: Sequence[Evidence]) -> Any:
@@ -520,15 +525,6 @@ def _known_ids(evidence: Sequence[Evidence]) -> Any:
 
 def _marks(step: Step) -> str:
     return f" [{', '.join(step.evidence)}]" if step.evidence else ""
-
-
-async def _verdict(hateful: bool, words: str, runtime: Runtime[Context], **more: Any) -> JSON:
-    categories = (await policy_in_force(context_of(runtime).policy)).categories("binary")
-    verdict = Verdict(
-        label=int(hateful), category=categories[int(hateful)].name, hateful=hateful, explanation=words, **more
-    ).dump()
-    runtime.stream_writer({"event": "outcome", **verdict})
-    return {"outcome": verdict}
 
 
 def _limits(state: Research, context: Context) -> list[str]:

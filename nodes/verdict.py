@@ -1,0 +1,25 @@
+"""Delivering a verdict: by label, in the names of the policy in force, told to whoever watches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from nodes.context import Context, context_of
+from nodes.schema import JSON, Scheme, Verdict
+from prompts.policy import policy_in_force
+
+
+async def deliver(label: int, scheme: Scheme, words: str, runtime: Runtime[Context], **more: Any) -> JSON:
+    """The outcome that a label is, as an update of the state.
+
+    Args:
+        label: the number of a category of the scheme.
+        words: the explanation.
+        more: further fields of `Verdict`: track, tie, confidence, steps.
+    """
+    category = (await policy_in_force(context_of(runtime).policy)).categories(scheme)[label].name
+    verdict = Verdict(label=label, category=category, hateful=label > 0, explanation=words, **more).dump()
+    runtime.stream_writer({"event": "outcome", **verdict})
+    return {"outcome": verdict}
