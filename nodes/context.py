@@ -59,6 +59,12 @@ class Context(BaseModel):
     temperatures: dict[str, float] = Field(
         default_factory=dict, description="A temperature for one seat by its name, in place of the published one."
     )
+    sample_temperature: float = Field(
+        default=0.7,
+        ge=0,
+        le=2,
+        description="The temperature of every draw after the first, where a seat is asked several times.",
+    )
     perspectives: list[str] = Field(
         default_factory=list,
         description="The perspectives that are heard, by name or TOML file; none named: five small examples.",

@@ -298,6 +298,8 @@ class Exchange:
     @property
     def wanted_temperature(self) -> float | None:
         role = self.question.role
+        if self.question.draw[1]:  # a second draw at temperature 0 would be the first one again
+            return self.context.sample_temperature
         held = self.context.temperatures
         return held.get(role.seat, held.get(role.seat.partition(":")[0], role.temperature))
 
