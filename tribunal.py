@@ -27,7 +27,7 @@ _HOMES = {
     "Record": "nodes.schema",
     "TribunalError": "nodes.errors",
 }
-DEFAULT_GRAPH = "arcade"
+DEFAULT_GRAPH = "tribunal"
 
 
 async def ajudge(

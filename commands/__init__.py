@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from commands import doctor, evidence, graphs, judge, perspectives, policy
+from commands import doctor, evidence, graphs, judge, perspectives, policy, review
 
 app = typer.Typer(
     name="tribunal",
@@ -42,5 +42,6 @@ app.command("judge")(judge.judge)
 app.command("doctor")(doctor.doctor)
 app.command("graphs")(graphs.graphs)
 app.command("policy")(policy.policy)
+app.add_typer(review.app, name="review")
 app.add_typer(perspectives.app, name="perspectives")
 app.add_typer(evidence.app, name="evidence")

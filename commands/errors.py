@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import typer
 
-STATUS = {"verdict": 0, "refusal": 3, "failure": 4}
+STATUS = {"verdict": 0, "refusal": 3, "failure": 4, "pending": 5}
 BAD_INPUT = 2
 INTERRUPTED = 130
 

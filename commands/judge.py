@@ -10,7 +10,8 @@ import typer
 from commands.errors import STATUS, ending_well
 
 EPILOG = """\b
-Exit status: 0 a verdict, 2 wrong usage or input, 3 the model refused, 4 a technical failure."""
+Exit status: 0 a verdict, 2 wrong usage or input, 3 the model refused, 4 a technical failure, 5 a person has to decide
+(tribunal review)."""
 
 
 def judge(
@@ -21,8 +22,12 @@ def judge(
         str | None, typer.Option(help="The image of the post: a path, a URL, a data URI, or - for standard input.")
     ] = None,
     graph: Annotated[
-        str, typer.Option(help="arcade, multiround, predict, antihate or baseline (tribunal graphs draws them).")
-    ] = "arcade",
+        str,
+        typer.Option(
+            help="tribunal, arcade, multiround, predict, antihate or baseline (tribunal graphs draws them), or a "
+            "pipeline of your own, as file.py:graph."
+        ),
+    ] = "tribunal",
     model: Annotated[
         str | None,
         typer.Option(
@@ -40,7 +45,45 @@ def judge(
         typer.Option(metavar="NAME=NUMBER", help="A temperature for one seat in place of the published one."),
     ] = None,
     perspectives: Annotated[
-        str | None, typer.Option(help="Of predict: the perspectives to hear, by name or TOML file, with commas.")
+        str | None,
+        typer.Option(
+            help="The perspectives to hear: names or TOML files, with commas; all that are built; or none. Default: "
+            "none in tribunal, five small examples in predict."
+        ),
+    ] = None,
+    web: Annotated[bool, typer.Option("--web", help="Of tribunal: look the post up on the web.")] = False,
+    early_exit: Annotated[
+        bool | None,
+        typer.Option(help="End a deep dive once no cue is in dispute. Default: on in tribunal, off elsewhere."),
+    ] = None,
+    triage: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Of tribunal: a first look by this model; clear posts skip the trial."),
+    ] = None,
+    triage_confidence: Annotated[
+        float | None, typer.Option(help="The confidence from which a first look counts as clear. Default: 0.9.")
+    ] = None,
+    judge_samples: Annotated[
+        int | None, typer.Option(help="Ask the judge up to so many times, and count. Default: 1.")
+    ] = None,
+    sample_temperature: Annotated[
+        float | None, typer.Option(help="The temperature of every draw after the first. Default: 0.7.")
+    ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|FILE",
+            help="The confidence below which a verdict is uncertain, or a file of tribunal fit. Default: 0.75 where "
+            "the judge is asked for one.",
+        ),
+    ] = None,
+    review: Annotated[
+        bool,
+        typer.Option("--review", help="Of tribunal: leave uncertain and refused cases to a person (tribunal review)."),
+    ] = False,
+    review_rule: Annotated[
+        str | None,
+        typer.Option(help="Cases that a person sees besides: hateful, all, or categories, with commas."),
     ] = None,
     mode: Annotated[
         str | None,
@@ -49,27 +92,23 @@ def judge(
             "examples-only. Of antihate: full, no-knowledge, no-search, no-details or zero-shot."
         ),
     ] = None,
-    leave_out: Annotated[str | None, typer.Option(help="Of predict: a perspective that is not heard.")] = None,
-    embedding: Annotated[
-        str | None, typer.Option(help="Of predict: the embedding that the indexes must be built with.")
-    ] = None,
+    leave_out: Annotated[str | None, typer.Option(help="A perspective that is not heard.")] = None,
+    embedding: Annotated[str | None, typer.Option(help="The embedding that the indexes must be built with.")] = None,
     search: Annotated[
         str | None,
         typer.Option(
-            help="Of antihate: duckduckgo (default), searxng, langchain:NAME or none; several, with commas, in turn "
+            help="duckduckgo (default), searxng, langchain:NAME or none; several, with commas, in turn "
             "when one fails; replay:FILE, a recorded run."
         ),
     ] = None,
-    searxng_url: Annotated[
-        str | None, typer.Option(help="Of antihate: a SearXNG server. Default: SEARXNG_URL.")
-    ] = None,
-    record: Annotated[str | None, typer.Option(help="Of antihate: the SQLite file of the evidence record.")] = None,
+    searxng_url: Annotated[str | None, typer.Option(help="A SearXNG server. Default: SEARXNG_URL.")] = None,
+    record: Annotated[str | None, typer.Option(help="The SQLite file of the evidence record.")] = None,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Of a replay: ask the model anew over the recorded pages.")
     ] = False,
-    max_turns: Annotated[int | None, typer.Option(help="Of antihate: turns of searching. Default: 3.")] = None,
-    max_pages: Annotated[int | None, typer.Option(help="Of antihate: pages read a turn. Default: 6.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(help="Of antihate: seconds of research. Default: 600.")] = None,
+    max_turns: Annotated[int | None, typer.Option(help="Of the web: turns of searching. Default: 3.")] = None,
+    max_pages: Annotated[int | None, typer.Option(help="Of the web: pages read a turn. Default: 6.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Of the web: seconds of research. Default: 600.")] = None,
     rounds: Annotated[int | None, typer.Option(help="Rounds of a deep-dive debate, 1 to 10. Default: 3.")] = None,
     scheme: Annotated[str | None, typer.Option(help="fine (the policy's categories, default) or binary.")] = None,
     policy: Annotated[str | None, typer.Option(help="The policy: a TOML file, or h-vli (default).")] = None,
@@ -95,7 +134,16 @@ def judge(
             "judge_model": judge_model,
             "seats": _pairs(seat, "seat", "NAME=PROVIDER:MODEL"),
             "temperatures": _numbers(_pairs(temperature, "temperature", "NAME=NUMBER")),
-            "perspectives": [name.strip() for name in perspectives.split(",")] if perspectives else None,
+            "perspectives": _names(perspectives),
+            "web": web or None,
+            "early_exit": early_exit,
+            "triage": triage,
+            "triage_confidence": triage_confidence,
+            "judge_samples": judge_samples,
+            "sample_temperature": sample_temperature,
+            **_threshold(threshold),
+            "review": review or None,
+            "review_rule": _names(review_rule),
             "mode": mode,
             "leave_out": leave_out,
             "embedding": embedding,
@@ -165,6 +213,20 @@ def _post(text: str | None, image: str | None) -> tuple[str | None, str | None]:
         except UnicodeDecodeError as error:
             raise BadInput(f"text: standard input is not UTF-8: {error}; convert it") from error
     return text, image
+
+
+def _names(given: str | None) -> list[str] | None:
+    return [name.strip() for name in given.split(",")] if given else None
+
+
+def _threshold(given: str | None) -> dict[str, Any]:
+    """A number, or a file that holds one."""
+    if given is None:
+        return {}
+    try:
+        return {"threshold": float(given)}
+    except ValueError:
+        return {"threshold_file": given}
 
 
 def _pairs(given: list[str] | None, option: str, form: str) -> dict[str, str]:

@@ -81,6 +81,12 @@ class Courtroom:
                 self._say(event["reasoning"], None)
             case "sufficiency":
                 self._say("enough" if event["sufficient"] else f"not enough: {event['missing']}", None)
+            case "triage":
+                sure = f"{event['category']}, confidence {event['confidence']:.2f}"
+                self._head(f"First look: {sure}{'' if event['clear'] else ': not clear, so it goes to trial'}", "cyan")
+                self._say("", event["explanation"])
+            case "rest":
+                self._say("", f"no cue is in dispute: the sides rest after round {event['round']} of {event['rounds']}")
             case "call" if self._trace:
                 self._call(event)
 
@@ -135,6 +141,10 @@ def _outcome(record: Record) -> Any:
         title = "HATE SPEECH" if record.hateful else "NOT HATE SPEECH"
         style = "red" if record.hateful else "green"
         first = f"{record.category} (label {record.label}, {record.scheme} scheme, policy {record.policy['name']})"
+    elif record.outcome == "pending":
+        title, style = "PENDING", "yellow"
+        court = record.review.court if record.review else {}
+        first = f"the court: {court.get('category') or court.get('outcome')}; tribunal review show {record.thread}"
     else:
         fault = record.fault or {}
         title = "REFUSED" if record.outcome == "refusal" else "FAILED"
@@ -144,12 +154,19 @@ def _outcome(record: Record) -> Any:
     if record.rounds:
         track += f", {record.rounds} round{'s' if record.rounds > 1 else ''}"
     if record.confidence is not None:
-        first += f", confidence {record.confidence:.2f}"
+        first += f", confidence {record.confidence:.2f}{', uncertain' if record.uncertain else ''}"
+    if len(record.votes) > 1:
+        agreeing = sum(vote.category == record.category for vote in record.votes)
+        track += f", {agreeing} of {len(record.votes)} votes"
     cited = {each for step in record.steps for each in step.evidence}
     sources = [Text(f"[{each.id}] {each.url}", style="dim") for each in record.evidence if each.id in cited]
     body = Group(
         Text(first, style="bold"), Text(track, style="dim"), Text(""), Text(visible(record.explanation)), *sources
     )
+    if record.review and record.review.action:
+        done, court = record.review, record.review.court.get("category") or record.review.court["outcome"]
+        how = "accepted" if done.action == "accept" else f"decided against the court ({court})"
+        body.renderables.append(Text(f"{how} by {visible(done.reviewer or 'a reviewer')} at {done.at}", style="dim"))
     return Panel(body, title=title, border_style=style, padding=(0, 1))
 
 
@@ -158,4 +175,8 @@ def _cost(record: Record) -> str:
     cost = (
         f"{usage.calls} calls, {usage.prompt_tokens} + {usage.completion_tokens} tokens, {usage.seconds:.2f} s in calls"
     )
-    return f"{record.post_id} · {cost}{f', {kept} answers from the cache' if kept else ''}"
+    saved = [
+        f"{each.id.replace('_', ' ')} saved {f'{each.calls} calls' if each.calls else f'{each.tokens} tokens'}"
+        for each in record.saved
+    ]
+    return f"{record.post_id} · {', '.join([cost, *([f'{kept} answers from the cache'] if kept else []), *saved])}"

@@ -4,6 +4,7 @@ from langgraph.graph import END, START, StateGraph
 
 from graphs.deep_dive import graph as deep_dive
 from graphs.fast_track import graph as fast_track
+from graphs.pieces import checked
 from nodes.context import Context
 from nodes.gatekeeper import gatekeeper, track
 from nodes.intake import receive
@@ -23,4 +24,4 @@ builder.add_edge("fast_track", "judge")
 builder.add_conditional_edges("deep_dive", to_judge)
 builder.add_edge("judge", END)
 
-graph = builder.compile(name="arcade")
+graph = checked(builder).compile(name="arcade")

@@ -7,18 +7,20 @@ from langgraph.graph import END, START, StateGraph
 
 from nodes.context import MAX_ROUNDS, Context
 from nodes.defender import defend, next_round
-from nodes.prosecutor import charges, dismiss, investigate, prosecute
+from nodes.prosecutor import answered, charges, dismiss, investigate, prosecute, rest
 from nodes.state import Court, Debate
 
 builder = StateGraph(Court, context_schema=Context, output_schema=Debate)
 builder.add_node("investigate", investigate)
 builder.add_node("defend", defend)
 builder.add_node("prosecute", prosecute)
+builder.add_node("rest", rest)
 builder.add_node("dismiss", dismiss)
 builder.add_edge(START, "investigate")
 builder.add_conditional_edges("investigate", charges)
 builder.add_conditional_edges("defend", next_round)
-builder.add_edge("prosecute", "defend")
+builder.add_conditional_edges("prosecute", answered)
+builder.add_edge("rest", END)
 builder.add_edge("dismiss", END)
 
 graph = builder.compile(name="deep_dive").with_config(recursion_limit=2 * MAX_ROUNDS + 5)

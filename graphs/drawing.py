@@ -6,9 +6,9 @@ from graphs import graph
 
 
 def mermaid(name: str) -> str:
-    """The Mermaid text of a graph, drawn from the compiled graph with its subgraphs opened.
+    """The Mermaid text of a graph, drawn from the compiled graph with its subgraphs opened (theirs stay closed).
 
     Raises:
         BadInput: there is no such graph.
     """
-    return str(graph(name).get_graph(xray=True).draw_mermaid())
+    return str(graph(name).get_graph(xray=1).draw_mermaid())

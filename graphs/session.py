@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
-from collections.abc import Callable
 from typing import Any
 
+from graphs import GRAPHS
 from graphs import graph as graph_named
-from nodes.context import Context
+from graphs.docket import Listener, docket_here
+from nodes.case import review_reason
+from nodes.context import Context, checked
 from nodes.errors import BadInput
-from nodes.schema import JSON, Call, Cue, Evidence, Opinion, Record, Step, Turn, Usage
+from nodes.image import keep
+from nodes.schema import (
+    JSON,
+    Call,
+    Cue,
+    Evidence,
+    Opinion,
+    Record,
+    Review,
+    Saving,
+    Step,
+    Trial,
+    Turn,
+    Usage,
+    Vote,
+)
 
-Listener = Callable[[JSON], None]
+# Settings that only the hybrid court heeds.
+HYBRID_ONLY = ("web", "triage", "review", "review_rule")
 
 
 async def hear(
@@ -38,19 +57,62 @@ async def hear(
     Raises:
         BadInput: the post or a setting is wrong; no model was called.
     """
+    _check_settings(graph, context)
+    if isinstance(image, str) and image.startswith("data:"):
+        image = await asyncio.to_thread(keep, image)  # so that no checkpoint holds its bytes
     post = {"text": text or "", "image": image, "post_id": post_id, "language": language}
+    if context.review:
+        thread, state = await (await docket_here()).open_case(post, graph, context, listen)
+        return record({**state, "thread": thread}, graph, context)
     compiled = graph_named(graph)
     if listen is None:
         return record(await compiled.ainvoke(post, context=context), graph, context)
-    state: JSON = {}
+    last: JSON = {}
     async for subgraph, mode, event in compiled.astream(
         post, context=context, stream_mode=["custom", "values"], subgraphs=True
     ):
         if mode == "custom":
             listen(event)
         elif not subgraph:
-            state = event
-    return record(state, graph, context)
+            last = event
+    return record(last, graph, context)
+
+
+async def decide(thread: str, answer: JSON, *, listen: Listener | None = None) -> Record:
+    """Give a case that waits a reviewer's answer, and go on with it.
+
+    Args:
+        thread: the case's, from its record.
+        answer: in the shape of the Agent Inbox: `{"type": "accept"}`, `{"type": "edit", "args": {"action": "decide",
+            "args": {"category": …, "note": …}}}` or `{"type": "response", "args": question}`, and with each `reviewer`.
+
+    Raises:
+        BadInput: there is no such case, somebody else has decided it, or the answer is wrong; the case is as it was.
+    """
+    docket = await docket_here()
+    entry = await docket.entry(thread)
+    state = await docket.decide(thread, answer, listen)
+    return record(state, entry.graph, checked(entry.settings))
+
+
+async def resume(thread: str, *, listen: Listener | None = None) -> Record:
+    """Go on with a case of the docket whose process ended in the middle of its trial.
+
+    Raises:
+        BadInput: there is no such case, or it isn't in the middle of anything.
+    """
+    docket = await docket_here()
+    entry = await docket.entry(thread)
+    state = await docket.finish(thread, listen)
+    return record(state, entry.graph, checked(entry.settings))
+
+
+def _check_settings(graph: str, context: Context) -> None:
+    """Refuse what another graph would only overlook."""
+    if graph in GRAPHS and graph != "tribunal":
+        set_here = [name for name in HYBRID_ONLY if getattr(context, name)]
+        if set_here:
+            raise BadInput(f"{set_here[0]}: is a setting of the graph tribunal, and {graph} has no use for it")
 
 
 def settle() -> None:
@@ -68,6 +130,10 @@ def record(state: JSON, graph: str, context: Context) -> Record:
     outcome: JSON = state.get("outcome") or {}
     if not outcome:
         raise BadInput("outcome: the case has none; run its graph to the end")
+    review = state.get("review")
+    if state.get("waits"):
+        review = Review(reason=review_reason(state, context), court=outcome).dump()
+        outcome = {"outcome": "pending", "explanation": f"a person has to decide this case: {review['reason']}"}
     turns = tuple(Turn.model_validate(turn) for turn in state.get("transcript") or [])
     kind = outcome["outcome"]
     return Record(
@@ -93,8 +159,22 @@ def record(state: JSON, graph: str, context: Context) -> Record:
         steps=tuple(Step.model_validate(step) for step in outcome.get("steps") or []),
         evidence=tuple(Evidence.model_validate(each) for each in state.get("evidence") or []),
         research=_research(state),
-        fault=_fault(outcome) if kind != "verdict" else None,
+        fault=_fault(outcome) if kind in ("refusal", "failure") else None,
+        uncertain=outcome.get("uncertain", False),
+        votes=tuple(Vote.model_validate(vote) for vote in outcome.get("votes") or []),
+        saved=_saved(state),
+        review=Review.model_validate(review) if review else None,
+        trials=tuple(Trial.model_validate(trial) for trial in state.get("trials") or []),
+        thread=state.get("thread") or None,
     )
+
+
+def _saved(state: JSON) -> tuple[Saving, ...]:
+    """What shortcuts spared this post, the providers' prompt caches among them."""
+    served = sum(call["cached_tokens"] for call in state.get("calls") or [] if not call["cached"])
+    how = "prompt tokens that the provider had in its cache"
+    kept = [Saving(id="prompt_cache", tokens=served, how=how)] if served else []
+    return (*(Saving.model_validate(each) for each in state.get("saved") or []), *kept)
 
 
 def _research(state: JSON) -> JSON | None:

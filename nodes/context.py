@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -35,6 +36,7 @@ SEATS = (
     "debater",
     "annotator",
     "researcher",
+    "triage",
 )
 KINDS = ("perspective", "debater")  # seats of which there are several, told apart after a colon: perspective:kold
 
@@ -67,7 +69,8 @@ class Context(BaseModel):
     )
     perspectives: list[str] = Field(
         default_factory=list,
-        description="The perspectives that are heard, by name or TOML file; none named: five small examples.",
+        description="The perspectives that are heard, by name or TOML file; all: every one that is built; none: of "
+        "`tribunal`, no perspective. None named: of `tribunal`, none; of `predict`, five small examples.",
     )
     mode: Mode = Field(
         default="full",
@@ -81,10 +84,46 @@ class Context(BaseModel):
     embedding: str | None = Field(
         default=None, description="The embedding that indexes must have been built with; empty: each index's own."
     )
+    web: bool = Field(
+        default=False, description="Of `tribunal`: look the post up on the web, beside the gatekeeper's scan."
+    )
+    early_exit: bool | None = Field(
+        default=None,
+        description="End a deep dive once no cue is in dispute: the defender concedes every one, or the prosecutor "
+        "withdraws it. Empty: on in `tribunal`, off elsewhere.",
+    )
+    triage: str | None = Field(
+        default=None, description="Of `tribunal`: the model of a first look, whose clear decisions spare the trial."
+    )
+    triage_confidence: float = Field(
+        default=0.9, ge=0, le=1, description="The confidence from which a first look is taken for clear."
+    )
+    judge_samples: int = Field(
+        default=1, ge=1, le=25, description="How often the judge is asked, at most; the most frequent answer decides."
+    )
+    threshold: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="The confidence below which a verdict is uncertain. Setting it makes the judge give one. Empty: "
+        "that of `threshold_file`, else 0.75 where the judge gives a confidence.",
+    )
+    threshold_file: str | None = Field(
+        default=None, description="A file that `tribunal fit` wrote, whose threshold is used."
+    )
+    review: bool = Field(
+        default=False,
+        description="Of `tribunal`: stop for a person where the verdict is uncertain, the model refused, or the case "
+        "matches `review_rule`.",
+    )
+    review_rule: list[str] = Field(
+        default_factory=list,
+        description="Which cases a person sees besides: hateful, all, or categories by their names in the policy.",
+    )
     search: str = Field(
         default="duckduckgo",
-        description="Where `antihate` searches: duckduckgo, searxng, langchain:NAME or none; several, separated by "
-        "commas, in turn when one fails; replay:FILE, a recorded run with no network.",
+        description="Where `antihate` and `tribunal` search: duckduckgo, searxng, langchain:NAME or none; several, "
+        "separated by commas, in turn when one fails; replay:FILE, a recorded run with no network.",
     )
     searxng_url: str | None = Field(default=None, description="The base URL of a SearXNG server; empty: SEARXNG_URL.")
     record: str | None = Field(
@@ -165,7 +204,8 @@ def describe(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or "settings"
     if first["type"] == "extra_forbidden":
-        return f"{field}: no such setting; the settings are {', '.join(sorted(Context.model_fields))}"
+        near = get_close_matches(field, Context.model_fields, n=3, cutoff=0.4) or sorted(Context.model_fields)
+        return f"{field}: no such setting; did you mean {', '.join(near)}?"
     value = repr(first["input"])
     problem = first["msg"].removeprefix("Value error, ")
     return f"{field}: {value if len(value) < 80 else value[:77] + '…'}: {problem}"

@@ -115,6 +115,18 @@ def decision_form(policy: Policy, scheme: Scheme) -> type[DecisionReply]:
     return create_model("Decision", __base__=DecisionReply, category=(category, ...))
 
 
+@lru_cache(maxsize=32)
+def sure_decision_form(policy: Policy, scheme: Scheme) -> type[DecisionReply]:
+    """The form of a decision with a `confidence`, from 0 to 1."""
+    sure: Any = (float, Field(ge=0, le=1))
+    return create_model("SureDecision", __base__=decision_form(policy, scheme), confidence=sure)
+
+
+def confidence_of(reply: DecisionReply) -> float | None:
+    """How sure a decision is, where that was asked for."""
+    return getattr(reply, "confidence", None)
+
+
 def numbered(found: Sequence[CueReply], most: int, who: str) -> tuple[list[Cue], list[str]]:
     """The court's cues C1, C2, … from a reply, at most so many, and a warning where some were left out."""
     cues = [Cue(id=f"C{place}", **cue.model_dump()) for place, cue in enumerate(found[:most], start=1)]
@@ -153,6 +165,8 @@ def in_words(turn: Turn) -> str:
         f"  {argument.says}: {_one_line(argument.argument)}"
         for argument in turn.arguments
     ]
+    if turn.text:
+        lines.append(f"{turn.stance}s: {_one_line(turn.text)}" if turn.stance else _one_line(turn.text))
     return "\n".join(lines) or "(nothing)"
 
 

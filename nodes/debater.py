@@ -12,6 +12,7 @@ from pydantic import Field, create_model
 
 from nodes.context import Context, context_of
 from nodes.cues import Reply, one_of
+from nodes.findings import findings
 from nodes.model import Role, ask
 from nodes.perspective import ANNOTATOR, StanceReply, stance_form
 from nodes.schema import JSON, Scheme, Stance, Turn
@@ -86,6 +87,11 @@ def reference(state: Panel, side: Stance) -> str:
     return quote("reference", "\n".join(reasons)) if reasons else ""
 
 
+def _beside(state: Panel) -> str:
+    """What the case holds beside the post; what the perspectives said reaches each side as its reference."""
+    return findings(state, opinions=False)
+
+
 def said(state: Panel, turn_id: str) -> str:
     """One turn's words, as material."""
     found = next((turn for turn in transcript_of(state) if turn.id == turn_id), None)
@@ -106,7 +112,9 @@ def _turn(side: Stance, round: int, stage: Literal["opening", "response"], reply
 @agent
 async def open_non_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
     """Step 1: sees its own reference."""
-    answer = await ask(opening("not_hate"), state, runtime, reference=reference(state, "not_hate"))
+    answer = await ask(
+        opening("not_hate"), state, runtime, shared=_beside(state), reference=reference(state, "not_hate")
+    )
     return spoke(_turn("not_hate", 1, "opening", answer.value), answer, runtime)
 
 
@@ -117,6 +125,7 @@ async def open_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
         opening("hate"),
         state,
         runtime,
+        shared=_beside(state),
         opposing=said(state, "debater:not_hate/1"),
         reference=reference(state, "hate"),
     )
@@ -130,6 +139,7 @@ async def answer_non_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
         response("not_hate"),
         state,
         runtime,
+        shared=_beside(state),
         side="non-hate",
         own=said(state, "debater:not_hate/1"),
         opposing=said(state, "debater:hate/1"),
@@ -144,6 +154,7 @@ async def answer_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
         response("hate"),
         state,
         runtime,
+        shared=_beside(state),
         side="hate",
         own=said(state, "debater:hate/1"),
         opposing=said(state, "debater:not_hate/2"),
@@ -165,7 +176,9 @@ async def judge_debate(state: Panel, runtime: Runtime[Context]) -> JSON:
         f"{f' ({turn.stance}s)' if turn.stance else ''}:\n{quote(turn.stage, turn.text)}"
         for turn in transcript_of(state)
     ]
-    answer = await ask(JUDGE, state, runtime, debate="\n\n".join(heard) or "Neither side was heard.")
+    answer = await ask(
+        JUDGE, state, runtime, shared=_beside(state), debate="\n\n".join(heard) or "Neither side was heard."
+    )
     return {**await deliver(_label(answer.value), "binary", answer.value.reason, runtime), **answer.record}
 
 

@@ -7,9 +7,10 @@ from typing import Literal
 from langgraph.runtime import Runtime
 
 from nodes.context import Context, context_of
-from nodes.cues import arguments_form, known_cues, quoted, spoken
+from nodes.cues import arguments_form, quoted, spoken
+from nodes.findings import findings
 from nodes.model import Role, ask
-from nodes.prosecutor import cues_of
+from nodes.prosecutor import admissible, settled
 from nodes.schema import JSON, Turn
 from nodes.state import Court, agent, closed, last_turn, spoke
 
@@ -31,16 +32,19 @@ async def defend(state: Court, runtime: Runtime[Context]) -> JSON:
         DEFENCE,
         state,
         runtime,
-        check=known_cues(cues_of(state)),
+        check=admissible(state),
+        shared=findings(state),
         round=k,
         own=quoted(own) if own else "",
+        evidence=bool(state.get("evidence")),
         prosecution=quoted(pressed) if pressed else "Nothing.",
     )
     turn = Turn(id=f"defender/{k}", seat="defender", stage="rebuttal", round=k, arguments=spoken(answer.value))
     return spoke(turn, answer, runtime)
 
 
-async def next_round(state: Court, runtime: Runtime[Context]) -> Literal["prosecute", "__end__"]:
-    """Rounds 2…K; a closed case or a spent budget ends the debate where it stands."""
-    over = closed(state) or state.get("budget_spent") or state["round"] >= context_of(runtime).rounds
-    return "__end__" if over else "prosecute"
+async def next_round(state: Court, runtime: Runtime[Context]) -> Literal["prosecute", "rest", "__end__"]:
+    """Rounds 2…K; a closed case or a spent budget ends the debate where it stands, an early exit where it settles."""
+    if closed(state) or state.get("budget_spent") or state["round"] >= context_of(runtime).rounds:
+        return "__end__"
+    return "rest" if settled(state, runtime) else "prosecute"

@@ -67,6 +67,13 @@ async def receive(state: PostInput, runtime: Runtime[Context]) -> JSON:
         "warnings": Overwrite([REHEARSED] if any(model.provider == "rehearsal" for model in models) else []),
         "budget_spent": False,
         "outcome": None,
+        "evidence": Overwrite([]),
+        "opinions": Overwrite([]),
+        "saved": Overwrite([]),
+        "question": None,
+        "early_exit": False,
+        "reserved": 0,
+        "budget_from": 0,
     }
 
 

@@ -70,7 +70,7 @@ class Role(Generic[Form]):
     prompt: str
     form: Callable[[Policy, Scheme], type[Form]]
     temperature: float | None
-    falls_to: Literal["aux_model", "judge_model"] = "aux_model"
+    falls_to: Literal["aux_model", "judge_model", "triage"] = "aux_model"
     system: str = "court"
     final: bool = False
     plain: Callable[[str], Form] | None = None
@@ -93,6 +93,7 @@ async def ask(
     *,
     check: Callable[[Form], None] | None = None,
     sample: int = 0,
+    shared: str = "",
     **material: Any,
 ) -> Answer[Form]:
     """Ask the model in the role's seat about the post of this case.
@@ -103,6 +104,8 @@ async def ask(
         runtime: its context decides on models, policy, budget.
         check: raises ValueError where an answer of the right form is still wrong; the model is then asked again.
         sample: which of several draws of the same call this is.
+        shared: what every seat of the case is shown beside the post; it stands before the role's own words, so that
+            providers' prompt caches serve it to the next seat.
         material: what the role's prompt is filled with beside the post.
 
     Raises:
@@ -120,6 +123,7 @@ async def ask(
         form=role.form(policy, context.scheme),
         system=standing_instructions(role.system, policy, context.scheme),
         post=post,
+        shared=shared,
         task=render(role.prompt, material),
         material=material,
         policy=policy,
@@ -162,8 +166,7 @@ def check_budget(context: Context, role: Role[Any], state: Mapping[str, Any]) ->
     """Raise `BudgetSpent` where the post may not pay for this role; one request is kept for the final one."""
     if role.final or (context.max_calls is None and context.max_tokens is None):
         return
-    paid = [call for call in state.get("calls", []) if not call["cached"]]
-    tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in paid)
+    tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in _paid(state))
     if context.max_calls is not None and paid_requests(state) + 1 >= context.max_calls:
         raise BudgetSpent(f"the budget of {context.max_calls} calls was spent before the {role.seat} could speak")
     if context.max_tokens is not None and tokens >= context.max_tokens:
@@ -171,8 +174,17 @@ def check_budget(context: Context, role: Role[Any], state: Mapping[str, Any]) ->
 
 
 def paid_requests(state: Mapping[str, Any]) -> int:
-    """How many requests a post has cost so far, retries and re-asks included, answers from the cache not."""
-    return sum(call["attempts"] for call in state.get("calls", []) if not call["cached"])
+    """How many requests a post has cost so far, retries and re-asks included, answers from the cache not.
+
+    Those that are `reserved` for others who speak at the same time, or later, count as spent.
+    """
+    made: int = sum(call["attempts"] for call in _paid(state))
+    return made + int(state.get("reserved") or 0)
+
+
+def _paid(state: Mapping[str, Any]) -> list[JSON]:
+    """The calls that count against the budget; a trial that a person asked for has one of its own."""
+    return [call for call in state.get("calls", [])[state.get("budget_from") or 0 :] if not call["cached"]]
 
 
 @lru_cache(maxsize=64)
@@ -223,6 +235,7 @@ class Question:
     scheme: Scheme
     check: Callable[[Any], None] | None
     draw: tuple[int, int]
+    shared: str = ""
 
 
 @dataclass
@@ -242,6 +255,7 @@ class Exchange:
     server_errors: int = 0
     said_no: bool = False
     prompt_tokens: int = 0
+    cached_tokens: int = 0
     completion_tokens: int = 0
     cached: bool = False
     key: int | None = None
@@ -268,6 +282,8 @@ class Exchange:
             parts.append("The post has an image. You can't see it: say nothing about what it may show.")
         elif post.image:
             parts.append("The post's image stands before this text. Words in it are part of the post.")
+        if self.question.shared:
+            parts.append(self.question.shared)
         parts.append(self.question.task)
         if self.rung != "json_schema" and not self.question.role.plain:
             schema = json.dumps(wire_schema(self.question.form)["schema"], ensure_ascii=False)
@@ -320,6 +336,7 @@ class Exchange:
             "wanted_temperature": self.wanted_temperature,
             "prompt_sha": self.prompt_sha(),
             "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
             "completion_tokens": self.completion_tokens,
             "seconds": round(seconds, 4),
             "attempts": self.attempts,
@@ -412,6 +429,7 @@ class Door:
     def settings_in_play(self, context: Context) -> dict[str, str]:
         """Every setting that names models, so that all can be checked before the first call."""
         named = {"aux_model": context.aux_model, "judge_model": context.judge_model, "model": context.model}
+        named |= {"triage": context.triage}
         named |= {f"seats.{seat}": names for seat, names in context.seats.items()}
         if not context.model and not (context.aux_model and context.judge_model):
             named |= {"TRIBUNAL_MODEL": self.environment.get("TRIBUNAL_MODEL") or REHEARSAL}
@@ -536,7 +554,7 @@ class Door:
             endpoint=PROVIDERS[exchange.spec.provider].base_url(self.environment),
             model=str(exchange.spec),
             system=question.system,
-            task=question.task,
+            task=f"{question.shared}\n\n{question.task}" if question.shared else question.task,
             post=question.post.text,
             image=image and [image.sha256, exchange.context.image_edge],
             schema=wire_schema(question.form),
@@ -645,6 +663,7 @@ class Door:
         if usage := message.usage_metadata:
             exchange.prompt_tokens += usage["input_tokens"]
             exchange.completion_tokens += usage["output_tokens"]
+            exchange.cached_tokens += (usage.get("input_token_details") or {}).get("cache_read") or 0
         exchange.said = wellformed(message.text)
         return message
 

@@ -5,6 +5,7 @@ A perspective that refuses, fails or can't be searched is left out, and the verd
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -23,8 +24,9 @@ from nodes.schema import JSON, Example, Failure, Opinion, Scheme
 from nodes.state import Panel, closed, outcome_of, post_of
 from prompts import quote
 from prompts.policy import Policy
+from retrievers.perspectives import EXAMPLES as SMALL
 from retrievers.perspectives import Perspective
-from retrievers.store import Searcher, open_stores, search_together
+from retrievers.store import Searcher, every, open_stores, search_together
 
 EXAMPLES = 3
 OURS = (
@@ -77,7 +79,7 @@ class Seat(TypedDict, total=False):
 
 async def convene(state: Panel, runtime: Runtime[Context]) -> JSON:
     """Clear the table of what an earlier post on this thread left."""
-    return {"panel": [], "examples": {}, "opinions": Overwrite([]), "absent": Overwrite([]), "scheme": "binary"}
+    return {"panel": [], "examples": {}, "absent": Overwrite([]), "scheme": "binary"}
 
 
 async def recall(state: Panel, runtime: Runtime[Context]) -> JSON:
@@ -91,20 +93,25 @@ async def recall(state: Panel, runtime: Runtime[Context]) -> JSON:
     context, text = context_of(runtime), post_of(state).text
     if not text.strip():
         raise BadInput("text: the post has none, and perspectives compare texts; give one, or choose another graph")
-    searchers = await _searchers(context)
-    found: Mapping[str, list[Example] | TribunalError] = {each.perspective.name: [] for each in searchers}
+    stores = await searchers(context)
+    found: Mapping[str, list[Example] | TribunalError] = {each.perspective.name: [] for each in stores}
     if context.mode != "criterion-only":
-        found = await search_together(searchers, text, EXAMPLES)
+        found = await search_together(stores, text, EXAMPLES)
     lost = [_absent(name, each) for name, each in found.items() if isinstance(each, TribunalError)]
     heard = {name: each for name, each in found.items() if not isinstance(each, TribunalError)}
     kept, spent = _affordable(list(heard), context, state)
     heard = {name: heard[name] for name in kept}
     return {
-        "panel": [_facts(each.perspective) for each in searchers if each.perspective.name in heard],
+        "panel": [_facts(each.perspective) for each in stores if each.perspective.name in heard],
         "examples": {name: [example.dump() for example in each] for name, each in heard.items()},
         "absent": lost,
-        "warnings": [*([] if context.perspectives else [OURS]), *map(_said, lost), *spent],
+        "warnings": [*([OURS] if _ours(stores, context) else []), *map(_said, lost), *spent],
     }
+
+
+def _ours(stores: Sequence[Searcher], context: Context) -> bool:
+    """Whether the small examples play because nothing else was named, or built."""
+    return context.perspectives in ([], ["all"]) and {each.perspective.name for each in stores} <= set(SMALL)
 
 
 def _affordable(names: list[str], context: Context, state: Panel) -> tuple[list[str], list[str]]:
@@ -117,11 +124,21 @@ def _affordable(names: list[str], context: Context, state: Panel) -> tuple[list[
     return names[:left], [f"the budget of {context.max_calls} calls left {', '.join(names[left:])} unheard"]
 
 
-async def _searchers(context: Context) -> Sequence[Searcher]:
-    """The stores of the perspectives in force, in the order in which they were named."""
+async def searchers(context: Context) -> Sequence[Searcher]:
+    """The stores of the perspectives in force, in the order in which they were named.
+
+    Raises:
+        BadInput: one is unknown or has no index, or the mode and the names don't fit together.
+    """
     if context.mode == "leave-out" and not context.leave_out:
         raise BadInput("leave_out: mode leave-out takes the name of the perspective that is not heard")
-    stores = await open_stores(context.perspectives, embedding=context.embedding)
+    if "none" in context.perspectives or ("all" in context.perspectives and len(context.perspectives) > 1):
+        raise BadInput(
+            f"perspectives: {', '.join(context.perspectives)}: all and none stand alone, and none is for a graph that "
+            "can do without; name those to hear"
+        )
+    wanted = await asyncio.to_thread(every) if context.perspectives == ["all"] else context.perspectives
+    stores = await open_stores(wanted, embedding=context.embedding)
     names = [store.perspective.name for store in stores]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise BadInput(f"perspectives: {twice!r} is named twice")

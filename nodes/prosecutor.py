@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from langgraph.runtime import Runtime
 
 from nodes.context import Context, context_of
-from nodes.cues import arguments_form, cues_form, known_cues, numbered, quoted, spoken
+from nodes.cues import ArgumentsReply, CuesReply, arguments_form, cues_form, known_cues, numbered, quoted, spoken
+from nodes.findings import cites_only, findings
 from nodes.model import Role, ask
-from nodes.schema import JSON, Cue, Turn
-from nodes.state import Court, agent, closed, last_turn, spoke
+from nodes.schema import JSON, Saving, Turn
+from nodes.state import Court, agent, closed, cues_in, last_turn, spoke, transcript_of
 from nodes.verdict import deliver
 
 MOST_CHARGES = 3
@@ -41,8 +43,8 @@ PROSECUTION = Role(
 
 @agent
 async def indict(state: Court, runtime: Runtime[Context]) -> JSON:
-    """Track I: one to three cues of any type; sees the post alone."""
-    answer = await ask(INDICTMENT, state, runtime)
+    """Track I: one to three cues of any type; sees the post, and what the case holds beside it."""
+    answer = await ask(INDICTMENT, state, runtime, check=cites_only(state, _reasons), shared=findings(state))
     cues, extra = numbered(answer.value.cues, MOST_CHARGES, "prosecutor")
     turn = Turn(id="prosecutor/1", seat="prosecutor", stage="indictment", round=1, cues=tuple(cues))
     heard = {"track": "fast_track", "round": 1, "cues": [cue.dump() for cue in cues]}
@@ -51,8 +53,8 @@ async def indict(state: Court, runtime: Runtime[Context]) -> JSON:
 
 @agent
 async def investigate(state: Court, runtime: Runtime[Context]) -> JSON:
-    """Track II, round 1: at most two implicit cues, or none; sees the post alone."""
-    answer = await ask(INVESTIGATION, state, runtime)
+    """Track II, round 1: at most two implicit cues, or none; sees the post, and what the case holds beside it."""
+    answer = await ask(INVESTIGATION, state, runtime, check=cites_only(state, _reasons), shared=findings(state))
     cues, extra = numbered(answer.value.cues, MOST_IMPLICIT, "prosecutor")
     turn = Turn(id="prosecutor/1", seat="prosecutor", stage="investigation", round=1, cues=tuple(cues))
     heard = {"track": "deep_dive", "round": 1, "cues": [cue.dump() for cue in cues]}
@@ -68,7 +70,8 @@ async def prosecute(state: Court, runtime: Runtime[Context]) -> JSON:
         PROSECUTION,
         state,
         runtime,
-        check=known_cues(cues_of(state)),
+        check=admissible(state),
+        shared=findings(state),
         round=k,
         own=quoted(own) if own else "Nothing.",
         defence=quoted(defence) if defence else "Nothing.",
@@ -77,8 +80,50 @@ async def prosecute(state: Court, runtime: Runtime[Context]) -> JSON:
     return {"round": k, **spoke(turn, answer, runtime)}
 
 
-def cues_of(state: Court) -> list[Cue]:
-    return [Cue.model_validate(cue) for cue in state.get("cues") or []]
+def admissible(state: Court) -> Callable[[ArgumentsReply], None]:
+    """A check that arguments speak of the cues of the case, and cite nothing that it doesn't hold."""
+    of_cues = known_cues(cues_in(state))
+    of_passages = cites_only(state, lambda reply: [each.argument for each in reply.arguments])
+
+    def check(reply: ArgumentsReply) -> None:
+        of_cues(reply)
+        of_passages(reply)
+
+    return check
+
+
+def _reasons(reply: CuesReply) -> list[str]:
+    return [cue.justification for cue in reply.cues]
+
+
+def settled(state: Court, runtime: Runtime[Context]) -> bool:
+    """Whether an early exit is on, and no cue is in dispute: by the last word on each, it is conceded or withdrawn."""
+    wanted = context_of(runtime).early_exit
+    if not (state.get("early_exit", False) if wanted is None else wanted):
+        return False
+    last: dict[str, dict[str, str]] = {"prosecutor": {}, "defender": {}}
+    for turn in transcript_of(state):
+        for argument in turn.arguments:
+            last[turn.seat][argument.cue_id] = argument.stance
+    return all(
+        last["defender"].get(cue.id) == "concede" or last["prosecutor"].get(cue.id) == "withdraw"
+        for cue in cues_in(state)
+    )
+
+
+async def answered(state: Court, runtime: Runtime[Context]) -> Literal["defend", "rest"]:
+    """The defence answers, unless nothing is left to answer."""
+    open_still = not closed(state) and not state.get("budget_spent")
+    return "rest" if open_still and settled(state, runtime) else "defend"
+
+
+async def rest(state: Court, runtime: Runtime[Context]) -> JSON:
+    """No cue is in dispute any more, so the sides rest; what is left of the rounds is spared."""
+    k, rounds = state["round"], context_of(runtime).rounds
+    spared = 2 * (rounds - k) + (last_turn(state, "defender", k) is None)
+    how = f"no cue was in dispute after round {k} of {rounds}"
+    runtime.stream_writer({"event": "rest", "round": k, "rounds": rounds})
+    return {"saved": [Saving(id="early_exit", calls=spared, how=how).dump()]}
 
 
 async def charges(state: Court) -> Literal["defend", "dismiss", "__end__"]:

@@ -991,7 +991,28 @@ def investigate(question: Question) -> JSON:
     """At most two things that are implied; an open attack, which no gate has taken out, implies something too."""
     reading = _reading(question)
     open_ones = [replace(hit, type="Metaphor" if _is_figure(hit) else "Socio-cultural") for hit in reading.direct]
-    return {"cues": [_cue(question, hit) for hit in [*reading.implied, *open_ones][:2]]}
+    found = [_cue(question, hit) for hit in [*reading.implied, *open_ones][:2]]
+    return {"cues": found or _cues_from_the_web(question)}
+
+
+def _cues_from_the_web(question: Question) -> list[JSON]:
+    """Where the rules know no sign, a passage that calls the post's words hateful is one."""
+    if not (held := _passages(question, "supports")):
+        return []
+    return [
+        {
+            "type": "Socio-cultural",
+            "target_group": question.policy.protected_groups[0],
+            "claim": f"“{_cut(_reading(question).text[:200]) or 'the post'}”",
+            "category": question.policy.categories(question.scheme)[-1].name,
+            "justification": f"What was read on the web calls words of the post hateful [{held[0]}].",
+        }
+    ]
+
+
+def _passages(question: Question, stance: str) -> list[str]:
+    """The ids of the passages that the court was given and that speak this way."""
+    return [found for found, each in _EVIDENCE.findall(question.shared) if each == stance]
 
 
 def _reading(question: Question) -> Reading:
@@ -1130,6 +1151,8 @@ def _answered(question: Question, cue: Statement, before: Statement | None) -> J
         reason = before.argument.removeprefix(_STANDS_BY)
         return _argue(cue, "refute", _STANDS_BY + reason)
     direct = (hit.type if hit else cue.type) == "Direct"
+    if not direct and (held := _passages(question, "refutes")):
+        return _argue(cue, "refute", f"What was read on the web calls these words harmless [{held[0]}].")
     if before and before.stance == "concede":
         return _argue(cue, "concede", "The defence conceded this cue in the round before, and has found nothing since.")
     if direct:
@@ -1239,6 +1262,8 @@ def judge(question: Question) -> JSON:
                 defence[cue_id] = statement
     names = [category.name for category in question.policy.categories(question.scheme)]
     if not charged:
+        if "(opening):" in str(question.material.get("transcript", "")):
+            return classify(question)  # a debate without cues, which these rules can't count: the post decides
         return {
             "category": names[0],
             "explanation": "No cue was brought against the post, so nothing stands that the policy calls hate speech.",
@@ -1276,6 +1301,29 @@ def _ruling(pressed: Statement | None, answer: Statement | None) -> tuple[bool, 
 
 def _named(cue: Statement) -> str:
     return f"{cue.cue_id}, {cue.claim.rstrip('.')}," if cue.claim else cue.cue_id
+
+
+def ruling(question: Question) -> JSON:
+    """The judge's decision, with a confidence where one is asked for: less where the sides never agreed on the cue, and
+    less again where more than half of the perspectives say otherwise."""
+    given = judge(question)
+    if "confidence" not in question.form.model_fields:
+        return given
+    hateful = given["category"] != question.policy.categories(question.scheme)[0].name
+    settled = "conceded it" in given["explanation"] or "withdrew it" in given["explanation"]
+    stances = _LABELLED.findall(question.shared)
+    against = sum((stance == "not hate") == hateful for stance in stances)
+    return {**given, "confidence": round((0.9 if settled else 0.7) - (0.3 if against * 2 > len(stances) else 0.0), 2)}
+
+
+_LABELLED = re.compile(r"^[\w-]+, [^\n]*? \((hate|not hate)\): ", re.MULTILINE)
+
+
+def first_look(question: Question) -> JSON:
+    """As the classifier, and sure where words are plain: an open attack that nothing excuses, or no group at all."""
+    reading, found = _reading(question), _unexcused(question)
+    plain = (found is not None and found.type == "Direct") or not (reading.hits or reading.names_protected)
+    return {**classify(question), "confidence": 0.95 if plain else 0.5}
 
 
 def classify(question: Question) -> JSON:
@@ -1399,7 +1447,7 @@ _SUPPORTS = re.compile(
 _REFUTES = re.compile(
     r"\b(?:harmless|neutral|affectionate|festival|recipe|gardening|in jest|reclaimed)\b", re.IGNORECASE
 )
-_EVIDENCE = re.compile(r"^\[(E\d+)\] (supports|refutes) ", re.MULTILINE)
+_EVIDENCE = re.compile(r"^\[([A-Z]\d+)\] (supports|refutes) ", re.MULTILINE)
 _HIT = re.compile(r"^(\d+)\. (.*(?:\n   .*)*)", re.MULTILINE)
 
 
@@ -1506,7 +1554,8 @@ PARTS: dict[str, Callable[[Question], JSON]] = {
     "prosecutor.investigation": investigate,
     "prosecutor.argument": prosecute,
     "defender": defend,
-    "judge": judge,
+    "judge": ruling,
+    "triage": first_look,
     "classifier": classify,
     "perspective": label,
     "annotator": annotate,

@@ -20,6 +20,7 @@ from nodes.context import ANTIHATE_MODES, Context, context_of
 from nodes.cues import Reply, one_of
 from nodes.errors import BadInput, BadModelOutput, ModelError
 from nodes.evidence import Library, Page, library
+from nodes.findings import cited, evidence_of, one_line
 from nodes.model import Answer, Role, ask, paid_requests
 from nodes.schema import JSON, Evidence, Scheme, Step
 from nodes.state import Research, agent, closed, post_of
@@ -199,7 +200,6 @@ async def begin(state: Research, runtime: Runtime[Context]) -> JSON:
         "crawl": None,
         "page": None,
         "pages": Overwrite([]),
-        "evidence": Overwrite([]),
         "judgements": Overwrite([]),
         "exhausted": False,
         "sufficient": None,
@@ -322,7 +322,7 @@ async def choose(state: Research, runtime: Runtime[Context]) -> JSON:
 
     async def judged(query: str, hits: list[JSON]) -> Answer[Any]:
         shown = "\n".join(
-            f"{number}. {_line(hit['title'])}\n   {hit['url']}\n   {_line(hit['snippet'])}"
+            f"{number}. {one_line(hit['title'])}\n   {hit['url']}\n   {one_line(hit['snippet'])}"
             for number, hit in enumerate(hits, start=1)
         )
         key = f"{state['turn']}: {query}"
@@ -395,7 +395,7 @@ async def weigh(state: Research, runtime: Runtime[Context]) -> JSON:
     if not page or not page["evidence"]:
         return {}
     context = context_of(runtime)
-    fresh = [each for each in _evidence(state) if each.id in page["evidence"]]
+    fresh = [each for each in evidence_of(state) if each.id in page["evidence"]]
     answer = await _asked(
         WEIGH,
         state,
@@ -403,8 +403,8 @@ async def weigh(state: Research, runtime: Runtime[Context]) -> JSON:
         "weigh",
         f"{state['turn']}: {page['url']}",
         judgement=_so_far(state),
-        title=_line(page["title"]),
-        evidence=quote("evidence", "\n".join(map(_cited, fresh))),
+        title=one_line(page["title"]),
+        evidence=quote("evidence", "\n".join(map(cited, fresh))),
         details=context.mode != "no-details",
     )
     note = {"id": page["id"], "url": page["url"], "turn": state["turn"], **answer.value.model_dump()}
@@ -434,7 +434,7 @@ async def enough(state: Research, runtime: Runtime[Context]) -> JSON:
         "enough",
         str(state["turn"]),
         judgement=_so_far(state),
-        evidence=quote("evidence", "\n".join(map(_cited, _evidence(state)))),
+        evidence=quote("evidence", "\n".join(map(cited, evidence_of(state)))),
         details=context.mode != "no-details",
     )
     await shelf.decided(state["run"], "sufficiency", {"turn": state["turn"], **answer.value.model_dump()})
@@ -475,7 +475,7 @@ async def another_turn(state: Research, runtime: Runtime[Context]) -> Literal["p
 @agent
 async def conclude(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 3: HATE or NON-HATE, with confidence, and a rationale whose steps cite evidence by id; sees all of it."""
-    context, evidence = context_of(runtime), _evidence(state)
+    context, evidence = context_of(runtime), evidence_of(state)
     researched = context.mode != "no-knowledge"
     answer = await ask(
         VERDICT,
@@ -484,7 +484,7 @@ async def conclude(state: Research, runtime: Runtime[Context]) -> JSON:
         check=_known_ids(evidence),
         researched=researched,
         judgement=_so_far(state) if researched else "",
-        evidence=quote("evidence", "\n".join(map(_cited, evidence))) if evidence else "None was found.",
+        evidence=quote("evidence", "\n".join(map(cited, evidence))) if evidence else "None was found.",
         details=context.mode != "no-details",
     )
     reply = answer.value
@@ -594,7 +594,7 @@ async def _passages(
             f"{page.id}: {place}",
             window=place + 1,
             windows=len(parts),
-            title=_line(note["title"]),
+            title=one_line(note["title"]),
             page=quote("page", parts[place].text),
             details=context.mode != "no-details",
         )
@@ -637,24 +637,12 @@ def _affordable(context: Context, state: Research) -> int:
 # words
 
 
-def _line(text: str) -> str:
-    return " ".join(text.replace('"', "'").split())[:300]
-
-
-def _cited(each: Evidence) -> str:
-    return f"[{each.id}] {each.stance} · {_line(each.title)} · {each.url}\n{each.passage}"
-
-
 def _so_far(state: Research) -> str:
     judgements = state.get("judgements", [])
     if not judgements:
         return "Undecided: no evidence has been weighed yet."
     last = judgements[-1]
     return quote("judgement", f"{last['judgement']}: {last['reasoning']}")
-
-
-def _evidence(state: Research) -> list[Evidence]:
-    return [Evidence.model_validate(each) for each in state.get("evidence", [])]
 
 
 async def _shelf(state: Research, runtime: Runtime[Context]) -> Library:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 CueType = Literal["Direct", "Socio-cultural", "Metaphor"]
 Scheme = Literal["fine", "binary"]
 Stance = Literal["hate", "not_hate"]
-Track = Literal["fast_track", "deep_dive", "dismissed", "baseline"]
+Track = Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"]
 JSON = dict[str, Any]
 
 
@@ -124,6 +124,14 @@ class Evidence(Frozen):
     start: int
     end: int
 
+    @classmethod
+    def of(cls, id: str, passage: str, stance: Literal["supports", "refutes"], title: str, url: str = "") -> JSON:
+        """A passage from a source of one's own, as state carries it. `id` is a capital letter and a number: G1."""
+        return cls(
+            id=id, query="", url=url, page_id="", title=title, passage=passage, stance=stance, window=0, start=0,
+            end=len(passage),
+        ).dump()  # fmt: skip
+
 
 class Step(Frozen):
     """One step of a rationale, and the ids of the evidence that it rests on."""
@@ -143,6 +151,7 @@ class Call(Frozen):
     wanted_temperature: float | None = None
     prompt_sha: str
     prompt_tokens: int = 0
+    cached_tokens: int = Field(default=0, description="of the prompt's tokens, those the provider's own cache served")
     completion_tokens: int = 0
     seconds: float = 0.0
     attempts: int = 1
@@ -156,6 +165,24 @@ class Call(Frozen):
     error: str | None = None
 
 
+class Vote(Frozen):
+    """One of several draws of the judge."""
+
+    label: int
+    category: str
+    confidence: float | None = Field(default=None, ge=0, le=1)
+    explanation: str
+
+
+class Saving(Frozen):
+    """Calls or prompt tokens that a shortcut spared a post, at least so many. `id` is the shortcut."""
+
+    id: Literal["early_exit", "judge_samples", "triage", "prompt_cache"]
+    calls: int = 0
+    tokens: int = 0
+    how: str
+
+
 class Verdict(Frozen):
     """A decision. `label` and `category` follow the scheme in force."""
 
@@ -167,6 +194,8 @@ class Verdict(Frozen):
     track: Track | None = None
     tie: bool = Field(default=False, description="of a vote: no side had more than half, and non-hate was taken")
     confidence: float | None = Field(default=None, ge=0, le=1)
+    uncertain: bool = Field(default=False, description="a tied vote, or a confidence below the threshold in force")
+    votes: tuple[Vote, ...] = Field(default=(), description="the judge's draws, where there were several")
     steps: tuple[Step, ...] = Field(default=(), description="of a verdict on evidence: the rationale, cited")
 
 
@@ -195,6 +224,32 @@ class Failure(Frozen):
 Outcome = Annotated[Verdict | Refusal | Failure, Field(discriminator="outcome")]
 
 
+class Review(Frozen):
+    """What a person made of a case. While `action` is None the case waits for them.
+
+    `court` is the outcome that the agents came to; the outcome of the case is the person's.
+    """
+
+    reason: str = Field(description="why the case was put before a person")
+    court: JSON
+    action: Literal["accept", "edit"] | None = None
+    reviewer: str | None = None
+    at: str | None = Field(default=None, description="when it was decided, ISO 8601 in UTC")
+    note: str = ""
+
+
+class Trial(Frozen):
+    """A trial that a person sent back with a question, as it ended."""
+
+    id: str
+    question: str
+    reviewer: str | None
+    at: str
+    outcome: JSON
+    cues: tuple[Cue, ...]
+    transcript: tuple[Turn, ...]
+
+
 class Usage(Frozen):
     """What a post cost: answers served from the cache cost nothing. `seconds` is summed over calls, not wall time."""
 
@@ -202,6 +257,7 @@ class Usage(Frozen):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
+    cached_tokens: int = 0
 
     @classmethod
     def of(cls, calls: list[JSON]) -> Usage:
@@ -211,13 +267,14 @@ class Usage(Frozen):
             prompt_tokens=sum(call["prompt_tokens"] for call in paid),
             completion_tokens=sum(call["completion_tokens"] for call in paid),
             seconds=round(sum(call["seconds"] for call in paid), 3),
+            cached_tokens=sum(call["cached_tokens"] for call in paid),
         )
 
 
 class Record(Frozen):
     """A post's outcome and all that led to it: what `tribunal judge --json` prints and a run keeps, one a post."""
 
-    outcome: Literal["verdict", "refusal", "failure"]
+    outcome: Literal["verdict", "refusal", "failure", "pending"]
     post_id: str
     graph: str
     scheme: Scheme
@@ -236,7 +293,13 @@ class Record(Frozen):
     warnings: tuple[str, ...]
     tie: bool = False
     confidence: float | None = None
+    uncertain: bool = False
+    votes: tuple[Vote, ...] = ()
     steps: tuple[Step, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     research: JSON | None = Field(default=None, description="of a verdict on evidence: turns, queries, pages, record")
     fault: JSON | None = Field(default=None, description="of a refusal or failure: seat, role, model and kind")
+    saved: tuple[Saving, ...] = ()
+    review: Review | None = Field(default=None, description="of a case that was, or is to be, decided by a person")
+    trials: tuple[Trial, ...] = Field(default=(), description="earlier trials, which a person sent back")
+    thread: str | None = Field(default=None, description="where a case that can be reviewed lies: its thread")

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 from nodes.context import Context
 from nodes.errors import BudgetSpent, CallFailed, ModelError, Refused
 from nodes.model import Answer
-from nodes.schema import JSON, Failure, Opinion, Post, Refusal, Turn
+from nodes.schema import JSON, Cue, Failure, Opinion, Post, Refusal, Turn
 
 
 def merge(held: list[JSON], new: list[JSON]) -> list[JSON]:
@@ -34,7 +34,7 @@ def union(held: list[str], new: list[str]) -> list[str]:
     return list(dict.fromkeys([*held, *new]))
 
 
-def opinions_of(state: Panel) -> list[Opinion]:
+def opinions_of(state: Court) -> list[Opinion]:
     """What the perspectives said, in the order of their names as they were asked for."""
     return [Opinion.model_validate(opinion) for opinion in state.get("opinions", [])]
 
@@ -64,6 +64,14 @@ class Court(PostInput, total=False):
     warnings: Annotated[list[str], union]
     budget_spent: bool
     outcome: JSON | None
+    # What the court was told beside the post, and by whom it may be told: by pieces that ran before it.
+    evidence: Annotated[list[JSON], merge]
+    opinions: Annotated[list[JSON], merge]
+    question: str | None
+    early_exit: bool
+    saved: Annotated[list[JSON], merge]
+    reserved: int
+    budget_from: int
 
 
 class Panel(Court, total=False):
@@ -71,7 +79,6 @@ class Panel(Court, total=False):
 
     panel: list[JSON]
     examples: JSON
-    opinions: Annotated[list[JSON], merge]
     absent: Annotated[list[JSON], merge]
     scheme: str
 
@@ -116,7 +123,6 @@ class Research(Court, total=False):
     crawl: str | None
     page: JSON | None
     pages: Annotated[list[JSON], merge]
-    evidence: Annotated[list[JSON], merge]
     judgements: Annotated[list[JSON], merge]
     exhausted: bool
     sufficient: bool | None
@@ -142,6 +148,27 @@ class Findings(TypedDict, total=False):
     warnings: list[str]
 
 
+class Case(Panel, Research, total=False):
+    """Every channel of every piece: the state of the hybrid court, and of a pipeline of one's own."""
+
+    review: JSON | None
+    trials: Annotated[list[JSON], merge]
+
+
+class WebFindings(TypedDict, total=False):
+    """What a look at the web gives back to the court that sent for it."""
+
+    run: str
+    turn: int
+    tried: list[str]
+    pages: list[JSON]
+    evidence: list[JSON]
+    judgements: list[JSON]
+    sufficient: bool | None
+    calls: list[JSON]
+    warnings: list[str]
+
+
 class Debate(TypedDict, total=False):
     """What a track gives back to the court that held it."""
 
@@ -151,6 +178,7 @@ class Debate(TypedDict, total=False):
     track: str | None
     calls: list[JSON]
     warnings: list[str]
+    saved: list[JSON]
     budget_spent: bool
     outcome: JSON | None
 
@@ -167,6 +195,16 @@ class Ruling(TypedDict, total=False):
     cues: list[JSON] | None
     calls: list[JSON]
     warnings: list[str]
+    saved: list[JSON]
+
+
+class FullRuling(Ruling, WebFindings, total=False):
+    """What the hybrid court gives back, and a pipeline of one's own."""
+
+    opinions: list[JSON]
+    absent: list[JSON]
+    review: JSON | None
+    trials: list[JSON]
 
 
 Node = TypeVar("Node", bound=Callable[..., Awaitable[JSON]])
@@ -179,6 +217,11 @@ def post_of(state: Court) -> Post:
 def transcript_of(state: Court) -> list[Turn]:
     """The turns so far, in the order in which they were spoken."""
     return [Turn.model_validate(turn) for turn in state.get("transcript", [])]
+
+
+def cues_in(state: Court) -> list[Cue]:
+    """The cues that were brought, none where the court hasn't come to them."""
+    return [Cue.model_validate(cue) for cue in state.get("cues") or []]
 
 
 def last_turn(state: Court, seat: str, round: int) -> Turn | None:

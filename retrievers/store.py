@@ -238,6 +238,14 @@ async def search_together(
 # ------------------------------------------------------------------------------------------------------------ opening
 
 
+def every() -> list[str]:
+    """The names of all perspectives that can be heard here: those with an index, and the user's own that play from
+    memory; where there is none, the five small examples. Reads files: call it off the event loop."""
+    built = {path.parent.name for path in user_folder().glob("*/manifest.json")}
+    own = {path.stem for path in user_folder().glob("*.toml") if find(path.stem).texts}
+    return sorted(built | own) or list(EXAMPLES)
+
+
 async def open_stores(names: Sequence[str] = (), *, embedding: str | None = None) -> list[Store]:
     """The stores of these perspectives; with none named, the five small examples, which play from memory.
 

@@ -21,6 +21,7 @@ PARTS = {
     "the Defender, in round": "defence",
     "the Judge": "judge",
     "the safety classifier": "classifier",
+    "the first look": "triage",
 }
 
 

@@ -61,10 +61,13 @@ def test_nodes_init_stays_empty() -> None:
 
 def test_langgraph_json_names_every_graph() -> None:
     named = json.loads((PROJECT / "langgraph.json").read_text())["graphs"]
-    assert list(named) == list(GRAPHS)
+    examples = [path.stem for path in sorted((PROJECT / "examples").glob("*.py"))]
+    assert list(named)[: len(GRAPHS)] == list(GRAPHS)
+    assert sorted(list(named)[len(GRAPHS) :]) == examples
     for name, place in named.items():
-        assert place == f"./graphs/{name}.py:graph"
-        assert graph(name).name == name
+        folder = "graphs" if name in GRAPHS else "examples"
+        assert place == f"./{folder}/{name}.py:graph"
+        assert graph(name if name in GRAPHS else str(PROJECT / place)).name == name
 
 
 def test_versions_agree() -> None:
@@ -109,11 +112,21 @@ EDGES = {
         ("weigh", "read"), ("weigh", "enough"), ("enough", "propose"), ("enough", "__end__"),
     },
     "baseline": {("__start__", "receive"), ("receive", "classify"), ("classify", "__end__")},
+    "tribunal": {
+        ("__start__", "receive"), ("receive", "open_case"), ("open_case", "triage"), ("open_case", "gatekeeper"),
+        ("open_case", "web"), ("open_case", "perspectives"), ("triage", "gatekeeper"), ("triage", "web"),
+        ("triage", "perspectives"), ("triage", "review"), ("triage", "__end__"), ("gatekeeper", "assign"),
+        ("web", "assign"), ("perspectives", "assign"), ("assign", "fast_track"), ("assign", "deep_dive"),
+        ("fast_track", "judge"), ("deep_dive", "judge"), ("deep_dive", "review"), ("deep_dive", "__end__"),
+        ("judge", "review"), ("judge", "__end__"), ("review", "gatekeeper"), ("review", "assign"),
+        ("review", "__end__"),
+    },
+    "web": {("__start__", "look_up"), ("look_up", "research"), ("research", "report"), ("report", "__end__")},
     "fast_track": {("__start__", "indict"), ("indict", "defend"), ("defend", "__end__")},
     "deep_dive": {
         ("__start__", "investigate"), ("investigate", "defend"), ("investigate", "dismiss"),
-        ("investigate", "__end__"), ("defend", "prosecute"), ("defend", "__end__"), ("prosecute", "defend"),
-        ("dismiss", "__end__"),
+        ("investigate", "__end__"), ("defend", "prosecute"), ("defend", "__end__"), ("defend", "rest"),
+        ("prosecute", "defend"), ("prosecute", "rest"), ("rest", "__end__"), ("dismiss", "__end__"),
     },
 }  # fmt: skip
 

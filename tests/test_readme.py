@@ -27,7 +27,7 @@ def holds(name: str, content: str) -> None:
 
 
 def test_the_graph_is_the_one_that_the_code_draws() -> None:
-    holds("graph", f"```mermaid\n{mermaid('arcade').strip()}\n```")
+    holds("graph", f"```mermaid\n{mermaid('tribunal').strip()}\n```")
 
 
 def test_the_transcript_is_a_real_one() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import json
 import os
 import signal
 import socket
@@ -15,6 +18,7 @@ from typing import Any
 import httpx
 import pytest
 from langgraph_sdk import get_client
+from PIL import Image
 
 from graphs import GRAPHS
 
@@ -80,7 +84,9 @@ async def client(url: str) -> Any:
 
 async def test_every_graph_is_served_with_its_schemas(client: Any) -> None:
     assistants = await client.assistants.search(limit=100)
-    assert {assistant["graph_id"] for assistant in assistants} == set(GRAPHS)
+    assert {assistant["graph_id"] for assistant in assistants} == set(
+        json.loads((PROJECT / "langgraph.json").read_text())["graphs"]
+    )
     for assistant in assistants:
         schemas = await client.assistants.get_schemas(assistant["assistant_id"])
         assert all(schemas[name] for name in ("input_schema", "output_schema", "state_schema", "context_schema"))
@@ -118,10 +124,10 @@ async def test_a_post_to_its_verdict_with_each_turn_streamed(client: Any) -> Non
     assert len(again["calls"]) == 2
 
 
-@pytest.mark.parametrize("name", [name for name in GRAPHS if name != "arcade"])
+@pytest.mark.parametrize("name", [*(name for name in GRAPHS if name != "arcade"), "web_then_debate", "own_retriever"])
 async def test_every_other_graph_reaches_a_verdict_offline(client: Any, name: str) -> None:
     thread = await client.threads.create()
-    context = {"search": "none", "max_turns": 1} if name == "antihate" else {}
+    context = {"search": "none", "max_turns": 1} if name in ("antihate", "web_then_debate") else {}
     done = await client.runs.wait(thread["thread_id"], name, input={"text": IMPLICIT}, context=context)
     assert done["outcome"]["outcome"] == "verdict", done
 
@@ -187,3 +193,33 @@ async def test_a_fast_track_case_pauses_before_the_same_judge(client: Any) -> No
     assert (paused["next"], paused["values"]["track"]) == (["judge"], "fast_track")
     done = await client.runs.wait(thread, "arcade", input=None)
     assert done["outcome"]["outcome"] == "verdict"
+
+
+async def test_the_hybrid_court_stops_for_a_person_and_goes_on(client: Any) -> None:
+    """As in Studio, or the Agent Inbox: perspectives on, an interrupt, an answer, the verdict."""
+    thread = (await client.threads.create())["thread_id"]
+    pixels = io.BytesIO()
+    Image.effect_noise((32, 32), 90).save(pixels, "PNG")
+    uri = "data:image/png;base64," + base64.b64encode(pixels.getvalue()).decode()
+    heard = ["example-harm", "example-newsroom"]
+    context = {"perspectives": heard, "review": True, "review_rule": ["hateful"]}
+    stopped = await client.runs.wait(thread, "tribunal", input={"text": IMPLICIT, "image": uri}, context=context)
+    [interrupt] = stopped["__interrupt__"]
+    [request] = interrupt["value"]
+    assert request["action_request"] == {"action": "decide", "args": {"category": "OtherHate", "note": ""}}
+    assert request["config"] == {
+        "allow_accept": True, "allow_edit": True, "allow_respond": True, "allow_ignore": False,
+    }  # fmt: skip
+    assert IMPLICIT in request["description"]
+    paused = await client.threads.get_state(thread)
+    assert paused["next"] == ["review"]
+    assert {opinion["id"] for opinion in paused["values"]["opinions"]} == set(heard)
+    answer = [{"type": "edit", "args": {"action": "decide", "args": {"category": "NotHate", "note": "gardening"}}}]
+    done = await client.runs.wait(thread, "tribunal", command={"resume": answer}, context=context)
+    assert (done["outcome"]["category"], done["outcome"]["explanation"]) == ("NotHate", "gardening")
+    assert (done["review"]["action"], done["review"]["court"]["category"]) == ("edit", "OtherHate")
+    # The image that was posted stands in what the run was given, and in no state after it.
+    history = await client.threads.get_history(thread, limit=50)
+    later = [each["values"] for each in history if "post" in each["values"]]
+    assert len(later) > 5
+    assert not any("base64" in str(values) for values in later)

@@ -304,7 +304,7 @@ async def test_a_page_that_takes_too_long_is_given_up_and_the_next_one_read() ->
 
 
 async def _until(true: Callable[[], bool]) -> None:
-    while not true():  # noqa: ASYNC110 (the thread that makes it true knows no event of ours)
+    while not true():
         await asyncio.sleep(0.01)
 
 

@@ -1,0 +1,174 @@
+"""`tribunal review`: the cases that wait for a person, and deciding them."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from commands.errors import STATUS, ending_well
+
+if TYPE_CHECKING:
+    from nodes.schema import Record
+
+app = typer.Typer(
+    name="review", help="The cases that a person has to decide.", no_args_is_help=True, rich_markup_mode=None
+)
+
+Thread = Annotated[str, typer.Argument(help="The case's thread, as the list shows it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+
+
+@app.command("list")
+def list_(
+    decided: Annotated[bool, typer.Option("--decided", help="Show those that were decided, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the cases that wait, the oldest first."""
+    import asyncio
+    from dataclasses import asdict
+
+    from rich.console import Console
+    from rich.table import Table
+
+    from prompts import visible
+
+    with ending_well():
+        entries = asyncio.run(_entries(decided))
+    if as_json:
+        listed = [{name: value for name, value in asdict(each).items() if name != "settings"} for each in entries]
+        sys.stdout.write(json.dumps(listed, ensure_ascii=False) + "\n")
+        return
+    table = Table("thread", "post", "since", "status", "why", "the court", "decided", box=None, pad_edge=False)
+    for each in entries:
+        since = datetime.fromtimestamp(each.opened).isoformat(" ", "minutes")
+        status = "cut off; resume it" if each.status == "running" else each.status
+        cells = (each.thread, each.post_id, since, status, each.reason, each.court, each.decided)
+        table.add_row(*(visible(cell or "-") for cell in cells))
+    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 200)
+    console.print(table if entries else "No case waits for a person.")
+
+
+@app.command()
+def show(thread: Thread, as_json: AsJson = False) -> None:
+    """Show a case: the post, what was said, what was found, and the outcome so far."""
+    import asyncio
+
+    with ending_well():
+        record, waits = asyncio.run(_case(thread))
+    if as_json:
+        sys.stdout.write(json.dumps(record.dump(), ensure_ascii=False) + "\n")
+        return
+    _print(record, waits)
+
+
+@app.command()
+def decide(
+    thread: Thread,
+    accept: Annotated[bool, typer.Option("--accept", help="Take the court's outcome as it is.")] = False,
+    category: Annotated[
+        str | None, typer.Option(help="Decide otherwise: a category of the policy, by its name or number.")
+    ] = None,
+    ask: Annotated[
+        str | None, typer.Option(metavar="QUESTION", help="Send the case back for one more trial, with this question.")
+    ] = None,
+    note: Annotated[str, typer.Option(help="Why; it becomes the explanation of an edited verdict.")] = "",
+    reviewer: Annotated[str | None, typer.Option(help="Who decides. Default: the name you are logged in by.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Decide a case: --accept it, give another --category, or --ask a question."""
+    import asyncio
+
+    from graphs.session import decide as decide_case
+
+    with ending_well():
+        answer = {**_answer(accept, category, ask, note), "reviewer": reviewer or _login()}
+        record = asyncio.run(decide_case(thread, answer))
+    _close(record, as_json)
+
+
+@app.command()
+def resume(thread: Thread, as_json: AsJson = False) -> None:
+    """Go on with a case whose trial was cut off."""
+    import asyncio
+
+    from graphs.session import resume as resume_case
+
+    with ending_well():
+        record = asyncio.run(resume_case(thread))
+    _close(record, as_json)
+
+
+def _close(record: Record, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(record.dump(), ensure_ascii=False) + "\n")
+    else:
+        from commands.show import Courtroom
+
+        with Courtroom(quiet=False, trace=False) as room:
+            room.close(record)
+    raise typer.Exit(STATUS[record.outcome])
+
+
+def _answer(accept: bool, category: str | None, question: str | None, note: str) -> dict[str, Any]:
+    """A reviewer's answer, in the shape of the Agent Inbox."""
+    from nodes.errors import BadInput
+
+    if sum([accept, category is not None, question is not None]) != 1:
+        raise BadInput("decide: give one of --accept, --category and --ask")
+    if accept:
+        return {"type": "accept", "args": None, "note": note}
+    if question is not None:
+        return {"type": "response", "args": question}
+    named = str(category)
+    chosen: dict[str, Any] = {"label": int(named)} if named.isdecimal() else {"category": named}
+    return {"type": "edit", "args": {"action": "decide", "args": {**chosen, "note": note}}}
+
+
+def _login() -> str | None:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return None
+
+
+async def _entries(decided: bool) -> Any:
+    from graphs.docket import docket_here
+
+    docket = await docket_here()
+    return await (docket.cases("running", "pending", "decided") if decided else docket.cases("running", "pending"))
+
+
+async def _case(thread: str) -> tuple[Record, dict[str, Any] | None]:
+    from graphs.docket import docket_here
+    from graphs.session import record
+    from nodes.context import checked
+
+    docket = await docket_here()
+    entry, state = await docket.entry(thread), await docket.state(thread)
+    return record(state, entry.graph, checked(entry.settings)), state["waits"]
+
+
+def _print(record: Record, waits: dict[str, Any] | None) -> None:
+    from rich.console import Console
+
+    from commands.show import Courtroom
+
+    with Courtroom(quiet=False, trace=False) as room:
+        for trial in record.trials:
+            Console(highlight=False, markup=False).print(
+                f"An earlier trial, sent back by {trial.reviewer}: {trial.question}"
+            )
+        for turn in record.transcript:
+            room.listen({"event": "turn", **turn.dump()})
+        for opinion in record.opinions:
+            room.listen({"event": "opinion", **opinion.dump()})
+        for each in record.evidence:
+            room.listen({"event": "evidence", **each.dump()})
+        if waits:
+            Console(highlight=False, markup=False).print(waits["description"])
+        room.close(record)

@@ -1,0 +1,145 @@
+"""The contract between pieces: which channels of `nodes.state.Case` each needs, uses and writes. It stands here, once.
+
+A piece is a node or a compiled subgraph. `checked` holds a builder to the contract before it is compiled, so that a
+wrong composition fails when it is built, by the name of the channel, and not with a post in its hands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from langgraph.graph import START, StateGraph
+
+from graphs.debate import graph as debate
+from graphs.deep_dive import graph as deep_dive
+from graphs.fast_track import graph as fast_track
+from graphs.perspectives import graph as perspectives
+from graphs.web import graph as web
+from nodes.case import assign, open_case
+from nodes.errors import TribunalError
+from nodes.gatekeeper import gatekeeper
+from nodes.intake import receive
+from nodes.judge import judge
+from nodes.review import review
+from nodes.state import Case
+from nodes.triage import triage
+
+
+class WrongComposition(TribunalError):
+    """Pieces were put together in a way that can't work; `channel` is the one that shows it."""
+
+    def __init__(self, message: str, channel: str) -> None:
+        super().__init__(message)
+        self.channel = channel
+
+
+@dataclass(frozen=True)
+class Contract:
+    """The channels of a piece.
+
+    `needs`: something before it must write them. `uses`: it shows them to its agents where they are there. `writes`: it
+    gives them.
+    """
+
+    needs: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+    def channels(self) -> Iterator[str]:
+        yield from dict.fromkeys((*self.needs, *self.uses, *self.writes))
+
+
+# What every agent touches besides: the record of its calls, and how the case ends if it fails.
+RECORD = ("calls", "warnings", "budget_spent")
+MATERIAL = ("evidence", "opinions", "question")
+
+_CONTRACTS: list[tuple[object, Contract]] = [
+    (receive, Contract(writes=("post", "policy", *RECORD))),
+    (open_case, Contract(needs=("post", "policy"), writes=("early_exit", "question", "review", *RECORD))),
+    (triage, Contract(needs=("post",), writes=("outcome", "track", "saved", *RECORD))),
+    (gatekeeper, Contract(needs=("post",), writes=("scan", "transcript", *RECORD))),
+    (web, Contract(needs=("post",), writes=("evidence", "run", "pages", *RECORD))),
+    (perspectives, Contract(needs=("post",), writes=("opinions", "absent", *RECORD))),
+    (assign, Contract(needs=("scan",), uses=MATERIAL, writes=("warnings",))),
+    (fast_track, Contract(needs=("post",), uses=MATERIAL, writes=("cues", "transcript", "track", *RECORD))),
+    (
+        deep_dive,
+        Contract(
+            needs=("post",), uses=(*MATERIAL, "early_exit"), writes=("cues", "transcript", "track", "saved", *RECORD)
+        ),
+    ),
+    (debate, Contract(needs=("post", "opinions"), uses=("evidence", "question"), writes=("transcript", *RECORD))),
+    (judge, Contract(needs=("post", "transcript"), uses=MATERIAL, writes=("outcome", "saved", *RECORD))),
+    (review, Contract(needs=("outcome",), uses=MATERIAL, writes=("review", "trials", "outcome"))),
+]
+
+Node = TypeVar("Node", bound=Callable[..., Any])
+
+
+def piece(*, needs: Iterable[str] = (), uses: Iterable[str] = (), writes: Iterable[str] = ()) -> Callable[[Node], Node]:
+    """Declare a node of one's own: `@piece(needs=["post"], writes=["evidence"])`."""
+
+    def declared(node: Node) -> Node:
+        _CONTRACTS.append((node, Contract(tuple(needs), tuple(uses), tuple(writes))))
+        return node
+
+    return declared
+
+
+def checked(builder: StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any, Any]:
+    """The same builder, if its pieces fit together.
+
+    Raises:
+        WrongComposition: a node is no piece; a channel that a piece needs is written by nothing before it, or isn't one
+            of the graph's state, or is merged in another way there; or nothing gives an outcome.
+    """
+    contracts = {name: _contract(name, spec.runnable) for name, spec in builder.nodes.items()}
+    ours = _reducers(StateGraph(Case))
+    theirs = _reducers(builder)
+    for name, contract in contracts.items():
+        for channel in contract.channels():
+            if channel not in theirs:
+                raise WrongComposition(f"{name}: its channel {channel!r} is not in the graph's state", channel)
+            if theirs[channel] != ours.get(channel, theirs[channel]):
+                raise WrongComposition(
+                    f"{name}: the graph's state merges the channel {channel!r} otherwise than nodes.state.Case", channel
+                )
+        written = {channel for each in _before(builder, name) for channel in contracts[each].writes}
+        for channel in contract.needs:
+            if channel not in written:
+                raise WrongComposition(
+                    f"{name}: needs the channel {channel!r}, which nothing before it writes", channel
+                )
+    if not any("outcome" in contract.writes for contract in contracts.values()):
+        raise WrongComposition("no piece writes the channel 'outcome', in which a case ends", "outcome")
+    return builder
+
+
+def _contract(name: str, runnable: Any) -> Contract:
+    functions = (runnable, getattr(runnable, "afunc", None), getattr(runnable, "func", None))
+    for known, contract in reversed(_CONTRACTS):
+        if any(known is each for each in functions):
+            return contract
+    raise WrongComposition(f"{name}: is no piece; say what it needs and writes with @piece", name)
+
+
+def _reducers(builder: StateGraph[Any, Any, Any, Any]) -> dict[str, Any]:
+    """How each channel of a graph's state takes in what is new: a reducer, or None where the last one stands."""
+    return {name: getattr(channel, "operator", None) for name, channel in builder.channels.items()}
+
+
+def _before(builder: StateGraph[Any, Any, Any, Any], name: str) -> set[str]:
+    """Every node from which a way leads to this one."""
+    steps = {(start, end) for start, end in builder.edges}
+    steps |= {(start, end) for starts, end in builder.waiting_edges for start in starts}
+    for start, branches in builder.branches.items():
+        for branch in branches.values():
+            steps |= {(start, end) for end in (branch.ends.values() if branch.ends else builder.nodes)}
+    found: set[str] = set()
+    fresh = {name}
+    while fresh:
+        fresh = {start for start, end in steps if end in fresh and start != START} - found
+        found |= fresh
+    return found

@@ -1,0 +1,46 @@
+"""The hybrid court: ARCADE's trial, with the web and perspectives as its material, and a person for the last word."""
+
+from langgraph.graph import END, START, StateGraph
+
+from graphs.deep_dive import graph as deep_dive
+from graphs.fast_track import graph as fast_track
+from graphs.perspectives import graph as perspectives
+from graphs.pieces import checked
+from graphs.web import graph as web
+from nodes.case import assign, first_look, judged, open_case, to_judge, unless_clear
+from nodes.context import Context
+from nodes.gatekeeper import gatekeeper, track
+from nodes.intake import receive
+from nodes.judge import judge
+from nodes.review import review, reviewed
+from nodes.state import Case, FullRuling, PostInput
+from nodes.triage import triage
+
+COURT = ["gatekeeper", "web", "perspectives"]
+
+builder = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=FullRuling)
+builder.add_node("receive", receive)
+builder.add_node("open_case", open_case)
+builder.add_node("triage", triage)
+builder.add_node("gatekeeper", gatekeeper)
+builder.add_node("web", web)
+builder.add_node("perspectives", perspectives)
+builder.add_node("assign", assign)
+builder.add_node("fast_track", fast_track)
+builder.add_node("deep_dive", deep_dive)
+builder.add_node("judge", judge)
+builder.add_node("review", review)
+builder.add_edge(START, "receive")
+builder.add_edge("receive", "open_case")
+builder.add_conditional_edges("open_case", first_look, ["triage", *COURT])
+builder.add_conditional_edges("triage", unless_clear, [*COURT, "review", END])
+builder.add_edge("gatekeeper", "assign")
+builder.add_edge("web", "assign")
+builder.add_edge("perspectives", "assign")
+builder.add_conditional_edges("assign", track)
+builder.add_edge("fast_track", "judge")
+builder.add_conditional_edges("deep_dive", to_judge)
+builder.add_conditional_edges("judge", judged)
+builder.add_conditional_edges("review", reviewed)
+
+graph = checked(builder).compile(name="tribunal")

@@ -1,0 +1,19 @@
+"""A look at the web for a court: AntiHateAgent's loop, without its verdict (section 3, phases 1 and 2)."""
+
+from langgraph.graph import END, START, StateGraph
+
+from graphs.research import graph as research
+from nodes.case import look_up, report
+from nodes.context import Context
+from nodes.state import Case, WebFindings
+
+builder = StateGraph(Case, context_schema=Context, output_schema=WebFindings)
+builder.add_node("look_up", look_up)
+builder.add_node("research", research)
+builder.add_node("report", report)
+builder.add_edge(START, "look_up")
+builder.add_edge("look_up", "research")
+builder.add_edge("research", "report")
+builder.add_edge("report", END)
+
+graph = builder.compile(name="web")

@@ -1,0 +1,56 @@
+"""How sure a verdict is: when the judge is asked for a confidence, and below which one it counts as uncertain."""
+
+from __future__ import annotations
+
+import asyncio
+
+from langgraph.runtime import Runtime
+
+from nodes.context import Context, context_of
+from nodes.state import Court
+from nodes.threshold import Threshold, read_threshold
+
+USUAL_THRESHOLD = 0.75
+
+
+def confidence_wanted(context: Context) -> bool:
+    """Whether anything in this run needs the judge's confidence; where nothing does, it isn't asked for."""
+    return bool(context.review or context.judge_samples > 1 or context.threshold is not None or context.threshold_file)
+
+
+async def threshold_in_force(runtime: Runtime[Context]) -> float:
+    """The confidence, from 0 to 1, below which a verdict is uncertain.
+
+    Raises:
+        BadInput: the file that the run names isn't one.
+    """
+    context = context_of(runtime)
+    if context.threshold is not None:
+        return context.threshold
+    fitted = await fitted_threshold(context)
+    return USUAL_THRESHOLD if fitted is None else fitted.threshold
+
+
+async def fitted_threshold(context: Context) -> Threshold | None:
+    """What the file says that the run names, if it names one and sets no threshold of its own.
+
+    Raises:
+        BadInput: it isn't one.
+    """
+    if context.threshold is not None or not context.threshold_file:
+        return None
+    return await asyncio.to_thread(read_threshold, context.threshold_file)
+
+
+def misfits(fitted: Threshold, graph: str, context: Context, state: Court) -> list[str]:
+    """What a threshold was fitted to and this run isn't, in words for the verdict."""
+    differ = {
+        "graph": (fitted.graph, graph),
+        "scheme": (fitted.scheme, context.scheme),
+        "policy": (fitted.policy, state["policy"]["sha"]),
+    }
+    return [
+        f"the threshold was fitted to another {what} ({then}, now {now}), and promises nothing for this one"
+        for what, (then, now) in differ.items()
+        if then != now
+    ]

@@ -1,0 +1,310 @@
+"""The hybrid court over the wire: what it adds to ARCADE, who is shown it, and what each shortcut spares."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval.scripted import Fault, Reply, ScriptedServer
+from nodes.errors import BadInput
+from tests.court import argument, court_script, cue, decide
+from tests.graphs.hybrid import PASSAGE, hybrid, hybrid_script, part
+
+TRIAL = {
+    False: ["gatekeeper", "investigation", "defence", "prosecution", "defence", "judge"],
+    True: ["gatekeeper", "indictment", "defence", "judge"],
+}
+SPEAKERS = ("indictment", "investigation", "prosecution", "defence", "judge")
+
+
+@pytest.mark.parametrize("scheme", ["fine", "binary"])
+@pytest.mark.parametrize("script", [{"explicit": True}, {"implicit": False}, {}], ids=["fast", "dismissed", "deep"])
+async def test_with_everything_off_each_request_is_arcades_to_the_byte(script: Any, scheme: str) -> None:
+    sent = []
+    for graph, settings in (("arcade", {}), ("tribunal", {"early_exit": False})):
+        async with ScriptedServer(court_script(**script)) as server:
+            await decide(server, "post-words", graph=graph, scheme=scheme, **settings)
+        sent.append([json.dumps(request.body) for request in server.requests])
+    assert sent[0] == sent[1]
+
+
+@pytest.mark.parametrize("explicit", [False, True], ids=["deep", "fast"])
+@pytest.mark.parametrize("perspectives", [False, True], ids=["alone", "perspectives"])
+@pytest.mark.parametrize("web", [False, True], ids=["offline", "web"])
+async def test_who_is_shown_what(web: bool, perspectives: bool, explicit: bool) -> None:
+    named = ["example-harm", "example-newsroom"] if perspectives else []
+    async with hybrid(hybrid_script(explicit=explicit)) as it:
+        record = await it.decide(web=web, perspectives=named, rounds=2)
+        url = it.site.url
+    court = [name for name in it.parts if name in TRIAL[explicit]]
+    assert court == TRIAL[explicit]
+    assert it.parts.count("perspective") == len(named)
+    assert it.parts.count("queries") == web
+    for request in it.model.requests:
+        name = part(request)
+        told = name in SPEAKERS
+        if name != "perspective":
+            assert ("reason-of-example-harm" in request.text) == (told and perspectives), name
+        if told or name == "gatekeeper":
+            assert (PASSAGE in request.text) == (told and web), name
+            assert ("[E1]" in request.text and f"{url}/1" in request.text) == (told and web), name
+            # The post, then what is known beside it, then the part: what all seats share comes first.
+            if told and (web or perspectives):
+                at = [request.text.index(words) for words in ("the weeds in our garden", "# What is known", "# Your p")]
+                assert at == sorted(at)
+    assert {opinion.id for opinion in record.opinions} == set(named)
+    assert [each.id for each in record.evidence] == (["E1"] if web else [])
+    assert record.outcome == "verdict"
+    assert not any("threshold" in warning or "retriev" in warning for warning in record.warnings)
+
+
+async def test_retrieval_is_in_flight_beside_the_gatekeeper() -> None:
+    script = hybrid_script(gatekeeper=Reply({"cues": []}, delay=0.6))
+    async with hybrid(script) as it:
+        await it.decide(web=True, perspectives=["example-harm", "example-newsroom"])
+    [gate], beside = it.asked("gatekeeper"), [*it.asked("perspective"), *it.asked("queries")]
+    assert gate.finished is not None
+    assert len(beside) == 3
+    assert all(gate.arrived < gate.finished and each.arrived < gate.finished for each in beside)
+    # Nobody argues before all of it is there.
+    before = [request for request in it.model.requests if part(request) not in (*SPEAKERS,)]
+    [investigation] = it.asked("investigation")
+    assert all(each.finished is not None and each.finished <= investigation.arrived for each in before)
+
+
+async def test_a_web_that_fails_leaves_the_trial_to_go_on_and_is_said() -> None:
+    async with hybrid(hybrid_script(queries=Fault(status=400, message="no such thing"))) as it:
+        record = await it.decide(web=True)
+    assert record.outcome == "verdict"
+    assert any("the look at the web failed" in warning for warning in record.warnings)
+    assert any("no passage from the web was at hand" in warning for warning in record.warnings)
+    async with hybrid(hybrid_script(queries=Reply(refusal="no"))) as it:
+        record = await it.decide(web=True, perspectives=["example-harm"])
+    assert record.outcome == "verdict"
+    assert any("the look at the web was refused" in warning for warning in record.warnings)
+    assert len(record.opinions) == 1
+
+
+async def test_a_perspective_that_fails_is_said_and_missed() -> None:
+    async with hybrid(hybrid_script(perspective=Fault(status=400))) as it:
+        record = await it.decide(perspectives=["example-harm"])
+    assert (record.outcome, record.opinions) == ("verdict", ())
+    assert any("perspective example-harm failed and was not heard" in warning for warning in record.warnings)
+
+
+async def test_a_passage_that_is_not_there_can_t_be_cited() -> None:
+    judge = [
+        {"category": "Religious", "explanation": "so says [E7]"},
+        {"category": "Religious", "explanation": "so says [E1]"},
+    ]
+    async with hybrid(hybrid_script(judge=judge)) as it:
+        record = await it.decide(web=True, rounds=1)
+    assert "'E7' is cited" in it.asked("judge")[1].text
+    assert record.steps[0].evidence == ("E1",)
+
+
+@pytest.mark.parametrize("setting", [{"perspectives": ["nobody"]}, {"web": True, "search": "gopher"},
+                                     {"review": True, "review_rule": ["Rude"]}, {"review_rule": ["all"]},
+                                     {"threshold_file": "none.json"}, {"mode": "majority"},
+                                     {"perspectives": ["all", "kold"]}])  # fmt: skip
+async def test_a_wrong_setting_costs_no_call(setting: dict[str, Any]) -> None:
+    async with hybrid() as it:
+        with pytest.raises(BadInput):
+            await it.decide(**setting)
+    assert it.model.requests == []
+
+
+@pytest.mark.parametrize("setting", [{"web": True}, {"triage": "rehearsal"}, {"review": True}])
+async def test_another_graph_refuses_what_it_would_overlook(setting: dict[str, Any]) -> None:
+    with pytest.raises(BadInput, match=f"{next(iter(setting))}: is a setting of the graph tribunal"):
+        async with ScriptedServer(court_script()) as server:
+            await decide(server, graph="arcade", **setting)
+
+
+# Less for the same verdict
+
+
+async def test_a_defence_that_concedes_every_cue_ends_the_debate() -> None:
+    conceding = {"arguments": [argument("granted", "concede")]}
+    async with ScriptedServer(court_script(defence=conceding)) as server:
+        record = await decide(server, graph="tribunal")
+    assert [part(request) for request in server.requests] == ["gatekeeper", "investigation", "defence", "judge"]
+    assert "granted" in server.seen(3)
+    assert [(saving.id, saving.calls) for saving in record.saved] == [("early_exit", 4)]
+    async with ScriptedServer(court_script(defence=conceding)) as server:
+        record = await decide(server, graph="arcade")
+    assert (len(server.requests), record.saved) == (8, ())
+    async with ScriptedServer(court_script(defence=conceding)) as server:
+        await decide(server, graph="arcade", early_exit=True)
+    assert len(server.requests) == 4
+
+
+async def test_a_prosecution_that_withdraws_every_cue_ends_the_debate() -> None:
+    withdrawing = {"arguments": [argument("taken back", "withdraw")]}
+    async with ScriptedServer(court_script(prosecution=withdrawing)) as server:
+        record = await decide(server, graph="tribunal")
+    parts = [part(request) for request in server.requests]
+    assert parts == ["gatekeeper", "investigation", "defence", "prosecution", "judge"]
+    assert [(saving.id, saving.calls) for saving in record.saved] == [("early_exit", 3)]
+
+
+async def test_one_cue_in_dispute_keeps_the_debate_going() -> None:
+    two = {"cues": [cue("first", "Metaphor"), cue("second", "Metaphor")]}
+    split = {"arguments": [argument("granted", "concede", "C1"), argument("not so", "refute", "C2")]}
+    async with ScriptedServer(court_script(investigation=two, defence=split)) as server:
+        record = await decide(server, graph="tribunal", rounds=2)
+    assert (len(server.requests), record.saved) == (6, ())
+
+
+async def test_a_clear_first_look_spares_the_trial() -> None:
+    clear = {"category": "NotHate", "explanation": "an everyday remark", "confidence": 0.97}
+    async with ScriptedServer(court_script(triage=clear)) as server:
+        record = await decide(server, graph="tribunal", triage="openai:small", perspectives=["example-harm"])
+    [request] = server.requests
+    assert (part(request), request.model, request.temperature) == ("triage", "small", 0.0)
+    assert (record.track, record.category, record.confidence) == ("triage", "NotHate", 0.97)
+    assert [saving.id for saving in record.saved] == ["triage"]
+
+
+async def test_a_first_look_that_is_not_clear_is_shown_to_nobody() -> None:
+    unsure = {"category": "Sexist", "explanation": "triage-words", "confidence": 0.89}
+    async with ScriptedServer(court_script(triage=unsure, implicit=False)) as server:
+        record = await decide(server, graph="tribunal", triage="openai:small")
+    assert [part(request) for request in server.requests] == ["triage", "gatekeeper", "investigation"]
+    assert not any("triage-words" in request.text for request in server.requests[1:])
+    assert (record.track, record.saved) == ("dismissed", ())
+    async with ScriptedServer(court_script(triage=Fault(status=400), implicit=False)) as server:
+        record = await decide(server, graph="tribunal", triage="openai:small")
+    assert record.track == "dismissed"
+    assert any("first look gave no decision" in warning for warning in record.warnings)
+
+
+async def test_what_the_providers_cache_served_is_on_record() -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105}
+    cached = {"usage": {**usage, "prompt_tokens_details": {"cached_tokens": 64}}}
+    ruled = Reply({"category": "Religious", "explanation": "words"}, extra=cached)
+    async with ScriptedServer(court_script(explicit=True, judge=ruled)) as server:
+        record = await decide(server, graph="tribunal")
+    assert record.usage.cached_tokens == 64
+    assert [(saving.id, saving.tokens) for saving in record.saved] == [("prompt_cache", 64)]
+
+
+# Sure or not
+
+
+async def test_the_judge_is_asked_for_a_confidence_only_where_something_needs_it() -> None:
+    sure = {"category": "Religious", "explanation": "words", "confidence": 0.6}
+    for settings, asked in (
+        ({}, False),
+        ({"threshold": 0.5}, True),
+        ({"judge_samples": 3}, True),
+        ({"web": False}, False),
+    ):
+        async with ScriptedServer(court_script(explicit=True, judge=sure)) as server:
+            record = await decide(server, graph="tribunal", **settings)
+        judge = server.requests[3]
+        assert judge.schema is not None
+        assert ("confidence" in judge.schema["properties"]) == asked
+        assert ("- confidence:" in judge.text) == asked
+        assert record.confidence == (0.6 if asked else None)
+
+
+@pytest.mark.parametrize(("threshold", "uncertain"), [(0.6, False), (0.61, True)])
+async def test_below_the_threshold_a_verdict_is_uncertain(threshold: float, uncertain: bool) -> None:
+    sure = {"category": "Religious", "explanation": "words", "confidence": 0.6}
+    async with ScriptedServer(court_script(explicit=True, judge=sure)) as server:
+        record = await decide(server, graph="tribunal", threshold=threshold)
+    assert (record.outcome, record.uncertain) == ("verdict", uncertain)
+
+
+async def test_a_confidence_out_of_range_is_asked_for_again() -> None:
+    answers = [{"category": "Religious", "explanation": "words", "confidence": each} for each in (85, 0.85)]
+    async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
+        record = await decide(server, graph="tribunal", threshold=0.5)
+    assert record.confidence == 0.85
+    assert "less than or equal to 1" in server.seen(4)
+
+
+async def test_judges_who_agree_spare_the_rest_of_the_draws() -> None:
+    sure = Reply({"category": "Religious", "explanation": "words", "confidence": 0.9}, delay=0.3)
+    async with ScriptedServer(court_script(explicit=True, judge=sure)) as server:
+        record = await decide(server, graph="tribunal", judge_samples=5)
+    judges = [request for request in server.requests if part(request) == "judge"]
+    assert sorted(request.temperature or 0 for request in judges) == [0.1, 0.7, 0.7]
+    assert max(request.arrived for request in judges) < min(request.finished or 0 for request in judges)
+    assert [(saving.id, saving.calls) for saving in record.saved] == [("judge_samples", 2)]
+    assert (len(record.votes), record.confidence, record.uncertain) == (3, 0.9, False)
+
+
+async def test_agreement_decides_and_a_dissenting_vote_lowers_the_confidence() -> None:
+    votes = [("Religious", 0.9), ("NotHate", 0.9), ("NotHate", 0.8), ("NotHate", 0.7)]
+    answers = [{"category": name, "explanation": f"for {name}", "confidence": sure} for name, sure in votes]
+    async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
+        record = await decide(server, graph="tribunal", judge_samples=4, sample_temperature=1.1)
+    assert [request.temperature for request in server.requests[4:]] == [1.1, 1.1, 1.1]
+    assert (record.category, len(record.votes), record.confidence) == ("NotHate", 4, 0.6)
+    assert record.uncertain
+    assert {call.sample for call in record.calls if call.role == "judge"} == {0, 1, 2, 3}
+
+
+async def test_a_tie_is_uncertain_whatever_the_confidence() -> None:
+    answers = [{"category": name, "explanation": "words", "confidence": 1.0} for name in ("Sexist", "NotHate")]
+    async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
+        record = await decide(server, graph="tribunal", judge_samples=2, threshold=0.1)
+    assert record.tie
+    assert record.uncertain
+
+
+async def test_a_threshold_from_a_file(tmp_path: Path) -> None:
+    from nodes.threshold import Threshold
+
+    fitted = Threshold.model_validate(FITTED)
+    (tmp_path / "fit.json").write_text(fitted.model_dump_json())
+    sure = {"category": "Religious", "explanation": "words", "confidence": 0.6}
+    async with ScriptedServer(court_script(explicit=True, judge=sure)) as server:
+        record = await decide(server, graph="tribunal", threshold_file=str(tmp_path / "fit.json"))
+        assert record.uncertain
+        assert any("fitted to another graph (arcade, now tribunal)" in warning for warning in record.warnings)
+        own = await decide(server, graph="tribunal", threshold_file=str(tmp_path / "fit.json"), threshold=0.2)
+        assert not own.uncertain
+        (tmp_path / "fit.json").write_text("{}")
+        with pytest.raises(BadInput, match="threshold_file"):
+            await decide(server, graph="tribunal", threshold_file=str(tmp_path / "fit.json"))
+
+
+FITTED: dict[str, Any] = {
+    "threshold": 0.61, "agreement": 0.95, "level": 0.9, "graph": "arcade", "scheme": "fine", "policy": "other",
+}  # fmt: skip
+
+
+# Budgets
+
+
+async def test_a_budget_spent_in_mid_debate_leaves_the_decision_to_the_judge() -> None:
+    async with ScriptedServer(court_script()) as server:
+        record = await decide(server, graph="tribunal", max_calls=4)
+    assert [part(request) for request in server.requests] == ["gatekeeper", "investigation", "defence", "judge"]
+    assert record.outcome == "verdict"
+    assert any("budget of 4 calls" in warning for warning in record.warnings)
+
+
+@pytest.mark.parametrize("most", [5, 6, 8, 12])
+async def test_those_who_run_at_the_same_time_leave_each_other_enough(most: int) -> None:
+    async with hybrid() as it:
+        record = await it.decide(web=True, perspectives=["example-harm", "example-newsroom"], max_calls=most)
+    assert len(it.model.requests) <= most
+    assert it.parts[-1] == "judge"
+    assert record.outcome == "verdict"
+
+
+async def test_a_post_without_words_is_tried_and_not_looked_up(tmp_path: Path) -> None:
+    from PIL import Image
+
+    Image.new("RGB", (8, 8)).save(tmp_path / "post.png")
+    async with hybrid() as it:
+        record = await it.decide("", image=str(tmp_path / "post.png"), web=True, perspectives=["example-harm"])
+    assert set(it.parts) <= {"gatekeeper", "investigation", "defence", "prosecution", "judge"}
+    assert any("the post has no text, so nothing was looked up" in warning for warning in record.warnings)
