@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nodes.schema import Record
 
 __version__ = "0.1.0"
-__all__ = ["BadInput", "Context", "Record", "TribunalError", "ajudge", "judge"]
+__all__ = ["BadInput", "Context", "Record", "TribunalError", "adecide", "ajudge", "judge"]
 
 _HOMES = {
     "BadInput": "nodes.errors",
@@ -44,10 +44,10 @@ async def ajudge(
     Args:
         text: its words.
         image: its image: a path or a data URI.
-        graph: arcade, multiround or baseline.
+        graph: one of `graphs.GRAPHS`, or a pipeline of one's own as `file.py:graph`.
         post_id: what to call it; by default an id made from what it holds.
         language: such as `en`.
-        settings: the fields of `Context`: model, aux_model, judge_model, seats, rounds, scheme, policy, …
+        settings: the fields of `Context`: model, aux_model, judge_model, seats, rounds, web, perspectives, review, …
 
     Returns:
         Its record. A refusal or a failure is an outcome too, and raises nothing.
@@ -60,6 +60,24 @@ async def ajudge(
 
     context = checked(settings)
     return await hear(text, image, graph=graph, context=context, post_id=post_id, language=language)
+
+
+async def adecide(thread: str, answer: dict[str, Any]) -> Record:
+    """Give a case that waits for a person their answer (`review=True`; docs/review.md).
+
+    Args:
+        thread: the case's, from its record.
+        answer: such as `{"type": "accept", "reviewer": "kim"}`.
+
+    Returns:
+        Its record: decided, or pending again after one more trial.
+
+    Raises:
+        BadInput: there is no such case, somebody else has decided it, or the answer is wrong; the case is as it was.
+    """
+    from graphs.session import decide
+
+    return await decide(thread, answer)
 
 
 def judge(text: str | None = None, **options: Any) -> Record:

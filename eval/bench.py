@@ -18,7 +18,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,8 +34,10 @@ def court(request: Request) -> Reply:
     """The scripted court: each part's answer, steered by `[[track=…]]` in the post."""
     task = request.text.rpartition("# Your part: ")[2]
     track = request.hints.get("track", "none")
-    if task.startswith(("the Judge", "the safety classifier")):
-        return Reply({"category": "NotHate", "explanation": "the defence stands " * 8})
+    if task.startswith(("the Judge", "the safety classifier", "the first look")):
+        sure = 0.5 if task.startswith("the first look") and track != "none" else 0.95
+        sure_too = {"confidence": sure} if "- confidence:" in task else {}
+        return Reply({"category": "NotHate", "explanation": "the defence stands " * 8, **sure_too})
     if task.startswith(("the Defender", "the Prosecutor, in round")):
         stance = "refute" if task.startswith("the Defender") else "press"
         said = {"cue_id": "C1", "target_group": "religion", "claim": "a claim of some length"}
@@ -316,6 +318,91 @@ def researcher(request: Request) -> Reply:
     return Reply({"label": "HATE", "confidence": 0.9, "steps": [{"claim": "so it is", "evidence": ids}]})
 
 
+def hybrid(request: Request) -> Reply:
+    """The scripted hybrid court: the court, the researcher, perspectives, and a defence that concedes on a mark."""
+    task = request.text.rpartition("# Your part: ")[2]
+    if task.startswith("an annotator"):
+        assert request.schema is not None  # noqa: S101 (a stance is asked for by its schema)
+        label = request.schema["properties"]["label"]["enum"][0]
+        return Reply({"label": label, "reason": "the criterion speaks of it"})
+    if task.startswith("the Defender") and "[[concede=yes]]" in request.text:
+        granted = {"cue_id": "C1", "target_group": "religion", "claim": "a claim of some length", "stance": "concede"}
+        return Reply({"arguments": [{**granted, "argument": "nothing in the post speaks against it"}]})
+    courts = ("the Prosecutor", "the Defender", "the Judge", "the first look")
+    return court(request) if task.startswith(courts) else researcher(request)
+
+
+# What each switch is set to, and what it is called.
+SWITCHES: dict[str, dict[str, Any]] = {
+    "none (ARCADE, call for call)": {"early_exit": False},
+    "early exit (the default)": {},
+    "`--perspectives`, five": {"perspectives": ["all"]},
+    "`--web`, one turn, two pages": {"web": True},
+    "both": {"web": True, "perspectives": ["all"]},
+    "`--triage`": {"triage": "openai:small"},
+    "`--judge-samples 3`": {"judge_samples": 3},
+    "`--judge-samples 5`": {"judge_samples": 5},
+    "`--review`": {"review": True},
+}
+KINDS = {
+    "dismissed": "[[track=none]]",
+    "fast track": "[[track=fast]]",
+    "deep dive": "[[track=deep]]",
+    "deep dive, conceded": "[[track=deep]] [[concede=yes]]",
+}
+
+
+def switches_section(quick: bool) -> None:
+    """One post of each kind with each switch: its calls, and its wall time in calls one after another."""
+    from contextlib import ExitStack
+    from tempfile import TemporaryDirectory
+
+    from eval.web import Page, SearchServer, Site
+
+    latency = 0.2
+    print("### The hybrid court: calls a post with each switch, and in brackets how many of them follow one another\n")
+    with ExitStack() as stack:
+        base = stack.enter_context(server(latency, "eval.bench:hybrid"))
+        os.environ["TRIBUNAL_DATA"] = stack.enter_context(TemporaryDirectory())
+        body = "<html><title>Page</title><p>The evidence of page {} is here.</p></html>"
+        sites = [
+            stack.enter_context(Site({"/": Page(body.format(number))}, address=f"127.0.0.{number}"))
+            for number in (2, 3)
+        ]
+        found = [{"url": f"{site.url}/", "title": "a page"} for site in sites]
+        search = stack.enter_context(SearchServer(lambda query: found))
+        os.environ["OPENAI_BASE_URL"] = f"{base}/v1"
+        os.environ["TRIBUNAL_FETCH_ALLOW"] = ",".join(site.host for site in sites)
+        rows = asyncio.run(
+            _switched(search.url, latency, ["none (ARCADE, call for call)", "both"] if quick else SWITCHES)
+        )
+    table(("switch", *KINDS), rows)
+
+
+async def _switched(search_url: str, latency: float, names: Iterable[str]) -> list[list[str]]:
+    from graphs.session import hear
+    from nodes.context import checked
+    from nodes.evidence import means_here
+
+    (await means_here()).reader.warm()
+    await asyncio.sleep(4)
+    rows = []
+    for name in names:
+        row = [name]
+        for marks in KINDS.values():
+            settings = {"search": "searxng", "searxng_url": search_url, "model": "openai:scripted", **SWITCHES[name]}
+            took = []
+            for _ in range(3):
+                started = time.perf_counter()
+                record = await hear(f"{marks} the weeds of the garden", graph="tribunal", context=checked(settings))
+                took.append(time.perf_counter() - started)
+            if record.outcome != "verdict" or (record.research and not record.evidence):
+                raise RuntimeError(f"the benchmark's court failed: {record.explanation} {record.warnings}")
+            row.append(f"{record.usage.calls} ({min(took) / latency:.1f})")
+        rows.append(row)
+    return rows
+
+
 CALL, PAGE, SEARCH = 1.0, 2.0, 0.5
 PAGES_A_QUERY = 2
 
@@ -390,6 +477,7 @@ SECTIONS = {
     "memory": memory_section,
     "perspectives": perspectives_section,
     "research": research_section,
+    "switches": switches_section,
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from langgraph.runtime import Runtime
 
@@ -39,15 +40,17 @@ async def fitted_threshold(context: Context) -> Threshold | None:
     """
     if context.threshold is not None or not context.threshold_file:
         return None
-    return await asyncio.to_thread(read_threshold, context.threshold_file)
+    return await asyncio.to_thread(read_threshold, Path(context.threshold_file))
 
 
 def misfits(fitted: Threshold, graph: str, context: Context, state: Court) -> list[str]:
     """What a threshold was fitted to and this run isn't, in words for the verdict."""
+    models = {name: getattr(context, name) for name in ("model", "aux_model", "judge_model", "seats")}
     differ = {
         "graph": (fitted.graph, graph),
         "scheme": (fitted.scheme, context.scheme),
-        "policy": (fitted.policy, state["policy"]["sha"]),
+        "policy": (fitted.policy[:12], state["policy"]["sha"][:12]),
+        "line-up of models": (fitted.models, {name: value for name, value in models.items() if value}),
     }
     return [
         f"the threshold was fitted to another {what} ({then}, now {now}), and promises nothing for this one"

@@ -18,7 +18,7 @@ FLOORS = {"prompts": 0, "ground": 0, "retrievers": 1, "nodes": 2, "graphs": 3, "
 # The ground lies in nodes/, and any floor may stand on it (DESIGN.md).
 GROUND = {
     "schema", "context", "model", "errors", "answer", "cache", "faults", "image", "keys", "loops", "openai_chat",
-    "providers", "rehearsal",
+    "providers", "rehearsal", "threshold",
 }  # fmt: skip
 
 

@@ -167,3 +167,35 @@ def test_from_python() -> None:
     assert (record.outcome, record.track) == ("verdict", "dismissed")
     with pytest.raises(tribunal.BadInput, match="rounds"):
         tribunal.judge("Good morning.", rounds=0)
+
+
+def test_the_switches_of_the_hybrid_court() -> None:
+    looked = run("judge", "Good morning, everybody.", "--triage", "rehearsal")
+    assert looked.exit_code == 0, looked.stderr
+    assert "First look: NotHate, confidence 0.95" in looked.stdout
+    assert "triage saved 1 calls" in " ".join(looked.stdout.split())
+    rested = run("judge", "Immigrants: the weeds in our garden.", "--judge-samples", "5", "--threshold", "0.95")
+    shown = " ".join(rested.stdout.split())
+    assert "no cue is in dispute: the sides rest after round 2 of 3" in shown
+    assert "confidence 0.90, uncertain" in shown
+    assert "3 of 3 votes" in shown
+    argued = run("judge", "Immigrants: the weeds in our garden.", "--no-early-exit", "--json")
+    assert json.loads(argued.stdout)["rounds"] == 3
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        (["--threshold", "nowhere.json"], "threshold_file: nowhere.json: No such file"),
+        (["--threshold", "1.5"], "threshold: 1.5"),
+        (["--review-rule", "Rude", "--review"], "review_rule: 'Rude': is no rule"),
+        (["--graph", "arcade", "--web"], "web: is a setting of the graph tribunal"),
+        (["--perspectives", "none", "--graph", "predict"], "perspectives: none"),
+        (["--judge-samples", "0"], "judge_samples: 0"),
+    ],
+)
+def test_a_wrong_switch_is_one_line(option: list[str], says: str) -> None:
+    done = run("judge", "a post", *option)
+    assert done.exit_code == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1

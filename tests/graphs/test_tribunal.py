@@ -276,7 +276,9 @@ async def test_a_threshold_from_a_file(tmp_path: Path) -> None:
 
 
 FITTED: dict[str, Any] = {
-    "threshold": 0.61, "agreement": 0.95, "level": 0.9, "graph": "arcade", "scheme": "fine", "policy": "other",
+    "threshold": 0.61, "agreement": 0.95, "level": 0.9, "coverage": 0.5, "agreement_held_out": 0.96, "n_fit": 100,
+    "n_held_out": 100, "seed": 0, "graph": "arcade", "scheme": "fine", "models": {"model": "openai:scripted"},
+    "policy": "other", "fitted_from": "run", "at": "2026-01-01T00:00:00+00:00",
 }  # fmt: skip
 
 
