@@ -117,6 +117,9 @@ class Docket:
         case = await self.entry(thread)
         if case.status != "running":
             raise BadInput(f"thread: {thread}: is {case.status}, and not in the middle of a trial")
+        if not (await self._state(thread, self._graph(case.graph))).get("post"):
+            await self._forget(thread)
+            raise BadInput(f"thread: {thread}: was cut off before its post was taken in; judge the post again")
         async with self._claimed(thread, "its trial, which goes on"):
             return await self._go_on(thread, case.graph, checked(case.settings), None, listen)
 
@@ -170,10 +173,13 @@ class Docket:
     async def _go_on(self, thread: str, graph: str, context: Context, given: Any, listen: Listener | None) -> JSON:
         compiled = self._graph(graph)
         config = {"configurable": {"thread_id": thread}}
+        # Each step is on disk before the next begins, so that a crash costs no call but those in flight.
         if listen is None:
-            await compiled.ainvoke(given, config, context=context)
+            await compiled.ainvoke(given, config, context=context, durability="sync")
         else:
-            events = compiled.astream(given, config, context=context, stream_mode="custom", subgraphs=True)
+            events = compiled.astream(
+                given, config, context=context, stream_mode="custom", subgraphs=True, durability="sync"
+            )
             async for _, event in events:
                 listen(event)
         state = await self._state(thread, compiled)
