@@ -9,7 +9,21 @@ from typing import Annotated
 
 import typer
 
-from commands import doctor, evidence, graphs, judge, perspectives, policy, review
+from commands import (
+    batch,
+    doctor,
+    evaluate,
+    evidence,
+    fit,
+    graphs,
+    judge,
+    metrics,
+    perspectives,
+    policy,
+    report,
+    review,
+    sweep,
+)
 
 app = typer.Typer(
     name="tribunal",
@@ -38,7 +52,13 @@ def _options(
     pass
 
 
-app.command("judge")(judge.judge)
+app.command("judge", epilog=judge.EPILOG)(judge.judge)
+app.command("eval", epilog=evaluate.EPILOG)(evaluate.evaluate)
+app.command("batch", epilog=evaluate.EPILOG)(batch.batch)
+app.command("sweep", epilog=evaluate.EPILOG)(sweep.sweep)
+app.command("metrics")(metrics.metrics)
+app.command("fit")(fit.fit)
+app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 app.command("graphs")(graphs.graphs)
 app.command("policy")(policy.policy)

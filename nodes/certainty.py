@@ -49,7 +49,7 @@ def misfits(fitted: Threshold, graph: str, context: Context, state: Court) -> li
     differ = {
         "graph": (fitted.graph, graph),
         "scheme": (fitted.scheme, context.scheme),
-        "policy": (fitted.policy[:12], state["policy"]["sha"][:12]),
+        "policy": ((fitted.policy or "")[:12], state["policy"]["sha"][:12]),
         "line-up of models": (fitted.models, {name: value for name, value in models.items() if value}),
     }
     return [

@@ -30,7 +30,7 @@ class Threshold(Frozen):
     graph: str
     scheme: Scheme
     models: JSON = Field(description="the settings of the run that name a model, as they stood")
-    policy: str = Field(description="the SHA-256 of the policy in force")
+    policy: str | None = Field(description="the SHA-256 of the policy in force; None where the run names none")
     fitted_from: str = Field(description="the name of the run's folder")
     at: str = Field(description="when, in ISO 8601")
 

@@ -1,0 +1,129 @@
+"""`tribunal eval`: a graph over a data set, to a folder of results and measures."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from commands.errors import INTERRUPTED, ending_well
+from commands.options import Graph, pairs, with_settings
+
+if TYPE_CHECKING:
+    from eval.run import Tally
+
+EPILOG = """\b
+Exit status: 0 everything is decided, 1 stopped before the end (the same command goes on), 2 wrong usage or input,
+130 interrupted (the same command goes on)."""
+STOPPED = 1
+
+InFlight = Annotated[int, typer.Option("--concurrency", min=1, max=1024, help="Posts in flight, at most.")]
+PriceTable = Annotated[Path | None, typer.Option("--prices", metavar="FILE", help="A TOML file of prices, by model.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
+
+
+@with_settings
+def evaluate(
+    dataset: Annotated[str, typer.Option(help="Its name: h-vli, fhm, sbic, …, or table (docs/datasets.md).")],
+    data: Annotated[Path, typer.Option(metavar="PATH", help="Where its files are.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The run's folder, new or begun.")],
+    graph: Graph = "tribunal",
+    split: Annotated[str | None, typer.Option(help="Which split, where not the usual one.")] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ROLE=NAME", help="Of table: the column of text, id, label, image, language."),
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(metavar="VALUE=LABEL", help="Of table: what a label's value means: hate, not, a category."),
+    ] = None,
+    samples: Annotated[int | None, typer.Option(min=1, help="How many posts, drawn by the seed. Default: all.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another seed, another sample.")] = 0,
+    balance: Annotated[
+        str | None, typer.Option(help="pattern: an equal quota of each SMI pattern; label: so many of each label.")
+    ] = None,
+    protocol: Annotated[str | None, typer.Option(help="paper: the sample that the set's paper used.")] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="How often each post is decided, drawn anew.")] = 1,
+    in_flight: InFlight = 16,
+    retry: Annotated[
+        list[str] | None, typer.Option(help="Decide again what ended so: failures, refusals; may be given again.")
+    ] = None,
+    budget_from: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Give each post the tokens that another run spent on it.")
+    ] = None,
+    prices: PriceTable = None,
+    keep_text: Annotated[bool, typer.Option("--keep-text", help="Write the posts' texts into the results.")] = False,
+    as_json: AsJson = False,
+    *,
+    settings: dict[str, Any],
+) -> None:
+    """Run a graph over a data set, and measure it. The same command on the same folder goes on where it stopped."""
+    from eval.evaluate import Evaluation, summary
+    from eval.evaluate import evaluate as run_evaluation
+    from eval.prices import read_prices
+    from eval.progress import shown
+
+    with ending_well():
+        wanted = Evaluation(
+            graph=graph,
+            dataset=dataset,
+            data=data,
+            settings=settings,
+            split=split,
+            columns=pairs(columns, "columns", "ROLE=NAME"),
+            labels=pairs(labels, "labels", "VALUE=LABEL"),
+            samples=samples,
+            seed=seed,
+            balance=_one_of(balance, "balance", ("pattern", "label")),
+            protocol=_one_of(protocol, "protocol", ("paper",)),
+            repeats=repeats,
+        )
+        table = read_prices(prices) if prices else None
+        with shown(priced=table is not None, quiet=as_json) as watch:
+            tally = run_evaluation(
+                wanted,
+                out,
+                in_flight=in_flight,
+                retry=retry or (),
+                budget_from=budget_from,
+                prices=table,
+                keep_text=keep_text,
+                watch=watch,
+            )
+        if as_json:
+            sys.stdout.write(json.dumps(summary(tally, out), ensure_ascii=False) + "\n")
+        else:
+            _print(tally, out, priced=table is not None)
+    raise typer.Exit(status(tally))
+
+
+def status(tally: Tally) -> int:
+    """How a run ends, as a process does; says on standard error how to go on."""
+    if not tally.stopped:
+        return 0
+    left = tally.total - tally.before - tally.done
+    sys.stderr.write(
+        f"tribunal: {tally.stopped}; {left:,} of {tally.total:,} are left, and the same command goes on with them\n"
+    )
+    return INTERRUPTED if tally.interrupted else STOPPED
+
+
+def _print(tally: Tally, out: Path, *, priced: bool) -> None:
+    from commands.metrics import show
+    from eval.progress import in_words
+    from prompts import visible
+
+    typer.echo(f"{tally.done:,} decided now, {tally.before:,} before: {in_words(tally, priced=priced)}")
+    show(json.loads((out / "metrics.json").read_bytes()))
+    typer.echo(f"results: {visible(str(out))}; tribunal report {visible(str(out))} makes a page of them")
+
+
+def _one_of(given: str | None, option: str, known: tuple[str, ...]) -> Any:
+    from nodes.errors import BadInput
+
+    if given is not None and given not in known:
+        raise BadInput(f"{option}: {given!r}: is none; give {' or '.join(known)}")
+    return given

@@ -1,0 +1,64 @@
+"""Unlabelled posts: every row of a file decided, and written out again with its outcome."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from eval.datasets import open_dataset
+from eval.evaluate import RETRIED
+from eval.journal import RESULTS, set_aside
+from eval.prices import Prices
+from eval.run import Job, Tally, Watch, run
+from eval.runfile import alone, begin, describe, finish
+from eval.sampling import choose
+from eval.tables import check_format, write_table
+from graphs import graph as graph_named
+from nodes.context import checked
+from nodes.errors import BadInput
+
+
+def batch(
+    posts: Path,
+    out: Path,
+    *,
+    graph: str,
+    settings: Mapping[str, Any],
+    columns: Mapping[str, str] | None = None,
+    in_flight: int = 16,
+    retry: Collection[str] = (),
+    prices: Prices | None = None,
+    watch: Watch | None = None,
+) -> Tally:
+    """Decide every row of a file, or go on with it, and write the rows out with their outcomes once all are decided.
+
+    Args:
+        posts: CSV, TSV, JSONL or Parquet, with a column of texts or images.
+        out: the file to write; results are kept in `OUT.run` until then, and after.
+        columns: which column is what (`eval.datasets.table`).
+
+    Raises:
+        BadInput: the file, a setting or the output is wrong. No result is lost.
+    """
+    check_format(out)
+    graph_named(graph)
+    if unknown := next((each for each in retry if each not in RETRIED), None):
+        raise BadInput(f"retry: {unknown!r}: what can be retried is {', '.join(RETRIED)}")
+    dataset = open_dataset("table", posts, columns={**(columns or {}), "label": ""})
+    context, plan = checked(dict(settings)), choose(dataset)
+    folder = out.with_name(f"{out.name}.run")
+    data = {"name": "table", "files": [posts.name], "sha256": dataset.fingerprint, "columns": dict(columns or {})}
+    held = describe(graph, data, {}, 1, len(plan), context)
+    job = Job(graph=graph, context=context, posts=plan, count=len(plan), in_flight=in_flight)
+    with alone(folder):
+        held = begin(folder, held)
+        if retry and (folder / RESULTS).exists():
+            outcomes = {each.removesuffix("s") for each in retry}
+            set_aside(folder, lambda head: head.outcome in outcomes)
+        tally = asyncio.run(run(job, folder, prices=prices, watch=watch))
+        if not tally.stopped:
+            write_table(dataset, folder, len(plan), out)
+            finish(folder, held)
+    return tally

@@ -1,0 +1,89 @@
+"""The data sets by name: what the papers evaluate on, HateCheck, and any table."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+
+from eval.datasets.dataset import Dataset, Spec
+from eval.datasets.hvli import H_VLI
+from eval.datasets.korean import K_HATERS, K_MHAS, KODOLI, KOLD, UNSMILE
+from eval.datasets.memes import FHM, MMHS150K
+from eval.datasets.multimodal import GOSSIPCOP, MMSD
+from eval.datasets.table import FOURCHAN, TABLE
+from eval.datasets.texts import GHC, HATECHECK, SBIC
+from nodes.errors import BadInput
+
+__all__ = ["DATASETS", "Dataset", "Spec", "describe", "open_dataset"]
+
+DATASETS: dict[str, Spec] = {
+    spec.name: spec
+    for spec in (
+        H_VLI, FHM, MMHS150K, SBIC, GHC, FOURCHAN, K_HATERS, K_MHAS, KOLD, KODOLI, UNSMILE, MMSD, GOSSIPCOP, HATECHECK,
+        TABLE,
+    )
+}  # fmt: skip
+
+
+def spec_of(name: str) -> Spec:
+    """The set of this name.
+
+    Raises:
+        BadInput: there is none; the names there are.
+    """
+    if name not in DATASETS:
+        close = difflib.get_close_matches(name.casefold(), DATASETS, n=1)
+        raise BadInput(
+            f"dataset: {name!r}: there is none of that name{f'; did you mean {close[0]}?' if close else ''} "
+            f"(there are {', '.join(DATASETS)})"
+        )
+    return DATASETS[name]
+
+
+def open_dataset(
+    name: str,
+    data: Path,
+    *,
+    split: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Dataset:
+    """A data set's posts, from the user's own copy of its files.
+
+    Args:
+        name: of the set, one of `DATASETS`.
+        data: the folder of its files, or the one file of a split.
+        split: which part; none named: the one that the papers evaluate on.
+        columns: of `table` and `4chan`: the column that is the text, id, label, image, language (and of 4chan the
+            type); one left out is the column of that name, and a blank one is none.
+        labels: of `table` and `4chan`: what each label value means: `hate` or `not`, or a category of the fine scheme
+            by number or name.
+
+    Raises:
+        BadInput: there is no such set, split or file; what is expected, and where the set is obtained. Wrong rows are
+            found when the posts are read.
+    """
+    return Dataset(spec_of(name), data, split=split, columns=columns, labels=labels)
+
+
+def describe(name: str) -> str:
+    """A set in a few lines: title, task, where it is obtained, licence, files by split, and the papers' sample.
+
+    Raises:
+        BadInput: there is no such set.
+    """
+    spec = spec_of(name)
+    lines = [
+        f"{spec.name}: {spec.title}",
+        f"task: {spec.task}",
+        f"obtained from: {spec.obtain}",
+        f"licence: {spec.licence}",
+        *(
+            f"split {split}{' (default)' if split == spec.default else ''}: "
+            + ", ".join(" or ".join(names) for names in files)
+            for split, files in spec.splits.items()
+        ),
+        f"the papers' sample: {spec.protocol.says if spec.protocol else 'none'}",
+    ]
+    return "\n".join(lines)

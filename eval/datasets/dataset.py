@@ -1,0 +1,355 @@
+"""What a data set is here: a published set's files, read one post at a time, with what its own analysis needs.
+
+Nothing is downloaded: the user has the files, and the error for a missing one says where the set is obtained.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import Path, PurePath
+from typing import Any, Literal
+
+from eval.samples import Gold, Sample
+from nodes.answer import wellformed
+from nodes.errors import BadInput
+from retrievers.rows import Record, as_text, file_hash, records
+
+Task = Literal["hate", "sarcasm", "misinformation"]
+Names = tuple[str, ...]  # what one file may be called, the first that is there being read; a name may hold *
+_REMOTE = ("http://", "https://", "data:")
+_NAMED = 3  # missing images that an error names
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """A paper's own sample: how many posts of each stratum.
+
+    `stratum` tells the stratum of a post, None where it is outside the pool. `whole`: the paper took every post of the
+    split, so that the split must hold exactly as many. `seed`: the paper's, which stands above the caller's.
+    """
+
+    says: str
+    split: str
+    quotas: Mapping[str, int]
+    stratum: Callable[[Sample], str | None]
+    whole: bool = False
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A set that can be named: what it is, where it is obtained, its files by split, and how they are read.
+
+    `splits` holds a split's files. A file is looked for in the folder that was given and in that folder's `data`.
+    `beside` names further files beside the first one, read where they are there. `images` is the folder that the set's
+    image paths begin with. `mapped` sets take the caller's columns and labels, and a file of any name.
+    """
+
+    name: str
+    title: str
+    task: Task
+    obtain: str
+    licence: str
+    splits: Mapping[str, tuple[Names, ...]]
+    default: str
+    read: Callable[[Dataset], Iterator[Sample]]
+    beside: str | None = None
+    images: str | None = None
+    protocol: Protocol | None = None
+    mapped: bool = False
+
+    def locate(self, data: Path, split: str | None) -> tuple[str, tuple[Path, ...]]:
+        """The split that is meant, and its files in a folder; or the one file that was given, and its split.
+
+        Raises:
+            BadInput: there is no such split, folder or file; what is expected, and where the set is obtained.
+        """
+        if split is not None and split not in self.splits:
+            raise BadInput(f"split: {split!r}: {self.name} has {', '.join(self.splits)}")
+        if data.is_file():
+            return self._of_file(data, split), (data,)
+        wanted = split or self.default
+        if not data.is_dir() or not self.splits[wanted]:
+            raise BadInput(
+                f"data: {data}: no such file{' or folder' * bool(self.splits[wanted])}; {self._expected(wanted)}"
+            )
+        found: list[Path] = []
+        for names in self.splits[wanted]:
+            hits = _matches(data, names)
+            if not hits:
+                raise BadInput(
+                    f"data: {data}: has no {' or '.join(names)}; {self._expected(wanted)}{self._others(data)}"
+                )
+            found += hits
+        further = sorted(found[0].parent.glob(self.beside)) if self.beside else []
+        return wanted, (*found, *further)
+
+    def _of_file(self, data: Path, split: str | None) -> str:
+        alone = {name: files[0] for name, files in self.splits.items() if len(files) == 1}
+        if split in alone:
+            return split
+        named = next((name for name, names in alone.items() if any(data.match(each) for each in names)), None)
+        if split is None and named is not None:
+            return named
+        if split is None and self.mapped:
+            return self.default
+        raise BadInput(
+            f"data: {data}: is not a file of {self.name} by its name; {self._expected(split or self.default)}"
+            + ("; give their folder" if split not in alone else "")
+        )
+
+    def _expected(self, split: str) -> str:
+        files = ", ".join(" or ".join(names) for names in self.splits[split]) or "one file"
+        return f"{self.name} ({split}) is read from {files}, obtained from {self.obtain}"
+
+    def _others(self, data: Path) -> str:
+        there = [name for name, files in self.splits.items() if all(_matches(data, names) for names in files)]
+        return f"; the folder has the split {' and '.join(there)}: name it" if there else ""
+
+
+def _matches(folder: Path, names: Names) -> list[Path]:
+    places = (sorted(folder.glob(prefix + name)) for name in names for prefix in ("", "data/"))
+    return next((hits for hits in places if hits), [])
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row of a set's file. `number` counts from 1, or is the row's key in a file that has keys."""
+
+    dataset: str
+    file: str
+    number: int | str
+    values: Record
+
+    def __getitem__(self, column: str) -> Any:
+        """The cell of a column that must be there.
+
+        Raises:
+            BadInput: it isn't; the message names those that are.
+        """
+        try:
+            return self.values[column]
+        except KeyError as error:
+            raise self.error(
+                f"has no column {column!r}; it has {', '.join(str(name) for name in self.values)}"
+            ) from error
+
+    def text(self, column: str) -> str:
+        return wellformed(as_text(self[column]))
+
+    def error(self, problem: str) -> BadInput:
+        return BadInput(f"data set {self.dataset}: {self.file} row {self.number}: {problem}")
+
+    def wrong(self, column: str, value: object, expected: str) -> BadInput:
+        shown = repr(value)
+        return self.error(f"{column} = {shown if len(shown) < 80 else shown[:77] + '…'}: is not {expected}")
+
+    def two_way(self, column: str, yes: Collection[str], no: Collection[str]) -> Gold | None:
+        """The gold label of a column with values for yes and for no, letter case aside; None where it is blank.
+
+        Raises:
+            BadInput: there is no such column, or its value is of neither kind.
+        """
+        value = self.text(column)
+        if not value:
+            return None
+        if value.casefold() not in {*yes, *no}:
+            raise self.wrong(column, value, f"{' or '.join(yes)} (yes), {' or '.join(no)} (no)")
+        return binary(value.casefold() in yes, value)
+
+    def number_of(self, column: str) -> float | None:
+        """The number in a column; None where it is blank.
+
+        Raises:
+            BadInput: it is not a number.
+        """
+        value = self.text(column)
+        try:
+            number = float(value) if value else None
+        except ValueError as error:
+            raise self.wrong(column, value, "a number") from error
+        if number is not None and not math.isfinite(number):
+            raise self.wrong(column, value, "a number")
+        return number
+
+
+def binary(positive: bool, name: str) -> Gold:
+    """A yes or no label, in the set's own word."""
+    return Gold(label=int(positive), scheme="binary", positive=positive, name=name)
+
+
+class Dataset:
+    """A set's posts, read anew at every iteration and never held all at once, where their format allows it.
+
+    `skipped` counts, after an iteration, the rows that gave no post, by reason.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        data: Path,
+        *,
+        split: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        for option, given in (("columns", columns), ("labels", labels)):
+            if given and not spec.mapped:
+                raise BadInput(f"{option}: {spec.name} knows its own; leave it out, or read the file as a `table`")
+        self.spec, self.name, self.title, self.task = spec, spec.name, spec.title, spec.task
+        self.split, self.files = spec.locate(data, split)
+        self.columns, self.labels = dict(columns or {}), dict(labels or {})
+        self.folder = self._image_root(data if data.is_dir() else data.parent)
+        self.skipped: Counter[str] = Counter()
+        self._absent = 0
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}, split={self.split!r}, files={[str(file) for file in self.files]})"
+
+    @property
+    def protocol(self) -> str | None:
+        """The sample that the paper evaluated on, in words."""
+        return self.spec.protocol.says if self.spec.protocol else None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the file's content; of several, that of their hashes, in order. Images are not in it."""
+        hashes = [file_hash(file) for file in self.files]
+        return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the results should know of the posts; complete after an iteration."""
+        found = []
+        if self._absent:
+            found.append(
+                f"{self.name}: none of its {self._absent:,} images is in {self.folder}: the posts are judged by "
+                f"their text alone"
+            )
+        if self.skipped:
+            reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(self.skipped.items()))
+            found.append(f"{self.name}: {self.skipped.total():,} rows were left out: {reasons}")
+        return found
+
+    def __iter__(self) -> Iterator[Sample]:
+        """Every post, in the order of the files.
+
+        Raises:
+            BadInput: a row is wrong, an image path leads out of the data folder, or some images are missing. Where
+                all are, the posts are their texts, with a warning.
+        """
+        self.skipped.clear()
+        for sample in self.spec.read(self):
+            post = sample if sample.image is None else self._placed(sample)
+            if post.text or post.image is not None:
+                yield post
+            else:
+                self.skip("neither text nor image")
+
+    def skip(self, reason: str) -> None:
+        """Count a row that gives no post."""
+        self.skipped[reason] += 1
+
+    def rows(self, *files: Path) -> Iterator[Row]:
+        """The rows of these files of the set; none named: of all."""
+        for file in files or self.files:
+            # Published sets are read as leniently as pandas, with which they were written, reads them.
+            for number, record in enumerate(records(file, strict=self.spec.mapped), start=1):
+                yield Row(self.name, file.name, number, record)
+
+    def keyed_rows(self, file: Path) -> Iterator[Row]:
+        """The rows of a file that is one JSON object of rows by their ids; the format needs it read whole."""
+        try:
+            with file.open(encoding="utf-8-sig") as opened:
+                held = json.load(opened)
+        except OSError as error:
+            raise BadInput(f"file {file}: {error.strerror or error}") from error
+        except (ValueError, RecursionError) as error:
+            raise BadInput(f"file {file}: not JSON: {error}") from error
+        if not isinstance(held, dict):
+            raise BadInput(f"file {file}: {self.name} is one object, of posts by their ids, not {type(held).__name__}")
+        for key, values in held.items():
+            row = Row(self.name, file.name, wellformed(key), values)
+            if not isinstance(values, dict):
+                raise row.error(f"a post is an object with named fields, not {type(values).__name__}")
+            yield row
+
+    # --------------------------------------------------------------------------------------------------------- images
+
+    def _image_root(self, given: Path) -> Path:
+        """Where image paths begin: where the set's image folder is, near the data that was given."""
+        if self.spec.images is None:
+            return given
+        near = (given, self.files[0].parent, self.files[0].parent.parent)
+        return next((folder for folder in near if (folder / self.spec.images).is_dir()), given)
+
+    @cached_property
+    def _illustrated(self) -> bool:
+        """Whether any image of the set is there; found by reading on to the first that is."""
+        counted, absent = Counter(self.skipped), 0
+        for sample in self.spec.read(self):
+            if sample.image is None:
+                continue
+            if self._is_remote(sample.image) or _is_file(self._path(sample)):
+                break
+            absent += 1
+        else:
+            self._absent = absent
+        # Rows skipped in this search are counted where they are read for good.
+        self.skipped = counted
+        return not self._absent
+
+    def _placed(self, sample: Sample) -> Sample:
+        if sample.image is not None and self._is_remote(sample.image):
+            return sample
+        path = self._path(sample)
+        if not self._illustrated:
+            return sample.model_copy(update={"image": None})
+        if not _is_file(path):
+            raise self._missing()
+        return sample.model_copy(update={"image": str(path)})
+
+    def _is_remote(self, ref: str) -> bool:
+        return self.spec.mapped and ref.casefold().startswith(_REMOTE)
+
+    def _path(self, sample: Sample) -> Path:
+        """The place of an image. A symbolic link that the user laid is followed; a path out of the folder is not."""
+        ref = os.path.normpath(sample.image or "")
+        if PurePath(ref).is_absolute() or PurePath(ref).parts[:1] == ("..",):
+            raise BadInput(
+                f"data set {self.name}: post {sample.id}: image {sample.image!r} lies outside {self.folder}; "
+                f"image paths begin at the data folder"
+            )
+        return self.folder / ref
+
+    def _missing(self) -> BadInput:
+        local = (each for each in self.spec.read(self) if each.image is not None and not self._is_remote(each.image))
+        lost = [str(path) for path in map(self._path, local) if not _is_file(path)]
+        instead = f"move {self.spec.images} away" if self.spec.images else "leave the image column out"
+        return BadInput(
+            f"data set {self.name}: {len(lost):,} of its images are missing: {', '.join(lost[:_NAMED])}"
+            f"{', …' if len(lost) > _NAMED else ''}; get them from {self.spec.obtain}, or {instead} to judge the "
+            f"texts alone"
+        )
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name that no file system takes
+        return False
+
+
+def peek(rows: Iterator[Row], count: int = 100) -> tuple[list[str], Iterator[Row]]:
+    """The columns of the first rows, in order, and all the rows."""
+    first = list(islice(rows, count))
+    columns = dict.fromkeys(str(name) for row in first for name in row.values)
+    return list(columns), chain(first, rows)

@@ -1,0 +1,148 @@
+"""The five Korean sets of the PREDICT paper (section 4.1), folded to hate or not as its perspectives fold them.
+
+Columns and folding stand in the perspectives' own specs (retrievers/specs), and are read from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from eval.datasets.dataset import Dataset, Names, Protocol, Row, Spec, binary
+from eval.samples import Sample
+from nodes.schema import JSON
+from retrievers.perspectives import SHIPPED, Source, load
+from retrievers.rows import as_text, is_hate, source_of
+
+_KMHAS = ("origin", "physical", "politics", "profanity", "age", "gender", "race", "religion")
+
+
+def _reader(
+    perspective: str, fields: Callable[[Row, Source], JSON], key: str | None = None
+) -> Callable[[Dataset], Iterator[Sample]]:
+    def read(dataset: Dataset) -> Iterator[Sample]:
+        held = load(SHIPPED / f"{perspective}.toml")
+        source = source_of(held)
+        for row in dataset.rows():
+            if source.label.column and not row.text(source.label.column):
+                dataset.skip("no label")
+                continue
+            for column in source.label.columns:
+                row[column]  # a missing one is said with those that are there
+            try:
+                hate = is_hate(row.values, source.label)
+            except ValueError as error:
+                raise row.error(str(error)) from error
+            yield Sample(
+                id=row.text(key) if key else f"{dataset.split}-{row.number}",
+                text=row.text(source.text),
+                language="ko",
+                gold=binary(hate, held.label_name("hate" if hate else "not_hate")),
+                fields={**fields(row, source), "split": dataset.split},
+            )
+
+    return read
+
+
+def _khaters(row: Row, _: Source) -> JSON:
+    return {"label": row.text("label"), "targets": _several(row, "target_label")}
+
+
+def _kmhas(row: Row, source: Source) -> JSON:
+    cell = row.values["label"]
+    given = (
+        [as_text(value) for value in cell] if isinstance(cell, list) else as_text(cell).split(source.label.separator)
+    )
+    numbers = (int(value) for value in given if value.strip().isdecimal())
+    return {"targets": [_KMHAS[number] for number in numbers if number < len(_KMHAS)]}
+
+
+def _kold(row: Row, _: Source) -> JSON:
+    return {"aimed_at": as_text(row.values.get("TGT")) or None, "target": as_text(row.values.get("GRP")) or None}
+
+
+def _kodoli(row: Row, _: Source) -> JSON:
+    return {column: row.text(column) for column in ("offensiveness", "abuse", "sentiment") if column in row.values}
+
+
+def _unsmile(row: Row, source: Source) -> JSON:
+    return {"targets": [column for column in source.label.any_of if row.text(column) == "1"]}
+
+
+def _several(row: Row, column: str) -> list[str]:
+    """The values of a column that may hold none, one or a list."""
+    cell = row.values.get(column)
+    values = cell if isinstance(cell, list) else [cell]
+    return [text for text in map(as_text, values) if text]
+
+
+def _spec(
+    name: str,
+    title: str,
+    obtain: str,
+    licence: str,
+    splits: Mapping[str, tuple[Names, ...]],
+    default: str,
+    read: Callable[[Dataset], Iterator[Sample]],
+) -> Spec:
+    protocol = Protocol(
+        says="PREDICT, section 4.1.1: 200 hate and 200 not"
+        + (f", of the {default} split" if len(splits) > 1 else "; the set is published unsplit"),
+        split=default,
+        quotas={"hate": 200, "not hate": 200},
+        stratum=lambda sample: "hate" if sample.gold and sample.gold.positive else "not hate",
+    )
+    return Spec(name, title, "hate", obtain, licence, splits, default, read, protocol=protocol)
+
+
+K_HATERS = _spec(
+    "k-haters",
+    "K-HATERS",
+    "https://huggingface.co/datasets/humane-lab/K-HATERS",
+    "CC BY 4.0",
+    {
+        "train": (("train.jsonl", "train.json", "train*.parquet"),),
+        "val": (("val.jsonl", "val.json", "val*.parquet"),),
+        "test": (("test.jsonl", "test.json", "test*.parquet"),),
+    },
+    "test",
+    _reader("khaters", _khaters),
+)
+K_MHAS = _spec(
+    "k-mhas",
+    "K-MHaS",
+    "https://github.com/adlnlp/K-MHaS",
+    "CC BY-SA 4.0",
+    {split: ((f"kmhas_{split}.txt",),) for split in ("train", "valid", "test")},
+    "test",
+    _reader("kmhas", _kmhas),
+)
+KOLD = _spec(
+    "kold",
+    "KOLD: Korean Offensive Language Dataset",
+    "https://github.com/boychaboy/KOLD",
+    "see its repository",
+    {"all": (("kold_v1.json",),)},
+    "all",
+    _reader("kold", _kold, key="guid"),
+)
+KODOLI = _spec(
+    "kodoli",
+    "KODOLI",
+    "https://github.com/cardy20/KODOLI",
+    "CC BY-SA 4.0",
+    {"all": (("kodoli.csv",),)},
+    "all",
+    _reader("kodoli", _kodoli),
+)
+UNSMILE = _spec(
+    "unsmile",
+    "UnSmile",
+    "https://github.com/smilegate-ai/korean_unsmile_dataset",
+    "CC BY-NC-ND 4.0",
+    {
+        "train": (("unsmile_train_v1.0.tsv", "unsmile_train.tsv"),),
+        "valid": (("unsmile_valid_v1.0.tsv", "unsmile_valid.tsv"),),
+    },
+    "valid",
+    _reader("unsmile", _unsmile),
+)

@@ -1,0 +1,147 @@
+"""One evaluation: a graph over a chosen part of a data set, in a folder of its own, that goes on where it stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from eval.datasets import Dataset, open_dataset
+from eval.journal import RESULTS, set_aside
+from eval.measures import write_metrics
+from eval.prices import Prices
+from eval.run import Job, Tally, Watch, run
+from eval.runfile import alone, begin, describe, finish
+from eval.sampling import Balance, choose
+from graphs import graph as graph_named
+from nodes.context import checked
+from nodes.errors import BadInput
+from nodes.schema import JSON
+
+RETRIED = ("failures", "refusals")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is evaluated on what. `settings` are fields of `Context`; the rest is as `tribunal eval --help` tells."""
+
+    graph: str
+    dataset: str
+    data: Path
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    split: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    samples: int | None = None
+    seed: int = 0
+    balance: Balance | None = None
+    protocol: Literal["paper"] | None = None
+    repeats: int = 1
+
+
+def evaluate(
+    wanted: Evaluation,
+    out: Path,
+    *,
+    in_flight: int = 16,
+    retry: Collection[str] = (),
+    budget_from: Path | None = None,
+    prices: Prices | None = None,
+    keep_text: bool = False,
+    watch: Watch | None = None,
+) -> Tally:
+    """Run an evaluation, or go on with it, and measure it.
+
+    Args:
+        wanted: what is evaluated.
+        out: the run's folder.
+        in_flight: posts at a time, at most.
+        retry: which results to decide anew: of `failures`, `refusals`.
+        budget_from: the folder of another run; each post may cost the tokens that it cost there.
+        prices: for the running cost.
+        keep_text: write each post's text into its result.
+        watch: is told how the run stands after every post.
+
+    Returns:
+        how it stands; `stopped` says why it did, where it isn't done.
+
+    Raises:
+        BadInput: the data, a setting or the folder is wrong. No result is lost.
+    """
+    graph_named(wanted.graph)
+    dataset = open_dataset(
+        wanted.dataset, wanted.data, split=wanted.split, columns=wanted.columns, labels=wanted.labels
+    )
+    settings = dict(wanted.settings) if dataset.task == "hate" else {"task": dataset.task, **wanted.settings}
+    context = checked(settings)
+    plan = choose(dataset, samples=wanted.samples, seed=wanted.seed, balance=wanted.balance, protocol=wanted.protocol)
+    sampling: JSON = {
+        "samples": wanted.samples, "seed": wanted.seed, "balance": wanted.balance, "protocol": wanted.protocol,
+    }  # fmt: skip
+    if budget_from is not None:
+        sampling["budget_from"] = budget_from.resolve().name
+    held = describe(wanted.graph, _described(dataset, wanted), sampling, wanted.repeats, len(plan), context)
+    job = Job(
+        graph=wanted.graph,
+        context=context,
+        posts=plan,
+        count=len(plan),
+        repeats=wanted.repeats,
+        in_flight=in_flight,
+        budgets=tokens_by_post(budget_from) if budget_from else None,
+        keep_text=keep_text,
+    )
+    with alone(out):
+        held = begin(out, held)
+        if unknown := next((each for each in retry if each not in RETRIED), None):
+            raise BadInput(f"retry: {unknown!r}: what can be retried is {', '.join(RETRIED)}")
+        if retry and (out / RESULTS).exists():
+            outcomes = {each.removesuffix("s") for each in retry}
+            set_aside(out, lambda head: head.outcome in outcomes)
+        tally = asyncio.run(run(job, out, prices=prices, watch=watch))
+        write_metrics(out)
+        if not tally.stopped:
+            finish(out, held)
+    return tally
+
+
+def _described(dataset: Dataset, wanted: Evaluation) -> JSON:
+    mapped = {"columns": dict(wanted.columns), "labels": dict(wanted.labels)} if wanted.columns or wanted.labels else {}
+    files = [path.name for path in dataset.files]
+    return {"name": dataset.name, "split": dataset.split, "files": files, "sha256": dataset.fingerprint, **mapped}
+
+
+def tokens_by_post(folder: Path) -> dict[str, int]:
+    """What each post cost in another run, in tokens, the first repeat's where there are several.
+
+    Raises:
+        BadInput: the folder is no run's.
+    """
+    from eval.results import read_results, read_run
+
+    read_run(folder)
+    tokens: dict[str, int] = {}
+    for _, result in read_results(folder):
+        spent = result.usage.prompt_tokens + result.usage.completion_tokens
+        tokens.setdefault(result.post_id, max(1, spent))
+    return tokens
+
+
+def summary(tally: Tally, out: Path) -> JSON:
+    """How a run stands, as `--json` prints it."""
+    return {
+        "out": str(out),
+        "total": tally.total,
+        "done": tally.before + tally.done,
+        "now": tally.done,
+        "outcomes": dict(tally.outcomes),
+        "calls": tally.calls,
+        "tokens": tally.tokens,
+        "cost": round(tally.cost, 6),
+        "unpriced_calls": tally.unpriced,
+        "stopped": tally.stopped or None,
+        "metrics": json.loads((out / "metrics.json").read_bytes()) if (out / "metrics.json").exists() else None,
+    }

@@ -1,0 +1,138 @@
+"""A report on runs: one HTML page that loads nothing from anywhere, and the same as Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eval.columns import read_columns
+from eval.compare import compare_all
+from eval.measures import measures
+from eval.report.cases import LONGEST, uncertain, wrong
+from eval.report.charts import reliability_bars, risk_line, risk_top
+from eval.report.page import html, markdown
+from eval.report.published import CITATION, TEST_POSTS, beside
+from nodes.errors import BadInput
+
+if TYPE_CHECKING:
+    from eval.columns import Columns
+    from nodes.schema import JSON
+
+PAGE, TEXT = "report.html", "report.md"
+MOST = 50
+_HEADLINE = {
+    "accuracy": "Accuracy",
+    "macro_f1": "Macro-F1",
+    "weighted_f1": "Weighted-F1",
+    "precision": "Precision",
+    "recall": "Recall",
+    "f1": "F1",
+}
+_GROUPS = {
+    "by_difficulty": "difficulty",
+    "by_pattern": "SMI pattern",
+    "by_functionality": "functionality",
+    "by_target": "target group",
+    "by_implicit": "implicit",
+}
+_COST = {
+    "calls": "calls",
+    "tokens": "tokens",
+    "prompt_tokens": "tokens in",
+    "completion_tokens": "tokens out",
+    "seconds": "seconds",
+    "from_cache": "answers from the cache",
+    "cached_tokens": "tokens in, from the provider's cache",
+}
+_LONGEST_SETTING = 300
+
+
+def write_report(folders: Sequence[Path], out: Path, *, most: int = MOST) -> tuple[Path, Path]:
+    """Write a report on these runs.
+
+    Args:
+        folders: the folders of the runs, finished or not.
+        out: the folder that report.html and report.md go into; made where it is missing.
+        most: how many wrong posts, and how many uncertain ones, are shown of each run with what was said of them.
+
+    Returns:
+        Where the page and the Markdown are.
+
+    Raises:
+        BadInput: a folder is no run's, one of its files is broken, or the report can't be written.
+    """
+    runs = [read_columns(folder) for folder in folders]
+    held = {
+        "names": _HEADLINE,
+        "runs": [_run(columns, most) for columns in runs],
+        "pairs": compare_all(runs),
+        "most": most,
+        "longest": LONGEST,
+        "citation": CITATION,
+        "test_posts": TEST_POSTS,
+    }
+    page, text = out / PAGE, out / TEXT
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        page.write_text(html(held), "utf-8")
+        text.write_text(markdown(held), "utf-8")
+    except OSError as error:
+        raise BadInput(f"out: {out}: {error.strerror}; give a folder that can be written") from error
+    return page, text
+
+
+def _run(columns: Columns, most: int) -> JSON:
+    measured = measures(columns)
+    calibration = measured["calibration"]
+    return {
+        "name": columns.folder.resolve().name,
+        "settings": list(_flat(columns.run)),
+        "warnings": list(_warnings(measured)),
+        "m": measured,
+        "groups": [(title, _present(measured[name])) for name, title in _GROUPS.items() if _present(measured[name])],
+        "cost": [(title, measured["cost"][name]) for name, title in _COST.items() if name in measured["cost"]],
+        "bars": reliability_bars(calibration),
+        "curve": risk_line(calibration),
+        "curve_top": risk_top(calibration),
+        "beside": beside(columns.run, measured),
+        "cases": [
+            ("Wrong verdicts", "the most confident first", wrong(columns, most)),
+            ("Uncertain posts", "the least confident first", uncertain(columns, most)),
+        ],
+    }
+
+
+def _warnings(measured: JSON) -> Iterator[str]:
+    """What a reader has to know before any figure."""
+    if measured["rehearsed"]:
+        yield (
+            f"The rehearsal model took part in {measured['rehearsed']:,} of {measured['n']:,} results. It follows a "
+            "few written rules and is no moderator: these figures say nothing of any model or method."
+        )
+    if measured["missing"]:
+        yield f"This run isn't finished: {measured['missing']:,} results are missing."
+    if not measured["n"]:
+        yield "There are no results yet."
+    elif measured["unlabelled"] == measured["n"]:
+        yield "No post has a gold label: there is nothing to measure verdicts against."
+    if measured["failures"]:
+        yield (
+            f"{measured['failures']:,} of {measured['n']:,} results are technical failures: read the headline beside "
+            "the column that counts errors."
+        )
+
+
+def _present(groups: JSON) -> JSON:
+    return {name: group for name, group in groups.items() if group["n"]}
+
+
+def _flat(held: Any, under: str = "") -> Iterator[tuple[str, str]]:
+    """Nested settings, a line each, such as settings.judge_model."""
+    if isinstance(held, dict) and (held or not under):
+        for name, value in held.items():
+            yield from _flat(value, f"{under}.{name}" if under else str(name))
+        return
+    shown = held if isinstance(held, str) else json.dumps(held, ensure_ascii=False)
+    yield under, shown if len(shown) <= _LONGEST_SETTING else f"{shown[:_LONGEST_SETTING]} …"

@@ -1,0 +1,296 @@
+"""Any graph over any number of posts: at most so many in flight, results written as they come, safe to interrupt."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eval.journal import RESULTS, DiskFull, Journal, heads
+from eval.prices import Prices
+from eval.samples import Sample
+from graphs.session import hear, settle
+from nodes.context import Context
+from nodes.errors import BadInput
+from nodes.schema import JSON, Record, Usage
+
+# Of these, so many in a row mean that the network is gone, and not that the posts were hard.
+LOST_IN_A_ROW = 10
+_NO_ANSWER = ("connection", "timeout")
+_LOCKED_OUT = ("authentication", "quota")
+_OF_THE_POST = ("text", "image", "post_id", "language")
+
+
+@dataclass
+class Tally:
+    """How a run stands. Costs are in the unit of the price table; `unpriced` are calls of models that it lacks."""
+
+    total: int
+    done: int = 0
+    before: int = 0
+    in_flight: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+    started: float = field(default_factory=time.monotonic)
+    stopped: str = ""
+    interrupted: bool = False
+
+    def add(self, record: Record, prices: Prices | None) -> None:
+        verdict = "positive" if record.label else "negative"
+        self.outcomes[verdict if record.outcome == "verdict" else record.outcome] += 1
+        self.done += 1
+        self.calls += record.usage.calls
+        self.tokens += record.usage.prompt_tokens + record.usage.completion_tokens
+        for call in record.calls if prices else ():
+            cost = prices.of(call) if prices else None
+            self.cost += cost or 0.0
+            self.unpriced += cost is None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """By the pace so far; None before there is one."""
+        spent = time.monotonic() - self.started
+        return None if not self.done else spent / self.done * (self.total - self.before - self.done)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a run decides, and how.
+
+    `posts` gives the same posts in the same order at every iteration; `budgets` are tokens by post id.
+    """
+
+    graph: str
+    context: Context
+    posts: Iterable[Sample]
+    count: int
+    repeats: int = 1
+    in_flight: int = 16
+    budgets: Mapping[str, int] | None = None
+    keep_text: bool = False
+
+
+class Stopped(Exception):
+    """Why a run can't go on now."""
+
+
+Watch = Callable[[Tally], None]
+
+
+async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Watch | None = None) -> Tally:
+    """Decide every post that the folder has no result of yet.
+
+    A first Ctrl-C (or SIGTERM) lets those in flight finish; a second one stops at once.
+
+    Returns:
+        how it stands at the end; `stopped` says why, if not everything was done.
+
+    Raises:
+        BadInput: a setting is wrong; results that are there stay.
+    """
+    done = _done(folder, job)
+    tally = Tally(total=job.count * job.repeats, before=sum(done))
+    course = _Course(job, tally, prices, watch)
+    settle()
+    with Journal(folder) as journal, _interruptible(course):
+        course.journal = journal
+        course.left = _left(job, done)
+        workers = [asyncio.ensure_future(course.work()) for _ in range(job.in_flight)]
+        course.workers = workers
+        try:
+            await asyncio.gather(*workers)
+            await course.end()
+        except asyncio.CancelledError:
+            if not tally.interrupted:
+                raise
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            await journal.settled()
+    return tally
+
+
+def _done(folder: Path, job: Job) -> bytearray:
+    """A byte a post and repeat: 1 where there is a result."""
+    done = bytearray(job.count * job.repeats)
+    for head in heads(folder / RESULTS):
+        at = head.repeat * job.count + head.place
+        if head.repeat >= job.repeats or head.place >= job.count:
+            raise BadInput(f"{folder / RESULTS}: holds post {head.place}, repeat {head.repeat}, which this run has not")
+        if done[at]:
+            raise BadInput(f"{folder / RESULTS}: holds post {head.place}, repeat {head.repeat} twice")
+        done[at] = 1
+    return done
+
+
+def _left(job: Job, done: bytearray) -> Iterator[tuple[int, int, Sample]]:
+    """Place, repeat and post of what is left, in order; read as it is asked for."""
+    for repeat in range(job.repeats):
+        for place, sample in enumerate(job.posts):
+            if not done[repeat * job.count + place]:
+                yield place, repeat, sample
+
+
+class _Course:
+    """A run under way: what its workers share."""
+
+    def __init__(self, job: Job, tally: Tally, prices: Prices | None, watch: Watch | None) -> None:
+        self.job, self.tally, self.prices, self._watch = job, tally, prices, watch
+        self.journal: Journal
+        self.left: Iterator[tuple[int, int, Sample]]
+        self.workers: Sequence[asyncio.Future[None]] = ()
+        self.stop = False
+        self._held: list[tuple[Record, bytes]] = []  # posts without an answer, until it is known whose fault it was
+
+    async def work(self) -> None:
+        """Post after post, until none is left or the run is stopped."""
+        for place, repeat, sample in self.left:
+            if self.stop:
+                return
+            self.tally.in_flight += 1
+            try:
+                started = time.perf_counter()
+                record = await self._decided(sample, repeat)
+                line = _line(place, repeat, time.perf_counter() - started, record, sample, self.job.keep_text)
+                await self._take(record, line)
+            except DiskFull as full:
+                self.halt(f"{full}. Make room")
+            except Stopped as stopped:
+                self.halt(str(stopped))
+            finally:
+                self.tally.in_flight -= 1
+                if self._watch:
+                    self._watch(self.tally)
+            if self.stop:
+                return
+
+    def halt(self, why: str) -> None:
+        """Take no more posts; the first reason counts."""
+        self.stop = True
+        self.tally.stopped = self.tally.stopped or why
+
+    async def _decided(self, sample: Sample, repeat: int) -> Record:
+        context = self.job.context.model_copy(update={"draw": repeat})
+        if self.job.budgets is not None:
+            context = context.model_copy(update={"max_tokens": self.job.budgets.get(sample.id)})
+        try:
+            return await hear(
+                sample.text, sample.image, graph=self.job.graph, context=context, post_id=sample.id,
+                language=sample.language,
+            )  # fmt: skip
+        except BadInput as error:
+            if str(error).partition(":")[0] not in _OF_THE_POST:
+                raise
+            return _unusable(sample, self.job.graph, context, error)
+
+    async def _take(self, record: Record, line: bytes) -> None:
+        """Write a result down; one that says only that nobody answers waits for another that tells why."""
+        kind = (record.fault or {}).get("kind") if record.outcome == "failure" else None
+        if kind in _LOCKED_OUT:
+            raise Stopped(f"{record.explanation}. See to the key")
+        if kind in _NO_ANSWER:
+            self._held.append((record, line))
+            if len(self._held) >= LOST_IN_A_ROW:
+                self._held.clear()
+                raise Stopped(f"{LOST_IN_A_ROW} posts in a row had no answer: {record.explanation}. See to the network")
+            return
+        await self.release()
+        await self._write(record, line)
+
+    async def end(self) -> None:
+        """What is still held when no post is left: failures of their own, unless nobody was answered at all."""
+        if self.stop or not self._held:
+            return
+        if not self.tally.done:
+            self.halt(f"no post had an answer: {self._held[-1][0].explanation}. See to the network")
+            return
+        try:
+            await self.release()
+        except DiskFull as full:
+            self.halt(f"{full}. Make room")
+
+    async def release(self) -> None:
+        """Others are answered, so those that were not are failures of their own."""
+        held, self._held = self._held, []
+        for record, line in held:
+            await self._write(record, line)
+
+    async def _write(self, record: Record, line: bytes) -> None:
+        await self.journal.append(line)
+        self.tally.add(record, self.prices)
+
+
+def _line(place: int, repeat: int, seconds: float, record: Record, sample: Sample, keep_text: bool) -> bytes:
+    """A result as it is written: its place first, then the record, then what the set says of the post."""
+    beside: JSON = {"gold": sample.gold.dump() if sample.gold else None, "fields": sample.fields}
+    if keep_text:
+        beside["text"] = sample.text
+    head = f'{{"place":{place},"repeat":{repeat},"seconds":{seconds:.4f},'
+    body = record.model_dump_json()[1:-1]
+    return f"{head}{body},{json.dumps(beside, ensure_ascii=False)[1:]}\n".encode("utf-8", "replace")
+
+
+def _unusable(sample: Sample, graph: str, context: Context, error: BadInput) -> Record:
+    """The record of a post that no model was asked about, because it can't be taken in."""
+    from prompts.policy import policy
+
+    in_force = policy(context.policy)
+    return Record(
+        outcome="failure",
+        post_id=sample.id,
+        graph=graph,
+        scheme=context.scheme,
+        label=None,
+        category=None,
+        hateful=None,
+        explanation=str(error),
+        track=None,
+        rounds=0,
+        transcript=(),
+        cues=(),
+        calls=(),
+        usage=Usage(),
+        policy={"name": in_force.name, "sha": in_force.sha},
+        warnings=(),
+        fault={"seat": "", "role": "", "model": "", "kind": "input"},
+    )
+
+
+@contextmanager
+def _interruptible(course: _Course) -> Iterator[None]:
+    """The first signal stops taking posts, the second stops at once."""
+    loop, tally = asyncio.get_running_loop(), course.tally
+
+    def asked() -> None:
+        if tally.interrupted:
+            tally.stopped = "stopped at once"
+            for worker in course.workers:
+                worker.cancel()
+            return
+        tally.interrupted = True
+        course.halt("interrupted")
+        if course._watch:
+            course._watch(tally)
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    try:
+        for each in signals:
+            loop.add_signal_handler(each, asked)
+    except (NotImplementedError, RuntimeError):  # Windows, or a thread of somebody else's
+        yield
+        return
+    try:
+        yield
+    finally:
+        for each in signals:
+            loop.remove_signal_handler(each)

@@ -1,0 +1,140 @@
+"""A grid of evaluations over the same posts: every combination of some settings, over one cache.
+
+Cells run one after another, so that a call which two of them share is made once: ten judges over one aux model pay for
+one debate.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from eval.evaluate import Evaluation, evaluate
+from eval.run import Tally, Watch
+from nodes.context import Context, checked, describe
+from nodes.errors import BadInput
+from nodes.schema import JSON
+
+CACHE = "cache.sqlite"
+# What a grid may vary beside the fields of `Context`.
+_BESIDE = ("graph", "seed", "samples", "split")
+
+
+class Sweep(BaseModel):
+    """A sweep's file. `grid` names what varies, with its values; `settings` are the same for every cell."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dataset: str
+    data: Path
+    out: Path
+    graph: str = "tribunal"
+    split: str | None = None
+    samples: int | None = Field(default=None, ge=1)
+    seed: int = Field(default=0, ge=0)
+    balance: str | None = Field(default=None, pattern="^(pattern|label)$")
+    protocol: str | None = Field(default=None, pattern="^paper$")
+    repeats: int = Field(default=1, ge=1)
+    concurrency: int = Field(default=16, ge=1, le=1024)
+    columns: dict[str, str] = Field(default_factory=dict)
+    labels: dict[str, str] = Field(default_factory=dict)
+    settings: dict[str, Any] = Field(default_factory=dict)
+    grid: dict[str, list[Any]] = Field(min_length=1)
+
+    @field_validator("grid")
+    @classmethod
+    def _names_are_known(cls, grid: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        for name, values in grid.items():
+            kind, _, key = name.partition(".")
+            if name not in _BESIDE and not (
+                name in Context.model_fields or (key and kind in ("seats", "temperatures"))
+            ):
+                raise ValueError(
+                    f"{name}: is no setting; name one, {', '.join(_BESIDE)}, seats.NAME or temperatures.NAME"
+                )
+            if not values:
+                raise ValueError(f"{name}: names no value")
+        return grid
+
+    def cells(self) -> Iterator[JSON]:
+        """Every combination, as what it sets."""
+        for values in itertools.product(*self.grid.values()):
+            yield dict(zip(self.grid, values, strict=True))
+
+
+def read_sweep(path: Path) -> Sweep:
+    """The sweep in a file; its paths are relative to the file.
+
+    Raises:
+        BadInput: it can't be read, or a field is wrong: which, and how.
+    """
+    try:
+        sweep = Sweep.model_validate(tomllib.loads(path.read_text("utf-8")))
+    except OSError as error:
+        raise BadInput(f"sweep: {path}: {error.strerror}") from error
+    except ValidationError as error:
+        raise BadInput(f"sweep: {path}: {describe(error)}") from error
+    except ValueError as error:
+        raise BadInput(f"sweep: {path}: is not TOML: {error}") from error
+    beside = path.resolve().parent
+    return sweep.model_copy(update={"data": beside / sweep.data.expanduser(), "out": beside / sweep.out.expanduser()})
+
+
+def run_sweep(sweep: Sweep, watch_cell: Callable[[str, int, int], Watch]) -> list[tuple[str, JSON, Tally]]:
+    """Run every cell, or go on with those that aren't done.
+
+    Args:
+        sweep: what is run.
+        watch_cell: is told the cell's name, its number and how many there are, and gives what watches its run.
+
+    Returns:
+        The cells that were run: folder name, what it sets, how it stands. The last one may have been stopped, and those
+        after it weren't begun.
+
+    Raises:
+        BadInput: a cell's setting is wrong; found before any is run.
+    """
+    cells = [(name_of(cell), cell, _evaluation(sweep, cell)) for cell in sweep.cells()]
+    for _, _, evaluation in cells:
+        checked({name: value for name, value in evaluation.settings.items() if name != "task"})
+    done = []
+    for number, (name, cell, evaluation) in enumerate(cells, start=1):
+        watch = watch_cell(name, number, len(cells))
+        tally = evaluate(evaluation, sweep.out / name, in_flight=sweep.concurrency, watch=watch)
+        done.append((name, cell, tally))
+        if tally.stopped:
+            break
+    return done
+
+
+def _evaluation(sweep: Sweep, cell: JSON) -> Evaluation:
+    settings: JSON = {"cache": str(sweep.out / CACHE), **sweep.settings}
+    beside: JSON = {name: getattr(sweep, name) for name in _BESIDE}
+    for name, value in cell.items():
+        kind, _, key = name.partition(".")
+        if name in _BESIDE:
+            beside[name] = value
+        elif key:
+            settings[kind] = {**settings.get(kind, {}), key: value}
+        else:
+            settings[name] = value
+    return Evaluation(
+        dataset=sweep.dataset, data=sweep.data, settings=settings, columns=sweep.columns, labels=sweep.labels,
+        balance=sweep.balance, protocol=sweep.protocol, repeats=sweep.repeats, **beside,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def name_of(cell: JSON) -> str:
+    """The folder of a cell: what it sets, in letters that any file system takes."""
+    said = "_".join(f"{name}={_word(value)}" for name, value in cell.items())
+    return re.sub(r"[^\w.=+-]+", "-", said)[:150]
+
+
+def _word(value: Any) -> str:
+    return "+".join(map(str, value)) if isinstance(value, list) else str(value)
