@@ -44,7 +44,7 @@ async def ajudge(
     Args:
         text: its words.
         image: its image: a path or a data URI.
-        graph: arcade, multiround or baseline.
+        graph: one of `graphs.GRAPHS`.
         post_id: what to call it; by default an id made from what it holds.
         language: such as `en`.
         settings: the fields of `Context`: model, aux_model, judge_model, seats, rounds, scheme, policy, …

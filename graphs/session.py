@@ -12,6 +12,7 @@ from nodes.errors import BadInput
 from nodes.schema import JSON, Call, Cue, Evidence, Opinion, Record, Step, Turn, Usage
 
 Listener = Callable[[JSON], None]
+DEBATED = ("rebuttal", "opening", "response", "answer")  # the stages that a round of debate is known by
 
 
 async def hear(
@@ -74,13 +75,14 @@ def record(state: JSON, graph: str, context: Context) -> Record:
         outcome=kind,
         post_id=state["post"]["id"],
         graph=graph,
+        task=context.task,
         scheme=state.get("scheme") or context.scheme,
         label=outcome.get("label"),
         category=outcome.get("category"),
         hateful=outcome.get("hateful"),
         explanation=outcome["explanation"],
         track=state.get("track"),
-        rounds=max((turn.round for turn in turns if turn.stage in ("rebuttal", "opening", "response")), default=0),
+        rounds=max((turn.round for turn in turns if turn.stage in DEBATED), default=0),
         transcript=turns,
         cues=tuple(Cue.model_validate(cue) for cue in state.get("cues") or []),
         opinions=tuple(Opinion.model_validate(opinion) for opinion in state.get("opinions") or []),
@@ -94,6 +96,7 @@ def record(state: JSON, graph: str, context: Context) -> Record:
         evidence=tuple(Evidence.model_validate(each) for each in state.get("evidence") or []),
         research=_research(state),
         fault=_fault(outcome) if kind != "verdict" else None,
+        debate=tuple(state.get("debate") or []),
     )
 
 

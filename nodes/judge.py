@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 from nodes.context import Context, context_of
 from nodes.cues import DecisionReply, decision_form, minutes
 from nodes.model import Answer, Role, ask
-from nodes.schema import JSON
+from nodes.schema import JSON, Task
 from nodes.state import Court, agent, closed, transcript_of
 from nodes.verdict import deliver
 from prompts.policy import Policy, policy_in_force
@@ -33,6 +33,23 @@ CLASSIFIER = Role(
     final=True,
 )
 
+# The same question for the other tasks (MV-Debate, Baseline Methods: zero-shot, at temperature 0).
+ZERO_SHOT = Role(
+    name="classifier.task",
+    seat="classifier",
+    prompt="peers/zero_shot",
+    form=decision_form,
+    temperature=0.0,
+    falls_to="judge_model",
+    system="task",
+    final=True,
+)
+
+
+def classifier(task: Task) -> Role[DecisionReply]:
+    """The one call that decides a post of this task."""
+    return CLASSIFIER if task == "hate" else ZERO_SHOT
+
 
 async def to_judge(state: Court) -> Literal["judge", "__end__"]:
     """A case that was dismissed, or that a fault has ended, needs no judge."""
@@ -42,7 +59,7 @@ async def to_judge(state: Court) -> Literal["judge", "__end__"]:
 @agent
 async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
     """Decide; sees the post and every round of both sides (equation 7)."""
-    names = await _categories(runtime)
+    names = await categories_in_force(runtime)
     answer = await ask(
         JUDGE,
         state,
@@ -56,8 +73,9 @@ async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
 
 @agent
 async def classify(state: Court, runtime: Runtime[Context]) -> JSON:
-    """Decide in one call; sees the post alone (the paper's baseline, Appendix D.3)."""
-    answer = await ask(CLASSIFIER, state, runtime, categories=", ".join(await _categories(runtime)))
+    """Decide in one call; sees the post alone (of hate, ARCADE's baseline, Appendix D.3)."""
+    role = classifier(context_of(runtime).task)
+    answer = await ask(role, state, runtime, categories=", ".join(await categories_in_force(runtime)))
     return {"track": "baseline", **await decided(answer, "baseline", runtime)}
 
 
@@ -65,7 +83,8 @@ async def _policy(runtime: Runtime[Context]) -> Policy:
     return await policy_in_force(context_of(runtime).policy)
 
 
-async def _categories(runtime: Runtime[Context]) -> list[str]:
+async def categories_in_force(runtime: Runtime[Context]) -> list[str]:
+    """The names of the labels of the scheme in force, in the order of their numbers."""
     return [category.name for category in (await _policy(runtime)).categories(context_of(runtime).scheme)]
 
 

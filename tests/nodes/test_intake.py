@@ -85,7 +85,7 @@ ONE_MODEL = "give provider:model, where provider is one of rehearsal, openai"
         ({}, {"scheme": "coarse"}, "scheme: 'coarse': Input should be 'fine' or 'binary'"),
         ({}, {"rounds": 0}, "rounds: 0: Input should be greater than or equal to 1"),
         ({}, {"rounds": 11}, "rounds: 11: Input should be less than or equal to 10"),
-        ({}, {"round": 1}, "round: no such setting; the settings are attempts, aux_model"),
+        ({}, {"round": 1}, "round: no such setting; the settings are agents, "),
         ({}, {"policy": "nowhere.toml"}, "policy: nowhere.toml: No such file or directory; give one of h-vli"),
         ({}, {"policy": "policy.toml"}, "policy: policy.toml: definition: Field required"),
         ({}, {"cache": "cache.db"}, "cache: cache.db: can't be used: file is not a database"),
