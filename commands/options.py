@@ -11,13 +11,17 @@ import typer
 Graph = Annotated[
     str,
     typer.Option(
-        help="tribunal, arcade, multiround, predict, antihate or baseline (tribunal graphs draws them), or a pipeline "
-        "of your own, as file.py:graph."
+        help="tribunal, arcade, multiround, predict, antihate, mv_debate, baseline, self_consistency or "
+        "symmetric_debate (tribunal graphs draws them), or a pipeline of your own, as file.py:graph."
     ),
 ]
 
 
 def _settings(
+    task: Annotated[
+        str | None,
+        typer.Option(help="hate (default), sarcasm or misinformation; of mv_debate and the three graphs after it."),
+    ] = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -34,6 +38,24 @@ def _settings(
         list[str] | None,
         typer.Option(metavar="NAME=NUMBER", help="A temperature for one seat in place of the published one."),
     ] = None,
+    line_up: Annotated[
+        str | None, typer.Option(help="A TOML file with [seats], [temperatures] and views; options here beat it.")
+    ] = None,
+    views: Annotated[
+        str | None, typer.Option(help="Of mv_debate: the views that debate, with commas. Default: all.")
+    ] = None,
+    tau: Annotated[
+        float | None, typer.Option(help="Of mv_debate: the gain from which a reflection is adopted. Default: 0.1.")
+    ] = None,
+    top_k: Annotated[
+        int | None, typer.Option(help="Of mv_debate: how many answer again. Default: half the views.")
+    ] = None,
+    reflection: Annotated[str | None, typer.Option(help="Of mv_debate: gated (default), none or always.")] = None,
+    history: Annotated[
+        str | None, typer.Option(help="Of mv_debate: best (default) or all answers of a round are kept.")
+    ] = None,
+    draws: Annotated[int | None, typer.Option(help="Of self_consistency: the most draws. Default: 5.")] = None,
+    agents: Annotated[int | None, typer.Option(help="Of symmetric_debate: how many debate. Default: 4.")] = None,
     perspectives: Annotated[
         str | None,
         typer.Option(
@@ -99,9 +121,9 @@ def _settings(
     max_turns: Annotated[int | None, typer.Option(help="Of the web: turns of searching. Default: 3.")] = None,
     max_pages: Annotated[int | None, typer.Option(help="Of the web: pages read a turn. Default: 6.")] = None,
     max_seconds: Annotated[float | None, typer.Option(help="Of the web: seconds of research. Default: 600.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Rounds of a deep-dive debate, 1 to 10. Default: 3.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="The most rounds of a debate, 1 to 10. Default: 3.")] = None,
     scheme: Annotated[str | None, typer.Option(help="fine (the policy's categories, default) or binary.")] = None,
-    policy: Annotated[str | None, typer.Option(help="The policy: a TOML file, or h-vli (default).")] = None,
+    policy: Annotated[str | None, typer.Option(help="The policy: a TOML file, or the task's own (default).")] = None,
     max_calls: Annotated[
         int | None, typer.Option(help="Requests the post may cost before only the judge is asked.")
     ] = None,
@@ -119,11 +141,20 @@ def _settings(
         BadInput: an option is not of its form.
     """
     settings: dict[str, Any] = {
+        "task": task,
         "model": model,
         "aux_model": aux_model,
         "judge_model": judge_model,
         "seats": pairs(seat, "seat", "NAME=PROVIDER:MODEL"),
         "temperatures": _numbers(pairs(temperature, "temperature", "NAME=NUMBER")),
+        "line_up": line_up,
+        "views": _names(views),
+        "tau": tau,
+        "top_k": top_k,
+        "reflection_mode": reflection,
+        "history": history,
+        "samples": draws,
+        "agents": agents,
         "perspectives": _names(perspectives),
         "web": web or None,
         "early_exit": early_exit,

@@ -12,6 +12,7 @@ from rich.rule import Rule
 from rich.status import Status
 from rich.text import Text
 
+from nodes.context import VIEWS
 from nodes.schema import JSON, Opinion, Record, Turn
 from prompts import visible
 
@@ -23,6 +24,10 @@ _STAGES = {
     "rebuttal": "defence",
     "opening": "argument",
     "response": "answer",
+    "answer": "answer",
+    "score": "scores",
+    "reflection": "reflection",
+    "revision": "answer after the reflection",
 }
 _COLOURS = {
     "gatekeeper": "cyan",
@@ -32,6 +37,7 @@ _COLOURS = {
     "debater:not_hate": "green",
 }
 _SPEAKERS = {"debater:hate": "Debater for hate", "debater:not_hate": "Debater for non-hate"}
+_SIDES = {"YES": "red", "NO": "green"}
 
 
 class Courtroom:
@@ -63,6 +69,8 @@ class Courtroom:
                 self._status.update(f"{event['role']} ({event['model']}) …")
             case "turn":
                 self._turn(Turn.model_validate({key: value for key, value in event.items() if key != "event"}))
+            case "round":
+                self._say(_round(event), None)
             case "opinion":
                 self._opinion(Opinion.model_validate({key: value for key, value in event.items() if key != "event"}))
             case "queries":
@@ -98,16 +106,17 @@ class Courtroom:
         self._out.print(Text(_cost(record), style="dim"))
 
     def _turn(self, turn: Turn) -> None:
-        colour = _COLOURS.get(turn.seat, "white")
+        colour = _COLOURS.get(turn.seat) or _SIDES.get(turn.stance or "", "white")
         when = f", round {turn.round}" if turn.round else ""
-        speaker = _SPEAKERS.get(turn.seat, turn.seat.capitalize())
-        self._out.print(Text(f"{speaker}{when}: {_STAGES[turn.stage]}", style=f"bold {colour}"))
+        speaker = _SPEAKERS.get(turn.seat) or _one_of_a_kind(turn.seat)
+        self._out.print(Text(visible(f"{speaker}{when}: {_STAGES[turn.stage]}"), style=f"bold {colour}"))
         for cue in turn.cues:
             self._say(f"{cue.id} {cue.type} · {cue.target_group} · {cue.category}: “{cue.claim}”", cue.justification)
         for argument in turn.arguments:
             self._say(f"{argument.cue_id} {argument.says}: “{argument.claim}”", argument.argument)
         if turn.text:
-            self._say(f"{turn.stance}s: {turn.text}" if turn.stance else turn.text, None)
+            stance = f"{turn.stance}s" if turn.stage == "response" else turn.stance
+            self._say(f"{stance}: {turn.text}" if turn.stance else turn.text, None)
         elif not turn.cues and not turn.arguments:
             self._say("nothing", None)
 
@@ -136,10 +145,30 @@ class Courtroom:
         self._aside.print(Text(visible(event["answer"])))
 
 
+def _one_of_a_kind(seat: str) -> str:
+    """A seat in words: a view by its title, others by their kind and name."""
+    kind, _, name = seat.partition(":")
+    if kind == "view" and name in VIEWS:
+        return VIEWS[name]
+    return f"{kind.capitalize()} {name}".strip()
+
+
+def _round(entry: JSON) -> str:
+    """What a round of views came to."""
+    if entry["consensus"]:
+        return f"round {entry['round']}: all agree on {next(iter(entry['answers'].values()))}"
+    gate = ""
+    if "delta" in entry:
+        gate = f"Δ = {entry['delta']:.4g}, the second answers {'stand' if entry['adopted'] else 'are not adopted'}; "
+    return f"round {entry['round']}: {gate}best: {entry['best']}"
+
+
 def _outcome(record: Record) -> Any:
     if record.outcome == "verdict":
-        title = "HATE SPEECH" if record.hateful else "NOT HATE SPEECH"
-        style = "red" if record.hateful else "green"
+        title = visible(record.category or "").upper()
+        if record.task == "hate":
+            title = "HATE SPEECH" if record.hateful else "NOT HATE SPEECH"
+        style = "red" if record.label else "green"
         first = f"{record.category} (label {record.label}, {record.scheme} scheme, policy {record.policy['name']})"
     elif record.outcome == "pending":
         title, style = "PENDING", "yellow"
@@ -167,7 +196,7 @@ def _outcome(record: Record) -> Any:
         done, court = record.review, record.review.court.get("category") or record.review.court["outcome"]
         how = "accepted" if done.action == "accept" else f"decided against the court ({court})"
         body.renderables.append(Text(f"{how} by {visible(done.reviewer or 'a reviewer')} at {done.at}", style="dim"))
-    return Panel(body, title=title, border_style=style, padding=(0, 1))
+    return Panel(body, title=Text(title), border_style=style, padding=(0, 1))
 
 
 def _cost(record: Record) -> str:

@@ -471,6 +471,68 @@ async def one_research(search_url: str) -> float:
         return took
 
 
+VIEWS_ROUNDS = 3
+# One round after another: the answers; their scores and the reflection, at the same time; the second answers; their
+# scores. Then the Summary. With the reflection after the scores a round would take five.
+VIEWS_PATH = 4 * VIEWS_ROUNDS + 1
+
+
+def debaters(request: Request) -> Reply:
+    """The scripted views: never of one mind, so that all rounds are held, and every reflection is adopted."""
+    task = request.text.rpartition("# Your part: ")[2]
+    if task.startswith(("the Judge", "the Reflection")):
+        named = re.findall(r"^(\w+): (?:YES|NO)$", task, re.MULTILINE)
+        if task.startswith("the Judge"):
+            score = 0.8 if len(named) < 4 else 0.5
+            return Reply({"reason": "a reason of some length " * 3, "scores": dict.fromkeys(named, score)})
+        told = {"errors": "what it overlooks " * 6, "suggestion": "what it might look at " * 6}
+        return Reply({"feedback": dict.fromkeys(named, told)})
+    if task.startswith("the Summary"):
+        return Reply({"answer": "NO", "explanation": "the words of the summary " * 8})
+    side = "YES" if task.startswith(("the Surface", "the Deep")) else "NO"
+    return Reply({"answer": side, "reason": "a reason that goes on for a while " * 6})
+
+
+async def debates(number: int, in_flight: int) -> tuple[float, float, int]:
+    """Wall and processor seconds of so many posts through `mv_debate`, and how many calls they took."""
+    from graphs.session import hear, settle
+    from nodes.context import checked
+
+    context = checked({"model": "openai:scripted", "rounds": VIEWS_ROUNDS})
+    waiting, calls = posts(number), []
+
+    async def seat() -> None:
+        for text in waiting:
+            record = await hear(text, graph="mv_debate", context=context)
+            if record.rounds != VIEWS_ROUNDS:
+                raise RuntimeError(f"the benchmark's debate failed: {record.fault} {record.explanation}")
+            calls.append(len(record.calls))
+
+    await hear("warming up", graph="mv_debate", context=checked({"model": "openai:scripted", "rounds": 1}))
+    settle()
+    cpu, wall = time.process_time(), time.perf_counter()
+    await asyncio.gather(*(seat() for _ in range(in_flight)))
+    return time.perf_counter() - wall, time.process_time() - cpu, sum(calls)
+
+
+def views_section(quick: bool) -> None:
+    print(f"### MV-Debate: {VIEWS_ROUNDS} rounds of four views, {CALL:g} s a model call\n")
+    rows = []
+    for in_flight in (1, 16) if quick else (1, 16, 64):
+        number = in_flight if quick or in_flight == 1 else 3 * in_flight
+        with server(CALL, "eval.bench:debaters") as url:
+            os.environ["OPENAI_BASE_URL"] = f"{url}/v1"
+            wall, cpu, calls = asyncio.run(debates(number, in_flight))
+        critical = bound([VIEWS_PATH * CALL] * number, in_flight)
+        rows.append(
+            (
+                str(in_flight), str(number), str(calls), f"{wall:.2f} s", f"{critical:.0f} s", f"{wall / critical:.3f}",
+                f"{1000 * cpu / calls:.2f} ms",
+            )
+        )  # fmt: skip
+    table(("in flight", "posts", "calls", "wall", "critical path", "over it", "CPU a call"), rows)
+
+
 SECTIONS = {
     "calls": calls_section,
     "image": image_section,
@@ -478,6 +540,7 @@ SECTIONS = {
     "perspectives": perspectives_section,
     "research": research_section,
     "switches": switches_section,
+    "views": views_section,
 }
 
 

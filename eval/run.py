@@ -249,6 +249,7 @@ def _unusable(sample: Sample, graph: str, context: Context, error: BadInput) -> 
         outcome="failure",
         post_id=sample.id,
         graph=graph,
+        task=context.task,
         scheme=context.scheme,
         label=None,
         category=None,

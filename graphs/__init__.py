@@ -52,7 +52,10 @@ GRAPHS = {
     "multiround": "ARCADE without the gatekeeper: every post gets the deep-dive debate",
     "predict": "perspectives with criteria and memories of their own take stances; two debaters argue; a judge decides",
     "antihate": "searches the web, reads pages, weighs evidence, and cites it",
-    "baseline": "one call to a safety classifier",
+    "mv_debate": "views debate hate, sarcasm or misinformation in rounds, with a reflection that must earn its place",
+    "baseline": "one call to a classifier",
+    "self_consistency": "the call of baseline, drawn several times, and a vote",
+    "symmetric_debate": "equals who all see each other's answers for some rounds, then a vote",
 }
 _HOMES = {
     "Case": ("nodes.state", "Case"),

@@ -1,14 +1,14 @@
-"""The baseline that ARCADE is compared with: one call to a safety classifier (paper, Appendix D.3)."""
+"""The baseline: one call. Of hate the one that ARCADE is compared with (Appendix D.3), of other tasks MV-Debate's."""
 
 from langgraph.graph import END, START, StateGraph
 
 from nodes.context import Context
-from nodes.intake import receive
+from nodes.intake import receive_any
 from nodes.judge import classify
 from nodes.state import Court, PostInput, Ruling
 
 builder = StateGraph(Court, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
-builder.add_node("receive", receive)
+builder.add_node("receive", receive_any)
 builder.add_node("classify", classify)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "classify")

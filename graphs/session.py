@@ -31,6 +31,7 @@ from nodes.schema import (
 
 # Settings that only the hybrid court heeds.
 HYBRID_ONLY = ("web", "triage", "review", "review_rule")
+DEBATED = ("rebuttal", "opening", "response", "answer")  # the stages that a round of debate is known by
 
 
 async def hear(
@@ -140,13 +141,14 @@ def record(state: JSON, graph: str, context: Context) -> Record:
         outcome=kind,
         post_id=state["post"]["id"],
         graph=graph,
+        task=context.task,
         scheme=state.get("scheme") or context.scheme,
         label=outcome.get("label"),
         category=outcome.get("category"),
         hateful=outcome.get("hateful"),
         explanation=outcome["explanation"],
         track=state.get("track"),
-        rounds=max((turn.round for turn in turns if turn.stage in ("rebuttal", "opening", "response")), default=0),
+        rounds=max((turn.round for turn in turns if turn.stage in DEBATED), default=0),
         transcript=turns,
         cues=tuple(Cue.model_validate(cue) for cue in state.get("cues") or []),
         opinions=tuple(Opinion.model_validate(opinion) for opinion in state.get("opinions") or []),
@@ -166,6 +168,7 @@ def record(state: JSON, graph: str, context: Context) -> Record:
         review=Review.model_validate(review) if review else None,
         trials=tuple(Trial.model_validate(trial) for trial in state.get("trials") or []),
         thread=state.get("thread") or None,
+        debate=tuple(state.get("debate") or []),
     )
 
 

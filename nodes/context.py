@@ -17,7 +17,7 @@ from platformdirs import user_data_dir
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from nodes.errors import BadInput
-from nodes.schema import Scheme
+from nodes.schema import Scheme, Task
 
 ANTIHATE_MODES = ("full", "no-knowledge", "no-search", "no-details", "zero-shot")
 Mode = Literal[
@@ -37,8 +37,20 @@ SEATS = (
     "annotator",
     "researcher",
     "triage",
+    "reflection",
+    "summary",
 )
-KINDS = ("perspective", "debater")  # seats of which there are several, told apart after a colon: perspective:kold
+# Seats of which there are several, told apart after a colon: perspective:kold, view:surface, agent:2.
+KINDS = ("perspective", "debater", "view", "agent")
+# The views of `mv_debate`: a name, and its title; its words are prompts/mv_debate/view_NAME.md.
+VIEWS = {
+    "surface": "Surface Analyst",
+    "deep": "Deep Reasoner",
+    "contrast": "Modality Contrast",
+    "context": "Social Contextualist",
+}
+# The shipped policy of each task.
+POLICIES: dict[Task, str] = {"hate": "h-vli", "sarcasm": "sarcasm", "misinformation": "misinformation"}
 
 
 class Context(BaseModel):
@@ -51,9 +63,13 @@ class Context(BaseModel):
         description="The model of every seat that has none of its own, as provider:model. Several, separated by "
         "commas, are asked in turn when one refuses or fails. Empty: TRIBUNAL_MODEL, else the offline rehearsal model.",
     )
-    aux_model: str | None = Field(default=None, description="The model of every agent but the judge; empty: `model`.")
+    aux_model: str | None = Field(
+        default=None, description="The model of every agent that `judge_model` isn't for; empty: `model`."
+    )
     judge_model: str | None = Field(
-        default=None, description="The model of the judge and of the one-call classifier; empty: `model`."
+        default=None,
+        description="The model of the judge, of the one-call classifier, and of the Judge, the Reflection and the "
+        "Summary of `mv_debate`; empty: `model`.",
     )
     seats: dict[str, str] = Field(
         default_factory=dict, description="A model for one seat by its name: gatekeeper, prosecutor, defender, judge, …"
@@ -67,6 +83,41 @@ class Context(BaseModel):
         le=2,
         description="The temperature of every draw after the first, where a seat is asked several times.",
     )
+    task: Task = Field(
+        default="hate",
+        description="What is decided: hate, sarcasm or misinformation. Of `mv_debate`, `baseline`, `self_consistency` "
+        "and `symmetric_debate`; the other graphs decide on hate alone.",
+    )
+    line_up: str | None = Field(
+        default=None,
+        description="A TOML file that names a line-up: [seats], [temperatures] and views. What is set here beats it.",
+    )
+    views: list[str] = Field(
+        default_factory=list,
+        description=f"Of `mv_debate`: the views that debate, at least two of {', '.join(VIEWS)}; empty: all. Of equal "
+        "scores that of the view named first counts as the higher.",
+    )
+    tau: float = Field(
+        default=0.1, ge=0, le=1, description="Of `mv_debate`: τ, the gain from which a reflection is adopted."
+    )
+    top_k: int | None = Field(
+        default=None,
+        ge=1,
+        description="Of `mv_debate`: k, the best answers that are given again after a reflection; empty: half the "
+        "views, rounded down.",
+    )
+    reflection_mode: Literal["gated", "none", "always"] = Field(
+        default="gated",
+        description="Of `mv_debate`: gated, a reflection is adopted from a gain of `tau`; none, there is no "
+        "reflection; always, every reflection is adopted.",
+    )
+    history: Literal["best", "all"] = Field(
+        default="best", description="Of `mv_debate`: which answers of a round the next ones are shown."
+    )
+    samples: int = Field(
+        default=5, ge=1, le=100, description="Of `self_consistency`: how often the call of `baseline` is made, at most."
+    )
+    agents: int = Field(default=4, ge=2, le=12, description="Of `symmetric_debate`: how many agents debate.")
     perspectives: list[str] = Field(
         default_factory=list,
         description="The perspectives that are heard, by name or TOML file; all: every one that is built; none: of "
@@ -140,16 +191,28 @@ class Context(BaseModel):
     max_seconds: float = Field(
         default=600.0, gt=0, description="Seconds of research, after which the verdict rests on what was found."
     )
-    rounds: int = Field(default=3, ge=1, le=MAX_ROUNDS, description="K, the rounds of a deep-dive debate.")
-    scheme: Scheme = Field(default="fine", description="fine: the policy's categories; binary: hateful or not.")
-    policy: str = Field(default="h-vli", description="The policy in force: the name of a shipped one, or a TOML file.")
+    rounds: int = Field(
+        default=3, ge=1, le=MAX_ROUNDS, description="The most rounds of a debate: K of a deep dive, N of `mv_debate`."
+    )
+    scheme: Scheme = Field(
+        default="fine",
+        description="fine: the policy's categories; binary: hateful or not. Tasks other than hate have two labels.",
+    )
+    policy: str = Field(
+        default="",
+        description="The policy in force: the name of a shipped one, or a TOML file. Empty: the task's own: "
+        f"{', '.join(POLICIES.values())}.",
+    )
     max_calls: int | None = Field(
         default=None,
         ge=1,
         description="Requests a post may cost; when they are spent the judge decides on what is there.",
     )
     max_tokens: int | None = Field(
-        default=None, ge=1, description="Tokens, in and out, that a post may cost before only the judge is still asked."
+        default=None,
+        ge=1,
+        description="Tokens, in and out, that a post may cost before only the judge is still asked; `self_consistency` "
+        "and `symmetric_debate` draw no sample and hold no round that would cost more.",
     )
     max_output_tokens: int = Field(default=2048, ge=16, le=65536, description="The room for one answer, in tokens.")
     max_text: int = Field(
@@ -170,7 +233,31 @@ class Context(BaseModel):
         unknown = next((seat for seat in by_seat if seat not in SEATS and seat.partition(":")[0] not in KINDS), None)
         if unknown is not None:
             raise ValueError(f"there is no seat {unknown!r}; the seats are {', '.join(SEATS)}")
+        for seat in by_seat:
+            kind, colon, name = seat.partition(":")
+            if kind == "view" and colon and name not in VIEWS:
+                raise ValueError(f"there is no seat {seat!r}; the views are {', '.join(VIEWS)}")
         return by_seat
+
+    @field_validator("views")
+    @classmethod
+    def _views_exist(cls, named: list[str]) -> list[str]:
+        unknown = next((name for name in named if name not in VIEWS), None)
+        if unknown is not None:
+            raise ValueError(f"there is no view {unknown!r}; the views are {', '.join(VIEWS)}")
+        if named and (len(named) < 2 or len(set(named)) < len(named)):
+            raise ValueError("a debate takes at least two views, each named once")
+        return named
+
+    @model_validator(mode="before")
+    @classmethod
+    def _follow_the_task(cls, given: Any) -> Any:
+        """The task's own policy, where none is named; and its one scheme, where there are no categories of hate."""
+        if not isinstance(given, Mapping):
+            return given
+        task = given.get("task", "hate")
+        policy = given.get("policy") or POLICIES.get(task, "")
+        return {**given, "policy": policy, **({} if task == "hate" else {"scheme": "binary"})}
 
     @model_validator(mode="after")
     def _windows_go_forward(self) -> Self:

@@ -14,6 +14,7 @@ from nodes.context import Context, context_of
 from nodes.errors import BadInput
 from nodes.evidence import means_here
 from nodes.image import keep, keep_bytes, picture
+from nodes.line_up import in_force
 from nodes.model import door_here
 from nodes.schema import JSON, Image, Post
 from nodes.state import PostInput
@@ -27,18 +28,38 @@ REHEARSED = (
 
 
 async def receive(state: PostInput, runtime: Runtime[Context]) -> JSON:
+    """`receive_any`, for a graph that decides on hate speech alone.
+
+    Raises:
+        BadInput: as `receive_any`, and for another task.
+    """
+    task = context_of(runtime).task
+    if task != "hate":
+        raise BadInput(
+            f"task: {task!r}: this graph decides on hate speech alone; mv_debate, baseline, self_consistency and "
+            "symmetric_debate take every task"
+        )
+    return await receive_any(state, runtime)
+
+
+async def receive_any(state: PostInput, runtime: Runtime[Context]) -> JSON:
     """Check the post and the settings, and open a fresh record, whatever an earlier case left on this thread.
 
     Raises:
         BadInput: the field, the value, and the way out.
     """
-    context, door = context_of(runtime), await door_here()
+    context, door = await in_force(context_of(runtime), afresh=True), await door_here()
     door.look_around()
     text, ref = _checked_text(state, context), _checked_ref(state)
     if not text.strip() and ref is None:
         raise BadInput("text: there is neither a text nor an image; give one or both")
     models = door.check_settings(context)
     policy = await policy_in_force(context.policy)
+    if policy.task != context.task:
+        raise BadInput(
+            f"policy: {context.policy}: is one for the task {policy.task}, and the task is {context.task}; set both "
+            "alike, or leave the policy out"
+        )
     if context.cache:
         await door.open_cache(context.cache)
     image: Image | None = None

@@ -12,7 +12,7 @@ from nodes.context import Context, context_of
 from nodes.cues import DecisionReply, confidence_of, decision_form, minutes, sure_decision_form
 from nodes.findings import citations, cites_only, findings
 from nodes.model import Answer, Role, ask
-from nodes.schema import JSON, Saving, Step, Vote
+from nodes.schema import JSON, Saving, Step, Task, Vote
 from nodes.state import Court, agent, closed, transcript_of
 from nodes.verdict import deliver
 from nodes.vote import Poll, poll
@@ -37,6 +37,23 @@ CLASSIFIER = Role(
     final=True,
 )
 
+# The same question for the other tasks (MV-Debate, Baseline Methods: zero-shot, at temperature 0).
+ZERO_SHOT = Role(
+    name="classifier.task",
+    seat="classifier",
+    prompt="peers/zero_shot",
+    form=decision_form,
+    temperature=0.0,
+    falls_to="judge_model",
+    system="task",
+    final=True,
+)
+
+
+def classifier(task: Task) -> Role[DecisionReply]:
+    """The one call that decides a post of this task."""
+    return CLASSIFIER if task == "hate" else ZERO_SHOT
+
 
 async def to_judge(state: Court) -> Literal["judge", "__end__"]:
     """A case that was dismissed, or that a fault has ended, needs no judge."""
@@ -50,7 +67,7 @@ async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
     Asked several times, the judge is counted: the most frequent category decides, and no draw is made that can't turn
     the vote. The confidence is the mean over all votes of what each gives to that category, a dissenting vote nothing.
     """
-    context, names = context_of(runtime), await _categories(runtime)
+    context, names = context_of(runtime), await categories_in_force(runtime)
     sure = confidence_wanted(context)
 
     async def draw(sample: int) -> Answer[DecisionReply]:
@@ -75,8 +92,9 @@ async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
 
 @agent
 async def classify(state: Court, runtime: Runtime[Context]) -> JSON:
-    """Decide in one call; sees the post alone (the paper's baseline, Appendix D.3)."""
-    answer = await ask(CLASSIFIER, state, runtime, categories=", ".join(await _categories(runtime)))
+    """Decide in one call; sees the post alone (of hate, ARCADE's baseline, Appendix D.3)."""
+    role = classifier(context_of(runtime).task)
+    answer = await ask(role, state, runtime, categories=", ".join(await categories_in_force(runtime)))
     return {"track": "baseline", **await decided(answer, "baseline", runtime)}
 
 
@@ -138,7 +156,8 @@ async def _policy(runtime: Runtime[Context]) -> Policy:
     return await policy_in_force(context_of(runtime).policy)
 
 
-async def _categories(runtime: Runtime[Context]) -> list[str]:
+async def categories_in_force(runtime: Runtime[Context]) -> list[str]:
+    """The names of the labels of the scheme in force, in the order of their numbers."""
     return [category.name for category in (await _policy(runtime)).categories(context_of(runtime).scheme)]
 
 

@@ -32,6 +32,7 @@ from nodes.errors import BadModelOutput, BudgetSpent, CallFailed, ModelError, Re
 from nodes.faults import LENGTH, Fault, fault_of, finish_of, refusal_in
 from nodes.image import picture
 from nodes.keys import LONGEST_REST, KeyPool
+from nodes.line_up import in_force
 from nodes.loops import PerLoop
 from nodes.providers import (
     PROVIDERS,
@@ -48,7 +49,7 @@ from nodes.providers import (
 )
 from nodes.schema import JSON, Post, Scheme
 from prompts import quote, render, variables
-from prompts.policy import Policy, policy_in_force
+from prompts.policy import QUESTIONS, Policy, policy_in_force
 
 Form = TypeVar("Form", bound=BaseModel)
 RUNGS: tuple[Rung, ...] = ("json_schema", "json_object", "prompt")
@@ -114,7 +115,7 @@ async def ask(
         CallFailed: a technical failure of every model of the seat.
         BadModelOutput: the same, because of what was answered.
     """
-    context, door = context_of(runtime), await door_here()
+    context, door = await in_force(context_of(runtime)), await door_here()
     check_budget(context, role, state)
     post = Post.model_validate(state["post"])
     policy = await policy_in_force(context.policy)
@@ -196,6 +197,8 @@ def standing_instructions(system: str, policy: Policy, scheme: Scheme) -> str:
         "exclusions": policy.exclusions,
         "groups": ", ".join(policy.protected_groups),
         "categories": policy.categories(scheme),
+        "question": QUESTIONS[policy.task],
+        "labels": policy.binary,
     }
     return render(system, {name: of_the_policy[name] for name in variables(system)})
 
@@ -313,11 +316,13 @@ class Exchange:
 
     @property
     def wanted_temperature(self) -> float | None:
-        role = self.question.role
-        if self.question.draw[1]:  # a second draw at temperature 0 would be the first one again
+        role, held = self.question.role, self.context.temperatures
+        kind = role.seat.partition(":")[0]
+        given = held.get(role.seat, held.get(kind))
+        # A second draw at temperature 0 would be the first one again; but several of a kind can be set apart by hand.
+        if self.question.draw[1] and (given is None or kind == role.seat):
             return self.context.sample_temperature
-        held = self.context.temperatures
-        return held.get(role.seat, held.get(role.seat.partition(":")[0], role.temperature))
+        return role.temperature if given is None else given
 
     @property
     def traced(self) -> JSON:

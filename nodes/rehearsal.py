@@ -26,6 +26,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 
+from nodes.rehearsal_views import Finding, parts
 from nodes.schema import JSON, CueType, Scheme
 from prompts.policy import Policy
 
@@ -1546,6 +1547,23 @@ def _in_words(question: Question) -> str:
     return "not hate speech: the post's words hold no attack that it doesn't itself take back."
 
 
+# --- What the parts of `nodes.rehearsal_views` find -------------------------------------------------------------------
+
+
+def _findings(question: Question) -> list[Finding]:
+    """What speaks for hate in a post; every view sees an open attack."""
+    reading = _reading(question)
+    return [
+        Finding(
+            hit.words,
+            hit.what if hit.type == "Direct" else f"implies that {_meaning(hit)}",
+            {"Direct": None, "Socio-cultural": ("deep", "context"), "Metaphor": ("deep",)}[hit.type],
+        )
+        for hit in [*reading.direct, *reading.implied]
+        if hit.evidence is None and not reading.stands_alone(hit)
+    ]
+
+
 # --- The model --------------------------------------------------------------------------------------------------------
 
 PARTS: dict[str, Callable[[Question], JSON]] = {
@@ -1571,6 +1589,7 @@ PARTS: dict[str, Callable[[Question], JSON]] = {
     "researcher.weigh": research_weigh,
     "researcher.enough": research_enough,
     "judge.evidence": conclude,
+    **parts(_findings),
 }
 IN_WORDS: dict[str, Callable[[Question], str]] = {"classifier.words": _in_words}
 CHARACTERS_PER_TOKEN = 4

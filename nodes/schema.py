@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 CueType = Literal["Direct", "Socio-cultural", "Metaphor"]
 Scheme = Literal["fine", "binary"]
 Stance = Literal["hate", "not_hate"]
+Task = Literal["hate", "sarcasm", "misinformation"]
 Track = Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"]
 JSON = dict[str, Any]
 
@@ -77,11 +78,14 @@ class Turn(Frozen):
 
     id: str
     seat: str
-    stage: Literal["scan", "indictment", "investigation", "argument", "rebuttal", "opening", "response"]
+    stage: Literal[
+        "scan", "indictment", "investigation", "argument", "rebuttal", "opening", "response",
+        "answer", "score", "reflection", "revision",
+    ]  # fmt: skip
     round: int = Field(ge=0, description="0 for the gatekeeper's scan")
     cues: tuple[Cue, ...] = ()
     arguments: tuple[Argument, ...] = ()
-    stance: str | None = Field(default=None, description="of a response: agree or rebut")
+    stance: str | None = Field(default=None, description="of a response: agree or rebut; of an answer: what it is")
     text: str = Field(default="", description="what was said, where it isn't said cue by cue")
 
 
@@ -184,12 +188,13 @@ class Saving(Frozen):
 
 
 class Verdict(Frozen):
-    """A decision. `label` and `category` follow the scheme in force."""
+    """A decision. `label` and `category` follow the scheme in force; `hateful` is None where that wasn't the task."""
 
     outcome: Literal["verdict"] = "verdict"
+    task: Task = "hate"
     label: int
     category: str
-    hateful: bool
+    hateful: bool | None
     explanation: str
     track: Track | None = None
     tie: bool = Field(default=False, description="of a vote: no side had more than half, and non-hate was taken")
@@ -277,6 +282,7 @@ class Record(Frozen):
     outcome: Literal["verdict", "refusal", "failure", "pending"]
     post_id: str
     graph: str
+    task: Task = "hate"
     scheme: Scheme
     label: int | None
     category: str | None
@@ -303,3 +309,8 @@ class Record(Frozen):
     review: Review | None = Field(default=None, description="of a case that was, or is to be, decided by a person")
     trials: tuple[Trial, ...] = Field(default=(), description="earlier trials, which a person sent back")
     thread: str | None = Field(default=None, description="where a case that can be reviewed lies: its thread")
+    debate: tuple[JSON, ...] = Field(
+        default=(),
+        description="of a debate of views: each round's answers, scores, gain, and who dropped out; of a "
+        "vote: how it was cast",
+    )

@@ -169,6 +169,42 @@ class WebFindings(TypedDict, total=False):
     warnings: list[str]
 
 
+class Views(Court, total=False):
+    """A debate of views or of equals (MV-Debate and its peers). `dropped` names who fell out of which round."""
+
+    scheme: str
+    debate: Annotated[list[JSON], merge]
+    dropped: Annotated[list[JSON], merge]
+
+
+class Round(TypedDict, total=False):
+    """What a round of MV-Debate gives back."""
+
+    round: int
+    debate: list[JSON]
+    dropped: list[JSON]
+    transcript: list[JSON]
+    calls: list[JSON]
+    warnings: list[str]
+    budget_spent: bool
+    outcome: JSON | None
+
+
+class ViewRuling(TypedDict, total=False):
+    """What `mv_debate` and its peers give back."""
+
+    post: JSON
+    policy: JSON
+    outcome: JSON
+    scheme: str
+    round: int
+    debate: list[JSON]
+    dropped: list[JSON]
+    transcript: list[JSON]
+    calls: list[JSON]
+    warnings: list[str]
+
+
 class Debate(TypedDict, total=False):
     """What a track gives back to the court that held it."""
 

@@ -19,7 +19,11 @@ async def deliver(label: int, scheme: Scheme, words: str, runtime: Runtime[Conte
         words: the explanation.
         more: further fields of `Verdict`: track, tie, confidence, steps.
     """
-    category = (await policy_in_force(context_of(runtime).policy)).categories(scheme)[label].name
-    verdict = Verdict(label=label, category=category, hateful=label > 0, explanation=words, **more).dump()
+    context = context_of(runtime)
+    category = (await policy_in_force(context.policy)).categories(scheme)[label].name
+    hateful = label > 0 if context.task == "hate" else None
+    verdict = Verdict(
+        task=context.task, label=label, category=category, hateful=hateful, explanation=words, **more
+    ).dump()
     runtime.stream_writer({"event": "outcome", **verdict})
     return {"outcome": verdict}

@@ -1,7 +1,8 @@
 """The policy in force: what counts as hate speech, of whom, and in which categories. A TOML file.
 
 The shipped `h-vli` follows the ARCADE paper (section 3.1, Appendix A and D.3); a moderator replaces it by a file of
-their own without touching code.
+their own without touching code. A policy for another `task` (sarcasm, misinformation) has a definition, exclusions and
+two labels, and protects nobody.
 """
 
 from __future__ import annotations
@@ -14,10 +15,20 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticKnownError
 
 from nodes.errors import BadInput
-from nodes.schema import Scheme
+from nodes.schema import Scheme, Task
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Name = Annotated[
@@ -34,18 +45,39 @@ class Category(BaseModel):
     meaning: Text
 
 
+QUESTIONS: dict[Task, str] = {
+    "hate": "is it hate speech?",
+    "sarcasm": "is it sarcastic?",
+    "misinformation": "is it misinformation?",
+}
+_LEAST = {"protected_groups": 1, "fine": 2}
+
+
 class Policy(BaseModel):
-    """A definition, the groups it protects, and the labels of both schemes."""
+    """A definition and the labels of both schemes; of hate speech, the groups it protects too."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Name
+    task: Task = "hate"
     definition: Text
     exclusions: Text
-    protected_groups: tuple[Name, ...] = Field(min_length=1)
-    fine: tuple[Category, ...] = Field(min_length=2)
+    protected_groups: tuple[Name, ...] = Field(default=(), validate_default=True)
+    fine: tuple[Category, ...] = Field(default=(), validate_default=True)
     binary: tuple[Category, ...] = Field(min_length=2, max_length=2)
     sha: str = ""
+
+    @field_validator("protected_groups", "fine")
+    @classmethod
+    def _of_hate_alone(cls, value: tuple[object, ...], info: ValidationInfo) -> tuple[object, ...]:
+        least = _LEAST[info.field_name or ""]
+        if info.data.get("task") != "hate" and value:
+            raise ValueError("only a policy on hate speech has these; leave them out")
+        if info.data.get("task") == "hate" and len(value) < least:
+            raise PydanticKnownError(
+                "too_short", {"field_type": "Tuple", "min_length": least, "actual_length": len(value)}
+            )
+        return value
 
     @model_validator(mode="after")
     def _names_differ(self) -> Policy:
@@ -61,7 +93,7 @@ class Policy(BaseModel):
 
     def categories(self, scheme: Scheme) -> tuple[Category, ...]:
         """The labels of a scheme, in the order of their numbers."""
-        return self.fine if scheme == "fine" else self.binary
+        return self.fine if scheme == "fine" and self.fine else self.binary
 
     def label(self, scheme: Scheme, category: str) -> int:
         """The number of a category.

@@ -18,7 +18,7 @@ FLOORS = {"prompts": 0, "ground": 0, "retrievers": 1, "nodes": 2, "graphs": 3, "
 # The ground lies in nodes/, and any floor may stand on it (DESIGN.md).
 GROUND = {
     "schema", "context", "model", "errors", "answer", "cache", "faults", "image", "keys", "loops", "openai_chat",
-    "providers", "rehearsal", "threshold",
+    "providers", "rehearsal", "rehearsal_views", "line_up", "threshold",
 }  # fmt: skip
 
 
@@ -110,6 +110,23 @@ EDGES = {
         ("__start__", "propose"), ("propose", "search"), ("propose", "fetch"), ("propose", "__end__"),
         ("search", "choose"), ("choose", "fetch"), ("choose", "enough"), ("fetch", "read"), ("read", "weigh"),
         ("weigh", "read"), ("weigh", "enough"), ("enough", "propose"), ("enough", "__end__"),
+    },
+    "mv_debate": {
+        ("__start__", "receive"), ("receive", "open"), ("open", "debate_round"), ("debate_round", "debate_round"),
+        ("debate_round", "summarise"), ("debate_round", "__end__"), ("summarise", "__end__"),
+    },
+    "debate_round": {
+        ("__start__", "call_round"), ("call_round", "view"), ("call_round", "__end__"), ("view", "compare"),
+        ("compare", "score"), ("compare", "reflect"), ("compare", "__end__"), ("score", "select"),
+        ("reflect", "select"), ("select", "revise"), ("select", "close"), ("select", "__end__"), ("revise", "rescore"),
+        ("rescore", "close"), ("close", "__end__"),
+    },
+    "self_consistency": {
+        ("__start__", "receive"), ("receive", "open"), ("open", "sample"), ("sample", "__end__"),
+    },
+    "symmetric_debate": {
+        ("__start__", "receive"), ("receive", "open"), ("open", "next_round"), ("next_round", "speak"),
+        ("next_round", "vote"), ("next_round", "__end__"), ("speak", "next_round"), ("vote", "__end__"),
     },
     "baseline": {("__start__", "receive"), ("receive", "classify"), ("classify", "__end__")},
     "tribunal": {

@@ -61,6 +61,24 @@ def test_a_person_reads_the_debate_the_verdict_and_the_cost() -> None:
     assert places == sorted(places)
 
 
+def test_a_debate_of_views_as_a_person_reads_it() -> None:
+    done = run("judge", "I love it when my train is delayed.", "--graph", "mv_debate", "--task", "sarcasm")
+    assert done.exit_code == 0, done.stderr
+    heard = (
+        "Surface Analyst, round 1: answer", "NO: ", "Modality Contrast, round 1: answer", "YES: ", "Suggestion: ",
+        "Judge, round 1: scores", "Δ = 0.3, the second answers stand; best: surface", "round 2: all agree on YES",
+        "SARCASTIC", "sarcastic (label 1, binary scheme, policy sarcasm)", "mv_debate, 2 rounds", "14 calls",
+    )  # fmt: skip
+    at = 0
+    for words in heard:
+        at = done.stdout.index(words, at)
+    settings = ("--reflection", "none", "--history", "all", "--views", "surface,deep,contrast", "--rounds", "1")
+    record = json.loads(
+        run("judge", "hi", "--json", "--graph", "mv_debate", "--tau", "0.2", "--top-k", "1", *settings).stdout
+    )
+    assert list(record["debate"][0]["answers"]) == ["surface", "deep", "contrast"]
+
+
 def test_text_from_standard_input() -> None:
     for arguments in (["judge", "--json"], ["judge", "-", "--json"]):
         record = json.loads(run(*arguments, given="Good morning.").stdout)
@@ -105,6 +123,9 @@ def test_exit_status_tells_the_outcome() -> None:
         (["judge", "hi", "--image", "none.png"], "image: none.png"),
         (["judge", "hi", "--image", "http://127.0.0.1/a.png"], "download it"),
         (["judge", "hi", "--temperature", "judge=hot"], "'hot' is not a number"),
+        (["judge", "hi", "--task", "sarcasm"], "hate speech alone"),
+        (["judge", "hi", "--graph", "mv_debate", "--views", "deep"], "at least two views"),
+        (["judge", "hi", "--graph", "mv_debate", "--line-up", "none.toml"], "line_up: none.toml"),
         (["graphs", "nope"], "graph: 'nope'"),
     ],
 )

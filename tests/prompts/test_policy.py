@@ -41,6 +41,21 @@ def test_the_shipped_policy_is_the_benchmark_s() -> None:
         held.label("binary", "Racist")
 
 
+@pytest.mark.parametrize("task", ["sarcasm", "misinformation"])
+def test_the_other_tasks_have_two_labels_and_protect_nobody(task: str) -> None:
+    held = policy(task)
+    assert (held.name, held.task, held.protected_groups) == (task, task, ())
+    assert [category.name for category in held.binary] == [f"not {held.binary[1].name}", held.binary[1].name]
+    assert held.categories("fine") == held.categories("binary") == held.binary
+
+
+def test_what_belongs_to_hate_is_refused_in_them(tmp_path: Path) -> None:
+    file = tmp_path / "mixed.toml"
+    file.write_text(OWN.replace('name = "house rules"', 'name = "x"\ntask = "sarcasm"'), "utf-8")
+    with pytest.raises(BadInput, match="protected_groups: Value error, only a policy on hate speech has these"):
+        policy(str(file))
+
+
 async def test_a_policy_of_one_s_own(own: Path) -> None:
     held = policy(str(own))
     assert (held.name, held.protected_groups) == ("house rules", ("gardeners", "bakers"))

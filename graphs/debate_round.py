@@ -1,0 +1,34 @@
+"""A round of MV-Debate: answers, scores and a reflection on them, second answers, the gate (paper, Algorithm 1).
+
+The history and the Summary are its caller's.
+"""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.context import Context
+from nodes.scoring import close, reflect, rescore, score, select, to_revise
+from nodes.state import Round, Views
+from nodes.views import call_round, compare, revise, to_control, to_views, view
+
+builder = StateGraph(Views, context_schema=Context, output_schema=Round)
+builder.add_node("call_round", call_round)
+builder.add_node("view", view)
+builder.add_node("compare", compare)
+builder.add_node("score", score)
+builder.add_node("reflect", reflect)
+builder.add_node("select", select)
+builder.add_node("revise", revise)
+builder.add_node("rescore", rescore)
+builder.add_node("close", close)
+builder.add_edge(START, "call_round")
+builder.add_conditional_edges("call_round", to_views, ["view", END])
+builder.add_edge("view", "compare")
+builder.add_conditional_edges("compare", to_control, ["score", "reflect", END])
+builder.add_edge("score", "select")
+builder.add_edge("reflect", "select")
+builder.add_conditional_edges("select", to_revise, ["revise", "close", END])
+builder.add_edge("revise", "rescore")
+builder.add_edge("rescore", "close")
+builder.add_edge("close", END)
+
+graph = builder.compile(name="debate_round")

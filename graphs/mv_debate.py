@@ -1,0 +1,23 @@
+"""MV-Debate: views debate in rounds, with a reflection that must earn its place, until they agree (the paper)."""
+
+from langgraph.graph import END, START, StateGraph
+
+from graphs.debate_round import graph as debate_round
+from nodes.context import MAX_ROUNDS, Context
+from nodes.intake import receive_any
+from nodes.state import PostInput, ViewRuling, Views
+from nodes.summary import another_round, summarise
+from nodes.views import open_debate
+
+builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=ViewRuling)
+builder.add_node("receive", receive_any)
+builder.add_node("open", open_debate)
+builder.add_node("debate_round", debate_round)
+builder.add_node("summarise", summarise)
+builder.add_edge(START, "receive")
+builder.add_edge("receive", "open")
+builder.add_edge("open", "debate_round")
+builder.add_conditional_edges("debate_round", another_round)
+builder.add_edge("summarise", END)
+
+graph = builder.compile(name="mv_debate").with_config(recursion_limit=MAX_ROUNDS + 5)

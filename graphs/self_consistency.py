@@ -1,0 +1,20 @@
+"""Self-consistency: the call of `baseline` drawn several times, and a vote; the peer of every debate at equal cost."""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.context import Context
+from nodes.intake import receive_any
+from nodes.samples import sample
+from nodes.state import PostInput, ViewRuling, Views
+from nodes.views import open_vote
+
+builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=ViewRuling)
+builder.add_node("receive", receive_any)
+builder.add_node("open", open_vote)
+builder.add_node("sample", sample)
+builder.add_edge(START, "receive")
+builder.add_edge("receive", "open")
+builder.add_edge("open", "sample")
+builder.add_edge("sample", END)
+
+graph = builder.compile(name="self_consistency")

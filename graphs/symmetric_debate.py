@@ -1,0 +1,24 @@
+"""Symmetric debate: equals see all the others' answers for some rounds, then vote (MV-Debate's MAD; Du et al.)."""
+
+from langgraph.graph import END, START, StateGraph
+
+from nodes.context import MAX_ROUNDS, Context
+from nodes.equals import next_round, speak, to_agents, vote
+from nodes.intake import receive_any
+from nodes.state import PostInput, ViewRuling, Views
+from nodes.views import open_debate
+
+builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=ViewRuling)
+builder.add_node("receive", receive_any)
+builder.add_node("open", open_debate)
+builder.add_node("next_round", next_round)
+builder.add_node("speak", speak)
+builder.add_node("vote", vote)
+builder.add_edge(START, "receive")
+builder.add_edge("receive", "open")
+builder.add_edge("open", "next_round")
+builder.add_conditional_edges("next_round", to_agents, ["speak", "vote", END])
+builder.add_edge("speak", "next_round")
+builder.add_edge("vote", END)
+
+graph = builder.compile(name="symmetric_debate").with_config(recursion_limit=2 * MAX_ROUNDS + 6)

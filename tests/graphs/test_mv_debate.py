@@ -1,0 +1,495 @@
+"""MV-Debate over the wire: who was shown what, beside whom, and what the gate let through (SYSTEMS.md, section 4)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eval.scripted import Fault, Reply, Request, ScriptedServer
+from nodes.errors import BadInput
+from nodes.schema import Record
+from tests.court import QUOTED, decide
+from tests.graphs.test_hostile import HOSTILE
+from tests.graphs.views_script import ALL, SCORES, SPLIT, debate, part, parts, words
+
+YES, NO = dict.fromkeys(ALL, "YES"), dict.fromkeys(ALL, "NO")
+FIRST = list(ALL)
+REFUSES = Reply("I'm sorry, but I can't help with that.")
+# A round in which surface and deep have the best scores: the Judge and the Reflection are asked at the same time.
+CONTROL, SECOND = {"score", "reflection"}, {"surface again", "deep again"}
+
+
+async def held(script: Any, **settings: Any) -> tuple[Record, ScriptedServer]:
+    async with ScriptedServer(script) as server:
+        return await decide(server, graph="mv_debate", **settings), server
+
+
+def round_of(server: ScriptedServer, number: int) -> list[Request]:
+    """The requests of a round, each of which has 9 calls."""
+    return server.requests[9 * (number - 1) : 9 * number]
+
+
+def views_in(requests: list[Request]) -> dict[str, str]:
+    """What each view was shown, by its part."""
+    return {part(request): request.text for request in requests}
+
+
+async def test_consensus_in_round_1_costs_5_calls_the_first_four_together() -> None:
+    async with ScriptedServer(debate([YES]), latency=0.2) as server:
+        record = await decide(server, graph="mv_debate")
+    assert set(parts(server.requests[:4])) == set(ALL)
+    assert parts(server.requests[4:]) == ["summary"]
+    assert server.peak == 4
+    first_answer = min(request.finished or 0 for request in server.requests[:4])
+    assert all(request.arrived < first_answer for request in server.requests[:4])
+    assert (record.label, record.category, record.hateful, record.scheme) == (1, "Hateful", True, "binary")
+    assert (record.rounds, record.usage.calls, record.explanation) == (1, 5, "summary-words.")
+    # The Summary sees the round's answers, and there is no history.
+    assert words(server.seen(4), *(f"{view}-first-1." for view in ALL)) == [f"{view}-first-1." for view in ALL]
+    assert "What was kept of the rounds" not in server.seen(4)
+
+
+async def test_three_rounds_in_their_order_all_at_temperature_0() -> None:
+    async with ScriptedServer(debate(), latency=0.05) as server:
+        record = await decide(server, graph="mv_debate")
+    assert len(server.requests) == 28
+    for number in (1, 2, 3):
+        asked = parts(round_of(server, number))
+        assert [set(asked[:4]), set(asked[4:6]), set(asked[6:8]), asked[8]] == [set(ALL), CONTROL, SECOND, "score"]
+    assert part(server.requests[27]) == "summary"
+    assert {request.temperature for request in server.requests} == {0.0}
+    # Judge and Reflection at the same time, and so those who answer again.
+    for first, second in ((4, 5), (6, 7)):
+        assert server.requests[second].arrived < (server.requests[first].finished or 0)
+    assert (record.rounds, record.usage.calls) == (3, 28)
+    assert [entry["round"] for entry in record.debate] == [1, 2, 3]
+
+
+async def test_who_sees_what_in_round_1() -> None:
+    _, server = await held(debate(), rounds=1)
+    shown = views_in(server.requests)
+    for view in ALL:
+        assert words(shown[view], "-first-", "-second-", "earlier rounds") == []
+    for control in ("score", "reflection"):
+        text = next(request.text for request in server.requests if part(request) == control)
+        assert words(text, *(f"{view}-first-1." for view in ALL)) == [f"{view}-first-1." for view in ALL]
+        assert "error-of" not in text
+    for view in ("surface", "deep"):
+        text = shown[f"{view} again"]
+        # Its own first answer, and the whole reflection.
+        assert words(text, *(f"{each}-first-1." for each in ALL)) == [f"{view}-first-1."]
+        assert words(text, "error-of-contrast-1.", f"advice-to-{view}-1.") == [
+            "error-of-contrast-1.",
+            f"advice-to-{view}-1.",
+        ]
+    again = server.requests[-2]
+    assert part(again) == "score"
+    assert words(again.text, "surface-second-1.", "deep-second-1.", "-first-", "error-of") == [
+        "surface-second-1.", "deep-second-1.",
+    ]  # fmt: skip
+
+
+async def test_the_order_of_arrival_changes_nothing() -> None:
+    slow = Reply({"answer": "YES", "reason": "surface-first-1."}, delay=0.1)
+    record, server = await held(debate(surface=[slow], surface_again=[slow]), rounds=1)
+    seats = [turn.seat for turn in record.transcript]
+    assert seats[:4] == [f"view:{view}" for view in ALL]
+    assert seats[6:8] == ["view:surface", "view:deep"]
+    asked = next(request.text for request in server.requests if part(request) == "score")
+    places = [asked.index(f"\n{view}: ") for view in ALL]
+    assert places == sorted(places)
+
+
+async def test_the_history_holds_the_best_answer_and_an_adopted_reflection() -> None:
+    record, server = await held(debate(gain=0.2))
+    second, third = views_in(round_of(server, 2)), views_in(round_of(server, 3))
+    for view in ALL:
+        assert words(second[view], "surface-second-1.", "-first-", "deep-second-1.", "error-of-deep-1.") == [
+            "surface-second-1.", "error-of-deep-1.",
+        ]  # fmt: skip
+        assert words(third[view], "surface-second-1.", "surface-second-2.", "-first-", "advice-to-deep-2.") == [
+            "surface-second-1.", "surface-second-2.", "advice-to-deep-2.",
+        ]  # fmt: skip
+    # The Summary sees the history, and no answer that wasn't kept.
+    last = server.seen(-1)
+    kept = [f"surface-second-{number}." for number in (1, 2, 3)]
+    assert words(last, *kept, "deep-second-3.", "-first-") == kept
+    assert [entry["adopted"] for entry in record.debate] == [True] * 3
+    assert [entry["best"] for entry in record.debate] == ["surface"] * 3
+
+
+async def test_a_reflection_that_is_not_adopted_leaves_no_trace_in_what_follows() -> None:
+    record, server = await held(debate(gain=0.05))
+    for text in [*views_in(round_of(server, 2)).values()][:4]:
+        assert words(text, "surface-first-1.", "-second-", "error-of", "advice-to") == ["surface-first-1."]
+    assert words(server.seen(-1), "surface-first-3.", "-second-", "error-of") == ["surface-first-3."]
+    assert [(entry["adopted"], entry["delta"]) for entry in record.debate] == [(False, 0.05)] * 3
+    # Both answers stand in the record.
+    said = [turn.text for turn in record.transcript if turn.seat == "view:surface" and turn.round == 1]
+    assert said == ["surface-first-1.", "surface-second-1."]
+
+
+@pytest.mark.parametrize(
+    ("second", "delta", "adopted"),
+    [
+        ({"surface": 0.9, "deep": 0.69}, 0.095, False),
+        ({"surface": 0.9, "deep": 0.7}, 0.1, True),  # as floats 0.9 − 0.8 is less than 0.1
+        ({"surface": 0.9, "deep": 0.71}, 0.105, True),
+        ({"surface": 0.5, "deep": 1.0}, 0.05, False),  # the mean counts, not the best
+    ],
+)
+async def test_the_gate_just_under_at_and_just_over_tau(second: dict[str, float], delta: float, adopted: bool) -> None:
+    record, server = await held(debate(gain=second), rounds=1)
+    entry = record.debate[0]
+    assert (entry["delta"], entry["adopted"]) == (delta, adopted)
+    assert entry["scores"] == SCORES
+    assert entry["new_scores"] == second
+    assert ("error-of-deep-1." in server.seen(-1)) is adopted
+
+
+async def test_the_gate_of_another_tau() -> None:
+    assert (await held(debate(gain=0.05), rounds=1, tau=0.05))[0].debate[0]["adopted"] is True
+    assert (await held(debate(gain=0.2), rounds=1, tau=0.21))[0].debate[0]["adopted"] is False
+
+
+async def test_the_best_answer_may_be_one_that_was_not_revised() -> None:
+    first = {"surface": 0.9, "deep": 0.8, "contrast": 0.7, "context": 0.2}
+    record, server = await held(debate(first=[first], gain={"surface": 0.6, "deep": 0.6}), rounds=1)
+    assert (record.debate[0]["adopted"], record.debate[0]["best"]) == (False, "surface")
+    record, server = await held(
+        debate(first=[first], gain={"surface": 0.6, "deep": 0.6}), rounds=1, reflection_mode="always"
+    )
+    assert (record.debate[0]["adopted"], record.debate[0]["best"]) == (True, "contrast")
+    assert words(server.seen(-1), "contrast-first-1.", "surface-first", "-second-", "error-of-deep-1.") == [
+        "contrast-first-1.", "error-of-deep-1.",
+    ]  # fmt: skip
+
+
+async def test_equal_scores_go_to_the_view_that_is_named_first_every_time() -> None:
+    level = dict.fromkeys(ALL, 0.5)
+    for named in (list(ALL), ["context", "deep", "surface", "contrast"]):
+        for _ in range(3):
+            record, server = await held(debate(first=[level], gain=0.0), rounds=1, views=named)
+            assert record.debate[0]["top"] == named[:2]
+            assert record.debate[0]["best"] == named[0]
+            assert {part(each) for each in server.requests if "again" in part(each)} == {
+                f"{view} again" for view in named[:2]
+            }
+
+
+@pytest.mark.parametrize("left_out", ALL)
+async def test_without_each_view(left_out: str) -> None:
+    views = [view for view in ALL if view != left_out]
+    record, server = await held(debate(gain=0.2), views=views, rounds=1)
+    asked = parts(server.requests)
+    # Three views, of which half, rounded down, answers again.
+    assert set(asked[:3]) == set(views)
+    assert sum("again" in each for each in asked) == 1
+    assert left_out not in " ".join(asked)
+    assert list(record.debate[0]["scores"]) == views
+
+
+async def test_without_reflection() -> None:
+    record, server = await held(debate(), reflection_mode="none")
+    assert len(server.requests) == 3 * 5 + 1
+    assert {part(each) for each in server.requests} == {*ALL, "score", "summary"}
+    assert words(views_in(server.requests[5:9])["deep"], "surface-first-1.", "deep-first-1.") == ["surface-first-1."]
+    assert all("delta" not in entry for entry in record.debate)
+
+
+async def test_unconditional_reflection() -> None:
+    record, server = await held(debate(gain=-0.3), reflection_mode="always", rounds=2)
+    assert (record.debate[0]["delta"], record.debate[0]["adopted"]) == (-0.3, True)
+    text = views_in(round_of(server, 2))["context"]
+    assert words(text, "surface-second-1.", "error-of-surface-1.") == ["surface-second-1.", "error-of-surface-1."]
+
+
+async def test_all_answers_in_the_history() -> None:
+    _, server = await held(debate(gain=0.2), history="all", rounds=2)
+    text = views_in(round_of(server, 2))["context"]
+    final = ["surface-second-1.", "deep-second-1.", "contrast-first-1.", "context-first-1."]
+    assert words(text, *final, "surface-first-1.", "deep-first-1.") == final
+
+
+@pytest.mark.parametrize(("rounds", "calls"), [(1, 10), (2, 19), (3, 28), (4, 37)])
+async def test_rounds(rounds: int, calls: int) -> None:
+    record, server = await held(debate(), rounds=rounds)
+    assert (len(server.requests), record.rounds) == (calls, rounds)
+
+
+@pytest.mark.parametrize("k", [1, 3, 4, 12])
+async def test_top_k(k: int) -> None:
+    record, server = await held(debate(), rounds=1, top_k=k)
+    assert record.debate[0]["top"] == list(ALL)[:k]
+    assert sum("again" in part(each) for each in server.requests) == min(k, 4)
+
+
+async def test_consensus_in_a_later_round_ends_it() -> None:
+    record, server = await held(debate([SPLIT, NO]))
+    assert len(server.requests) == 9 + 4 + 1
+    last = server.seen(-1)
+    assert words(last, "surface-second-1.", "context-first-2.", "agreed") == [
+        "surface-second-1.", "context-first-2.", "agreed",
+    ]  # fmt: skip
+    assert [entry["consensus"] for entry in record.debate] == [False, True]
+
+
+WRONG: dict[str, Any] = {
+    "missing": {"surface": 0.8, "deep": 0.6, "contrast": 0.4},
+    "over 1": {**SCORES, "deep": 80},
+    "under 0": {**SCORES, "deep": -0.1},
+    "no number": {**SCORES, "deep": "good"},
+    "true": {**SCORES, "deep": True},
+    "null": {**SCORES, "deep": None},
+    "for nobody": {**SCORES, "stranger": 0.5},
+    "none": {},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+async def test_a_wrong_score_is_asked_for_again(wrong: dict[str, Any]) -> None:
+    answers = [{"reason": "x", "scores": wrong}, None, None]
+    record, server = await held(debate(score=answers, reflection={}), rounds=1, reflection_mode="none")
+    assert parts(server.requests).count("score") == 2
+    assert "scores" in server.requests[5].messages[-1][1]
+    assert record.debate[0]["scores"] == SCORES
+
+
+@pytest.mark.parametrize(
+    "wrong", ['{"reason": "x", "scores": {"surface": NaN, "deep": 0, "contrast": 0, "context": 0}}']
+)
+async def test_a_score_that_stays_wrong_is_a_failure_and_no_0(wrong: str) -> None:
+    record, _ = await held(debate(score=wrong), rounds=1)
+    assert (record.outcome, record.label) == ("failure", None)
+    assert record.fault == {"seat": "judge", "role": "judge.scores", "model": "openai:scripted", "kind": "bad_output"}
+
+
+@pytest.mark.parametrize(("lost", "kind"), [(REFUSES, "refusal"), (Fault(404, "no"), "failure")])
+async def test_a_view_that_is_lost_drops_out_of_that_round(lost: Reply | Fault, kind: str) -> None:
+    record, server = await held(debate(deep=[lost, None, None]), rounds=2)
+    assert record.outcome == "verdict"
+    first, second = record.debate
+    assert list(first["answers"]) == ["surface", "contrast", "context"]
+    assert [(gone["seat"], gone["stage"], gone["outcome"]) for gone in first["dropped"]] == [
+        ("view:deep", "answer", kind)
+    ]
+    assert first["top"] == ["surface", "contrast"]
+    assert list(second["answers"]) == list(ALL)
+    assert second["dropped"] == []
+    assert any("view:deep" in warning and "round 1" in warning for warning in record.warnings)
+    assert "deep" not in server.seen(4).rpartition("# Your part")[2]
+
+
+async def test_a_view_that_is_lost_when_it_answers_again_keeps_its_first_answer() -> None:
+    record, server = await held(debate(deep_again=REFUSES, gain=0.1), rounds=1)
+    entry = record.debate[0]
+    assert (entry["new_scores"], entry["delta"], entry["adopted"]) == ({"surface": 0.9}, 0.1, True)
+    assert [(gone["seat"], gone["stage"]) for gone in entry["dropped"]] == [("view:deep", "revision")]
+    record, server = await held(debate(deep_again=REFUSES, surface_again=REFUSES), rounds=1)
+    assert record.outcome == "verdict"
+    assert "adopted" not in record.debate[0]
+    assert "surface-first-1." in server.seen(-1)
+    assert parts(server.requests).count("score") == 1
+
+
+async def test_without_its_reflection_a_round_stands_as_it_is() -> None:
+    record, server = await held(debate(reflection=REFUSES), rounds=1)
+    assert record.outcome == "verdict"
+    assert "again" not in " ".join(parts(server.requests))
+    assert [(gone["seat"], gone["stage"]) for gone in record.debate[0]["dropped"]] == [("reflection", "reflection")]
+
+
+async def test_with_fewer_than_two_views_the_outcome_says_why() -> None:
+    record, server = await held(debate(surface=REFUSES, deep=Fault(404, "no such thing"), contrast=REFUSES))
+    assert (record.outcome, len(server.requests)) == ("refusal", 4)
+    assert "1 of 4" in record.explanation
+    for seat in ("view:surface", "view:deep", "view:contrast"):
+        assert seat in record.explanation
+    assert "no such thing" in record.explanation
+    record, _ = await held(debate(surface=[None, REFUSES], deep=[None, REFUSES], contrast=[None, REFUSES]))
+    assert record.outcome == "refusal"
+    assert "round 2" in record.explanation
+
+
+@pytest.mark.parametrize(("name", "seat"), [("score", "judge"), ("summary", "summary")])
+async def test_a_fault_of_judge_or_summary_is_the_outcome(name: str, seat: str) -> None:
+    instead: dict[str, Any] = {name: REFUSES}
+    record, _ = await held(debate(**instead))
+    assert record.outcome == "refusal"
+    assert record.fault is not None
+    assert record.fault["seat"] == seat
+
+
+async def test_every_seat_can_have_a_model_of_its_own() -> None:
+    seats = {f"view:{view}": f"openai:for-{view}" for view in ALL}
+    seats |= {seat: f"openai:for-{seat}" for seat in ("judge", "reflection", "summary")}
+    _, server = await held(debate(), rounds=1, seats=seats)
+    for request in server.requests:
+        name = part(request).removesuffix(" again")
+        assert request.model == f"for-{'judge' if name == 'score' else name}"
+    _, server = await held(debate(), rounds=1, seats={"view": "openai:all-views"}, judge_model="openai:control")
+    assert {part(each): each.model for each in server.requests} == {
+        **dict.fromkeys(ALL, "all-views"),
+        "surface again": "all-views", "deep again": "all-views",
+        "score": "control", "reflection": "control", "summary": "control",
+    }  # fmt: skip
+
+
+async def test_a_line_up_is_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "mixed.toml"
+    file.write_text(
+        'views = ["deep", "context"]\n[seats]\n"view:deep" = "openai:a"\n"view:context" = "openai:b"\n'
+        "[temperatures]\nview = 0.5\n"
+    )
+    _, server = await held(debate([YES]), line_up=str(file))
+    assert {(part(each), each.model, each.temperature) for each in server.requests[:2]} == {
+        ("deep", "a", 0.5), ("context", "b", 0.5),
+    }  # fmt: skip
+    # What is set for a run beats the file, and the file is read anew for every post.
+    _, server = await held(
+        debate([YES]), line_up=str(file), seats={"view": "openai:c"}, temperatures={"view:deep": 0.0}
+    )
+    assert {(part(each), each.model, each.temperature) for each in server.requests[:2]} == {
+        ("deep", "c", 0.0), ("context", "c", 0.5),
+    }  # fmt: skip
+    file.write_text('views = ["surface", "deep", "contrast"]\n')
+    _, server = await held(debate([YES]), line_up=str(file))
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("seats = 1", "seats: 1"),
+        ('[seats]\n"view:nobody" = "openai:a"', "no seat 'view:nobody'"),
+        ('model = "openai:a"', "model: a line-up has none"),
+        ('views = ["deep"]', "at least two"),
+        ("views = ", "give a TOML file"),
+        ('[seats]\njudge = "nobody:x"', "provider:model"),
+    ],
+)
+async def test_a_wrong_line_up_costs_no_call(tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "wrong.toml"
+    file.write_text(text)
+    async with ScriptedServer(debate()) as server:
+        with pytest.raises(BadInput, match=says):
+            await decide(server, graph="mv_debate", line_up=str(file))
+        assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"views": ["deep"]}, "at least two"),
+        ({"views": ["deep", "deep"]}, "named once"),
+        ({"views": ["deep", "shallow"]}, "no view 'shallow'"),
+        ({"seats": {"view:shallow": "rehearsal"}}, "the views are"),
+        ({"task": "sarcasm", "policy": "h-vli"}, "is one for the task hate"),
+        ({"policy": "sarcasm"}, "is one for the task sarcasm"),
+        ({"task": "boredom"}, "task: 'boredom'"),
+        ({"tau": 2}, "tau"),
+    ],
+)
+async def test_wrong_settings_cost_no_call(settings: dict[str, Any], says: str) -> None:
+    async with ScriptedServer(debate()) as server:
+        with pytest.raises(BadInput, match=says):
+            await decide(server, graph="mv_debate", **settings)
+        assert server.requests == []
+
+
+@pytest.mark.parametrize("graph", ["arcade", "multiround", "predict", "antihate"])
+async def test_graphs_of_hate_refuse_other_tasks(graph: str) -> None:
+    async with ScriptedServer(debate()) as server:
+        with pytest.raises(BadInput, match="hate speech alone"):
+            await decide(server, graph=graph, task="sarcasm")
+        assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("task", "question", "names"),
+    [
+        ("hate", "is it hate speech?", ("NotHate", "Hateful")),
+        ("sarcasm", "is it sarcastic?", ("not sarcastic", "sarcastic")),
+        ("misinformation", "is it misinformation?", ("not misinformation", "misinformation")),
+    ],
+)
+async def test_each_task_has_its_question_policy_and_labels(task: str, question: str, names: tuple[str, str]) -> None:
+    for side, label in (("YES", 1), ("NO", 0)):
+        record, server = await held(debate([YES], summary={"answer": side, "explanation": "so"}), task=task)
+        assert (record.task, record.label, record.category) == (task, label, names[label])
+        assert record.hateful is (bool(label) if task == "hate" else None)
+        assert record.scheme == "binary"
+        system = {request.messages[0][1] for request in server.requests}
+        assert len(system) == 1
+        told = system.pop()
+        assert words(told, question, *names) == [question, *names]
+        assert ("Protected groups:" in told) == (task == "hate")
+        assert ("hate speech" in told.casefold()) == (task == "hate")
+
+
+async def test_a_policy_of_one_s_own(tmp_path: Path) -> None:
+    file = tmp_path / "own.toml"
+    file.write_text(
+        'name = "dry humour"\ntask = "sarcasm"\ndefinition = "Humour, dry."\nexclusions = "Wet."\n'
+        'binary = [{name = "wet", meaning = "no"}, {name = "dry", meaning = "yes"}]\n'
+    )
+    record, server = await held(debate([YES]), task="sarcasm", policy=str(file))
+    assert (record.category, record.policy["name"]) == ("dry", "dry humour")
+    assert "Humour, dry." in server.seen(0)
+
+
+async def test_a_budget_ends_the_debate_and_the_summary_decides_on_what_is_there() -> None:
+    for calls, expected in ((5, 5), (9, 7), (10, 10), (13, 10), (14, 14)):
+        record, server = await held(debate(), max_calls=calls)
+        assert (len(server.requests), part(server.requests[-1])) == (expected, "summary")
+        assert any(f"{calls} calls" in warning for warning in record.warnings)
+    # After 4 answers nobody has weighed them; the Summary is shown them, and told so.
+    _, server = await held(debate(), max_calls=5)
+    assert words(server.seen(-1), "context-first-1.", "nobody has weighed") == [
+        "context-first-1.",
+        "nobody has weighed",
+    ]
+    record, server = await held(debate(), max_calls=4)
+    assert parts(server.requests) == ["summary"]
+    # 15 tokens a call.
+    record, server = await held(debate(), max_tokens=60)
+    assert len(server.requests) == 5
+    record, server = await held(debate(), max_tokens=61)
+    assert len(server.requests) == 7
+
+
+async def test_posts_side_by_side_never_see_each_other() -> None:
+    async with ScriptedServer(debate(), latency=0.02) as server:
+        await asyncio.gather(*(decide(server, f"post number-{each}-", graph="mv_debate") for each in range(3)))
+    assert len(server.requests) == 3 * 28
+    for request in server.requests:
+        assert sum(f"number-{each}-" in request.text for each in range(3)) == 1
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+async def test_hostile_posts_and_hostile_words_stay_quoted(text: str) -> None:
+    said = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")[:2_000].strip() or "nothing"
+    instead: dict[str, Any] = {view: {"answer": SPLIT[view], "reason": said} for view in ALL}
+    instead |= {f"{view}_again": instead[view] for view in ALL}
+    _, server = await held(debate(gain=dict.fromkeys(ALL, 0.9), **instead), rounds=2, text=text)
+    _, usual = await held(debate(gain=dict.fromkeys(ALL, 0.9)), rounds=2)
+    around = [sorted(QUOTED.sub("[quoted]", request.text) for request in each.requests) for each in (server, usual)]
+    assert around[0] == around[1]
+
+
+async def test_a_second_post_on_the_same_thread_starts_afresh() -> None:
+    from langgraph.checkpoint.memory import InMemorySaver
+
+    from graphs.mv_debate import builder
+    from nodes.context import checked
+
+    graph = builder.compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "1"}}
+    for text, rounds in (("Immigrants: the weeds in our garden.", 2), ("Good morning.", 1)):
+        state = await graph.ainvoke({"text": text}, config, context=checked({}))
+        assert len(state["debate"]) == rounds
+    assert len(state["calls"]) == 5
+    assert {turn["round"] for turn in state["transcript"]} == {1}

@@ -1,0 +1,222 @@
+"""The peers of every debate, over the wire: one call, samples and a vote, and equals who see each other's answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from eval.scripted import Fault, Reply, Request, ScriptedServer
+from nodes.schema import Record
+from tests.court import decide
+from tests.graphs.views_script import debate, words
+
+REFUSES = Reply("I'm sorry, but I can't help with that.")
+Script = Callable[[Request], Reply | Fault]
+
+
+def drawn(*labels: str) -> Script:
+    """A classifier whose answers are these, in the order in which they are asked for."""
+    left = list(labels)
+
+    def script(request: Request) -> Reply | Fault:
+        label = left.pop(0)
+        if label == "refuses":
+            return REFUSES
+        return Reply({"category": label, "explanation": f"why-{label}."}, prompt_tokens=10, completion_tokens=5)
+
+    return script
+
+
+async def judged(script: Any, graph: str, **settings: Any) -> tuple[Record, ScriptedServer]:
+    async with ScriptedServer(script) as server:
+        return await decide(server, graph=graph, **settings), server
+
+
+# --- baseline ---------------------------------------------------------------------------------------------------------
+
+
+async def test_the_baseline_of_hate_is_the_safety_classifier() -> None:
+    record, server = await judged(drawn("Racist"), "baseline")
+    assert "# Your part: the safety classifier" in server.seen(0)
+    assert server.requests[0].temperature == 0.8
+    assert (record.label, record.hateful, record.scheme, record.track) == (1, True, "fine", "baseline")
+
+
+@pytest.mark.parametrize(
+    ("task", "names"),
+    [("sarcasm", ["not sarcastic", "sarcastic"]), ("misinformation", ["not misinformation", "misinformation"])],
+)
+async def test_the_baseline_of_the_other_tasks(task: str, names: list[str]) -> None:
+    for label, name in enumerate(names):
+        record, server = await judged(drawn(name), "baseline", task=task)
+        assert (record.task, record.label, record.category, record.hateful) == (task, label, name, None)
+        assert (server.requests[0].temperature, record.scheme) == (0.0, "binary")
+        assert server.requests[0].schema is not None
+        assert server.requests[0].schema["properties"]["category"]["enum"] == names
+        assert "hate speech" not in server.seen(0)
+
+
+# --- self_consistency -------------------------------------------------------------------------------------------------
+
+
+async def test_samples_are_the_call_of_the_baseline_drawn_anew() -> None:
+    _, alone = await judged(drawn("Racist"), "baseline")
+    record, server = await judged(drawn("Racist", "NotHate", "Racist", "NotHate", "Racist"), "self_consistency")
+    assert {request.text for request in server.requests} == {alone.seen(0)}
+    assert sorted(request.temperature or 0 for request in server.requests) == [0.7, 0.7, 0.7, 0.7, 0.8]
+    assert (record.category, record.label, record.tie) == ("Racist", 1, False)
+    assert "3 of 5 samples" in record.explanation
+    assert record.debate == (
+        {"id": "vote", "votes": {"Racist": 3, "NotHate": 2}, "samples": 5, "spared": 0},
+    )  # fmt: skip
+    assert [turn.stance for turn in record.transcript] == ["Racist", "NotHate", "Racist", "NotHate", "Racist"]
+
+
+async def test_sampling_stops_when_the_vote_can_t_turn() -> None:
+    async with ScriptedServer(drawn(*["Racist"] * 3), latency=0.1) as server:
+        record = await decide(server, graph="self_consistency")
+    assert len(server.requests) == server.peak == 3
+    assert record.debate[0]["spared"] == 2
+    assert [call.sample for call in record.calls] == [0, 1, 2]
+
+
+async def test_equally_frequent_answers_are_a_tie_and_the_first_given_counts() -> None:
+    record, _ = await judged(drawn("NotHate", "Racist"), "self_consistency", samples=2)
+    assert (record.category, record.tie) == ("NotHate", True)
+    assert "equally often" in record.explanation
+
+
+async def test_a_sample_that_refuses_has_no_vote() -> None:
+    record, _ = await judged(drawn("refuses", "Racist", "Racist", "NotHate", "NotHate", "x"), "self_consistency")
+    assert record.outcome == "verdict"
+    assert record.tie is True
+    assert any("has no vote" in warning for warning in record.warnings)
+    assert len(record.calls) == 5
+    record, _ = await judged(drawn(*["refuses"] * 5), "self_consistency")
+    assert (record.outcome, len(record.calls)) == ("refusal", 5)
+
+
+@pytest.mark.parametrize(
+    ("budget", "calls"),
+    [
+        ({"max_tokens": 1}, 1), ({"max_tokens": 29}, 1), ({"max_tokens": 30}, 2), ({"max_tokens": 44}, 2),
+        ({"max_tokens": 45}, 3), ({"max_tokens": 1000}, 5), ({"max_calls": 2}, 2), ({"max_calls": 4}, 4),
+        ({"max_calls": 4, "max_tokens": 30}, 2),
+    ],
+)  # fmt: skip
+async def test_no_sample_is_drawn_that_the_budget_does_not_reach_for(budget: dict[str, int], calls: int) -> None:
+    # A draw costs 15 tokens; answers that differ leave the vote open to the last.
+    record, server = await judged(
+        drawn("Racist", "NotHate", "Racist", "NotHate", "Racist"), "self_consistency", **budget
+    )
+    assert len(server.requests) == calls
+    assert record.outcome == "verdict"
+    assert any("undrawn" in warning for warning in record.warnings) == (calls < 5)
+    assert record.usage.prompt_tokens + record.usage.completion_tokens <= max(budget.get("max_tokens", 75), 15)
+
+
+# --- symmetric_debate -------------------------------------------------------------------------------------------------
+
+
+def equals(*rounds: str) -> Script:
+    """Agents who answer by these strings, one a round, a letter an agent in the order of arrival: y, n, r (refuses)."""
+    given = [letter for letters in rounds for letter in letters]
+
+    def script(request: Request) -> Reply | Fault:
+        place = request.index
+        if given[place] == "r":
+            return REFUSES
+        side = {"y": "YES", "n": "NO"}[given[place]]
+        return Reply({"answer": side, "reason": f"reason-{place}."}, prompt_tokens=10, completion_tokens=5)
+
+    return script
+
+
+async def test_each_sees_its_own_last_answer_and_all_the_others() -> None:
+    async with ScriptedServer(equals("yyn", "yny", "yyy"), latency=0.1) as server:
+        record = await decide(server, graph="symmetric_debate", agents=3)
+    assert (len(server.requests), server.peak, record.rounds) == (9, 3, 3)
+    for place, request in enumerate(server.requests):
+        number, own = divmod(place, 3)
+        last = [f"reason-{each}." for each in range(3 * (number - 1), 3 * number) if each >= 0]
+        assert words(request.text, *(f"reason-{each}." for each in range(9))) == last
+        if number:
+            mine, _, others = request.text.partition("The others answered:")
+            assert f"reason-{3 * (number - 1) + own}." in mine
+            assert words(others, *last) == [word for word in last if word != f"reason-{3 * (number - 1) + own}."]
+    assert (record.label, record.tie, record.scheme) == (1, False, "binary")
+
+
+async def test_the_first_agent_is_asked_at_temperature_0_and_others_apart_from_it() -> None:
+    _, server = await judged(debate(), "symmetric_debate", rounds=1)
+    assert sorted(request.temperature or 0 for request in server.requests) == [0.0, 0.7, 0.7, 0.7]
+    seats = {f"agent:{number}": f"openai:m{number}" for number in (1, 2, 3, 4)}
+    _, server = await judged(debate(), "symmetric_debate", rounds=1, seats=seats, temperatures={"agent": 0.0})
+    assert {(request.model, request.temperature) for request in server.requests} == {
+        (f"m{number}", 0.0) for number in (1, 2, 3, 4)
+    }
+
+
+@pytest.mark.parametrize(
+    ("votes", "label", "tie"), [("yyyn", 1, False), ("yynn", 0, True), ("ynnn", 0, False), ("yyrn", 1, False)]
+)
+async def test_the_last_round_votes_and_a_tie_is_no_and_marked(votes: str, label: int, tie: bool) -> None:
+    record, _ = await judged(equals("yyyy", votes), "symmetric_debate", rounds=2)
+    assert (record.label, record.tie) == (label, tie)
+    assert ("tie" in record.explanation) == tie
+    assert any("agent:3" in warning for warning in record.warnings) == ("r" in votes)
+
+
+async def test_where_nobody_answers_the_outcome_says_why() -> None:
+    record, _ = await judged(equals("rrrr"), "symmetric_debate")
+    assert record.outcome == "refusal"
+    assert "0 of 4" in record.explanation
+
+
+@pytest.mark.parametrize(
+    ("budget", "calls"),
+    [
+        # A round costs 60 tokens; before the second one 20 of output are reckoned to be read by all four.
+        ({"max_tokens": 1}, 4), ({"max_tokens": 199}, 4), ({"max_tokens": 200}, 12), ({"max_calls": 7}, 4),
+        ({"max_calls": 8}, 8), ({"max_calls": 3}, 3),
+    ],
+)  # fmt: skip
+async def test_no_round_is_held_that_the_budget_does_not_reach_for(budget: dict[str, int], calls: int) -> None:
+    record, server = await judged(equals("ynyn", "ynyn", "ynyn"), "symmetric_debate", **budget)
+    assert len(server.requests) == calls
+    assert record.outcome == "verdict"
+    assert any("budget" in warning for warning in record.warnings) == (calls < 12)
+
+
+@pytest.mark.parametrize("graph", ["baseline", "self_consistency", "symmetric_debate"])
+async def test_a_graph_run_at_the_cost_of_another(graph: str) -> None:
+    """The tokens of one graph's run are the budget of another's."""
+    spent, _ = await judged(debate(), "mv_debate")
+    budget = spent.usage.prompt_tokens + spent.usage.completion_tokens
+    record, _ = await judged(debate(), graph, max_tokens=budget, samples=100, rounds=10)
+    assert record.outcome == "verdict"
+    assert record.usage.prompt_tokens + record.usage.completion_tokens <= budget
+
+
+# --- offline ----------------------------------------------------------------------------------------------------------
+
+POSTS = {
+    "hate": ("Immigrants: the weeds in our garden.", "Good morning, everybody."),
+    "sarcasm": ("I love it when my train is delayed.", "I had a lovely walk by the river."),
+    "misinformation": ("This miracle cure cures everything!", "The museum opens at ten."),
+}
+
+
+@pytest.mark.parametrize("graph", ["baseline", "self_consistency", "symmetric_debate", "mv_debate"])
+@pytest.mark.parametrize("task", POSTS)
+async def test_every_task_runs_offline(task: str, graph: str) -> None:
+    from graphs.session import hear
+    from nodes.context import checked
+
+    for text, positive in zip(POSTS[task], (True, False), strict=True):
+        record = await hear(text, graph=graph, context=checked({"task": task}))
+        assert record.outcome == "verdict"
+        assert ((record.label or 0) > 0) is positive
+        assert any("rehearsal" in warning for warning in record.warnings)
