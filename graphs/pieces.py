@@ -102,7 +102,8 @@ def checked(builder: StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any
         for channel in contract.channels():
             if channel not in theirs:
                 raise WrongComposition(f"{name}: its channel {channel!r} is not in the graph's state", channel)
-            if theirs[channel] != ours.get(channel, theirs[channel]):
+            as_in_ours = theirs[channel] == ours.get(channel, theirs[channel])
+            if not as_in_ours and channel not in contract.uses:
                 raise WrongComposition(
                     f"{name}: the graph's state merges the channel {channel!r} otherwise than nodes.state.Case", channel
                 )

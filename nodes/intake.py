@@ -17,7 +17,7 @@ from nodes.image import keep, keep_bytes, picture
 from nodes.line_up import in_force
 from nodes.model import door_here
 from nodes.schema import JSON, Image, Post
-from nodes.state import PostInput
+from nodes.state import Court, PostInput
 from prompts.policy import policy_in_force
 from retrievers.fetch import IMAGES, FetchError
 
@@ -27,7 +27,7 @@ REHEARSED = (
 )
 
 
-async def receive(state: PostInput, runtime: Runtime[Context]) -> JSON:
+async def receive(state: Court, runtime: Runtime[Context]) -> JSON:
     """`receive_any`, for a graph that decides on hate speech alone.
 
     Raises:
@@ -42,7 +42,7 @@ async def receive(state: PostInput, runtime: Runtime[Context]) -> JSON:
     return await receive_any(state, runtime)
 
 
-async def receive_any(state: PostInput, runtime: Runtime[Context]) -> JSON:
+async def receive_any(state: Court, runtime: Runtime[Context]) -> JSON:
     """Check the post and the settings, and open a fresh record, whatever an earlier case left on this thread.
 
     Raises:
@@ -79,23 +79,29 @@ async def receive_any(state: PostInput, runtime: Runtime[Context]) -> JSON:
         "image": ref,
         "post": post.dump(),
         "policy": {"name": policy.name, "sha": policy.sha},
-        "scan": [],
-        "cues": None,
-        "transcript": Overwrite([]),
         "round": 0,
-        "track": None,
-        "calls": Overwrite([]),
+        **{name: clean for name, clean in _CLEAN.items() if state.get(name)},
         "warnings": Overwrite([REHEARSED] if any(model.provider == "rehearsal" for model in models) else []),
-        "budget_spent": False,
-        "outcome": None,
-        "evidence": Overwrite([]),
-        "opinions": Overwrite([]),
-        "saved": Overwrite([]),
-        "question": None,
-        "early_exit": False,
-        "reserved": 0,
-        "budget_from": 0,
     }
+
+
+# What an earlier case on the same thread may have left. A channel that holds nothing is left alone: each write costs.
+_CLEAN: JSON = {
+    "scan": [],
+    "cues": None,
+    "transcript": Overwrite([]),
+    "track": None,
+    "calls": Overwrite([]),
+    "budget_spent": False,
+    "outcome": None,
+    "evidence": Overwrite([]),
+    "opinions": Overwrite([]),
+    "saved": [],
+    "question": None,
+    "early_exit": False,
+    "reserved": 0,
+    "budget_from": 0,
+}
 
 
 async def _fetched(url: str) -> str:

@@ -123,8 +123,8 @@ async def _ruled(votes: Poll[Answer[DecisionReply]], state: Court, runtime: Runt
         votes=await _votes(votes, runtime) if context.judge_samples > 1 else (),
         steps=(Step(claim=won.value.explanation, evidence=tuple(cited)),) if cited else (),
     )
-    spared = [_spared(votes)] if votes.spared else []
-    return {**update, "calls": calls, "warnings": warnings, "saved": spared}
+    saved = {"saved": [*state.get("saved", []), _spared(votes)]} if votes.spared else {}
+    return {**update, **saved, "calls": calls, "warnings": warnings}
 
 
 def _confidence(votes: Poll[Answer[DecisionReply]]) -> float | None:

@@ -123,7 +123,7 @@ async def rest(state: Court, runtime: Runtime[Context]) -> JSON:
     spared = 2 * (rounds - k) + (last_turn(state, "defender", k) is None)
     how = f"no cue was in dispute after round {k} of {rounds}"
     runtime.stream_writer({"event": "rest", "round": k, "rounds": rounds})
-    return {"saved": [Saving(id="early_exit", calls=spared, how=how).dump()]}
+    return {"saved": [*state.get("saved", []), Saving(id="early_exit", calls=spared, how=how).dump()]}
 
 
 async def charges(state: Court) -> Literal["defend", "dismiss", "__end__"]:

@@ -64,12 +64,13 @@ class Court(PostInput, total=False):
     warnings: Annotated[list[str], union]
     budget_spent: bool
     outcome: JSON | None
-    # What the court was told beside the post, and by whom it may be told: by pieces that ran before it.
-    evidence: Annotated[list[JSON], merge]
-    opinions: Annotated[list[JSON], merge]
+    # What the court is told beside the post, by pieces that ran before it. It only reads them, so they are merged where
+    # they are written (`Panel`, `Research`): a channel that merges costs every step of every graph.
+    evidence: list[JSON]
+    opinions: list[JSON]
     question: str | None
     early_exit: bool
-    saved: Annotated[list[JSON], merge]
+    saved: list[JSON]
     reserved: int
     budget_from: int
 
@@ -79,6 +80,7 @@ class Panel(Court, total=False):
 
     panel: list[JSON]
     examples: JSON
+    opinions: Annotated[list[JSON], merge]
     absent: Annotated[list[JSON], merge]
     scheme: str
 
@@ -123,6 +125,7 @@ class Research(Court, total=False):
     crawl: str | None
     page: JSON | None
     pages: Annotated[list[JSON], merge]
+    evidence: Annotated[list[JSON], merge]
     judgements: Annotated[list[JSON], merge]
     exhausted: bool
     sufficient: bool | None

@@ -17,13 +17,16 @@ from graphs import (
     checked,
     court_judge,
     deep_trial,
+    panel,
     panel_debate,
     piece,
     receive,
     scan,
+    web_evidence,
 )
 from graphs.session import hear
 from nodes.errors import BadInput
+from nodes.state import Court
 from tests.court import court_script, decide
 from tests.graphs.hybrid import PASSAGE, hybrid, part
 
@@ -45,16 +48,11 @@ async def a_stranger(state: Case) -> Case:
     return {}
 
 
-class Narrow(PostInput, total=False):
-    """A state without most channels."""
+class Looser(Court, total=False):
+    """A state in which what is found replaces what was found before."""
 
-    post: dict[str, Any]
-
-
-class Replaced(Case, total=False):
-    """A state in which a channel is replaced, and not merged."""
-
-    transcript: list[dict[str, Any]]
+    run: str
+    pages: list[dict[str, Any]]
 
 
 @pytest.mark.parametrize(
@@ -66,11 +64,11 @@ class Replaced(Case, total=False):
         (lambda: chain(("receive", receive), ("deep", deep_trial)), None, None),
         (lambda: chain(("receive", receive), ("scan", scan)), "outcome", "no piece writes the channel 'outcome'"),
         (lambda: chain(("receive", receive), ("mine", a_stranger)), "mine", "is no piece"),
-        (lambda: chain(("receive", receive), state=Narrow), "policy", "'policy' is not in the graph's state"),
+        (lambda: chain(("receive", receive), ("panel", panel), state=Court), "absent", "'absent' is not in the graph"),
         (
-            lambda: chain(("receive", receive), ("trial", deep_trial), state=Replaced),
-            "transcript",
-            "merges the channel 'transcript' otherwise",
+            lambda: chain(("receive", receive), ("web", web_evidence), state=Looser),
+            "evidence",
+            "merges the channel 'evidence' otherwise",
         ),
     ],
 )  # fmt: skip
