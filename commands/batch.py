@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from commands.errors import ending_well
-from commands.evaluate import AsJson, InFlight, PriceTable, status
+from commands.evaluate import AsJson, InFlight, PriceTable, status, warn
 from commands.options import Graph, pairs, with_settings
 
 
@@ -50,6 +50,7 @@ def batch(
                 retry=retry or (),
                 prices=table,
                 watch=watch,
+                warn=warn,
             )
         if as_json:
             counted = {"total": tally.total, "done": tally.before + tally.done, "outcomes": dict(tally.outcomes)}

@@ -92,12 +92,20 @@ def evaluate(
                 prices=table,
                 keep_text=keep_text,
                 watch=watch,
+                warn=warn,
             )
         if as_json:
             sys.stdout.write(json.dumps(summary(tally, out), ensure_ascii=False) + "\n")
         else:
             _print(tally, out, priced=table is not None)
     raise typer.Exit(status(tally))
+
+
+def warn(warning: str) -> None:
+    """Say what a reader of the results should know, on standard error."""
+    from prompts import visible
+
+    sys.stderr.write(f"tribunal: warning: {visible(warning)}\n")
 
 
 def status(tally: Tally) -> int:
@@ -117,7 +125,8 @@ def _print(tally: Tally, out: Path, *, priced: bool) -> None:
     from prompts import visible
 
     typer.echo(f"{tally.done:,} decided now, {tally.before:,} before: {in_words(tally, priced=priced)}")
-    show(json.loads((out / "metrics.json").read_bytes()))
+    if (out / "metrics.json").exists():
+        show(json.loads((out / "metrics.json").read_bytes()))
     typer.echo(f"results: {visible(str(out))}; tribunal report {visible(str(out))} makes a page of them")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from commands.errors import ending_well
-from commands.evaluate import AsJson, status
+from commands.evaluate import AsJson, status, warn
 
 if TYPE_CHECKING:
     from eval.run import Tally, Watch
@@ -22,6 +22,7 @@ def sweep(
 ) -> None:
     """Run every combination of some settings over the same posts, sharing answered calls. Goes on where it stopped."""
     from contextlib import ExitStack
+    from functools import cache
 
     from eval.progress import shown
     from eval.sweep import read_sweep, run_sweep
@@ -35,7 +36,7 @@ def sweep(
                 sys.stderr.write(f"{number} of {count}: {name}\n")
             return watch
 
-        cells = run_sweep(wanted, watch_cell)
+        cells = run_sweep(wanted, watch_cell, cache(warn))  # each warning once
         rows = [_row(wanted.out / name, name, cell, tally) for name, cell, tally in cells]
         if as_json:
             sys.stdout.write(json.dumps({"out": str(wanted.out), "cells": rows}, ensure_ascii=False) + "\n")
@@ -45,8 +46,9 @@ def sweep(
 
 
 def _row(folder: Path, name: str, cell: dict[str, Any], tally: Tally) -> dict[str, Any]:
-    measured = json.loads((folder / "metrics.json").read_bytes())
-    headline = {each: measured[each] for each in ("n", "accuracy", "macro_f1", "f1", "refusals", "failures")}
+    file = folder / "metrics.json"
+    measured = json.loads(file.read_bytes()) if file.exists() else {}  # a full disk may have left none
+    headline = {each: measured.get(each) for each in ("n", "accuracy", "macro_f1", "f1", "refusals", "failures")}
     return {"folder": name, **cell, **headline, "calls": tally.calls, "stopped": tally.stopped or None}
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from eval.datasets import open_dataset
-from eval.evaluate import RETRIED
+from eval.evaluate import outcomes_of
 from eval.journal import RESULTS, set_aside
 from eval.prices import Prices
 from eval.run import Job, Tally, Watch, run
@@ -31,6 +31,7 @@ def batch(
     retry: Collection[str] = (),
     prices: Prices | None = None,
     watch: Watch | None = None,
+    warn: Callable[[str], None] = lambda warning: None,
 ) -> Tally:
     """Decide every row of a file, or go on with it, and write the rows out with their outcomes once all are decided.
 
@@ -38,14 +39,16 @@ def batch(
         posts: CSV, TSV, JSONL or Parquet, with a column of texts or images.
         out: the file to write; results are kept in `OUT.run` until then, and after.
         columns: which column is what (`eval.datasets.table`).
+        warn: is told, before the first post, which rows give none.
 
     Raises:
         BadInput: the file, a setting or the output is wrong. No result is lost.
     """
     check_format(out)
+    if out.exists() and posts.exists() and out.samefile(posts):
+        raise BadInput(f"out: {out}: is the input; give another file")
     graph_named(graph)
-    if unknown := next((each for each in retry if each not in RETRIED), None):
-        raise BadInput(f"retry: {unknown!r}: what can be retried is {', '.join(RETRIED)}")
+    retried = outcomes_of(retry)
     dataset = open_dataset("table", posts, columns={**(columns or {}), "label": ""})
     context, plan = checked(dict(settings)), choose(dataset)
     folder = out.with_name(f"{out.name}.run")
@@ -54,9 +57,10 @@ def batch(
     job = Job(graph=graph, context=context, posts=plan, count=len(plan), in_flight=in_flight)
     with alone(folder):
         held = begin(folder, held)
-        if retry and (folder / RESULTS).exists():
-            outcomes = {each.removesuffix("s") for each in retry}
-            set_aside(folder, lambda head: head.outcome in outcomes)
+        for warning in plan.warnings:
+            warn(warning)
+        if retried and (folder / RESULTS).exists():
+            set_aside(folder, lambda head: head.outcome in retried)
         tally = asyncio.run(run(job, folder, prices=prices, watch=watch))
         if not tally.stopped:
             write_table(dataset, folder, len(plan), out)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -52,6 +53,7 @@ def evaluate(
     prices: Prices | None = None,
     keep_text: bool = False,
     watch: Watch | None = None,
+    warn: Callable[[str], None] = lambda warning: None,
 ) -> Tally:
     """Run an evaluation, or go on with it, and measure it.
 
@@ -64,6 +66,7 @@ def evaluate(
         prices: for the running cost.
         keep_text: write each post's text into its result.
         watch: is told how the run stands after every post.
+        warn: is told, before the first post, what a reader of the results should know of the posts.
 
     Returns:
         how it stands; `stopped` says why it did, where it isn't done.
@@ -72,6 +75,7 @@ def evaluate(
         BadInput: the data, a setting or the folder is wrong. No result is lost.
     """
     graph_named(wanted.graph)
+    retried = outcomes_of(retry)
     dataset = open_dataset(
         wanted.dataset, wanted.data, split=wanted.split, columns=wanted.columns, labels=wanted.labels
     )
@@ -81,8 +85,12 @@ def evaluate(
     sampling: JSON = {
         "samples": wanted.samples, "seed": wanted.seed, "balance": wanted.balance, "protocol": wanted.protocol,
     }  # fmt: skip
+    budgets = None
     if budget_from is not None:
-        sampling["budget_from"] = budget_from.resolve().name
+        budgets = tokens_by_post(budget_from)
+        if lost := next((sample.id for sample in plan if sample.id not in budgets), None):
+            raise BadInput(f"budget_from: {budget_from}: has no result of post {lost!r}; give a finished run over them")
+        sampling["budget_from"] = {"run": budget_from.resolve().name, "sha256": _hash(budgets)}
     held = describe(wanted.graph, _described(dataset, wanted), sampling, wanted.repeats, len(plan), context)
     job = Job(
         graph=wanted.graph,
@@ -91,25 +99,40 @@ def evaluate(
         count=len(plan),
         repeats=wanted.repeats,
         in_flight=in_flight,
-        budgets=tokens_by_post(budget_from) if budget_from else None,
+        budgets=budgets,
         keep_text=keep_text,
     )
     with alone(out):
         held = begin(out, held)
-        if unknown := next((each for each in retry if each not in RETRIED), None):
-            raise BadInput(f"retry: {unknown!r}: what can be retried is {', '.join(RETRIED)}")
-        if retry and (out / RESULTS).exists():
-            outcomes = {each.removesuffix("s") for each in retry}
-            set_aside(out, lambda head: head.outcome in outcomes)
+        for warning in plan.warnings:
+            warn(warning)
+        if retried and (out / RESULTS).exists():
+            set_aside(out, lambda head: head.outcome in retried)
         tally = asyncio.run(run(job, out, prices=prices, watch=watch))
-        write_metrics(out)
+        try:
+            write_metrics(out)
+        except BadInput:
+            if not tally.stopped:  # why it stopped, a full disk say, is the better thing to be told
+                raise
         if not tally.stopped:
             finish(out, held)
     return tally
 
 
+def outcomes_of(retry: Collection[str]) -> set[str]:
+    """The outcomes that are to be decided anew.
+
+    Raises:
+        BadInput: a word is none of `RETRIED`.
+    """
+    if unknown := next((each for each in retry if each not in RETRIED), None):
+        raise BadInput(f"retry: {unknown!r}: what can be retried is {', '.join(RETRIED)}")
+    return {each.removesuffix("s") for each in retry}
+
+
 def _described(dataset: Dataset, wanted: Evaluation) -> JSON:
-    mapped = {"columns": dict(wanted.columns), "labels": dict(wanted.labels)} if wanted.columns or wanted.labels else {}
+    mapped = {"columns": dict(wanted.columns), "labels": dict(wanted.labels)}
+    mapped = {name: given for name, given in mapped.items() if given}
     files = [path.name for path in dataset.files]
     return {"name": dataset.name, "split": dataset.split, "files": files, "sha256": dataset.fingerprint, **mapped}
 
@@ -117,17 +140,28 @@ def _described(dataset: Dataset, wanted: Evaluation) -> JSON:
 def tokens_by_post(folder: Path) -> dict[str, int]:
     """What each post cost in another run, in tokens, the first repeat's where there are several.
 
+    Answers from a cache count as what they cost when they were given.
+
     Raises:
         BadInput: the folder is no run's.
     """
-    from eval.results import read_results, read_run
+    from eval.results import read_results, read_run, read_whole
 
     read_run(folder)
     tokens: dict[str, int] = {}
-    for _, result in read_results(folder):
+    for offset, result in read_results(folder):
+        if result.repeat:
+            continue
         spent = result.usage.prompt_tokens + result.usage.completion_tokens
-        tokens.setdefault(result.post_id, max(1, spent))
+        if any(call.cached for call in result.calls):
+            calls = read_whole(folder, offset)["calls"]
+            spent = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
+        tokens[result.post_id] = max(1, spent)
     return tokens
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def summary(tally: Tally, out: Path) -> JSON:

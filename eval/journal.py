@@ -53,16 +53,17 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.fsync(self._file)
         os.close(self._file)
 
     async def append(self, line: bytes) -> None:
         """Write a line, its end included.
 
         Raises:
-            DiskFull: it doesn't fit; the file is as it was before.
+            DiskFull: it doesn't fit, and the file is as it was before; or earlier lines could not be put on the disk.
         """
         try:
+            if self._syncing is not None and self._syncing.done():
+                self._syncing.result()
             written = os.write(self._file, line)
             if written < len(line):
                 raise OSError(f"{written} of {len(line)} bytes were taken")
@@ -75,9 +76,17 @@ class Journal:
             self._syncing = asyncio.ensure_future(asyncio.to_thread(os.fsync, self._file))
 
     async def settled(self) -> None:
-        """Wait for a write to the disk that is under way."""
-        if self._syncing is not None:
-            await self._syncing
+        """Wait until every line is on the disk.
+
+        Raises:
+            DiskFull: they could not be put there.
+        """
+        try:
+            if self._syncing is not None:
+                await self._syncing
+            await asyncio.to_thread(os.fsync, self._file)
+        except OSError as error:
+            raise DiskFull(f"{self.path}: results could not be put on the disk: {error}") from error
 
 
 def heads(path: Path) -> Iterator[Head]:
@@ -95,9 +104,7 @@ def heads(path: Path) -> Iterator[Head]:
                 return
             found = _HEAD.match(line)
             if found is None:
-                raise BadInput(
-                    f"{path}: line {number}: is no result of a run; move the file away, or take another --out"
-                )
+                raise BadInput(f"{path}: line {number}: is no result of a run; remove the line, and let the run go on")
             yield Head(int(found[1]), int(found[2]), found[3].decode(), offset)
             offset += len(line)
 
@@ -109,22 +116,28 @@ def set_aside(folder: Path, superseded: Callable[[Head], bool]) -> int:
 
     Returns:
         how many were taken out.
+
+    Raises:
+        DiskFull: there is no room for it; results.jsonl is as it was.
     """
     path, kept = folder / RESULTS, folder / f".{RESULTS}.part"
     taken = 0
-    _cut_torn(path)
-    with path.open("rb") as old, kept.open("wb") as new, (folder / SUPERSEDED).open("ab") as aside:
-        for head, line in zip(heads(path), old, strict=False):
-            out = superseded(head)
-            (aside if out else new).write(line)
-            taken += out
-        for file in (aside, new):
-            file.flush()
-            os.fsync(file.fileno())
-    if taken:
-        kept.replace(path)
-    else:
-        kept.unlink()
+    try:
+        _cut_torn(path)
+        with path.open("rb") as old, kept.open("wb") as new, (folder / SUPERSEDED).open("ab") as aside:
+            for head, line in zip(heads(path), old, strict=False):
+                out = superseded(head)
+                (aside if out else new).write(line)
+                taken += out
+            for file in (aside, new):
+                file.flush()
+                os.fsync(file.fileno())
+        if taken:
+            kept.replace(path)
+        else:
+            kept.unlink()
+    except OSError as error:
+        raise DiskFull(f"{path}: results could not be set aside: {error}; make room, and retry again") from error
     return taken
 
 

@@ -116,7 +116,7 @@ async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Wa
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-            await journal.settled()
+            await course.settle()
     return tally
 
 
@@ -125,10 +125,11 @@ def _done(folder: Path, job: Job) -> bytearray:
     done = bytearray(job.count * job.repeats)
     for head in heads(folder / RESULTS):
         at = head.repeat * job.count + head.place
+        held = f"{folder / RESULTS}: holds post {head.place}, repeat {head.repeat}"
         if head.repeat >= job.repeats or head.place >= job.count:
-            raise BadInput(f"{folder / RESULTS}: holds post {head.place}, repeat {head.repeat}, which this run has not")
+            raise BadInput(f"{held}, which this run has not; remove the line")
         if done[at]:
-            raise BadInput(f"{folder / RESULTS}: holds post {head.place}, repeat {head.repeat} twice")
+            raise BadInput(f"{held} twice; remove one of the two lines")
         done[at] = 1
     return done
 
@@ -150,6 +151,7 @@ class _Course:
         self.left: Iterator[tuple[int, int, Sample]]
         self.workers: Sequence[asyncio.Future[None]] = ()
         self.stop = False
+        self._answered = tally.before > 0  # whether anybody ever was
         self._held: list[tuple[Record, bytes]] = []  # posts without an answer, until it is known whose fault it was
 
     async def work(self) -> None:
@@ -204,20 +206,29 @@ class _Course:
                 self._held.clear()
                 raise Stopped(f"{LOST_IN_A_ROW} posts in a row had no answer: {record.explanation}. See to the network")
             return
-        await self.release()
+        if record.usage.calls:  # a post that cost no call says nothing of the network
+            self._answered = True
+            await self.release()
         await self._write(record, line)
 
     async def end(self) -> None:
         """What is still held when no post is left: failures of their own, unless nobody was answered at all."""
         if self.stop or not self._held:
             return
-        if not self.tally.done:
+        if not self._answered:
             self.halt(f"no post had an answer: {self._held[-1][0].explanation}. See to the network")
             return
         try:
             await self.release()
         except DiskFull as full:
             self.halt(f"{full}. Make room")
+
+    async def settle(self) -> None:
+        """Put what was written on the disk."""
+        try:
+            await self.journal.settled()
+        except DiskFull as full:
+            self.halt(str(full))
 
     async def release(self) -> None:
         """Others are answered, so those that were not are failures of their own."""

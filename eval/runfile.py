@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,15 +14,17 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from eval.journal import RESULTS, SUPERSEDED
 from nodes.context import Context
 from nodes.errors import BadInput
 from nodes.schema import JSON
 from prompts.policy import policy
+from retrievers.rows import file_hash
 
 RUN = "run.json"
 # Settings on which no result depends.
 _BESIDE = {"cache", "trace", "draw", "timeout", "attempts"}
-_HELD = ("graph", "dataset", "sampling", "repeats", "settings", "models", "policy", "prompts", "n")
+_HELD = ("graph", "data", "sampling", "repeats", "settings", "models", "policy", "prompts", "files", "n")
 
 
 def describe(graph: str, dataset: JSON, sampling: JSON, repeats: int, n: int, context: Context) -> JSON:
@@ -49,6 +52,7 @@ def describe(graph: str, dataset: JSON, sampling: JSON, repeats: int, n: int, co
         "policy": {"name": in_force.name, "sha": in_force.sha},
         "tribunal": version("tribunal"),
         "prompts": prompts_hash(),
+        "files": _files(graph, context),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "finished": None,
     }
@@ -58,6 +62,14 @@ def _model_of_the_environment(context: Context) -> str | None:
     from nodes.context import setting
 
     return None if context.model else setting("TRIBUNAL_MODEL") or "rehearsal"
+
+
+def _files(graph: str, context: Context) -> JSON:
+    """Hashes of the files that settings name, but for the policy, which has one of its own."""
+    code = graph.partition(":")[0]
+    named = [code if code.endswith(".py") else None, context.line_up, context.threshold_file, *context.perspectives]
+    paths = {name: Path(name).expanduser() for name in named if name}
+    return {name: file_hash(path)[:16] for name, path in paths.items() if path.is_file()}
 
 
 def prompts_hash() -> str:
@@ -70,7 +82,7 @@ def prompts_hash() -> str:
 
 
 def begin(folder: Path, wanted: JSON) -> JSON:
-    """Open a run's folder, new or begun: write run.json, or hold it to what is wanted now.
+    """Open a run's folder: write run.json, or hold it to what is wanted now where there are results.
 
     Returns:
         run.json as it stands.
@@ -81,14 +93,17 @@ def begin(folder: Path, wanted: JSON) -> JSON:
     path = folder / RUN
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if not path.exists():
-            if any(folder.glob("results.jsonl")):
-                raise BadInput(f"out: {folder}: has results and no {RUN}; take another folder")
-            write(folder, wanted)
-            return wanted
-        held = json.loads(path.read_bytes())
+        held = json.loads(path.read_bytes()) if path.exists() else None
     except (OSError, ValueError) as error:
         raise BadInput(f"out: {folder}: can't be used: {error}; take another folder") from error
+    begun = any((folder / name).exists() and (folder / name).stat().st_size for name in (RESULTS, SUPERSEDED))
+    if begun and held is None:
+        raise BadInput(f"out: {folder}: has results and no {RUN}; take another folder")
+    if not begun:  # a run that a wrong setting ended before its first result may be put right
+        write(folder, wanted)
+        return wanted
+    if not isinstance(held, dict):
+        raise BadInput(f"out: {folder}: can't be used: its {RUN} holds no object; take another folder")
     changed = list(_changes(held, wanted))
     if changed:
         raise BadInput(
@@ -100,17 +115,24 @@ def begin(folder: Path, wanted: JSON) -> JSON:
 
 def _changes(held: JSON, wanted: JSON) -> Iterator[str]:
     for name in _HELD:
-        then, now = held.get(name), json.loads(json.dumps(wanted[name]))
+        then, now = held.get(name), json.loads(json.dumps(wanted.get(name)))
         if then == now:
             continue
         if isinstance(then, dict) and isinstance(now, dict):
             for key in sorted(then.keys() | now.keys()):
                 if then.get(key) != now.get(key):
-                    yield f"{key}: then {_shown(then.get(key))}, now {_shown(now.get(key))}"
+                    yield _change(name, key, then.get(key), now.get(key))
         else:
             yield f"{name}: then {_shown(then)}, now {_shown(now)}"
-    if held.get("data") != wanted["data"]:
-        yield "data: the files' contents differ"
+
+
+def _change(name: str, key: str, then: Any, now: Any) -> str:
+    if (name, key) == ("data", "sha256"):
+        return "data: the files' contents differ"
+    if name == "files" and then and now:
+        return f"{key}: its content differs"
+    called = "dataset" if (name, key) == ("data", "name") else key
+    return f"{called}: then {_shown(then)}, now {_shown(now)}"
 
 
 def _shown(value: Any) -> str:
@@ -119,10 +141,20 @@ def _shown(value: Any) -> str:
 
 
 def write(folder: Path, run: JSON) -> None:
-    """Write run.json whole, or not at all."""
+    """Write run.json whole, or not at all.
+
+    Raises:
+        BadInput: it can't be written.
+    """
     path, aside = folder / RUN, folder / f".{RUN}.part"
-    aside.write_text(json.dumps(run, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    aside.replace(path)
+    try:
+        with aside.open("w", encoding="utf-8", errors="replace") as file:
+            file.write(json.dumps(run, indent=2, ensure_ascii=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())  # without it a power cut may leave the new name over an empty file
+        aside.replace(path)
+    except OSError as error:
+        raise BadInput(f"out: {path}: can't be written: {error.strerror or error}; make room") from error
 
 
 def finish(folder: Path, run: JSON) -> None:
@@ -135,17 +167,20 @@ def alone(folder: Path) -> Iterator[None]:
     """Keep other processes out of a run's folder; the lock goes with the process, however it ends.
 
     Raises:
-        BadInput: another process is at it.
+        BadInput: another process is at it, or nothing can be written there.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    held = sqlite3.connect(folder / ".lock", timeout=0, isolation_level=None)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = sqlite3.connect(folder / ".lock", timeout=0, isolation_level=None)
+    except (OSError, sqlite3.Error) as error:
+        raise BadInput(f"out: {folder}: can't be written: {error}; take another folder") from error
     try:
         try:
             held.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            raise BadInput(
-                f"out: {folder}: another process is at this run ({error}); wait for it, or stop it"
-            ) from error
+        except sqlite3.Error as error:
+            if "locked" not in str(error):
+                raise BadInput(f"out: {folder}: can't be written: {error}; take another folder") from error
+            raise BadInput(f"out: {folder}: another process is at this run; wait for it, or stop it") from error
         yield
     finally:
         held.close()

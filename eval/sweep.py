@@ -6,22 +6,30 @@ one debate.
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import itertools
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from eval.evaluate import Evaluation, evaluate
 from eval.run import Tally, Watch
+from eval.sampling import Balance
+from graphs import graph
 from nodes.context import Context, checked, describe
 from nodes.errors import BadInput
+from nodes.line_up import in_force
+from nodes.model import door_here
 from nodes.schema import JSON
 
 CACHE = "cache.sqlite"
+_LONGEST = 150  # letters of a cell's folder
 # What a grid may vary beside the fields of `Context`.
 _BESIDE = ("graph", "seed", "samples", "split")
 
@@ -38,8 +46,8 @@ class Sweep(BaseModel):
     split: str | None = None
     samples: int | None = Field(default=None, ge=1)
     seed: int = Field(default=0, ge=0)
-    balance: str | None = Field(default=None, pattern="^(pattern|label)$")
-    protocol: str | None = Field(default=None, pattern="^paper$")
+    balance: Balance | None = None
+    protocol: Literal["paper"] | None = None
     repeats: int = Field(default=1, ge=1)
     concurrency: int = Field(default=16, ge=1, le=1024)
     columns: dict[str, str] = Field(default_factory=dict)
@@ -86,12 +94,15 @@ def read_sweep(path: Path) -> Sweep:
     return sweep.model_copy(update={"data": beside / sweep.data.expanduser(), "out": beside / sweep.out.expanduser()})
 
 
-def run_sweep(sweep: Sweep, watch_cell: Callable[[str, int, int], Watch]) -> list[tuple[str, JSON, Tally]]:
+def run_sweep(
+    sweep: Sweep, watch_cell: Callable[[str, int, int], Watch], warn: Callable[[str], None] = lambda warning: None
+) -> list[tuple[str, JSON, Tally]]:
     """Run every cell, or go on with those that aren't done.
 
     Args:
         sweep: what is run.
         watch_cell: is told the cell's name, its number and how many there are, and gives what watches its run.
+        warn: is told what a reader of the results should know of the posts.
 
     Returns:
         The cells that were run: folder name, what it sets, how it stands. The last one may have been stopped, and those
@@ -101,21 +112,30 @@ def run_sweep(sweep: Sweep, watch_cell: Callable[[str, int, int], Watch]) -> lis
         BadInput: a cell's setting is wrong; found before any is run.
     """
     cells = [(name_of(cell), cell, _evaluation(sweep, cell)) for cell in sweep.cells()]
-    for _, _, evaluation in cells:
-        checked({name: value for name, value in evaluation.settings.items() if name != "task"})
+    if twice := [name for name, times in Counter(name for name, _, _ in cells).items() if times > 1]:
+        raise BadInput(f"grid: two cells would be the folder {twice[0]}; give values that differ in letters or digits")
+    asyncio.run(_check([evaluation for _, _, evaluation in cells]))
     done = []
     for number, (name, cell, evaluation) in enumerate(cells, start=1):
         watch = watch_cell(name, number, len(cells))
-        tally = evaluate(evaluation, sweep.out / name, in_flight=sweep.concurrency, watch=watch)
+        tally = evaluate(evaluation, sweep.out / name, in_flight=sweep.concurrency, watch=watch, warn=warn)
         done.append((name, cell, tally))
         if tally.stopped:
             break
     return done
 
 
+async def _check(evaluations: Iterable[Evaluation]) -> None:
+    """Refuse a graph, a setting or a model that is wrong in any cell."""
+    door = await door_here()
+    for evaluation in evaluations:
+        graph(evaluation.graph)
+        door.check_settings(await in_force(checked(dict(evaluation.settings)), afresh=True))
+
+
 def _evaluation(sweep: Sweep, cell: JSON) -> Evaluation:
     settings: JSON = {"cache": str(sweep.out / CACHE), **sweep.settings}
-    beside: JSON = {name: getattr(sweep, name) for name in _BESIDE}
+    beside: JSON = {}
     for name, value in cell.items():
         kind, _, key = name.partition(".")
         if name in _BESIDE:
@@ -124,16 +144,24 @@ def _evaluation(sweep: Sweep, cell: JSON) -> Evaluation:
             settings[kind] = {**settings.get(kind, {}), key: value}
         else:
             settings[name] = value
+    try:
+        own = Sweep.model_validate({**sweep.model_dump(), **beside})
+    except ValidationError as error:
+        raise BadInput(f"grid.{describe(error)}") from error
     return Evaluation(
-        dataset=sweep.dataset, data=sweep.data, settings=settings, columns=sweep.columns, labels=sweep.labels,
-        balance=sweep.balance, protocol=sweep.protocol, repeats=sweep.repeats, **beside,  # type: ignore[arg-type]
+        graph=own.graph, dataset=own.dataset, data=own.data, settings=settings, split=own.split, columns=own.columns,
+        labels=own.labels, samples=own.samples, seed=own.seed, balance=own.balance, protocol=own.protocol,
+        repeats=own.repeats,
     )  # fmt: skip
 
 
 def name_of(cell: JSON) -> str:
-    """The folder of a cell: what it sets, in letters that any file system takes."""
+    """The folder of a cell: what it sets, in letters that any file system takes, and a hash where they don't tell."""
     said = "_".join(f"{name}={_word(value)}" for name, value in cell.items())
-    return re.sub(r"[^\w.=+-]+", "-", said)[:150]
+    name = re.sub(r"[^\w.=+-]+", "-", said, flags=re.ASCII)
+    if len(name) <= _LONGEST and name == re.sub("[:/]", "-", said):
+        return name
+    return f"{name[:_LONGEST]}-{hashlib.sha256(said.encode()).hexdigest()[:8]}"
 
 
 def _word(value: Any) -> str:

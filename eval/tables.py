@@ -6,12 +6,13 @@ import csv
 import json
 import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from eval.datasets import Dataset
 from eval.journal import RESULTS, heads
+from eval.samples import Sample
 from nodes.errors import BadInput
 from nodes.schema import JSON
 
@@ -44,31 +45,57 @@ def write_table(dataset: Dataset, run: Path, count: int, out: Path) -> None:
     """
     aside = out.with_name(f".{out.name}.part")
     try:
-        _WRITERS[out.suffix.casefold()](_rows(dataset, run, count), aside)
+        _WRITERS[out.suffix.casefold()](_Decided(dataset, run, count), aside)
         os.replace(aside, out)  # noqa: PTH105 (over a file that is there, on every platform)
     except OSError as error:
+        aside.unlink(missing_ok=True)
         raise BadInput(f"out: {out}: {error.strerror or error}; the results are in {run}, run it again") from error
 
 
-def _rows(dataset: Dataset, run: Path, count: int) -> Iterator[tuple[JSON, JSON]]:
-    """Each row of the input, and its record, in order; in memory are eight bytes a row."""
-    offsets = array("q", bytes(8 * count))
-    for head in heads(run / RESULTS):
-        offsets[head.place] = head.offset
-    with (run / RESULTS).open("rb") as results:
-        for place, sample in enumerate(dataset):
-            results.seek(offsets[place])
-            record = json.loads(results.readline())
-            yield {"id": sample.id, "text": sample.text, "image": sample.image, **sample.fields}, record
+class _Decided:
+    """Each row of the input with its record, in order. In memory are eight bytes a row, and the names of columns.
+
+    `theirs` are the input's columns, of all its rows. `ours` leads `COLUMNS` to what they are called in the output:
+    tribunal_NAME where the input has a column of that name.
+    """
+
+    def __init__(self, dataset: Dataset, run: Path, count: int) -> None:
+        self._dataset, self._results = dataset, run / RESULTS
+        self._offsets = array("q", bytes(8 * count))
+        for head in heads(self._results):
+            self._offsets[head.place] = head.offset
+        self.theirs = list(dict.fromkeys(name for sample in dataset for name in _row(dataset, sample)))
+        self.ours = {name: self._free(name) for name in COLUMNS}
+
+    def _free(self, name: str) -> str:
+        while name in self.theirs:
+            name = f"tribunal_{name}"
+        return name
+
+    def __iter__(self) -> Iterator[tuple[JSON, JSON]]:
+        with self._results.open("rb") as results:
+            for offset, sample in zip(self._offsets, self._dataset, strict=True):
+                results.seek(offset)
+                yield _row(self._dataset, sample), json.loads(results.readline())
+
+    def flat(self) -> Iterator[tuple[JSON, JSON]]:
+        """Each row's cells: the input's, and ours by the names they have here."""
+        for row, record in self:
+            usage = record["usage"]
+            told = {**record, "calls": usage["calls"], "tokens": usage["prompt_tokens"] + usage["completion_tokens"]}
+            yield (
+                {name: _cell(value) for name, value in row.items()},
+                {called: told[name] for name, called in self.ours.items()},
+            )
 
 
-def _flat(row: JSON, record: JSON) -> JSON:
-    """A row of the input with its outcome; a column of the input that is called as one of ours keeps its name, and
-    ours is written as tribunal_NAME."""
-    usage = record["usage"]
-    ours = {**record, "calls": usage["calls"], "tokens": usage["prompt_tokens"] + usage["completion_tokens"]}
-    named = {(f"tribunal_{name}" if name in row else name): ours[name] for name in COLUMNS}
-    return {**{name: _cell(value) for name, value in row.items()}, **named}
+def _row(dataset: Dataset, sample: Sample) -> JSON:
+    """A row under the names that its columns have in the input; an image's path begins where it did there."""
+    image = sample.image
+    if image and Path(image).is_relative_to(dataset.folder):
+        image = Path(image).relative_to(dataset.folder).as_posix()
+    roles = {"id": sample.id, "text": sample.text, "image": image, "language": sample.language}
+    return {**{dataset.columns.get(role) or role: value for role, value in roles.items() if value}, **sample.fields}
 
 
 def _cell(value: Any) -> Any:
@@ -77,75 +104,51 @@ def _cell(value: Any) -> Any:
     )
 
 
-def _as_lines(rows: Iterable[tuple[JSON, JSON]], path: Path) -> None:
+def _harmless(value: Any) -> Any:
+    """A text that a model has written, so that a spreadsheet doesn't take it for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+
+
+def _as_lines(decided: _Decided, path: Path) -> None:
     with path.open("w", encoding="utf-8", errors="replace") as file:
-        for row, record in rows:
+        for row, record in decided:
             file.write(json.dumps({**record, "input": row}, ensure_ascii=False) + "\n")
 
 
-def _as_text(delimiter: str) -> Callable[[Iterable[tuple[JSON, JSON]], Path], None]:
-    def write(rows: Iterable[tuple[JSON, JSON]], path: Path) -> None:
+def _as_text(delimiter: str) -> Callable[[_Decided, Path], None]:
+    def write(decided: _Decided, path: Path) -> None:
         with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-            writer: csv.DictWriter[str] | None = None
-            for row, record in rows:
-                flat = _flat(row, record)
-                if writer is None:
-                    writer = csv.DictWriter(file, list(flat), delimiter=delimiter, extrasaction="ignore")
-                    writer.writeheader()
-                writer.writerow(flat)
+            writer = csv.DictWriter(file, [*decided.theirs, *decided.ours.values()], delimiter=delimiter)
+            writer.writeheader()
+            for theirs, ours in decided.flat():
+                writer.writerow({**theirs, **{name: _harmless(value) for name, value in ours.items()}})
 
     return write
 
 
-def _as_parquet(rows: Iterable[tuple[JSON, JSON]], path: Path) -> None:
+def _as_parquet(decided: _Decided, path: Path) -> None:
+    """Our columns have types; the input's are texts, whatever their file said, since a later row may differ."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    writer: pq.ParquetWriter | None = None
+    kinds = {
+        "label": pa.int64(), "hateful": pa.bool_(), "confidence": pa.float64(), "calls": pa.int64(),
+        "tokens": pa.int64(),
+    }  # fmt: skip
+    texts = [(name, pa.string()) for name in decided.theirs]
+    typed = [(called, kinds.get(name, pa.string())) for name, called in decided.ours.items()]
     group: list[JSON] = []
-
-    def write() -> None:
-        nonlocal writer
-        if writer is None:
-            writer = pq.ParquetWriter(path, _schema(group))
-        writer.write_table(pa.Table.from_pylist(group, schema=writer.schema))
-        group.clear()
-
-    try:
-        for row, record in rows:
-            flat = _flat(row, record)
-            group.append({name: _typed(name, value) for name, value in flat.items()})
+    with pq.ParquetWriter(path, pa.schema(texts + typed)) as writer:
+        for theirs, ours in decided.flat():
+            group.append({**{name: None if cell is None else str(cell) for name, cell in theirs.items()}, **ours})
             if len(group) == _ROWS_A_GROUP:
-                write()
+                writer.write_table(pa.Table.from_pylist(group, schema=writer.schema))
+                group.clear()
         if group:
-            write()
-    finally:
-        if writer is not None:
-            writer.close()
+            writer.write_table(pa.Table.from_pylist(group, schema=writer.schema))
 
 
-_TYPES = {"label": "int64", "hateful": "bool", "confidence": "float64", "calls": "int64", "tokens": "int64"}
-
-
-def _schema(group: list[JSON]) -> Any:
-    """Our columns have types; the input's are texts, whatever their file said, since a later row may differ."""
-    import pyarrow as pa
-
-    kinds = {"int64": pa.int64(), "bool": pa.bool_(), "float64": pa.float64()}
-    return pa.schema([(name, kinds.get(_type_of(name, group[0]), pa.string())) for name in group[0]])
-
-
-def _type_of(name: str, row: JSON) -> str:
-    ours = list(row)[-len(COLUMNS) :]
-    return _TYPES.get(name.removeprefix("tribunal_"), "") if name in ours else ""
-
-
-def _typed(name: str, value: Any) -> Any:
-    own = name.removeprefix("tribunal_")
-    return value if value is None or own in _TYPES else str(value)
-
-
-_WRITERS: dict[str, Callable[[Iterable[tuple[JSON, JSON]], Path], None]] = {
+_WRITERS: dict[str, Callable[[_Decided, Path], None]] = {
     ".jsonl": _as_lines,
     ".csv": _as_text(","),
     ".tsv": _as_text("\t"),

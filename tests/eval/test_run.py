@@ -277,7 +277,9 @@ def test_a_changed_setting_is_refused_with_the_difference(tmp_path: Path) -> Non
     held: dict[str, Any] = {"graph": "arcade", "dataset": "h-vli", "data": {"sha256": "a"}, "sampling": {"seed": 0},
                             "repeats": 1, "n": 3, "settings": {"rounds": 2}, "models": {}, "policy": {"sha": "p"},
                             "prompts": "q"}  # fmt: skip
-    begin(tmp_path, held)
+    begin(tmp_path, {**held, "repeats": 5})
+    begin(tmp_path, held)  # nothing was decided yet
+    (tmp_path / RESULTS).write_bytes(b"a result\n")
     assert begin(tmp_path, held) == held
     changed = {**held, "settings": {"rounds": 3}, "repeats": 2, "data": {"sha256": "b"}}
     with pytest.raises(BadInput) as told:

@@ -1,0 +1,131 @@
+"""How `tribunal eval` ends, and what it says as it goes: over a server, in this process and in one of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from eval.scripted import Fault, Reply, Request, ScriptedServer
+
+PROJECT = Path(__file__).resolve().parents[2]
+ANSWER = Reply({"category": "NotHate", "explanation": "words"}, prompt_tokens=1000, completion_tokens=100)
+
+
+def posts(tmp_path: Path, number: int) -> list[str]:
+    """What `tribunal eval` is given for so many posts, of which every second is hateful."""
+    rows = "".join(f"p{place},word-{place}.,{place % 2}\n" for place in range(number))
+    (tmp_path / "posts.csv").write_text(f"id,text,label\n{rows}")
+    return ["eval", "--dataset", "table", "--data", str(tmp_path / "posts.csv"), "--out", str(tmp_path / "run"),
+            "--graph", "baseline", "--model", "openai:scripted"]  # fmt: skip
+
+
+async def run(server: ScriptedServer, *arguments: str) -> Result:
+    """The command, which has an event loop of its own, beside the server's."""
+    from commands import app
+
+    os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    return await asyncio.to_thread(CliRunner().invoke, app, arguments)
+
+
+def lines(tmp_path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (tmp_path / "run" / "results.jsonl").read_text("utf-8").splitlines()]
+
+
+async def test_stopped_is_1_the_same_command_goes_on_to_0_and_json_is_one_object(tmp_path: Path) -> None:
+    locked = {"yes": True}
+
+    def script(request: Request) -> Reply | Fault:
+        return Fault(status=401, message="no such key") if locked["yes"] and request.index >= 2 else ANSWER
+
+    command = [*posts(tmp_path, 6), "--concurrency", "1"]
+    async with ScriptedServer(script) as server:
+        stopped = await run(server, *command, "--json")
+        assert stopped.exit_code == 1, stopped.output
+        assert "See to the key; 4 of 6 are left, and the same command goes on with them" in stopped.stderr
+        told = json.loads(stopped.stdout)
+        assert stopped.stdout.count("\n") == 1
+        assert (told["done"], told["metrics"]["n"], told["metrics"]["missing"]) == (2, 2, 4)
+        assert "See to the key" in told["stopped"]
+        locked["yes"] = False
+        with (tmp_path / "run" / "results.jsonl").open("ab") as results:
+            results.write(b'{"place":2,"repeat":0,"sec')  # as a crash leaves it
+        done = await run(server, *command)
+        assert done.exit_code == 0, done.output
+        assert "4 decided now, 2 before: 2 negative" not in done.stdout
+        assert "4 decided now, 2 before: 4 negative, 0 in flight, 4 calls, 4,400 tokens" in done.stdout
+        again = await run(server, *command, "--json")
+    told = json.loads(again.stdout)
+    assert (again.exit_code, told["now"], told["done"], told["stopped"]) == (0, 0, 6, None)
+    assert told["metrics"] == json.loads((tmp_path / "run" / "metrics.json").read_bytes())
+    assert (told["metrics"]["accuracy"], told["metrics"]["recall"]) == (0.5, 0.0)
+    assert sorted(line["place"] for line in lines(tmp_path)) == list(range(6))
+    assert json.loads((tmp_path / "run" / "run.json").read_bytes())["finished"] is not None
+
+
+async def test_a_line_now_and_then_where_nobody_sees_a_bar_with_the_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eval.progress.LINE_EVERY", 0.0)
+    (tmp_path / "prices.toml").write_text('["openai:scripted"]\ninput = 2.0\noutput = 10.0\n')
+    (tmp_path / "others.toml").write_text('["openai:other"]\ninput = 2.0\noutput = 10.0\n')
+    command = [*posts(tmp_path, 3), "--concurrency", "1", "--prices"]
+    async with ScriptedServer(lambda request: ANSWER) as server:
+        done = await run(server, *command, str(tmp_path / "prices.toml"))
+        assert done.exit_code == 0, done.output
+        # 1,000 tokens at 2 a million and 100 at 10 are 0.003 a post.
+        shown = [line.rpartition(", ")[0] for line in done.stderr.splitlines()]
+        assert shown[:2] == [
+            "1 of 3: 1 negative, 0 in flight, 1 calls, 1,100 tokens, cost 0.0030",
+            "2 of 3: 2 negative, 0 in flight, 2 calls, 2,200 tokens, cost 0.0060",
+        ]
+        assert "3 calls, 3,300 tokens, cost 0.0090\n" in done.stdout
+        done = await run(server, *command, str(tmp_path / "others.toml"), "--out", str(tmp_path / "run2"))
+    assert "cost 0.0000 (3 calls without a price)" in done.stdout
+
+
+async def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import tribunal; tribunal.main()", *posts(tmp_path, 12), "--concurrency", "4"]
+    async with ScriptedServer(lambda request: ANSWER, latency=0.5) as server:
+        environment = {**os.environ, "PYTHONPATH": str(PROJECT), "OPENAI_BASE_URL": f"{server.url}/v1"}
+        process = await asyncio.create_subprocess_exec(
+            *command, env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )
+        while len(server.requests) < 4:
+            await asyncio.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, complaints = await process.communicate()
+        assert process.returncode == 130, complaints.decode()
+        assert complaints.decode().splitlines() == [
+            "tribunal: finishing what is in flight; Ctrl-C again stops at once",
+            "tribunal: interrupted; 8 of 12 are left, and the same command goes on with them",
+        ]
+        assert len(lines(tmp_path)) == len(server.requests) == 4
+        assert json.loads((tmp_path / "run" / "run.json").read_bytes())["finished"] is None
+        done = await run(server, *command[3:], "--json")
+    assert (done.exit_code, json.loads(done.stdout)["now"], len(lines(tmp_path))) == (0, 8, 12)
+
+
+def test_twenty_posts_of_the_real_hvli(tmp_path: Path) -> None:
+    from commands import app
+
+    root = Path(os.environ.get("TRIBUNAL_SHARED_DATA") or PROJECT / "../shared/data")
+    if not (root / "h-vli/train_set.json").exists():
+        pytest.skip("h-vli/train_set.json is not here: set TRIBUNAL_SHARED_DATA to the folder that holds it")
+    command = ["eval", "--dataset", "h-vli", "--data", str(root / "h-vli"), "--split", "train", "--graph", "arcade",
+               "--samples", "20", "--balance", "pattern", "--out", str(tmp_path / "run"), "--json"]  # fmt: skip
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert "none of its" in done.stderr  # its images are not there
+    measured = json.loads(done.stdout)["metrics"]
+    assert (measured["n"], measured["rehearsed"], measured["failures"]) == (20, 20, 0)
+    assert sum(each["n"] for each in measured["by_pattern"].values()) == 20
+    assert min(each["n"] for each in measured["by_pattern"].values()) >= 2
+    assert all("text" not in line for line in lines(tmp_path))
