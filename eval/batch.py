@@ -47,6 +47,8 @@ def batch(
     check_format(out)
     if out.exists() and posts.exists() and out.samefile(posts):
         raise BadInput(f"out: {out}: is the input; give another file")
+    if out.is_file() and not out.with_name(f"{out.name}.run").exists():
+        raise BadInput(f"out: {out}: is there already, and no batch has written it; give another file")
     graph_named(graph)
     retried = outcomes_of(retry)
     dataset = open_dataset("table", posts, columns={**(columns or {}), "label": ""})

@@ -20,9 +20,14 @@ from nodes.context import Context
 from nodes.errors import BadInput
 from nodes.schema import JSON, Record, Usage
 
-# Of these, so many in a row mean that the network is gone, and not that the posts were hard.
+# Of these, so many in a row mean that something is wrong for all posts, and not that those were hard.
 LOST_IN_A_ROW = 10
-_NO_ANSWER = ("connection", "timeout")
+_NO_ANSWER = {
+    "connection": "See to the network",
+    "timeout": "See to the network",
+    "rate_limit": "Wait, or use another key",
+    "server": "See to the model's server",
+}
 _LOCKED_OUT = ("authentication", "quota")
 _OF_THE_POST = ("text", "image", "post_id", "language")
 
@@ -95,7 +100,8 @@ async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Wa
         how it stands at the end; `stopped` says why, if not everything was done.
 
     Raises:
-        BadInput: a setting is wrong; results that are there stay.
+        BadInput: a setting or the data is wrong. What was in flight is finished first, as it is where a graph of the
+            user's own breaks and whatever it raised comes out here; results stay.
     """
     done = _done(folder, job)
     tally = Tally(total=job.count * job.repeats, before=sum(done))
@@ -106,8 +112,10 @@ async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Wa
         course.left = _left(job, done)
         workers = [asyncio.ensure_future(course.work()) for _ in range(job.in_flight)]
         course.workers = workers
+        for worker in workers:
+            worker.add_done_callback(course.ended)
         try:
-            await asyncio.gather(*workers)
+            await asyncio.gather(*workers, return_exceptions=True)
             await course.end()
         except asyncio.CancelledError:
             if not tally.interrupted:
@@ -117,6 +125,9 @@ async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Wa
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
             await course.settle()
+    for worker in workers:
+        if not worker.cancelled() and (error := worker.exception()) is not None:
+            raise error
     return tally
 
 
@@ -176,6 +187,11 @@ class _Course:
             if self.stop:
                 return
 
+    def ended(self, worker: asyncio.Future[None]) -> None:
+        """What broke one worker lets the others finish the posts that they have."""
+        if not worker.cancelled() and (error := worker.exception()) is not None:
+            self.halt(str(error))
+
     def halt(self, why: str) -> None:
         """Take no more posts; the first reason counts."""
         self.stop = True
@@ -197,14 +213,15 @@ class _Course:
 
     async def _take(self, record: Record, line: bytes) -> None:
         """Write a result down; one that says only that nobody answers waits for another that tells why."""
-        kind = (record.fault or {}).get("kind") if record.outcome == "failure" else None
+        kind = _kind(record)
         if kind in _LOCKED_OUT:
             raise Stopped(f"{record.explanation}. See to the key")
         if kind in _NO_ANSWER:
             self._held.append((record, line))
             if len(self._held) >= LOST_IN_A_ROW:
                 self._held.clear()
-                raise Stopped(f"{LOST_IN_A_ROW} posts in a row had no answer: {record.explanation}. See to the network")
+                why = f"{LOST_IN_A_ROW} posts in a row had no answer: {record.explanation}"
+                raise Stopped(f"{why}. {_NO_ANSWER[kind]}")
             return
         if record.usage.calls:  # a post that cost no call says nothing of the network
             self._answered = True
@@ -215,8 +232,9 @@ class _Course:
         """What is still held when no post is left: failures of their own, unless nobody was answered at all."""
         if self.stop or not self._held:
             return
-        if not self._answered:
-            self.halt(f"no post had an answer: {self._held[-1][0].explanation}. See to the network")
+        last = self._held[-1][0]
+        if not self._answered and any(_kind(record) != "server" for record, _ in self._held):
+            self.halt(f"no post had an answer: {last.explanation}. {_NO_ANSWER[_kind(last)]}")
             return
         try:
             await self.release()
@@ -239,6 +257,11 @@ class _Course:
     async def _write(self, record: Record, line: bytes) -> None:
         await self.journal.append(line)
         self.tally.add(record, self.prices)
+
+
+def _kind(record: Record) -> str:
+    """Of which kind a failure is; empty for any other outcome."""
+    return str((record.fault or {}).get("kind", "")) if record.outcome == "failure" else ""
 
 
 def _line(place: int, repeat: int, seconds: float, record: Record, sample: Sample, keep_text: bool) -> bytes:

@@ -132,32 +132,6 @@ class Research(Court, total=False):
     missing: str
 
 
-class Findings(TypedDict, total=False):
-    """What `antihate` gives back."""
-
-    post: JSON
-    policy: JSON
-    outcome: JSON
-    track: str | None
-    scheme: str
-    run: str
-    turn: int
-    tried: list[str]
-    pages: list[JSON]
-    evidence: list[JSON]
-    judgements: list[JSON]
-    sufficient: bool | None
-    calls: list[JSON]
-    warnings: list[str]
-
-
-class Case(Panel, Research, total=False):
-    """Every channel of every piece: the state of the hybrid court, and of a pipeline of one's own."""
-
-    review: JSON | None
-    trials: Annotated[list[JSON], merge]
-
-
 class WebFindings(TypedDict, total=False):
     """What a look at the web gives back to the court that sent for it."""
 
@@ -170,6 +144,23 @@ class WebFindings(TypedDict, total=False):
     sufficient: bool | None
     calls: list[JSON]
     warnings: list[str]
+
+
+class Findings(WebFindings, total=False):
+    """What `antihate` gives back."""
+
+    post: JSON
+    policy: JSON
+    outcome: JSON
+    track: str | None
+    scheme: str
+
+
+class Case(Panel, Research, total=False):
+    """Every channel of every piece: the state of the hybrid court, and of a pipeline of one's own."""
+
+    review: JSON | None
+    trials: Annotated[list[JSON], merge]
 
 
 class Views(Court, total=False):

@@ -173,6 +173,56 @@ async def test_one_post_without_an_answer_is_its_own_failure(tmp_path: Path) -> 
     assert (tally.stopped, tally.outcomes["failure"], tally.outcomes["negative"]) == ("", 1, 7)
 
 
+@pytest.mark.parametrize(
+    ("fault", "remedy"),
+    [
+        (Fault(429, "slow down", headers={"Retry-After": "7200"}), "Wait, or use another key"),
+        (Fault(503, "overloaded"), "See to the model's server"),
+    ],
+    ids=["a rate limit for hours", "a server that is down"],
+)
+async def test_what_ails_every_post_stops_the_run_and_is_no_result(fault: Fault, remedy: str, tmp_path: Path) -> None:
+    async with ScriptedServer(lambda request: fault) as server:
+        tally = await decided(server, tmp_path, job(60, 4))
+    assert f"{LOST_IN_A_ROW} posts in a row had no answer" in tally.stopped
+    assert remedy in tally.stopped
+    assert lines(tmp_path) == []
+
+
+async def test_data_that_break_off_cost_nothing_that_was_in_flight(tmp_path: Path) -> None:
+    class Breaking:
+        def __iter__(self) -> Any:
+            yield from posts(4)
+            raise BadInput("data set: its files have changed")
+
+    work = Job(graph="baseline", context=job(1, 1).context, posts=Breaking(), count=9, in_flight=5)
+    async with ScriptedServer(court_script(), latency=0.2) as server:
+        with pytest.raises(BadInput, match="files have changed"):
+            await decided(server, tmp_path, work)
+        assert len(lines(tmp_path)) == len(server.requests) == 4
+
+
+async def test_a_graph_that_breaks_costs_nothing_that_was_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from graphs.session import hear as heard
+
+    async def hear(text: str, *given: Any, **more: Any) -> Any:
+        if text == "word-2.":
+            raise KeyError("cues")
+        return await heard(text, *given, **more)
+
+    monkeypatch.setattr("eval.run.hear", hear)
+    async with ScriptedServer(court_script(), latency=0.2) as server:
+        with pytest.raises(KeyError, match="cues"):
+            await decided(server, tmp_path, job(50, 4))
+        assert 3 <= len(server.requests) == len(lines(tmp_path)) <= 4
+    monkeypatch.setattr("eval.run.hear", heard)
+    async with ScriptedServer(court_script()) as server:
+        assert (await decided(server, tmp_path, job(50, 4))).stopped == ""
+    assert sorted(line["place"] for line in lines(tmp_path)) == list(range(50))
+
+
 async def test_failures_are_retried_alone(tmp_path: Path) -> None:
     broken = {"yes": True}
 
@@ -264,6 +314,34 @@ async def test_a_storm_of_faults_ends_every_post_in_the_outcome_that_the_server_
         positive=number - len(STORM), refusal=2, failure=len(STORM) - 2
     )  # fmt: skip
     assert tally.calls <= len(server.requests)
+
+
+# Beside these, 401 and 402 end a run, and have a test of their own.
+AT_RANDOM: list[Reply | Fault] = [*STORM, Fault(status=502, raw=b"<html>"), Fault(status=404), Fault(status=408)]
+
+
+async def test_a_fifth_of_all_calls_fail_and_every_request_is_accounted_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodes.model.back_off", lambda attempt: 0.0)
+    draws, faults, answered = random.Random(5), 0, court_script()
+
+    def script(request: Request) -> Reply | Fault:
+        nonlocal faults
+        if draws.random() >= 0.2:
+            return answered(request)
+        faults += 1
+        return draws.choice(AT_RANDOM)
+
+    context = checked({"model": "openai:scripted", "rounds": 1, "attempts": 3, "timeout": 0.5})
+    work = Job(graph="arcade", context=context, posts=posts(60), count=60, in_flight=12)
+    async with ScriptedServer(script) as server:
+        tally = await decided(server, tmp_path, work)
+    held = lines(tmp_path)
+    assert (tally.stopped, sorted(line["place"] for line in held)) == ("", list(range(60)))
+    assert faults > 20
+    assert {line["outcome"] for line in held} == {"verdict", "refusal", "failure"}
+    assert sum(call["attempts"] for line in held for call in line["calls"]) == len(server.requests)
 
 
 def test_two_processes_never_share_a_folder(tmp_path: Path) -> None:

@@ -127,6 +127,16 @@ def test_an_input_is_never_overwritten(tmp_path: Path) -> None:
     assert len(posts.read_text("utf-8").splitlines()) == 1
 
 
+def test_a_file_that_no_batch_has_written_is_left_alone(tmp_path: Path) -> None:
+    posts, out = lines(tmp_path / "in.jsonl", {"text": "Good morning."}), tmp_path / "out.csv"
+    out.write_text("precious")
+    with pytest.raises(BadInput, match="is there already"):
+        decided(posts, out)
+    assert out.read_text() == "precious"
+    out.unlink()
+    assert len(decided(posts, out)) == len(decided(posts, out)) == 1  # its own output it may write again
+
+
 def test_rows_without_a_post_are_left_out_and_told_of(tmp_path: Path) -> None:
     posts = lines(tmp_path / "in.jsonl", {"text": " ", "n": 1}, {"text": "Good morning.", "n": 2}, {"n": 3})
     told: list[str] = []
