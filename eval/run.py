@@ -198,7 +198,9 @@ class _Course:
         self.tally.stopped = self.tally.stopped or why
 
     async def _decided(self, sample: Sample, repeat: int) -> Record:
-        context = self.job.context.model_copy(update={"draw": repeat})
+        context = self.job.context
+        if context.draw != repeat:
+            context = context.model_copy(update={"draw": repeat})
         if self.job.budgets is not None:
             context = context.model_copy(update={"max_tokens": self.job.budgets.get(sample.id)})
         try:
