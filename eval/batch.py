@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from eval.datasets import open_dataset
-from eval.evaluate import outcomes_of
-from eval.journal import RESULTS, set_aside
+from eval.evaluate import carry_out, outcomes_of
 from eval.prices import Prices
-from eval.run import Job, Tally, Watch, run
-from eval.runfile import alone, begin, describe, finish
+from eval.run import Job, Tally, Watch
+from eval.runfile import describe
 from eval.sampling import choose
 from eval.tables import check_format, write_table
 from graphs import graph as graph_named
@@ -47,24 +45,21 @@ def batch(
     check_format(out)
     if out.exists() and posts.exists() and out.samefile(posts):
         raise BadInput(f"out: {out}: is the input; give another file")
-    if out.is_file() and not out.with_name(f"{out.name}.run").exists():
+    folder = out.with_name(f"{out.name}.run")
+    if out.is_file() and not folder.exists():
         raise BadInput(f"out: {out}: is there already, and no batch has written it; give another file")
     graph_named(graph)
     retried = outcomes_of(retry)
     dataset = open_dataset("table", posts, columns={**(columns or {}), "label": ""})
     context, plan = checked(dict(settings)), choose(dataset)
-    folder = out.with_name(f"{out.name}.run")
     data = {"name": "table", "files": [posts.name], "sha256": dataset.fingerprint, "columns": dict(columns or {})}
     held = describe(graph, data, {}, 1, len(plan), context)
     job = Job(graph=graph, context=context, posts=plan, count=len(plan), in_flight=in_flight)
-    with alone(folder):
-        held = begin(folder, held)
-        for warning in plan.warnings:
-            warn(warning)
-        if retried and (folder / RESULTS).exists():
-            set_aside(folder, lambda head: head.outcome in retried)
-        tally = asyncio.run(run(job, folder, prices=prices, watch=watch))
+
+    def write(tally: Tally) -> None:
         if not tally.stopped:
             write_table(dataset, folder, len(plan), out)
-            finish(folder, held)
-    return tally
+
+    return carry_out(
+        job, folder, held, write, retried=retried, prices=prices, watch=watch, warnings=plan.warnings, warn=warn
+    )

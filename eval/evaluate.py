@@ -102,20 +102,54 @@ def evaluate(
         budgets=budgets,
         keep_text=keep_text,
     )
-    with alone(out):
-        held = begin(out, held)
-        for warning in plan.warnings:
-            warn(warning)
-        if retried and (out / RESULTS).exists():
-            set_aside(out, lambda head: head.outcome in retried)
-        tally = asyncio.run(run(job, out, prices=prices, watch=watch))
+
+    def measure(tally: Tally) -> None:
         try:
             write_metrics(out)
         except BadInput:
             if not tally.stopped:  # why it stopped, a full disk say, is the better thing to be told
                 raise
+
+    return carry_out(
+        job, out, held, measure, retried=retried, prices=prices, watch=watch, warnings=plan.warnings, warn=warn
+    )
+
+
+def carry_out(
+    job: Job,
+    folder: Path,
+    wanted: JSON,
+    write_out: Callable[[Tally], None],
+    *,
+    retried: Collection[str],
+    prices: Prices | None,
+    watch: Watch | None,
+    warnings: Collection[str],
+    warn: Callable[[str], None],
+) -> Tally:
+    """Begin a run in its folder, or go on with it, alone.
+
+    Args:
+        job: what is decided.
+        folder: the run's.
+        wanted: what its run.json holds (`eval.runfile.describe`).
+        write_out: makes of the results what is made of them; called when the run has ended, however it has.
+        retried: the outcomes that are to be decided anew.
+        warnings: what `warn` is told before the first post.
+
+    Raises:
+        BadInput: the folder holds another run, another process is at it, or a setting is wrong.
+    """
+    with alone(folder):
+        held = begin(folder, wanted)
+        for warning in warnings:
+            warn(warning)
+        if retried and (folder / RESULTS).exists():
+            set_aside(folder, lambda head: head.outcome in retried)
+        tally = asyncio.run(run(job, folder, prices=prices, watch=watch))
+        write_out(tally)
         if not tally.stopped:
-            finish(out, held)
+            finish(folder, held)
     return tally
 
 

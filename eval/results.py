@@ -9,12 +9,12 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from eval.journal import RESULTS
+from eval.runfile import RUN
 from eval.samples import Gold
 from nodes.context import describe
 from nodes.errors import BadInput
 from nodes.schema import JSON, Scheme, Stance
-
-RESULTS, RUN = "results.jsonl", "run.json"
 
 
 class _Read(BaseModel):

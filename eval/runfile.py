@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.journal import RESULTS, SUPERSEDED
-from nodes.context import Context
+from nodes.context import Context, kept_settings
 from nodes.errors import BadInput
 from nodes.schema import JSON
 from prompts.policy import policy
@@ -36,8 +36,8 @@ def describe(graph: str, dataset: JSON, sampling: JSON, repeats: int, n: int, co
         sampling: how posts were chosen.
         n: how many were.
     """
-    settings = context.model_dump(mode="json", exclude_defaults=True, exclude=_BESIDE)
-    if "@" in (settings.get("searxng_url") or ""):
+    settings = {name: value for name, value in kept_settings(context).items() if name not in _BESIDE}
+    if context.searxng_url and "searxng_url" not in settings:
         settings["searxng_url"] = "(with a password)"
     in_force = policy(context.policy)
     return {

@@ -27,7 +27,6 @@ import re
 import signal
 import struct
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -37,6 +36,8 @@ from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Literal, Self
 from urllib.parse import unquote
+
+from eval.in_thread import InThread
 
 JSON = dict[str, Any]
 Protocol = Literal["openai", "gemini", "anthropic", "ollama"]
@@ -594,7 +595,7 @@ def _embeddings(body: JSON) -> JSON:
 # The server
 
 
-class ScriptedServer:
+class ScriptedServer(InThread):
     """A model server on 127.0.0.1 that answers by a script.
 
     Used with `async with` it runs on the loop it is in; with plain `with`, on a loop in a thread of its own. Leaving
@@ -637,8 +638,6 @@ class ScriptedServer:
         self.reset()
         self._connections: set[_Connection] = set()
         self._listener: asyncio.Server | None = None
-        self._thread: threading.Thread | None = None
-        self._stop: Callable[[], object] | None = None
         self._held: list[BaseException] = []
 
     def reset(self) -> None:
@@ -664,7 +663,9 @@ class ScriptedServer:
         self.port = self._listener.sockets[0].getsockname()[1]
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._listener is not None:
             self._listener.close()
         tasks = [connection.task for connection in self._connections if connection.task]
@@ -676,31 +677,14 @@ class ScriptedServer:
         await asyncio.sleep(0.01)  # clients on this loop see their connections end before it closes
         self._complain(error)
 
-    def __enter__(self) -> Self:
-        started = threading.Event()
-
-        async def run() -> None:
-            over = asyncio.Event()
-            async with self:
-                loop = asyncio.get_running_loop()
-                self._stop = lambda: loop.call_soon_threadsafe(over.set)
-                started.set()
-                await over.wait()
-                self._held, self.errors = self.errors, []
-
-        self._thread = threading.Thread(target=asyncio.run, args=(run(),), name="scripted-server", daemon=True)
-        self._thread.start()
-        if not started.wait(10):
-            raise ScriptError("the server's thread didn't come up")
-        return self
+    def _over(self) -> None:
+        self._held, self.errors = self.errors, []  # the block that is left tells of them, and not the thread
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._stop is not None and self._thread is not None:
-            self._stop()
-            self._thread.join(10)
-            self.errors = self._held
+        super().__exit__(kind, error, trace)
+        self.errors = self._held
         self._complain(error)
 
     def _complain(self, error: BaseException | None) -> None:

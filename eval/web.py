@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +19,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from aiohttp import web
+
+from eval.in_thread import InThread
 
 JSON = dict[str, Any]
 
@@ -50,7 +51,7 @@ class Seen:
     finished: float | None = None
 
 
-class LocalServer:
+class LocalServer(InThread):
     """A server on a loopback address that answers as `answer` says, and keeps what it was asked.
 
     Attributes:
@@ -65,8 +66,6 @@ class LocalServer:
         self.port = 0
         self.log: list[Seen] = []
         self._runner: web.AppRunner | None = None
-        self._thread: threading.Thread | None = None
-        self._stop: Callable[[], object] | None = None
 
     @property
     def host(self) -> str:
@@ -103,33 +102,11 @@ class LocalServer:
         self.port = self._runner.addresses[0][1]
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
-
-    def __enter__(self) -> Self:
-        started = threading.Event()
-
-        async def run() -> None:
-            over = asyncio.Event()
-            async with self:
-                loop = asyncio.get_running_loop()
-                self._stop = lambda: loop.call_soon_threadsafe(over.set)
-                started.set()
-                await over.wait()
-
-        self._thread = threading.Thread(target=asyncio.run, args=(run(),), name="local-server", daemon=True)
-        self._thread.start()
-        if not started.wait(10):
-            raise RuntimeError("the server's thread didn't come up")
-        return self
-
-    def __exit__(
+    async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._stop is not None and self._thread is not None:
-            self._stop()
-            self._thread.join(10)
+        if self._runner is not None:
+            await self._runner.cleanup()
 
 
 class Site(LocalServer):

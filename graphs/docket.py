@@ -26,10 +26,10 @@ from pydantic import ValidationError
 
 from graphs import builder
 from nodes.case import review_reason
-from nodes.context import Context, checked, data_folder
+from nodes.context import Context, checked, data_folder, kept_settings
 from nodes.errors import BadInput
 from nodes.loops import PerLoop
-from nodes.schema import JSON
+from nodes.schema import JSON, Review
 
 Status = Literal["running", "pending", "decided"]
 LEASE = 900.0  # seconds after which a claim is void: its reviewer's process has died, or hangs
@@ -96,7 +96,7 @@ class Docket:
             its thread, and its state; the thread is empty where nobody needs to see the case, and nothing is kept.
         """
         thread = f"case-{uuid.uuid4().hex[:12]}"
-        settings = json.dumps(_kept(context))
+        settings = json.dumps(kept_settings(context))
         await self._db.execute(
             "INSERT INTO cases (thread, graph, settings, opened, status) VALUES (?, ?, ?, ?, 'running')",
             (thread, graph, settings, time.time()),
@@ -117,7 +117,7 @@ class Docket:
         case = await self.entry(thread)
         if case.status != "running":
             raise BadInput(f"thread: {thread}: is {case.status}, and not in the middle of a trial")
-        if not (await self._state(thread, self._graph(case.graph))).get("post"):
+        if not (await self.state(thread)).get("post"):
             await self._forget(thread)
             raise BadInput(f"thread: {thread}: was cut off before its post was taken in; judge the post again")
         async with self._claimed(thread, "its trial, which goes on"):
@@ -152,7 +152,7 @@ class Docket:
             BadInput: there is no such case.
         """
         case = await self.entry(thread)
-        return await self._state(thread, self._graph(case.graph))
+        return await self._state(thread, self._graph(case.graph), checked(case.settings))
 
     async def entry(self, thread: str) -> Entry:
         """A case as the docket lists it.
@@ -182,31 +182,33 @@ class Docket:
             )
             async for _, event in events:
                 listen(event)
-        state = await self._state(thread, compiled)
-        await self._write_down(thread, state, context)
+        state = await self._state(thread, compiled, context)
+        await self._write_down(thread, state)
         return state
 
-    async def _state(self, thread: str, compiled: Any) -> JSON:
+    async def _state(self, thread: str, compiled: Any, context: Context) -> JSON:
+        """The state of a case; one that waits for a person has in `review` what they are to look at, and why."""
         snapshot = await compiled.aget_state({"configurable": {"thread_id": thread}})
         asked = [each.value for task in snapshot.tasks for each in task.interrupts]
-        return {**snapshot.values, "thread": thread, "waits": asked[0][0] if asked else None}
+        state = {**snapshot.values, "thread": thread, "waits": asked[0][0] if asked else None}
+        if asked:
+            state["review"] = Review(reason=review_reason(state, context), court=state["outcome"]).dump()
+        return state
 
-    async def _write_down(self, thread: str, state: JSON, context: Context) -> None:
+    async def _write_down(self, thread: str, state: JSON) -> None:
         """What the docket lists of a case that has come to rest."""
-        review: JSON = state.get("review") or {}
-        if not (state["waits"] or review or state.get("trials")):
+        review: JSON | None = state.get("review")
+        if review is None:
             await self._forget(thread)
             return
-        waits = state["waits"]
-        court: JSON = state["outcome"] if waits else review["court"]
-        reason = review_reason(state, context) if waits else review["reason"]
+        waits, court = state["waits"], review["court"]
         decided = None if waits else f"{review['action']} by {review['reviewer'] or 'somebody'} at {review['at']}"
         await self._db.execute(
             "UPDATE cases SET status = ?, post_id = ?, reason = ?, court = ?, decided = ? WHERE thread = ?",
             (
                 "pending" if waits else "decided",
                 state["post"]["id"],
-                reason,
+                review["reason"],
                 court.get("category") or court["outcome"],
                 decided,
                 thread,
@@ -266,14 +268,6 @@ def _place(path: str | Path | None) -> Path:
     except OSError as error:
         raise BadInput(f"cases: {file}: can't be used: {error}; give another file") from error
     return file
-
-
-def _kept(context: Context) -> JSON:
-    """The settings of a case, for whoever goes on with it. An address with a password in it stays out."""
-    settings = context.model_dump(mode="json", exclude_defaults=True)
-    if "@" in (settings.get("searxng_url") or ""):
-        del settings["searxng_url"]
-    return settings
 
 
 _dockets = PerLoop(Docket.open, Docket.close)

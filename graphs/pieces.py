@@ -6,25 +6,15 @@ wrong composition fails when it is built, by the name of the channel, and not wi
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from langgraph.graph import START, StateGraph
 
-from graphs.debate import graph as debate
-from graphs.deep_dive import graph as deep_dive
-from graphs.fast_track import graph as fast_track
-from graphs.perspectives import graph as perspectives
-from graphs.web import graph as web
-from nodes.case import assign, open_case
 from nodes.errors import TribunalError
-from nodes.gatekeeper import gatekeeper
-from nodes.intake import receive
-from nodes.judge import judge
-from nodes.review import review
 from nodes.state import Case
-from nodes.triage import triage
 
 
 class WrongComposition(TribunalError):
@@ -55,26 +45,29 @@ class Contract:
 RECORD = ("calls", "warnings", "budget_spent")
 MATERIAL = ("evidence", "opinions", "question")
 
-_CONTRACTS: list[tuple[object, Contract]] = [
-    (receive, Contract(writes=("post", "policy", *RECORD))),
-    (open_case, Contract(needs=("post", "policy"), writes=("early_exit", "question", "review", *RECORD))),
-    (triage, Contract(needs=("post",), writes=("outcome", "track", "saved", *RECORD))),
-    (gatekeeper, Contract(needs=("post",), writes=("scan", "transcript", *RECORD))),
-    (web, Contract(needs=("post",), writes=("evidence", "run", "pages", *RECORD))),
-    (perspectives, Contract(needs=("post",), writes=("opinions", "absent", *RECORD))),
-    (assign, Contract(needs=("scan",), uses=MATERIAL, writes=("warnings",))),
-    (fast_track, Contract(needs=("post",), uses=MATERIAL, writes=("cues", "transcript", "track", *RECORD))),
-    (
-        deep_dive,
-        Contract(
-            needs=("post",), uses=(*MATERIAL, "early_exit"), writes=("cues", "transcript", "track", "saved", *RECORD)
-        ),
+# By the place of each piece, so that a graph imports none but its own.
+PIECES: dict[str, Contract] = {
+    "nodes.intake:receive": Contract(writes=("post", "policy", *RECORD)),
+    "nodes.case:open_case": Contract(needs=("post", "policy"), writes=("early_exit", "question", "review", *RECORD)),
+    "nodes.triage:triage": Contract(needs=("post",), writes=("outcome", "track", "saved", *RECORD)),
+    "nodes.gatekeeper:gatekeeper": Contract(needs=("post",), writes=("scan", "transcript", *RECORD)),
+    "graphs.web:graph": Contract(needs=("post",), writes=("evidence", "run", "pages", *RECORD)),
+    "graphs.perspectives:graph": Contract(needs=("post",), writes=("opinions", "absent", *RECORD)),
+    "nodes.case:assign": Contract(needs=("scan",), uses=MATERIAL, writes=("warnings",)),
+    "graphs.fast_track:graph": Contract(
+        needs=("post",), uses=MATERIAL, writes=("cues", "transcript", "track", *RECORD)
     ),
-    (debate, Contract(needs=("post", "opinions"), uses=("evidence", "question"), writes=("transcript", *RECORD))),
-    (judge, Contract(needs=("post", "transcript"), uses=MATERIAL, writes=("outcome", "saved", *RECORD))),
-    (review, Contract(needs=("outcome",), uses=MATERIAL, writes=("review", "trials", "outcome"))),
-]
+    "graphs.deep_dive:graph": Contract(
+        needs=("post",), uses=(*MATERIAL, "early_exit"), writes=("cues", "transcript", "track", "saved", *RECORD)
+    ),
+    "graphs.debate:graph": Contract(
+        needs=("post", "opinions"), uses=("evidence", "question"), writes=("transcript", *RECORD)
+    ),
+    "nodes.judge:judge": Contract(needs=("post", "transcript"), uses=MATERIAL, writes=("outcome", "saved", *RECORD)),
+    "nodes.review:review": Contract(needs=("outcome",), uses=MATERIAL, writes=("review", "trials", "outcome")),
+}
 
+_own: list[tuple[object, Contract]] = []
 Node = TypeVar("Node", bound=Callable[..., Any])
 
 
@@ -82,7 +75,7 @@ def piece(*, needs: Iterable[str] = (), uses: Iterable[str] = (), writes: Iterab
     """Declare a node of one's own: `@piece(needs=["post"], writes=["evidence"])`."""
 
     def declared(node: Node) -> Node:
-        _CONTRACTS.append((node, Contract(tuple(needs), tuple(uses), tuple(writes))))
+        _own.append((node, Contract(tuple(needs), tuple(uses), tuple(writes))))
         return node
 
     return declared
@@ -120,10 +113,18 @@ def checked(builder: StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any
 
 def _contract(name: str, runnable: Any) -> Contract:
     functions = (runnable, getattr(runnable, "afunc", None), getattr(runnable, "func", None))
-    for known, contract in reversed(_CONTRACTS):
+    for known, contract in (*reversed(_own), *_ours()):
         if any(known is each for each in functions):
             return contract
     raise WrongComposition(f"{name}: is no piece; say what it needs and writes with @piece", name)
+
+
+def _ours() -> Iterator[tuple[object, Contract]]:
+    """Our own pieces, of the modules that are there: whoever uses a piece has imported it."""
+    for place, contract in PIECES.items():
+        module, _, name = place.partition(":")
+        if module in sys.modules:
+            yield getattr(sys.modules[module], name), contract
 
 
 def _reducers(builder: StateGraph[Any, Any, Any, Any]) -> dict[str, Any]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphs import GRAPHS
 from graphs import graph as graph_named
-from graphs.docket import Listener, docket_here
-from nodes.case import review_reason
 from nodes.context import Context, checked
 from nodes.errors import BadInput
 from nodes.image import keep
@@ -28,6 +26,9 @@ from nodes.schema import (
     Usage,
     Vote,
 )
+
+if TYPE_CHECKING:
+    from graphs.docket import Listener
 
 # Settings that only the hybrid court heeds.
 HYBRID_ONLY = ("web", "triage", "review", "review_rule")
@@ -63,6 +64,8 @@ async def hear(
         image = await asyncio.to_thread(keep, image)  # so that no checkpoint holds its bytes
     post = {"text": text or "", "image": image, "post_id": post_id, "language": language}
     if context.review:
+        from graphs.docket import docket_here  # SQLite and all that the hybrid court needs, for those who ask for it
+
         thread, state = await (await docket_here()).open_case(post, graph, context, listen)
         return record({**state, "thread": thread}, graph, context)
     compiled = graph_named(graph)
@@ -90,6 +93,8 @@ async def decide(thread: str, answer: JSON, *, listen: Listener | None = None) -
     Raises:
         BadInput: there is no such case, somebody else has decided it, or the answer is wrong; the case is as it was.
     """
+    from graphs.docket import docket_here
+
     docket = await docket_here()
     entry = await docket.entry(thread)
     state = await docket.decide(thread, answer, listen)
@@ -102,6 +107,8 @@ async def resume(thread: str, *, listen: Listener | None = None) -> Record:
     Raises:
         BadInput: there is no such case, or it isn't in the middle of anything.
     """
+    from graphs.docket import docket_here
+
     docket = await docket_here()
     entry = await docket.entry(thread)
     state = await docket.finish(thread, listen)
@@ -132,8 +139,7 @@ def record(state: JSON, graph: str, context: Context) -> Record:
     if not outcome:
         raise BadInput("outcome: the case has none; run its graph to the end")
     review = state.get("review")
-    if state.get("waits"):
-        review = Review(reason=review_reason(state, context), court=outcome).dump()
+    if review and state.get("waits"):
         outcome = {"outcome": "pending", "explanation": f"a person has to decide this case: {review['reason']}"}
     turns = tuple(Turn.model_validate(turn) for turn in state.get("transcript") or [])
     kind = outcome["outcome"]

@@ -7,7 +7,7 @@ from graphs.fast_track import graph as fast_track
 from graphs.perspectives import graph as perspectives
 from graphs.pieces import checked
 from graphs.web import graph as web
-from nodes.case import assign, first_look, judged, open_case, to_judge, unless_clear
+from nodes.case import after_outcome, assign, first_look, open_case, to_judge, unless_clear
 from nodes.context import Context
 from nodes.gatekeeper import gatekeeper, track
 from nodes.intake import receive
@@ -40,7 +40,7 @@ builder.add_edge("perspectives", "assign")
 builder.add_conditional_edges("assign", track)
 builder.add_edge("fast_track", "judge")
 builder.add_conditional_edges("deep_dive", to_judge)
-builder.add_conditional_edges("judge", judged)
+builder.add_conditional_edges("judge", after_outcome)
 builder.add_conditional_edges("review", reviewed)
 
 graph = checked(builder).compile(name="tribunal")

@@ -42,7 +42,7 @@ async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
         await library(context, post_of(state))
     if hears_perspectives(context):
         await searchers(context)
-    if (context.web or hears_perspectives(context)) and not post_of(state).text.strip():
+    if (context.web or hears_perspectives(context)) and not _has_words(state):
         warnings.append("the post has no text, so nothing was looked up: searches and perspectives begin with words")
     return {
         "early_exit": True,
@@ -62,6 +62,11 @@ async def _check_rule(context: Context) -> None:
         raise BadInput(f"review_rule: {', '.join(context.review_rule)}: nothing is reviewed; set review as well")
 
 
+def _has_words(state: Case) -> bool:
+    """Whether there is anything to look up: searches and perspectives begin with words."""
+    return bool(post_of(state).text.strip())
+
+
 def hears_perspectives(context: Context) -> bool:
     """Whether this court hears perspectives: only where some are named."""
     return context.perspectives not in ([], ["none"])
@@ -74,7 +79,7 @@ async def first_look(state: Case, runtime: Runtime[Context]) -> list[Send | str]
 
 async def unless_clear(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
     """A post that the first look found clear is decided; any other goes to the court."""
-    return [after_outcome(state, runtime)] if closed(state) else await to_court(state, runtime)
+    return [await after_outcome(state, runtime)] if closed(state) else await to_court(state, runtime)
 
 
 async def to_court(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
@@ -83,7 +88,7 @@ async def to_court(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
     They run at the same time and see nothing of each other's calls, so each is told what to leave of the budget.
     """
     context = context_of(runtime)
-    text = bool(post_of(state).text.strip())
+    text = _has_words(state)
     heard = len(await searchers(context)) if hears_perspectives(context) and text else 0
     sent: list[Send | str] = ["gatekeeper"]
     if context.web and text:
@@ -96,7 +101,7 @@ async def to_court(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
 async def assign(state: Case, runtime: Runtime[Context]) -> JSON:
     """Where those who scan and those who look things up meet; the scan decides the track."""
     context = context_of(runtime)
-    if closed(state) or not context.web or not post_of(state).text.strip() or state.get("evidence"):
+    if closed(state) or not context.web or not _has_words(state) or state.get("evidence"):
         return {}
     return {"warnings": ["no passage from the web was at hand: the court had the post alone to go by"]}
 
@@ -115,18 +120,14 @@ async def look_up(state: Case, runtime: Runtime[Context]) -> JSON:
     return {name: value for name, value in (await begin(state, runtime)).items() if name != "scheme"}
 
 
-def after_outcome(state: Case, runtime: Runtime[Context]) -> Literal["review", "__end__"]:
+async def after_outcome(state: Case, runtime: Runtime[Context]) -> Literal["review", "__end__"]:
     """Where a case with an outcome goes: before a person, if review is on and there is a reason."""
     return "review" if review_reason(state, context_of(runtime)) else "__end__"
 
 
-async def judged(state: Case, runtime: Runtime[Context]) -> Literal["review", "__end__"]:
-    return after_outcome(state, runtime)
-
-
 async def to_judge(state: Case, runtime: Runtime[Context]) -> Literal["judge", "review", "__end__"]:
     """A case that was dismissed, or that a fault has ended, needs no judge, and perhaps a person."""
-    return after_outcome(state, runtime) if closed(state) else "judge"
+    return await after_outcome(state, runtime) if closed(state) else "judge"
 
 
 def review_reason(state: Any, context: Context) -> str:

@@ -32,15 +32,24 @@ async def threshold_in_force(runtime: Runtime[Context]) -> float:
     return USUAL_THRESHOLD if fitted is None else fitted.threshold
 
 
-async def fitted_threshold(context: Context) -> Threshold | None:
+async def fitted_threshold(context: Context, *, afresh: bool = False) -> Threshold | None:
     """What the file says that the run names, if it names one and sets no threshold of its own.
+
+    Args:
+        context: the settings of a run.
+        afresh: read the file even where that was done before; so every post starts from it as it stands then.
 
     Raises:
         BadInput: it isn't one.
     """
     if context.threshold is not None or not context.threshold_file:
         return None
-    return await asyncio.to_thread(read_threshold, Path(context.threshold_file))
+    if afresh or context.threshold_file not in _held:
+        _held[context.threshold_file] = await asyncio.to_thread(read_threshold, Path(context.threshold_file))
+    return _held[context.threshold_file]
+
+
+_held: dict[str, Threshold] = {}
 
 
 def misfits(fitted: Threshold, graph: str, context: Context, state: Court) -> list[str]:

@@ -17,7 +17,7 @@ from platformdirs import user_data_dir
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from nodes.errors import BadInput
-from nodes.schema import Scheme, Task
+from nodes.schema import JSON, Scheme, Task
 
 ANTIHATE_MODES = ("full", "no-knowledge", "no-search", "no-details", "zero-shot")
 Mode = Literal[
@@ -296,6 +296,14 @@ def describe(error: ValidationError) -> str:
     value = repr(first["input"])
     problem = first["msg"].removeprefix("Value error, ")
     return f"{field}: {value if len(value) < 80 else value[:77] + '…'}: {problem}"
+
+
+def kept_settings(context: Context) -> JSON:
+    """What a run sets, as a record keeps it: plain JSON, without defaults. An address with a password stays out."""
+    settings = context.model_dump(mode="json", exclude_defaults=True)
+    if "@" in (context.searxng_url or ""):
+        del settings["searxng_url"]
+    return settings
 
 
 def context_of(runtime: Runtime[Context]) -> Context:

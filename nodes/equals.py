@@ -6,7 +6,6 @@ Debate*, ICML 2024. It takes no Judge and no roles. `max_tokens` lets it spend w
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 from langgraph.runtime import Runtime
@@ -14,22 +13,20 @@ from langgraph.types import Send
 from typing_extensions import TypedDict
 
 from nodes.context import Context, context_of
-from nodes.errors import ModelError
-from nodes.model import Role, ask
-from nodes.purse import requests_of, tokens_of
-from nodes.schema import JSON, Turn
-from nodes.state import Views, agent, closed, spoke
+from nodes.model import Role, tokens_of
+from nodes.purse import reaches
+from nodes.schema import JSON
+from nodes.state import Views, agent, closed
 from nodes.verdict import deliver
 from nodes.views import (
     NO,
     YES,
     answer_form,
     answered,
-    lost,
+    heard,
     nobody_left,
     out_of_budget,
     shown,
-    turn_id,
     turns_of,
 )
 
@@ -77,7 +74,7 @@ async def next_round(state: Views, runtime: Runtime[Context]) -> JSON:
         return {"debate": [entry]}
     # Round 2 costs what round 1 did and the answers that every agent now reads; later ones what the last one did.
     read = sum(call["completion_tokens"] for call in calls) * _seated(context) if number == 1 else 0
-    if not _reaches(context, state, _seated(context), tokens_of(calls) + read):
+    if not reaches(context, state["calls"], _seated(context), tokens_of(calls) + read):
         return {"debate": [entry], **out_of_budget(context, f"round {number + 1}")}
     return {"debate": [entry], "round": number + 1}
 
@@ -85,13 +82,6 @@ async def next_round(state: Views, runtime: Runtime[Context]) -> JSON:
 def _seated(context: Context) -> int:
     """How many agents debate: no more than the budget has calls."""
     return min(context.agents, context.max_calls or context.agents)
-
-
-def _reaches(context: Context, state: Views, requests: int, tokens: int) -> bool:
-    paid = state["calls"]
-    return (context.max_calls is None or requests_of(paid) + requests <= context.max_calls) and (
-        context.max_tokens is None or tokens_of(paid) + tokens <= context.max_tokens
-    )
 
 
 async def to_agents(state: Views, runtime: Runtime[Context]) -> list[Send] | Literal["vote", "__end__"]:
@@ -113,28 +103,9 @@ async def to_agents(state: Views, runtime: Runtime[Context]) -> list[Send] | Lit
 
 async def speak(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
     """One agent's answer; sees the post and, from round 2 on, its own last answer and all the others'."""
-    seat, number = f"agent:{state['agent']}", state["round"]
-    try:
-        # Agents of one model are draws of one call: at temperature 0 they would all say the same.
-        answer = await ask(
-            replace(AGENT, seat=seat),
-            state,
-            runtime,
-            sample=state["agent"] - 1,
-            own=state["own"],
-            others=state["others"],
-        )
-    except ModelError as fault:
-        return lost(fault, "answer", number)
-    turn = Turn(
-        id=turn_id(seat, "answer", number),
-        seat=seat,
-        stage="answer",
-        round=number,
-        stance=answer.value.answer,
-        text=answer.value.reason,
-    )
-    return spoke(turn, answer, runtime)
+    # Agents of one model are draws of one call: at temperature 0 they would all say the same.
+    told = {"sample": state["agent"] - 1, "own": state["own"], "others": state["others"]}
+    return await heard(AGENT, f"agent:{state['agent']}", "answer", state, runtime, **told)
 
 
 @agent

@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from nodes.answer import wellformed
+from nodes.certainty import fitted_threshold
 from nodes.context import Context, context_of
 from nodes.errors import BadInput
 from nodes.evidence import means_here
@@ -60,6 +61,7 @@ async def receive_any(state: Court, runtime: Runtime[Context]) -> JSON:
             f"policy: {context.policy}: is one for the task {policy.task}, and the task is {context.task}; set both "
             "alike, or leave the policy out"
         )
+    await fitted_threshold(context, afresh=True)
     if context.cache:
         await door.open_cache(context.cache)
     image: Image | None = None

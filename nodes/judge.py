@@ -69,18 +69,20 @@ async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
     """
     context, names = context_of(runtime), await categories_in_force(runtime)
     sure = confidence_wanted(context)
+    role = replace(JUDGE, form=sure_decision_form) if sure else JUDGE
+    check, shared = cites_only(state, lambda reply: [reply.explanation]), findings(state)
+    transcript = minutes(transcript_of(state))
 
     async def draw(sample: int) -> Answer[DecisionReply]:
         # The first draw decides even where the budget is spent; the others have to be affordable.
-        role = replace(JUDGE, form=sure_decision_form if sure else decision_form, final=sample == 0)
         return await ask(
-            role,
+            replace(role, final=False) if sample else role,
             state,
             runtime,
             sample=sample,
-            check=cites_only(state, lambda reply: [reply.explanation]),
-            shared=findings(state),
-            transcript=minutes(transcript_of(state)),
+            check=check,
+            shared=shared,
+            transcript=transcript,
             categories=", ".join(names),
             not_hate=names[0],
             evidence=bool(state.get("evidence")),

@@ -13,7 +13,7 @@ import json
 import random
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Generic, Literal, Protocol, TypeVar, cast, runtime_checkable
@@ -167,10 +167,9 @@ def check_budget(context: Context, role: Role[Any], state: Mapping[str, Any]) ->
     """Raise `BudgetSpent` where the post may not pay for this role; one request is kept for the final one."""
     if role.final or (context.max_calls is None and context.max_tokens is None):
         return
-    tokens = sum(call["prompt_tokens"] + call["completion_tokens"] for call in _paid(state))
     if context.max_calls is not None and paid_requests(state) + 1 >= context.max_calls:
         raise BudgetSpent(f"the budget of {context.max_calls} calls was spent before the {role.seat} could speak")
-    if context.max_tokens is not None and tokens >= context.max_tokens:
+    if context.max_tokens is not None and paid_tokens(state) >= context.max_tokens:
         raise BudgetSpent(f"the budget of {context.max_tokens} tokens was spent before the {role.seat} could speak")
 
 
@@ -179,13 +178,28 @@ def paid_requests(state: Mapping[str, Any]) -> int:
 
     Those that are `reserved` for others who speak at the same time, or later, count as spent.
     """
-    made: int = sum(call["attempts"] for call in _paid(state))
-    return made + int(state.get("reserved") or 0)
+    return requests_of(_counted(state)) + int(state.get("reserved") or 0)
 
 
-def _paid(state: Mapping[str, Any]) -> list[JSON]:
+def paid_tokens(state: Mapping[str, Any]) -> int:
+    """How many tokens, in and out, a post has cost so far, answers from the cache not."""
+    return tokens_of(_counted(state))
+
+
+def _counted(state: Mapping[str, Any]) -> Sequence[JSON]:
     """The calls that count against the budget; a trial that a person asked for has one of its own."""
-    return [call for call in state.get("calls", [])[state.get("budget_from") or 0 :] if not call["cached"]]
+    calls: Sequence[JSON] = state.get("calls", [])
+    return calls[state.get("budget_from") or 0 :]
+
+
+def requests_of(calls: Sequence[JSON]) -> int:
+    """Requests that calls have cost, retries and re-asks included; answers from the cache cost none."""
+    return sum(call["attempts"] for call in calls if not call["cached"])
+
+
+def tokens_of(calls: Sequence[JSON]) -> int:
+    """Tokens that calls have cost, in and out; answers from the cache cost none."""
+    return sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls if not call["cached"])
 
 
 @lru_cache(maxsize=64)

@@ -12,25 +12,23 @@ from typing import TypeVar
 
 from nodes.context import Context
 from nodes.errors import BudgetSpent
+from nodes.model import requests_of, tokens_of
 from nodes.schema import JSON
 
 Drawn = TypeVar("Drawn")
-
-
-def tokens_of(calls: Sequence[JSON]) -> int:
-    """Tokens that calls have cost, in and out; answers from the cache cost none."""
-    return sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls if not call["cached"])
-
-
-def requests_of(calls: Sequence[JSON]) -> int:
-    """Requests that calls have cost, retries and re-asks included."""
-    return sum(call["attempts"] for call in calls if not call["cached"])
 
 
 def limits(context: Context) -> str:
     """The budget of a post in words; empty where it has none."""
     calls = [f"{context.max_calls} calls"] if context.max_calls else []
     return " and ".join(calls + ([f"{context.max_tokens} tokens"] if context.max_tokens else []))
+
+
+def reaches(context: Context, paid: Sequence[JSON], requests: int, tokens: int) -> bool:
+    """Whether the budget of a post reaches for so much more than was paid."""
+    return (context.max_calls is None or requests_of(paid) + requests <= context.max_calls) and (
+        context.max_tokens is None or tokens_of(paid) + tokens <= context.max_tokens
+    )
 
 
 class Purse:
@@ -40,7 +38,7 @@ class Purse:
     """
 
     def __init__(self, context: Context) -> None:
-        self._max_calls, self._max_tokens, self.limits = context.max_calls, context.max_tokens, limits(context)
+        self._context, self.limits = context, limits(context)
         self.calls: list[JSON] = []
         self._dearest = (0, 0)  # requests, tokens
         self._under_way = 0
@@ -58,7 +56,8 @@ class Purse:
         """
         if number and self.limits:
             await self._first.wait()
-            if not self.reaches(*self._dearest, times=self._under_way + 1):
+            requests, tokens = (each * (self._under_way + 1) for each in self._dearest)
+            if not reaches(self._context, self.calls, requests, tokens):
                 raise BudgetSpent(f"the budget of {self.limits} did not reach for another draw")
         self._under_way += 1
         calls: Sequence[JSON] = ()
@@ -78,9 +77,3 @@ class Purse:
         self.calls += calls
         cost = max(1, requests_of(calls)), tokens_of(calls)
         self._dearest = max(self._dearest[0], cost[0]), max(self._dearest[1], cost[1])
-
-    def reaches(self, requests: int, tokens: int, times: int = 1) -> bool:
-        """Whether the budget reaches for so much more."""
-        return (self._max_calls is None or requests_of(self.calls) + requests * times <= self._max_calls) and (
-            self._max_tokens is None or tokens_of(self.calls) + tokens * times <= self._max_tokens
-        )

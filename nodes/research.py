@@ -16,7 +16,7 @@ from langgraph.types import Overwrite
 from pydantic import BaseModel, Field, create_model
 
 from nodes import crawl
-from nodes.context import ANTIHATE_MODES, Context, context_of
+from nodes.context import ANTIHATE_MODES, Context, context_of, kept_settings
 from nodes.cues import Reply, one_of
 from nodes.errors import BadInput, BadModelOutput, ModelError
 from nodes.evidence import Library, Page, library
@@ -187,7 +187,7 @@ async def begin(state: Research, runtime: Runtime[Context]) -> JSON:
     if not post.text.strip():
         raise BadInput("text: the post has none, and research begins with its words; give one, or choose another graph")
     shelf = await library(context, post)
-    run = await shelf.begin(post, context.model_dump(exclude_defaults=True))
+    run = await shelf.begin(post, kept_settings(context))
     return {
         "scheme": "binary",
         "run": run,

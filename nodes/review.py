@@ -130,10 +130,9 @@ async def review(state: Case, runtime: Runtime[Context]) -> JSON:
         at=at,
         note=note,
     ).dump()
-    if answer.type == "accept":
-        runtime.stream_writer({"event": "review", **done})
-        return {"review": done, "question": None}
     runtime.stream_writer({"event": "review", **done})
+    if answer.type == "accept":
+        return {"review": done, "question": None}
     words = note or f"A reviewer decided this; the court had said: {court['explanation']}"
     track = state.get("track")
     return {

@@ -8,11 +8,10 @@ from nodes.certainty import confidence_wanted, threshold_in_force
 from nodes.context import Context, context_of
 from nodes.cues import confidence_of, sure_decision_form
 from nodes.errors import ModelError
-from nodes.judge import decided
+from nodes.judge import categories_in_force, decided
 from nodes.model import Role, ask
 from nodes.schema import JSON, Saving
 from nodes.state import Court, closed
-from prompts.policy import policy_in_force
 
 TRIAGE = Role(
     name="triage",
@@ -33,8 +32,7 @@ async def triage(state: Court, runtime: Runtime[Context]) -> JSON:
     if closed(state):
         return {}
     context = context_of(runtime)
-    policy = await policy_in_force(context.policy)
-    names = [category.name for category in policy.categories(context.scheme)]
+    names = await categories_in_force(runtime)
     try:
         answer = await ask(TRIAGE, state, runtime, categories=", ".join(names))
     except ModelError as fault:

@@ -20,8 +20,8 @@ from nodes.cues import Reply, one_of
 from nodes.errors import ModelError
 from nodes.gate import agreed
 from nodes.line_up import in_force
-from nodes.model import Answer, Role, ask, paid_requests
-from nodes.purse import limits, tokens_of
+from nodes.model import Answer, Role, ask, paid_requests, paid_tokens
+from nodes.purse import limits
 from nodes.schema import JSON, Scheme, Turn
 from nodes.state import Views, agent, closed, outcome_of, spoke
 from prompts import quote
@@ -68,7 +68,7 @@ async def views_of(runtime: Runtime[Context]) -> list[str]:
 
 def affords(context: Context, state: Mapping[str, Any], calls: int) -> bool:
     """Whether the budget pays for so many calls at the same time, one more being kept for the last word."""
-    if context.max_tokens is not None and tokens_of(state.get("calls", [])) >= context.max_tokens:
+    if context.max_tokens is not None and paid_tokens(state) >= context.max_tokens:
         return False
     return context.max_calls is None or paid_requests(state) + calls + 1 <= context.max_calls
 
@@ -107,25 +107,34 @@ async def to_views(state: Views, runtime: Runtime[Context]) -> list[Send] | Lite
 
 async def view(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
     """One view's answer; sees the post and, from round 2 on, the history."""
-    return await _heard(ANSWER, "answer", state, runtime, history=state["history"])
+    name = state["view"]
+    return await heard(ANSWER, f"view:{name}", "answer", state, runtime, view=name, history=state["history"])
 
 
 async def revise(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
     """One view's second answer; sees the post, its first answer, and the reflection."""
-    return await _heard(REVISION, "revision", state, runtime, own=state["own"], reflection=state["reflection"])
+    name, own, reflection = state["view"], state["own"], state["reflection"]
+    return await heard(REVISION, f"view:{name}", "revision", state, runtime, view=name, own=own, reflection=reflection)
 
 
-async def _heard(
+async def heard(
     role: Role[ViewReply],
+    seat: str,
     stage: Literal["answer", "revision"],
-    state: ViewSeat,
+    state: Mapping[str, Any],
     runtime: Runtime[Context],
-    **material: Any,
+    **asked: Any,
 ) -> JSON:
-    name, number = state["view"], state["round"]
-    seat = f"view:{name}"
+    """What one of several equals says in a round; one that refuses or fails drops out of it.
+
+    Args:
+        seat: which of them it is.
+        state: what it was sent; `round` is read.
+        asked: as for `ask`.
+    """
+    number = state["round"]
     try:
-        answer: Answer[ViewReply] = await ask(replace(role, seat=seat), state, runtime, view=name, **material)
+        answer: Answer[ViewReply] = await ask(replace(role, seat=seat), state, runtime, **asked)
     except ModelError as fault:
         return lost(fault, stage, number)
     turn = Turn(

@@ -151,7 +151,7 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path) -> No
     def script(request: Request) -> Reply | Fault:
         return Reply({"category": "NotHate", "explanation": "words"}, delay=0.3)
 
-    with served(script) as server:
+    with ScriptedServer(script) as server:
         command = ["eval", "--dataset", "table", "--data", "posts.csv", "--out", "run", "--graph", "baseline",
                    "--model", "openai:scripted", "--concurrency", "4"]  # fmt: skip
         environment = {**os.environ, "PYTHONPATH": str(PROJECT), "OPENAI_BASE_URL": f"{server.url}/v1"}
@@ -168,38 +168,6 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path) -> No
     held = len(lines(tmp_path / "run"))
     assert 4 <= held < 40
     assert json.loads((tmp_path / "run" / "run.json").read_bytes())["finished"] is None
-
-
-def served(script: Any) -> Any:
-    """A scripted server in a thread of its own, for a command that takes its time."""
-    from contextlib import contextmanager
-
-    @contextmanager
-    def run_it() -> Any:
-        import asyncio
-        import threading
-
-        ready, stop, held = threading.Event(), [], []
-
-        async def serve() -> None:
-            async with ScriptedServer(script) as server:
-                over = asyncio.Event()
-                stop.append((asyncio.get_running_loop(), over))
-                held.append(server)
-                ready.set()
-                await over.wait()
-
-        thread = threading.Thread(target=lambda: asyncio.run(serve()))
-        thread.start()
-        ready.wait(10)
-        try:
-            yield held[0]
-        finally:
-            loop, over = stop[0]
-            loop.call_soon_threadsafe(over.set)
-            thread.join(10)
-
-    return run_it()
 
 
 def test_the_published_set_by_name_balanced_over_its_patterns(tmp_path: Path) -> None:

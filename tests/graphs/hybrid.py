@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-from eval.scripted import Fault, Reply, Request, ScriptedServer
-from eval.web import SearchServer, Site
-from nodes.schema import Record
-from tests.court import court_script, decide
+from eval.scripted import Fault, Reply, Request
+from tests.court import court_script
 from tests.court import part as court_part
-from tests.graphs.test_antihate import html, researcher
+from tests.graphs.test_antihate import World, html, researcher, world
 from tests.graphs.test_antihate import part as research_part
 from tests.graphs.test_predict import panel
 from tests.graphs.test_predict import part as panel_part
@@ -24,12 +21,7 @@ FEW = "example-harm,example-newsroom"
 
 def part(request: Request) -> str:
     """Which part a request asks for, of whichever system."""
-    for told in (court_part, research_part, panel_part):
-        try:
-            return told(request)
-        except StopIteration:
-            continue
-    raise AssertionError(request.text)
+    return next(name for told in (court_part, research_part, panel_part) if (name := _told_by(told, request)))
 
 
 def hybrid_script(*, explicit: bool = False, **instead: Any) -> Callable[[Request], Reply | Fault]:
@@ -45,47 +37,23 @@ def hybrid_script(*, explicit: bool = False, **instead: Any) -> Callable[[Reques
         if name in instead and not isinstance(instead[name], list):
             given = instead[name]
             return given if isinstance(given, Reply | Fault) else Reply(given)
-        for told, answers in scripts.items():
-            try:
-                told(request)
-            except StopIteration:
-                continue
-            answer = answers(request)
-            assert isinstance(answer, Reply | Fault)
-            return answer
-        raise AssertionError(name)
+        answer = next(answers for told, answers in scripts.items() if _told_by(told, request))(request)
+        assert isinstance(answer, Reply | Fault)
+        return answer
 
     return script
 
 
-@dataclass
-class World:
-    """The model server, the site, and the settings that point at them."""
-
-    model: ScriptedServer
-    site: Site
-    settings: dict[str, Any]
-
-    @property
-    def parts(self) -> list[str]:
-        return [part(request) for request in self.model.requests]
-
-    def asked(self, name: str) -> list[Request]:
-        return [request for request in self.model.requests if part(request) == name]
-
-    async def decide(self, text: str = "the weeds in our garden", **settings: Any) -> Record:
-        return await decide(self.model, text, graph="tribunal", **{**self.settings, **settings})
+def _told_by(told: Callable[[Request], str], request: Request) -> str | None:
+    """The part, if it is one of this system's."""
+    try:
+        return told(request)
+    except StopIteration:
+        return None
 
 
 @asynccontextmanager
-async def hybrid(script: Callable[[Request], Reply | Fault] | None = None, **options: Any) -> AsyncIterator[World]:
-    """The world, with one page on the web; `options` go to the model server."""
-    async with Site({"/1": html(PASSAGE)}) as site, ScriptedServer(script or hybrid_script(), **options) as model:
-
-        def found(query: str) -> Any:
-            return [{"url": f"{site.url}/1", "title": "a page", "content": "a snippet"}]
-
-        async with SearchServer(found) as search:
-            os.environ["TRIBUNAL_FETCH_ALLOW"] = site.host
-            settings = {"search": "searxng", "searxng_url": search.url, "record": "evidence.sqlite"}
-            yield World(model, site, settings)
+async def hybrid(script: Callable[[Request], Reply | Fault] | None = None) -> AsyncIterator[World]:
+    """The world of the research tests with one page on the web, and the hybrid court in it."""
+    async with world(script or hybrid_script(), {"/1": html(PASSAGE)}) as it:
+        yield replace(it, graph="tribunal", part=part)

@@ -45,16 +45,18 @@ class World:
     search: SearchServer
     site: Site
     settings: dict[str, Any]
+    graph: str = "antihate"
+    part: Callable[[Request], str] = part
 
     @property
     def parts(self) -> list[str]:
-        return [part(request) for request in self.model.requests]
+        return [self.part(request) for request in self.model.requests]
 
     def asked(self, name: str) -> list[Request]:
-        return [request for request in self.model.requests if part(request) == name]
+        return [request for request in self.model.requests if self.part(request) == name]
 
     async def decide(self, text: str = POST, **settings: Any) -> Record:
-        return await decide(self.model, text, graph="antihate", **{**self.settings, **settings})
+        return await decide(self.model, text, graph=self.graph, **{**self.settings, **settings})
 
 
 def html(*sentences: str, title: str = "A page") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from graphs import (
     scan,
     web_evidence,
 )
+from graphs.pieces import PIECES
 from graphs.session import hear
 from nodes.errors import BadInput
 from nodes.state import Court
@@ -80,6 +82,12 @@ def test_a_wrong_composition_names_the_channel(builder: Any, channel: str | None
     with pytest.raises(WrongComposition, match=says) as raised:
         checked(builder())
     assert raised.value.channel == channel
+
+
+@pytest.mark.parametrize("place", PIECES)
+def test_every_contract_is_of_a_piece(place: str) -> None:
+    module, _, name = place.partition(":")
+    assert callable(getattr(import_module(module), name)) or hasattr(getattr(import_module(module), name), "ainvoke")
 
 
 def test_a_channel_may_come_by_another_branch() -> None:
