@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from commands import (
+from tribunal.commands import (
     batch,
     doctor,
     evaluate,

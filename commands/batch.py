@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from commands.errors import ending_well
-from commands.evaluate import AsJson, InFlight, PriceTable, status, warn
-from commands.options import Graph, pairs, with_settings
+from tribunal.commands.errors import ending_well
+from tribunal.commands.evaluate import AsJson, InFlight, PriceTable, status, warn
+from tribunal.commands.options import Graph, pairs, with_settings
 
 
 @with_settings
@@ -32,10 +32,10 @@ def batch(
     settings: dict[str, Any],
 ) -> None:
     """Decide every row of a file. Results lie in OUT.run as they come; the same command goes on where it stopped."""
-    from eval.batch import batch as run_batch
-    from eval.prices import read_prices
-    from eval.progress import in_words, shown
-    from prompts import visible
+    from tribunal.eval.batch import batch as run_batch
+    from tribunal.eval.runs.prices import read_prices
+    from tribunal.eval.runs.progress import in_words, shown
+    from tribunal.prompts import visible
 
     with ending_well():
         table = read_prices(prices) if prices else None

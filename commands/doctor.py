@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from commands.errors import ending_well
+from tribunal.commands.errors import ending_well
 
 
 def doctor(
@@ -35,8 +35,8 @@ def doctor(
 async def _examine(offline: bool) -> dict[str, Any]:
     import asyncio
 
-    from nodes.context import REHEARSAL, data_folder, environment
-    from nodes.providers import PROVIDERS
+    from tribunal.context import REHEARSAL, data_folder, environment
+    from tribunal.models.providers import PROVIDERS
 
     held = environment()
     named = held.get("TRIBUNAL_MODEL")
@@ -57,8 +57,8 @@ def _check(what: str, state: str, found: str) -> dict[str, str]:
 
 
 def _named(named: str, held: dict[str, str]) -> dict[str, str]:
-    from nodes.errors import BadInput
-    from nodes.providers import PROVIDERS, missing_key, specs
+    from tribunal.errors import BadInput
+    from tribunal.models.providers import PROVIDERS, missing_key, specs
 
     try:
         for spec in specs(named, "TRIBUNAL_MODEL"):
@@ -73,7 +73,7 @@ def _named(named: str, held: dict[str, str]) -> dict[str, str]:
 async def _provider(provider: Any, held: dict[str, str], offline: bool) -> dict[str, str]:
     import httpx
 
-    from nodes.faults import scrub
+    from tribunal.models.diagnosis import scrub
 
     keys = provider.key_pool(held)
     if provider.keys_wanted(held) and not keys:

@@ -21,7 +21,7 @@ def ending_well() -> Iterator[None]:
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except Exception as error:
-        from nodes.errors import TribunalError
+        from tribunal.errors import TribunalError
 
         if not isinstance(error, TribunalError):
             raise

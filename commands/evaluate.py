@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from commands.errors import INTERRUPTED, ending_well
-from commands.options import Graph, pairs, with_settings
+from tribunal.commands.errors import INTERRUPTED, ending_well
+from tribunal.commands.options import Graph, pairs, with_settings
 
 if TYPE_CHECKING:
-    from eval.run import Tally
+    from tribunal.eval.runs.engine import Tally
 
 EPILOG = """\b
 Exit status: 0 everything is decided, 1 stopped before the end (the same command goes on), 2 wrong usage or input,
@@ -61,10 +61,10 @@ def evaluate(
     settings: dict[str, Any],
 ) -> None:
     """Run a graph over a data set, and measure it. The same command on the same folder goes on where it stopped."""
-    from eval.evaluate import Evaluation, summary
-    from eval.evaluate import evaluate as run_evaluation
-    from eval.prices import read_prices
-    from eval.progress import shown
+    from tribunal.eval.evaluate import Evaluation, summary
+    from tribunal.eval.evaluate import evaluate as run_evaluation
+    from tribunal.eval.runs.prices import read_prices
+    from tribunal.eval.runs.progress import shown
 
     with ending_well():
         wanted = Evaluation(
@@ -103,7 +103,7 @@ def evaluate(
 
 def warn(warning: str) -> None:
     """Say what a reader of the results should know, on standard error."""
-    from prompts import visible
+    from tribunal.prompts import visible
 
     sys.stderr.write(f"tribunal: warning: {visible(warning)}\n")
 
@@ -120,9 +120,9 @@ def status(tally: Tally) -> int:
 
 
 def _print(tally: Tally, out: Path, *, priced: bool) -> None:
-    from commands.metrics import show
-    from eval.progress import in_words
-    from prompts import visible
+    from tribunal.commands.metrics import show
+    from tribunal.eval.runs.progress import in_words
+    from tribunal.prompts import visible
 
     typer.echo(f"{tally.done:,} decided now, {tally.before:,} before: {in_words(tally, priced=priced)}")
     if (out / "metrics.json").exists():
@@ -131,7 +131,7 @@ def _print(tally: Tally, out: Path, *, priced: bool) -> None:
 
 
 def _one_of(given: str | None, option: str, known: tuple[str, ...]) -> Any:
-    from nodes.errors import BadInput
+    from tribunal.errors import BadInput
 
     if given is not None and given not in known:
         raise BadInput(f"{option}: {given!r}: is none; give {' or '.join(known)}")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from commands.errors import ending_well
+from tribunal.commands.errors import ending_well
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from retrievers.record import Overview, StoredPage, Trail
+    from tribunal.retrievers.web.archive import Overview, StoredPage, Trail
 
 JSON = dict[str, Any]
 
@@ -56,7 +56,7 @@ def list_(record: File = None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from prompts import visible
+    from tribunal.prompts import visible
 
     with ending_well():
         rows = asyncio.run(_listed(record))
@@ -69,8 +69,8 @@ def list_(record: File = None) -> None:
 
 
 async def _trail(post: str | None, file: Path | None) -> Trail:
-    from nodes.errors import BadInput
-    from retrievers.record import Record
+    from tribunal.errors import BadInput
+    from tribunal.retrievers.web.archive import Record
 
     record = await Record.open(file, existing=True)
     try:
@@ -85,7 +85,7 @@ async def _trail(post: str | None, file: Path | None) -> Trail:
 
 
 async def _listed(file: Path | None) -> list[Overview]:
-    from retrievers.record import Record
+    from tribunal.retrievers.web.archive import Record
 
     record = await Record.open(file, existing=True)
     try:
@@ -212,7 +212,7 @@ class _Telling:
         from rich.padding import Padding
         from rich.text import Text
 
-        from prompts import visible
+        from tribunal.prompts import visible
 
         gap = "\n" if own.startswith("\n") else ""
         words = Text(visible(own.removeprefix("\n")), style=style)
@@ -250,7 +250,7 @@ def _after(words: Any) -> str:
 
 
 def _normal(url: str) -> str:
-    from retrievers.search import normal_url
+    from tribunal.retrievers.web.search import normal_url
 
     return normal_url(url)
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from commands.errors import ending_well
+from tribunal.commands.errors import ending_well
 
 if TYPE_CHECKING:
-    from nodes.threshold import Threshold
+    from tribunal.threshold import Threshold
 
 
 def fit(
@@ -27,9 +27,9 @@ def fit(
     One half of the posts fits it; on the other its coverage and agreement are measured. The file can be named by a run.
     """
     with ending_well():
-        from eval.fit import fit as fitted
-        from nodes.errors import BadInput
-        from prompts import visible
+        from tribunal.errors import BadInput
+        from tribunal.eval.measures.fit import fit as fitted
+        from tribunal.prompts import visible
 
         found = fitted(folder, agreement=agreement, level=level, seed=seed)
         path = out or folder / "threshold.json"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from commands.errors import ending_well
+from tribunal.commands.errors import ending_well
 
 
 def graphs(
@@ -14,8 +14,8 @@ def graphs(
 ) -> None:
     """Draw each graph, its subgraphs included, as Mermaid text."""
     with ending_well():
-        from graphs import GRAPHS
-        from graphs.drawing import mermaid
+        from tribunal.graphs import GRAPHS
+        from tribunal.graphs.drawing import mermaid
 
         for name in names or GRAPHS:
             typer.echo(f"%% {name}: {GRAPHS.get(name, '')}\n{mermaid(name)}")

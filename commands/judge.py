@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from commands.errors import STATUS, ending_well
-from commands.options import Graph, with_settings
+from tribunal.commands.errors import STATUS, ending_well
+from tribunal.commands.options import Graph, with_settings
 
 EPILOG = """\b
 Exit status: 0 a verdict, 2 wrong usage or input, 3 the model refused, 4 a technical failure, 5 a person has to decide
@@ -50,9 +50,9 @@ def _run(
     import asyncio
     import json
 
-    from commands.show import Courtroom
-    from graphs.session import hear
-    from nodes.context import checked
+    from tribunal.cases.session import hear
+    from tribunal.commands.show import Courtroom
+    from tribunal.context import checked
 
     context = checked(settings)
     room = Courtroom(quiet=as_json, trace=trace)
@@ -67,8 +67,8 @@ def _run(
 
 def _post(text: str | None, image: str | None) -> tuple[str | None, str | None]:
     """The text, and a reference to the image, with standard input read where it stands for one of them."""
-    from nodes.errors import BadInput
-    from nodes.image import keep, keep_bytes
+    from tribunal.errors import BadInput
+    from tribunal.models.image import keep, keep_bytes
 
     if image == "-":
         if text == "-":

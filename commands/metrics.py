@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from commands.errors import ending_well
+from tribunal.commands.errors import ending_well
 
 if TYPE_CHECKING:
-    from nodes.schema import JSON
+    from tribunal.schema import JSON
 
 
 def metrics(
@@ -21,7 +21,7 @@ def metrics(
 ) -> None:
     """Measure a run, write metrics.json into its folder, and print the headline."""
     with ending_well():
-        from eval.measures import write_metrics
+        from tribunal.eval.measures.metrics import write_metrics
 
         measured = write_metrics(folder)
         if as_json:
@@ -35,7 +35,7 @@ def show(measured: JSON) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from eval.scores import MEASURES
+    from tribunal.eval.measures.scores import MEASURES
 
     console = Console(highlight=False)
     if measured["rehearsed"]:

@@ -188,7 +188,7 @@ def _settings(
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     """A command with these options beside its own; it is given what they set as `settings`."""
-    from commands.errors import ending_well
+    from tribunal.commands.errors import ending_well
 
     own = inspect.signature(command, eval_str=True).parameters
     shared = inspect.signature(_settings, eval_str=True).parameters
@@ -220,7 +220,7 @@ def _threshold(given: str | None) -> dict[str, Any]:
 
 
 def pairs(given: list[str] | None, option: str, form: str) -> dict[str, str]:
-    from nodes.errors import BadInput
+    from tribunal.errors import BadInput
 
     pairs = {}
     for each in given or []:
@@ -232,7 +232,7 @@ def pairs(given: list[str] | None, option: str, form: str) -> dict[str, str]:
 
 
 def _numbers(pairs: dict[str, str]) -> dict[str, float]:
-    from nodes.errors import BadInput
+    from tribunal.errors import BadInput
 
     numbers = {}
     for name, value in pairs.items():

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from commands.errors import ending_well
+from tribunal.commands.errors import ending_well
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from retrievers.store import Manifest, Progress
+    from tribunal.retrievers.perspectives.store import Manifest, Progress
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -37,8 +37,8 @@ def build(
     ] = None,
 ) -> None:
     """Build a perspective's index from the files of its set. A build that was stopped goes on where it was."""
-    from retrievers.perspectives import find, user_folder
-    from retrievers.store import build as build_index
+    from tribunal.retrievers.perspectives.perspective import find, user_folder
+    from tribunal.retrievers.perspectives.store import build as build_index
 
     with ending_well():
         perspective = find(spec)
@@ -56,8 +56,8 @@ def list_() -> None:
     """List the perspectives there are, and which of them can be used."""
     from rich.table import Table
 
-    from retrievers.perspectives import SHIPPED, available, load, user_folder
-    from retrievers.store import read_manifest
+    from tribunal.retrievers.perspectives.perspective import SHIPPED, available, load, user_folder
+    from tribunal.retrievers.perspectives.store import read_manifest
 
     table = Table("name", "language", "labels", "texts", "embedding", "from", box=None, pad_edge=False)
     with ending_well():
@@ -80,7 +80,7 @@ def list_() -> None:
 @app.command()
 def show(name: Name) -> None:
     """Show a perspective's criterion and its index, after checking every file of the index against its hash."""
-    from retrievers.store import open_index, resolve
+    from tribunal.retrievers.perspectives.store import open_index, resolve
 
     console = _console()
 
@@ -126,8 +126,8 @@ def search(
     ] = None,
 ) -> None:
     """Show the labelled texts that are nearest to a text, without those that are equal to it."""
-    from nodes.schema import Example
-    from retrievers.store import open_store
+    from tribunal.retrievers.perspectives.store import open_store
+    from tribunal.schema import Example
 
     async def found() -> list[Example]:
         return await (await open_store(name, embedding=embedding)).search(text, k)

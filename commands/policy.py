@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from commands.errors import ending_well
+from tribunal.commands.errors import ending_well
 
 
 def policy(name: Annotated[str, typer.Argument(help="A shipped policy, or a TOML file to check.")] = "h-vli") -> None:
@@ -15,9 +15,9 @@ def policy(name: Annotated[str, typer.Argument(help="A shipped policy, or a TOML
         from importlib.resources import files
         from pathlib import Path
 
-        from prompts import policy as policies
+        from tribunal.prompts import policy as policies
 
         policies.policy(name)
         shipped = name in policies.shipped()
-        source = files("prompts").joinpath(f"policies/{name}.toml") if shipped else Path(name).expanduser()
+        source = files("tribunal.prompts").joinpath(f"policies/{name}.toml") if shipped else Path(name).expanduser()
         typer.echo(source.read_text("utf-8"), nl=False)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from commands.errors import ending_well
+from tribunal.commands.errors import ending_well
 
 
 def report(
@@ -22,8 +22,8 @@ def report(
     Posts and transcripts stand in it covered; the page shows each when it is asked for.
     """
     with ending_well():
-        from eval.report import write_report
-        from prompts import visible
+        from tribunal.eval.report import write_report
+        from tribunal.prompts import visible
 
         for written in write_report(folders, out, most=transcripts):
             typer.echo(visible(str(written)))

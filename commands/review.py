@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from commands.errors import STATUS, ending_well
+from tribunal.commands.errors import STATUS, ending_well
 
 if TYPE_CHECKING:
-    from nodes.schema import Record
+    from tribunal.schema import Record
 
 app = typer.Typer(
     name="review", help="The cases that a person has to decide.", no_args_is_help=True, rich_markup_mode=None
@@ -35,7 +35,7 @@ def list_(
     from rich.console import Console
     from rich.table import Table
 
-    from prompts import visible
+    from tribunal.prompts import visible
 
     with ending_well():
         entries = asyncio.run(_entries(decided))
@@ -83,7 +83,7 @@ def decide(
     """Decide a case: --accept it, give another --category, or --ask a question."""
     import asyncio
 
-    from graphs.session import decide as decide_case
+    from tribunal.cases.session import decide as decide_case
 
     with ending_well():
         answer = {**_answer(accept, category, ask, note), "reviewer": reviewer or _login()}
@@ -96,7 +96,7 @@ def resume(thread: Thread, as_json: AsJson = False) -> None:
     """Go on with a case whose trial was cut off."""
     import asyncio
 
-    from graphs.session import resume as resume_case
+    from tribunal.cases.session import resume as resume_case
 
     with ending_well():
         record = asyncio.run(resume_case(thread))
@@ -107,7 +107,7 @@ def _close(record: Record, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(json.dumps(record.dump(), ensure_ascii=False) + "\n")
     else:
-        from commands.show import Courtroom
+        from tribunal.commands.show import Courtroom
 
         with Courtroom(quiet=False, trace=False) as room:
             room.close(record)
@@ -116,7 +116,7 @@ def _close(record: Record, as_json: bool) -> None:
 
 def _answer(accept: bool, category: str | None, question: str | None, note: str) -> dict[str, Any]:
     """A reviewer's answer, in the shape of the Agent Inbox."""
-    from nodes.errors import BadInput
+    from tribunal.errors import BadInput
 
     if sum([accept, category is not None, question is not None]) != 1:
         raise BadInput("decide: give one of --accept, --category and --ask")
@@ -137,16 +137,16 @@ def _login() -> str | None:
 
 
 async def _entries(decided: bool) -> Any:
-    from graphs.docket import docket_here
+    from tribunal.cases.docket import docket_here
 
     docket = await docket_here()
     return await (docket.cases("running", "pending", "decided") if decided else docket.cases("running", "pending"))
 
 
 async def _case(thread: str) -> tuple[Record, dict[str, Any] | None]:
-    from graphs.docket import docket_here
-    from graphs.session import record
-    from nodes.context import checked
+    from tribunal.cases.docket import docket_here
+    from tribunal.cases.session import record
+    from tribunal.context import checked
 
     docket = await docket_here()
     entry, state = await docket.entry(thread), await docket.state(thread)
@@ -156,7 +156,7 @@ async def _case(thread: str) -> tuple[Record, dict[str, Any] | None]:
 def _print(record: Record, waits: dict[str, Any] | None) -> None:
     from rich.console import Console
 
-    from commands.show import Courtroom
+    from tribunal.commands.show import Courtroom
 
     with Courtroom(quiet=False, trace=False) as room:
         for trial in record.trials:

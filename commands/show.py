@@ -12,9 +12,9 @@ from rich.rule import Rule
 from rich.status import Status
 from rich.text import Text
 
-from nodes.context import VIEWS
-from nodes.schema import JSON, Opinion, Record, Turn
-from prompts import visible
+from tribunal.context import VIEWS
+from tribunal.prompts import visible
+from tribunal.schema import JSON, Opinion, Record, Turn
 
 _STAGES = {
     "scan": "rapid scan",

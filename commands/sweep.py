@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from commands.errors import ending_well
-from commands.evaluate import AsJson, status, warn
+from tribunal.commands.errors import ending_well
+from tribunal.commands.evaluate import AsJson, status, warn
 
 if TYPE_CHECKING:
-    from eval.run import Tally, Watch
+    from tribunal.eval.runs.engine import Tally, Watch
 
 
 def sweep(
@@ -24,8 +24,8 @@ def sweep(
     from contextlib import ExitStack
     from functools import cache
 
-    from eval.progress import shown
-    from eval.sweep import read_sweep, run_sweep
+    from tribunal.eval.runs.progress import shown
+    from tribunal.eval.sweep import read_sweep, run_sweep
 
     with ending_well(), ExitStack() as stack:
         wanted = read_sweep(file)
@@ -56,7 +56,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from prompts import visible
+    from tribunal.prompts import visible
 
     hidden = {"folder", "stopped"}
     names = [name for name in rows[0] if name not in hidden]

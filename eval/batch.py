@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from eval.datasets import open_dataset
-from eval.evaluate import carry_out, outcomes_of
-from eval.prices import Prices
-from eval.run import Job, Tally, Watch
-from eval.runfile import describe
-from eval.sampling import choose
-from eval.tables import check_format, write_table
-from graphs import graph as graph_named
-from nodes.context import checked
-from nodes.errors import BadInput
+from tribunal.context import checked
+from tribunal.errors import BadInput
+from tribunal.eval.datasets import open_dataset
+from tribunal.eval.datasets.sampling import choose
+from tribunal.eval.evaluate import carry_out, outcomes_of
+from tribunal.eval.runs.engine import Job, Tally, Watch
+from tribunal.eval.runs.prices import Prices
+from tribunal.eval.runs.runfile import describe
+from tribunal.eval.runs.tables import check_format, write_table
+from tribunal.graphs import graph as graph_named
 
 
 def batch(
@@ -36,7 +36,7 @@ def batch(
     Args:
         posts: CSV, TSV, JSONL or Parquet, with a column of texts or images.
         out: the file to write; results are kept in `OUT.run` until then, and after.
-        columns: which column is what (`eval.datasets.table`).
+        columns: which column is what (`tribunal.eval.datasets.table`).
         warn: is told, before the first post, which rows give none.
 
     Raises:

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from eval.datasets import Dataset, open_dataset
-from eval.journal import RESULTS, set_aside
-from eval.measures import write_metrics
-from eval.prices import Prices
-from eval.run import Job, Tally, Watch, run
-from eval.runfile import alone, begin, describe, finish
-from eval.sampling import Balance, choose
-from graphs import graph as graph_named
-from nodes.context import checked
-from nodes.errors import BadInput
-from nodes.schema import JSON
+from tribunal.context import checked
+from tribunal.errors import BadInput
+from tribunal.eval.datasets import Dataset, open_dataset
+from tribunal.eval.datasets.sampling import Balance, choose
+from tribunal.eval.measures.metrics import write_metrics
+from tribunal.eval.runs.engine import Job, Tally, Watch, run
+from tribunal.eval.runs.journal import RESULTS, set_aside
+from tribunal.eval.runs.prices import Prices
+from tribunal.eval.runs.runfile import alone, begin, describe, finish
+from tribunal.graphs import graph as graph_named
+from tribunal.schema import JSON
 
 RETRIED = ("failures", "refusals")
 
@@ -132,7 +132,7 @@ def carry_out(
     Args:
         job: what is decided.
         folder: the run's.
-        wanted: what its run.json holds (`eval.runfile.describe`).
+        wanted: what its run.json holds (`tribunal.eval.runs.runfile.describe`).
         write_out: makes of the results what is made of them; called when the run has ended, however it has.
         retried: the outcomes that are to be decided anew.
         warnings: what `warn` is told before the first post.
@@ -179,7 +179,7 @@ def tokens_by_post(folder: Path) -> dict[str, int]:
     Raises:
         BadInput: the folder is no run's.
     """
-    from eval.results import read_results, read_run, read_whole
+    from tribunal.eval.runs.results import read_results, read_run, read_whole
 
     read_run(folder)
     tokens: dict[str, int] = {}

@@ -18,15 +18,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from eval.evaluate import Evaluation, evaluate
-from eval.run import Tally, Watch
-from eval.sampling import Balance
-from graphs import graph
-from nodes.context import Context, checked, describe
-from nodes.errors import BadInput
-from nodes.line_up import in_force
-from nodes.model import door_here
-from nodes.schema import JSON
+from tribunal.context import Context, checked, describe
+from tribunal.errors import BadInput
+from tribunal.eval.datasets.sampling import Balance
+from tribunal.eval.evaluate import Evaluation, evaluate
+from tribunal.eval.runs.engine import Tally, Watch
+from tribunal.graphs import graph
+from tribunal.line_up import in_force
+from tribunal.models.door import door_here
+from tribunal.schema import JSON
 
 CACHE = "cache.sqlite"
 _LONGEST = 150  # letters of a cell's folder

@@ -2,7 +2,18 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from graphs import Case, Context, PostInput, Ruling, checked, court_judge, panel, panel_debate, receive, web_evidence
+from tribunal.graphs import (
+    Case,
+    Context,
+    PostInput,
+    Ruling,
+    checked,
+    court_judge,
+    panel,
+    panel_debate,
+    receive,
+    web_evidence,
+)
 
 builder = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
 builder.add_node("receive", receive)

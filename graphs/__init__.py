@@ -1,6 +1,6 @@
 """Every graph by name, and the pieces to compose one's own from.
 
-    from graphs import Case, Context, PostInput, Ruling, checked, court_judge, deep_trial, piece, receive
+    from tribunal.graphs import Case, Context, PostInput, Ruling, checked, court_judge, deep_trial, piece, receive
 
 The graphs and pieces are made when they are asked for, so that importing this package costs nothing.
 """
@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from graphs.debate import graph as panel_debate
-    from graphs.deep_dive import graph as deep_trial
-    from graphs.fast_track import graph as fast_trial
-    from graphs.perspectives import graph as panel
-    from graphs.pieces import WrongComposition, checked, piece
-    from graphs.web import graph as web_evidence
-    from nodes.context import Context
-    from nodes.gatekeeper import gatekeeper as scan
-    from nodes.intake import receive
-    from nodes.judge import judge as court_judge
-    from nodes.schema import Evidence
-    from nodes.state import Case, PostInput
-    from nodes.state import FullRuling as Ruling
+    from tribunal.context import Context
+    from tribunal.graphs.debate import graph as panel_debate
+    from tribunal.graphs.deep_dive import graph as deep_trial
+    from tribunal.graphs.fast_track import graph as fast_trial
+    from tribunal.graphs.perspectives import graph as panel
+    from tribunal.graphs.pieces import WrongComposition, checked, piece
+    from tribunal.graphs.web import graph as web_evidence
+    from tribunal.nodes.arcade.gatekeeper import gatekeeper as scan
+    from tribunal.nodes.arcade.judge import judge as court_judge
+    from tribunal.nodes.intake import receive
+    from tribunal.nodes.state import Case, PostInput
+    from tribunal.nodes.state import FullRuling as Ruling
+    from tribunal.schema import Evidence
 
 __all__ = [
     "Case",
@@ -58,22 +58,22 @@ GRAPHS = {
     "symmetric_debate": "equals who all see each other's answers for some rounds, then a vote",
 }
 _HOMES = {
-    "Case": ("nodes.state", "Case"),
-    "Context": ("nodes.context", "Context"),
-    "Evidence": ("nodes.schema", "Evidence"),
-    "PostInput": ("nodes.state", "PostInput"),
-    "Ruling": ("nodes.state", "FullRuling"),
-    "WrongComposition": ("graphs.pieces", "WrongComposition"),
-    "checked": ("graphs.pieces", "checked"),
-    "court_judge": ("nodes.judge", "judge"),
-    "deep_trial": ("graphs.deep_dive", "graph"),
-    "fast_trial": ("graphs.fast_track", "graph"),
-    "panel": ("graphs.perspectives", "graph"),
-    "panel_debate": ("graphs.debate", "graph"),
-    "piece": ("graphs.pieces", "piece"),
-    "receive": ("nodes.intake", "receive"),
-    "scan": ("nodes.gatekeeper", "gatekeeper"),
-    "web_evidence": ("graphs.web", "graph"),
+    "Case": ("tribunal.nodes.state", "Case"),
+    "Context": ("tribunal.context", "Context"),
+    "Evidence": ("tribunal.schema", "Evidence"),
+    "PostInput": ("tribunal.nodes.state", "PostInput"),
+    "Ruling": ("tribunal.nodes.state", "FullRuling"),
+    "WrongComposition": ("tribunal.graphs.pieces", "WrongComposition"),
+    "checked": ("tribunal.graphs.pieces", "checked"),
+    "court_judge": ("tribunal.nodes.arcade.judge", "judge"),
+    "deep_trial": ("tribunal.graphs.deep_dive", "graph"),
+    "fast_trial": ("tribunal.graphs.fast_track", "graph"),
+    "panel": ("tribunal.graphs.perspectives", "graph"),
+    "panel_debate": ("tribunal.graphs.debate", "graph"),
+    "piece": ("tribunal.graphs.pieces", "piece"),
+    "receive": ("tribunal.nodes.intake", "receive"),
+    "scan": ("tribunal.nodes.arcade.gatekeeper", "gatekeeper"),
+    "web_evidence": ("tribunal.graphs.web", "graph"),
 }
 _files: dict[str, Any] = {}
 
@@ -85,7 +85,7 @@ def graph(name: str) -> Any:
         BadInput: there is none.
     """
     if name in GRAPHS:
-        return import_module(f"graphs.{name}").graph
+        return import_module(f"tribunal.graphs.{name}").graph
     return _of_file(name)
 
 
@@ -95,11 +95,11 @@ def builder(name: str) -> Any:
     Raises:
         BadInput: there is none.
     """
-    return import_module(f"graphs.{name}").builder if name in GRAPHS else graph(name).builder
+    return import_module(f"tribunal.graphs.{name}").builder if name in GRAPHS else graph(name).builder
 
 
 def _of_file(name: str) -> Any:
-    from nodes.errors import BadInput
+    from tribunal.errors import BadInput
 
     path, _, member = name.partition(":")
     file = Path(path).expanduser()
@@ -125,4 +125,4 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         module, member = _HOMES[name]
         return getattr(import_module(module), member)
-    raise AttributeError(f"module 'graphs' has no attribute {name!r}")
+    raise AttributeError(f"module 'tribunal.graphs' has no attribute {name!r}")

@@ -2,11 +2,11 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from graphs.research import graph as research
-from nodes.context import Context
-from nodes.intake import receive
-from nodes.research import answer, begin, conclude, way
-from nodes.state import Findings, PostInput, Research
+from tribunal.context import Context
+from tribunal.graphs.research import graph as research
+from tribunal.nodes.antihate.research import answer, begin, conclude, way
+from tribunal.nodes.intake import receive
+from tribunal.nodes.state import Findings, PostInput, Research
 
 builder = StateGraph(Research, context_schema=Context, input_schema=PostInput, output_schema=Findings)
 builder.add_node("receive", receive)

@@ -2,14 +2,14 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from graphs.deep_dive import graph as deep_dive
-from graphs.fast_track import graph as fast_track
-from graphs.pieces import checked
-from nodes.context import Context
-from nodes.gatekeeper import gatekeeper, track
-from nodes.intake import receive
-from nodes.judge import judge, to_judge
-from nodes.state import Court, PostInput, Ruling
+from tribunal.context import Context
+from tribunal.graphs.deep_dive import graph as deep_dive
+from tribunal.graphs.fast_track import graph as fast_track
+from tribunal.graphs.pieces import checked
+from tribunal.nodes.arcade.gatekeeper import gatekeeper, track
+from tribunal.nodes.arcade.judge import judge, to_judge
+from tribunal.nodes.intake import receive
+from tribunal.nodes.state import Court, PostInput, Ruling
 
 builder = StateGraph(Court, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
 builder.add_node("receive", receive)

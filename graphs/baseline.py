@@ -2,10 +2,10 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.context import Context
-from nodes.intake import receive_any
-from nodes.judge import classify
-from nodes.state import Court, PostInput, Ruling
+from tribunal.context import Context
+from tribunal.nodes.arcade.judge import classify
+from tribunal.nodes.intake import receive_any
+from tribunal.nodes.state import Court, PostInput, Ruling
 
 builder = StateGraph(Court, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
 builder.add_node("receive", receive_any)

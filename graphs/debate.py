@@ -5,9 +5,9 @@ The judge is its caller's.
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.context import Context
-from nodes.debater import answer_hate, answer_non_hate, open_hate, open_non_hate, second_round
-from nodes.state import Debate, Panel
+from tribunal.context import Context
+from tribunal.nodes.predict.debater import answer_hate, answer_non_hate, open_hate, open_non_hate, second_round
+from tribunal.nodes.state import Debate, Panel
 
 builder = StateGraph(Panel, context_schema=Context, output_schema=Debate)
 builder.add_node("open_non_hate", open_non_hate)

@@ -5,10 +5,10 @@ The history and the Summary are its caller's.
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.context import Context
-from nodes.scoring import close, reflect, rescore, score, select, to_revise
-from nodes.state import Round, Views
-from nodes.views import call_round, compare, revise, to_control, to_views, view
+from tribunal.context import Context
+from tribunal.nodes.mv_debate.scoring import close, reflect, rescore, score, select, to_revise
+from tribunal.nodes.mv_debate.views import call_round, compare, revise, to_control, to_views, view
+from tribunal.nodes.state import Round, Views
 
 builder = StateGraph(Views, context_schema=Context, output_schema=Round)
 builder.add_node("call_round", call_round)

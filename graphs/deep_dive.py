@@ -5,10 +5,10 @@ The judge is its caller's.
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.context import MAX_ROUNDS, Context
-from nodes.defender import defend, next_round
-from nodes.prosecutor import answered, charges, dismiss, investigate, prosecute, rest
-from nodes.state import Court, Debate
+from tribunal.context import MAX_ROUNDS, Context
+from tribunal.nodes.arcade.defender import defend, next_round
+from tribunal.nodes.arcade.prosecutor import answered, charges, dismiss, investigate, prosecute, rest
+from tribunal.nodes.state import Court, Debate
 
 builder = StateGraph(Court, context_schema=Context, output_schema=Debate)
 builder.add_node("investigate", investigate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graphs import graph
+from tribunal.graphs import graph
 
 
 def mermaid(name: str) -> str:

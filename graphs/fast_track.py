@@ -2,10 +2,10 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.context import Context
-from nodes.defender import defend
-from nodes.prosecutor import indict
-from nodes.state import Court, Debate
+from tribunal.context import Context
+from tribunal.nodes.arcade.defender import defend
+from tribunal.nodes.arcade.prosecutor import indict
+from tribunal.nodes.state import Court, Debate
 
 builder = StateGraph(Court, context_schema=Context, output_schema=Debate)
 builder.add_node("indict", indict)

@@ -2,12 +2,12 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from graphs.debate_round import graph as debate_round
-from nodes.context import MAX_ROUNDS, Context
-from nodes.intake import receive_any
-from nodes.state import PostInput, ViewRuling, Views
-from nodes.summary import another_round, summarise
-from nodes.views import open_debate
+from tribunal.context import MAX_ROUNDS, Context
+from tribunal.graphs.debate_round import graph as debate_round
+from tribunal.nodes.intake import receive_any
+from tribunal.nodes.mv_debate.summary import another_round, summarise
+from tribunal.nodes.mv_debate.views import open_debate
+from tribunal.nodes.state import PostInput, ViewRuling, Views
 
 builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=ViewRuling)
 builder.add_node("receive", receive_any)

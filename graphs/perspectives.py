@@ -2,9 +2,9 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.context import Context
-from nodes.perspective import perspective, recall, seats
-from nodes.state import Hearing, Panel
+from tribunal.context import Context
+from tribunal.nodes.predict.perspective import perspective, recall, seats
+from tribunal.nodes.state import Hearing, Panel
 
 builder = StateGraph(Panel, context_schema=Context, output_schema=Hearing)
 builder.add_node("recall", recall)

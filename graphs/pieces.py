@@ -1,4 +1,4 @@
-"""The contract between pieces: which channels of `nodes.state.Case` each needs, uses and writes. It stands here, once.
+"""The contract between pieces: which channels of the state `Case` each needs, uses and writes.
 
 A piece is a node or a compiled subgraph. `checked` holds a builder to the contract before it is compiled, so that a
 wrong composition fails when it is built, by the name of the channel, and not with a post in its hands.
@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from langgraph.graph import START, StateGraph
 
-from nodes.errors import TribunalError
-from nodes.state import Case
+from tribunal.errors import TribunalError
+from tribunal.nodes.state import Case
 
 
 class WrongComposition(TribunalError):
@@ -45,15 +45,17 @@ class Contract:
 RECORD = ("calls", "warnings", "budget_spent")
 MATERIAL = ("evidence", "opinions", "question")
 
-# By the place of each piece, so that a graph imports none but its own.
+# By the place of each piece in `tribunal`, so that a graph imports none but its own.
 PIECES: dict[str, Contract] = {
     "nodes.intake:receive": Contract(writes=("post", "policy", *RECORD)),
-    "nodes.case:open_case": Contract(needs=("post", "policy"), writes=("early_exit", "question", "review", *RECORD)),
-    "nodes.triage:triage": Contract(needs=("post",), writes=("outcome", "track", "saved", *RECORD)),
-    "nodes.gatekeeper:gatekeeper": Contract(needs=("post",), writes=("scan", "transcript", *RECORD)),
+    "nodes.court.case:open_case": Contract(
+        needs=("post", "policy"), writes=("early_exit", "question", "review", *RECORD)
+    ),
+    "nodes.court.triage:triage": Contract(needs=("post",), writes=("outcome", "track", "saved", *RECORD)),
+    "nodes.arcade.gatekeeper:gatekeeper": Contract(needs=("post",), writes=("scan", "transcript", *RECORD)),
     "graphs.web:graph": Contract(needs=("post",), writes=("evidence", "run", "pages", *RECORD)),
     "graphs.perspectives:graph": Contract(needs=("post",), writes=("opinions", "absent", *RECORD)),
-    "nodes.case:assign": Contract(needs=("scan",), uses=MATERIAL, writes=("warnings",)),
+    "nodes.court.case:assign": Contract(needs=("scan",), uses=MATERIAL, writes=("warnings",)),
     "graphs.fast_track:graph": Contract(
         needs=("post",), uses=MATERIAL, writes=("cues", "transcript", "track", *RECORD)
     ),
@@ -63,8 +65,10 @@ PIECES: dict[str, Contract] = {
     "graphs.debate:graph": Contract(
         needs=("post", "opinions"), uses=("evidence", "question"), writes=("transcript", *RECORD)
     ),
-    "nodes.judge:judge": Contract(needs=("post", "transcript"), uses=MATERIAL, writes=("outcome", "saved", *RECORD)),
-    "nodes.review:review": Contract(needs=("outcome",), uses=MATERIAL, writes=("review", "trials", "outcome")),
+    "nodes.arcade.judge:judge": Contract(
+        needs=("post", "transcript"), uses=MATERIAL, writes=("outcome", "saved", *RECORD)
+    ),
+    "nodes.court.review:review": Contract(needs=("outcome",), uses=MATERIAL, writes=("review", "trials", "outcome")),
 }
 
 _own: list[tuple[object, Contract]] = []
@@ -98,7 +102,8 @@ def checked(builder: StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any
             as_in_ours = theirs[channel] == ours.get(channel, theirs[channel])
             if not as_in_ours and channel not in contract.uses:
                 raise WrongComposition(
-                    f"{name}: the graph's state merges the channel {channel!r} otherwise than nodes.state.Case", channel
+                    f"{name}: the graph's state merges the channel {channel!r} otherwise than `Case`",
+                    channel,
                 )
         written = {channel for each in _before(builder, name) for channel in contracts[each].writes}
         for channel in contract.needs:
@@ -122,7 +127,7 @@ def _contract(name: str, runnable: Any) -> Contract:
 def _ours() -> Iterator[tuple[object, Contract]]:
     """Our own pieces, of the modules that are there: whoever uses a piece has imported it."""
     for place, contract in PIECES.items():
-        module, _, name = place.partition(":")
+        module, _, name = f"tribunal.{place}".partition(":")
         if module in sys.modules:
             yield getattr(sys.modules[module], name), contract
 

@@ -2,13 +2,13 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from graphs.debate import graph as debate
-from graphs.perspectives import graph as perspectives
-from nodes.context import Context
-from nodes.debater import annotate, consensus, heard, judge_debate, panel_or_annotator, vote
-from nodes.intake import receive
-from nodes.perspective import convene
-from nodes.state import Panel, PanelRuling, PostInput
+from tribunal.context import Context
+from tribunal.graphs.debate import graph as debate
+from tribunal.graphs.perspectives import graph as perspectives
+from tribunal.nodes.intake import receive
+from tribunal.nodes.predict.debater import annotate, consensus, heard, judge_debate, panel_or_annotator, vote
+from tribunal.nodes.predict.perspective import convene
+from tribunal.nodes.state import Panel, PanelRuling, PostInput
 
 builder = StateGraph(Panel, context_schema=Context, input_schema=PostInput, output_schema=PanelRuling)
 builder.add_node("receive", receive)

@@ -5,8 +5,8 @@ It needs `begin` before it, and leaves the verdict to its caller.
 
 from langgraph.graph import START, StateGraph
 
-from nodes.context import Context
-from nodes.research import (
+from tribunal.context import Context
+from tribunal.nodes.antihate.research import (
     another_turn,
     choose,
     enough,
@@ -19,7 +19,7 @@ from nodes.research import (
     to_search,
     weigh,
 )
-from nodes.state import Research
+from tribunal.nodes.state import Research
 
 builder = StateGraph(Research, context_schema=Context)
 builder.add_node("propose", propose)

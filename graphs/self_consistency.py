@@ -2,11 +2,11 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.context import Context
-from nodes.intake import receive_any
-from nodes.samples import sample
-from nodes.state import PostInput, ViewRuling, Views
-from nodes.views import open_vote
+from tribunal.context import Context
+from tribunal.nodes.intake import receive_any
+from tribunal.nodes.mv_debate.views import open_vote
+from tribunal.nodes.peers.draws import sample
+from tribunal.nodes.state import PostInput, ViewRuling, Views
 
 builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=ViewRuling)
 builder.add_node("receive", receive_any)

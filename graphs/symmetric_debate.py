@@ -2,11 +2,11 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from nodes.context import MAX_ROUNDS, Context
-from nodes.equals import next_round, speak, to_agents, vote
-from nodes.intake import receive_any
-from nodes.state import PostInput, ViewRuling, Views
-from nodes.views import open_debate
+from tribunal.context import MAX_ROUNDS, Context
+from tribunal.nodes.intake import receive_any
+from tribunal.nodes.mv_debate.views import open_debate
+from tribunal.nodes.peers.equals import next_round, speak, to_agents, vote
+from tribunal.nodes.state import PostInput, ViewRuling, Views
 
 builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=ViewRuling)
 builder.add_node("receive", receive_any)

@@ -2,19 +2,19 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from graphs.deep_dive import graph as deep_dive
-from graphs.fast_track import graph as fast_track
-from graphs.perspectives import graph as perspectives
-from graphs.pieces import checked
-from graphs.web import graph as web
-from nodes.case import after_outcome, assign, first_look, open_case, to_judge, unless_clear
-from nodes.context import Context
-from nodes.gatekeeper import gatekeeper, track
-from nodes.intake import receive
-from nodes.judge import judge
-from nodes.review import review, reviewed
-from nodes.state import Case, FullRuling, PostInput
-from nodes.triage import triage
+from tribunal.context import Context
+from tribunal.graphs.deep_dive import graph as deep_dive
+from tribunal.graphs.fast_track import graph as fast_track
+from tribunal.graphs.perspectives import graph as perspectives
+from tribunal.graphs.pieces import checked
+from tribunal.graphs.web import graph as web
+from tribunal.nodes.arcade.gatekeeper import gatekeeper, track
+from tribunal.nodes.arcade.judge import judge
+from tribunal.nodes.court.case import after_outcome, assign, first_look, open_case, to_judge, unless_clear
+from tribunal.nodes.court.review import review, reviewed
+from tribunal.nodes.court.triage import triage
+from tribunal.nodes.intake import receive
+from tribunal.nodes.state import Case, FullRuling, PostInput
 
 COURT = ["gatekeeper", "web", "perspectives"]
 

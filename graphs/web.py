@@ -2,10 +2,10 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from graphs.research import graph as research
-from nodes.case import look_up, report
-from nodes.context import Context
-from nodes.state import Case, WebFindings
+from tribunal.context import Context
+from tribunal.graphs.research import graph as research
+from tribunal.nodes.court.case import look_up, report
+from tribunal.nodes.state import Case, WebFindings
 
 builder = StateGraph(Case, context_schema=Context, output_schema=WebFindings)
 builder.add_node("look_up", look_up)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from langgraph.runtime import Runtime
 
-from nodes.context import Context, context_of
-from nodes.state import Court
-from nodes.threshold import Threshold, read_threshold
+from tribunal.context import Context, context_of
+from tribunal.nodes.state import Court
+from tribunal.threshold import Threshold, read_threshold
 
 USUAL_THRESHOLD = 0.75
 

@@ -9,18 +9,18 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from nodes.answer import wellformed
-from nodes.certainty import fitted_threshold
-from nodes.context import Context, context_of
-from nodes.errors import BadInput
-from nodes.evidence import means_here
-from nodes.image import keep, keep_bytes, picture
-from nodes.line_up import in_force
-from nodes.model import door_here
-from nodes.schema import JSON, Image, Post
-from nodes.state import Court, PostInput
-from prompts.policy import policy_in_force
-from retrievers.fetch import IMAGES, FetchError
+from tribunal.context import Context, context_of
+from tribunal.errors import BadInput
+from tribunal.line_up import in_force
+from tribunal.models.answer import wellformed
+from tribunal.models.door import door_here
+from tribunal.models.image import keep, keep_bytes, picture
+from tribunal.nodes.certainty import fitted_threshold
+from tribunal.nodes.state import Court, PostInput
+from tribunal.prompts.policy import policy_in_force
+from tribunal.retrievers.web.fetch import IMAGES, FetchError
+from tribunal.retrievers.web.library import means_here
+from tribunal.schema import JSON, Image, Post
 
 REHEARSED = (
     "the rehearsal model took part: it follows a small set of written rules, knows nothing of the world, and is no "

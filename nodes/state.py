@@ -13,10 +13,10 @@ from langgraph.runtime import Runtime
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from nodes.context import Context
-from nodes.errors import BudgetSpent, CallFailed, ModelError, Refused
-from nodes.model import Answer
-from nodes.schema import JSON, Cue, Failure, Opinion, Post, Refusal, Turn
+from tribunal.context import Context
+from tribunal.errors import BudgetSpent, CallFailed, ModelError, Refused
+from tribunal.models.door import Answer
+from tribunal.schema import JSON, Cue, Failure, Opinion, Post, Refusal, Turn
 
 
 def merge(held: list[JSON], new: list[JSON]) -> list[JSON]:
@@ -51,7 +51,7 @@ class PostInput(TypedDict, total=False):
 
 
 class Court(PostInput, total=False):
-    """The record of a case. Every channel is plain JSON; the models behind it are those of `nodes.schema`."""
+    """The record of a case. Every channel is plain JSON; the models behind it are those of `tribunal.schema`."""
 
     post: JSON
     policy: JSON

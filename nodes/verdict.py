@@ -6,9 +6,9 @@ from typing import Any
 
 from langgraph.runtime import Runtime
 
-from nodes.context import Context, context_of
-from nodes.schema import JSON, Scheme, Verdict
-from prompts.policy import policy_in_force
+from tribunal.context import Context, context_of
+from tribunal.prompts.policy import policy_in_force
+from tribunal.schema import JSON, Scheme, Verdict
 
 
 async def deliver(label: int, scheme: Scheme, words: str, runtime: Runtime[Context], **more: Any) -> JSON:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from nodes.errors import ModelError
+from tribunal.errors import ModelError
 
 Drawn = TypeVar("Drawn")
 

@@ -27,8 +27,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from nodes.errors import BadInput
-from nodes.schema import Scheme, Task
+from tribunal.errors import BadInput
+from tribunal.schema import Scheme, Task
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Name = Annotated[

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nodes.providers import PROVIDERS
+from tribunal.models.providers import PROVIDERS
 
 
 @pytest.fixture(autouse=True)

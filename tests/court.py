@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from eval.scripted import Fault, Reply, Request, ScriptedServer
-from graphs.session import hear
-from nodes.context import checked
-from nodes.schema import Record
+from tribunal.cases.session import hear
+from tribunal.context import checked
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tribunal.schema import Record
 
 # The heading of each prompt, which is how a model knows its part too.
 PARTS = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from nodes.schema import Record
+from tribunal.schema import Record
 
 NAMES = ("NotHate", "Racist", "Sexist", "Homophobic", "Religious", "OtherHate")
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from graphs import GRAPHS, graph
+from tests import PROJECT
+from tribunal.graphs import GRAPHS, graph
 
-PROJECT = Path(__file__).resolve().parents[1]
 FLOORS = {"prompts": 0, "ground": 0, "retrievers": 1, "nodes": 2, "graphs": 3, "eval": 4, "commands": 5, "tribunal": 5}
 # The ground lies in nodes/, and any floor may stand on it (DESIGN.md).
 GROUND = {
@@ -78,7 +78,7 @@ def test_versions_agree() -> None:
 
 def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
     heavy = ("langgraph", "langchain_core", "pydantic", "rich")
-    script = f"import sys, commands; print([each for each in {heavy} if each in sys.modules])"
+    script = f"import sys, tribunal.commands; print([each for each in {heavy} if each in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=PROJECT)
     assert done.stdout.strip() == "[]"
 
@@ -152,5 +152,5 @@ EDGES = {
 def test_wiring(name: str) -> None:
     from importlib import import_module
 
-    drawn = import_module(f"graphs.{name}").graph.get_graph()
+    drawn = import_module(f"tribunal.graphs.{name}").graph.get_graph()
     assert {(edge.source, edge.target) for edge in drawn.edges} == EDGES[name]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
 from typer.testing import CliRunner
 
-from graphs import GRAPHS
-from graphs.drawing import mermaid
+from tests import PROJECT
+from tribunal.graphs import GRAPHS
+from tribunal.graphs.drawing import mermaid
 
-README = Path(__file__).resolve().parents[1] / "README.md"
+README = PROJECT / "README.md"
 POST = "Immigrants: the weeds in our garden."
 
 
@@ -31,7 +31,7 @@ def test_the_graph_is_the_one_that_the_code_draws() -> None:
 
 
 def test_the_transcript_is_a_real_one() -> None:
-    from commands import app
+    from tribunal.commands import app
 
     shown = CliRunner().invoke(app, ["judge", POST], env={"COLUMNS": "100"}).stdout
     lines = [line.rstrip() for line in shown.splitlines()]

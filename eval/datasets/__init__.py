@@ -6,14 +6,14 @@ import difflib
 from collections.abc import Mapping
 from pathlib import Path
 
-from eval.datasets.dataset import Dataset, Spec
-from eval.datasets.hvli import H_VLI
-from eval.datasets.korean import K_HATERS, K_MHAS, KODOLI, KOLD, UNSMILE
-from eval.datasets.memes import FHM, MMHS150K
-from eval.datasets.multimodal import GOSSIPCOP, MMSD
-from eval.datasets.table import FOURCHAN, TABLE
-from eval.datasets.texts import GHC, HATECHECK, SBIC
-from nodes.errors import BadInput
+from tribunal.errors import BadInput
+from tribunal.eval.datasets.dataset import Dataset, Spec
+from tribunal.eval.datasets.hvli import H_VLI
+from tribunal.eval.datasets.korean import K_HATERS, K_MHAS, KODOLI, KOLD, UNSMILE
+from tribunal.eval.datasets.memes import FHM, MMHS150K
+from tribunal.eval.datasets.multimodal import GOSSIPCOP, MMSD
+from tribunal.eval.datasets.table import FOURCHAN, TABLE
+from tribunal.eval.datasets.texts import GHC, HATECHECK, SBIC
 
 __all__ = ["DATASETS", "Dataset", "Spec", "describe", "open_dataset"]
 

@@ -17,10 +17,10 @@ from itertools import chain, islice
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from eval.samples import Gold, Sample
-from nodes.answer import wellformed
-from nodes.errors import BadInput
-from retrievers.rows import Record, as_text, file_hash, records
+from tribunal.errors import BadInput
+from tribunal.eval.datasets.sample import Gold, Sample
+from tribunal.models.answer import wellformed
+from tribunal.retrievers.perspectives.rows import Record, as_text, file_hash, records
 
 Task = Literal["hate", "sarcasm", "misinformation"]
 Names = tuple[str, ...]  # what one file may be called, the first that is there being read; a name may hold *

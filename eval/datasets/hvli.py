@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from eval.datasets.dataset import Dataset, Protocol, Row, Spec
-from eval.samples import Gold, Sample
-from prompts.policy import policy
-from retrievers.rows import as_text
+from tribunal.eval.datasets.dataset import Dataset, Protocol, Row, Spec
+from tribunal.eval.datasets.sample import Gold, Sample
+from tribunal.prompts.policy import policy
+from tribunal.retrievers.perspectives.rows import as_text
 
 # By SMI pattern, the digits (text, image, combined): paper, section 3.1.
 DIFFICULTY = {

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from eval.datasets.dataset import Dataset, Names, Protocol, Row, Spec, binary
-from eval.samples import Sample
-from nodes.schema import JSON
-from retrievers.perspectives import SHIPPED, Source, load
-from retrievers.rows import as_text, is_hate, source_of
+from tribunal.eval.datasets.dataset import Dataset, Names, Protocol, Row, Spec, binary
+from tribunal.eval.datasets.sample import Sample
+from tribunal.retrievers.perspectives.perspective import SHIPPED, Source, load
+from tribunal.retrievers.perspectives.rows import as_text, is_hate, source_of
+from tribunal.schema import JSON
 
 _KMHAS = ("origin", "physical", "politics", "profanity", "age", "gender", "race", "religion")
 

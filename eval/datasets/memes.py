@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from eval.datasets.dataset import Dataset, Protocol, Row, Spec, binary
-from eval.samples import Sample
-from nodes.errors import BadInput
+from tribunal.errors import BadInput
+from tribunal.eval.datasets.dataset import Dataset, Protocol, Row, Spec, binary
+from tribunal.eval.datasets.sample import Sample
 
 CATEGORIES = ("NotHate", "Racist", "Sexist", "Homophobe", "Religion", "OtherHate")
 

@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
-from eval.datasets.dataset import Dataset, Protocol, Spec, binary
-from eval.samples import Sample
-from nodes.answer import wellformed
-from nodes.errors import BadInput
-from nodes.schema import JSON
-from retrievers.rows import as_text
+from tribunal.errors import BadInput
+from tribunal.eval.datasets.dataset import Dataset, Protocol, Spec, binary
+from tribunal.eval.datasets.sample import Sample
+from tribunal.models.answer import wellformed
+from tribunal.retrievers.perspectives.rows import as_text
+from tribunal.schema import JSON
 
 # ---------------------------------------------------------------------------------------------------------------- MMSD
 

@@ -9,11 +9,11 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from eval.datasets.dataset import Dataset, Protocol, Row, Spec, peek
-from eval.samples import Gold, Sample
-from nodes.answer import wellformed
-from nodes.errors import BadInput
-from prompts.policy import policy
+from tribunal.errors import BadInput
+from tribunal.eval.datasets.dataset import Dataset, Protocol, Row, Spec, peek
+from tribunal.eval.datasets.sample import Gold, Sample
+from tribunal.models.answer import wellformed
+from tribunal.prompts.policy import policy
 
 ROLES = ("text", "id", "label", "image", "language")
 _HATE, _NOT = ("hate", "hateful"), ("not", "not_hate", "not-hate", "nothate", "non-hate", "nonhate", "not hate")

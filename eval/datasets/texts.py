@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from eval.datasets.dataset import Dataset, Protocol, Row, Spec, binary
-from eval.samples import Sample
+from tribunal.eval.datasets.dataset import Dataset, Protocol, Row, Spec, binary
+from tribunal.eval.datasets.sample import Sample
 
 # ---------------------------------------------------------------------------------------------------------------- SBIC
 

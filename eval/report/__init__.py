@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eval.columns import read_columns
-from eval.compare import compare_all
-from eval.measures import measures
-from eval.report.cases import LONGEST, uncertain, wrong
-from eval.report.charts import reliability_bars, risk_line, risk_top
-from eval.report.page import html, markdown
-from eval.report.published import CITATION, TEST_POSTS, beside
-from nodes.errors import BadInput
+from tribunal.errors import BadInput
+from tribunal.eval.measures.columns import read_columns
+from tribunal.eval.measures.compare import compare_all
+from tribunal.eval.measures.metrics import measures
+from tribunal.eval.report.cases import LONGEST, uncertain, wrong
+from tribunal.eval.report.charts import reliability_bars, risk_line, risk_top
+from tribunal.eval.report.page import html, markdown
+from tribunal.eval.report.published import CITATION, TEST_POSTS, beside
 
 if TYPE_CHECKING:
-    from eval.columns import Columns
-    from nodes.schema import JSON
+    from tribunal.eval.measures.columns import Columns
+    from tribunal.schema import JSON
 
 PAGE, TEXT = "report.html", "report.md"
 MOST = 50

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from eval.columns import OUTCOMES
-from eval.results import read_whole
+from tribunal.eval.measures.columns import OUTCOMES
+from tribunal.eval.runs.results import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from eval.columns import Bools, Columns
-    from nodes.schema import JSON
+    from tribunal.eval.measures.columns import Bools, Columns
+    from tribunal.schema import JSON
 
 LONGEST = 4000  # characters of one utterance that are shown
 

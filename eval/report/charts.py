@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from nodes.schema import JSON
+    from tribunal.schema import JSON
 
 
 class Bar(NamedTuple):

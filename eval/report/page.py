@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from prompts import visible
+from tribunal.prompts import visible
 
 if TYPE_CHECKING:
-    from nodes.schema import JSON
+    from tribunal.schema import JSON
 
 _NOTHING = "–"
 

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from nodes.schema import JSON, Scheme
+    from tribunal.schema import JSON, Scheme
 
 CITATION = (
     "Sun et al., “More Than Sum of Its Parts: Deciphering Intent Shifts in Multimodal Hate Speech Detection”, 2026, "

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from eval.scripted import Fault, Reply, Request, ScriptedServer
+from tests import PROJECT, SHARED_DATA
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 
-PROJECT = Path(__file__).resolve().parents[2]
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, prompt_tokens=1000, completion_tokens=100)
 
 
@@ -29,7 +29,7 @@ def posts(tmp_path: Path, number: int) -> list[str]:
 
 async def run(server: ScriptedServer, *arguments: str) -> Result:
     """The command, which has an event loop of its own, beside the server's."""
-    from commands import app
+    from tribunal.commands import app
 
     os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
     return await asyncio.to_thread(CliRunner().invoke, app, arguments)
@@ -73,7 +73,7 @@ async def test_stopped_is_1_the_same_command_goes_on_to_0_and_json_is_one_object
 async def test_a_line_now_and_then_where_nobody_sees_a_bar_with_the_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("eval.progress.LINE_EVERY", 0.0)
+    monkeypatch.setattr("tribunal.eval.runs.progress.LINE_EVERY", 0.0)
     (tmp_path / "prices.toml").write_text('["openai:scripted"]\ninput = 2.0\noutput = 10.0\n')
     (tmp_path / "others.toml").write_text('["openai:other"]\ninput = 2.0\noutput = 10.0\n')
     command = [*posts(tmp_path, 3), "--concurrency", "1", "--prices"]
@@ -114,9 +114,9 @@ async def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path)
 
 
 def test_twenty_posts_of_the_real_hvli(tmp_path: Path) -> None:
-    from commands import app
+    from tribunal.commands import app
 
-    root = Path(os.environ.get("TRIBUNAL_SHARED_DATA") or PROJECT / "../shared/data")
+    root = SHARED_DATA
     if not (root / "h-vli/train_set.json").exists():
         pytest.skip("h-vli/train_set.json is not here: set TRIBUNAL_SHARED_DATA to the folder that holds it")
     command = ["eval", "--dataset", "h-vli", "--data", str(root / "h-vli"), "--split", "train", "--graph", "arcade",

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from commands.evidence import app
-from retrievers.record import Record, StoredPage, page_id
+from tribunal.commands.evidence import app
+from tribunal.retrievers.web.archive import Record, StoredPage, page_id
 
 HOSTILE = "\x1b[2J\u202eevil [red]markup[/red]"
 

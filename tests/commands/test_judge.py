@@ -12,10 +12,10 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
 
-from eval.scripted import Fault, Reply, ScriptedServer
+from tests import PROJECT
 from tests.court import court_script
+from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
 
-PROJECT = Path(__file__).resolve().parents[2]
 KEYS = {
     "outcome", "post_id", "graph", "scheme", "label", "category", "hateful", "explanation", "track", "rounds",
     "transcript", "cues", "calls", "usage", "policy", "warnings",
@@ -28,7 +28,7 @@ CALL_KEYS = {
 
 def run(*arguments: str, given: str | bytes | None = None, **settings: str) -> Result:
     """The command, in this process; `given` is its standard input."""
-    from commands import app
+    from tribunal.commands import app
 
     return CliRunner().invoke(app, list(arguments), input=given, env=settings)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from commands import app
-from nodes.threshold import read_threshold
 from tests.result_lines import answers, line, write_run
+from tribunal.commands import app
+from tribunal.threshold import read_threshold
 
 
 def run(*arguments: str, ends: int = 0) -> tuple[str, str]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from commands.perspectives import app
-from retrievers.perspectives import EXAMPLES, PAPER, user_folder
+from tribunal.commands.perspectives import app
+from tribunal.retrievers.perspectives.perspective import EXAMPLES, PAPER, user_folder
 
 ROWS = "sentences,offensiveness\n" + "\n".join(
     f"{text},{label}"

@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from eval.scripted import Fault, Reply, Request, ScriptedServer
+from tests import PROJECT
 from tests.court import court_script, part
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 
-PROJECT = Path(__file__).resolve().parents[2]
 POSTS = [
     ("a", "Immigrants are vermin and should be deported.", "1", "x"),
     ("b", "Good morning, everybody.", "0", "=1+1"),
@@ -39,7 +39,7 @@ def table(path: Path, rows: Sequence[tuple[str, ...]] = POSTS) -> Path:
 
 
 def run(*arguments: str) -> Result:
-    from commands import app
+    from tribunal.commands import app
 
     return CliRunner().invoke(app, list(arguments))
 

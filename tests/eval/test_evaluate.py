@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from eval.evaluate import Evaluation, evaluate, summary
-from eval.journal import RESULTS, SUPERSEDED
-from eval.run import LOST_IN_A_ROW, Tally
-from eval.runfile import RUN, alone
-from eval.scripted import Fault, Reply, Request, ScriptedServer
-from nodes.errors import BadInput
 from tests.court import court_script
+from tribunal.errors import BadInput
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tribunal.eval.evaluate import Evaluation, evaluate, summary
+from tribunal.eval.runs.engine import LOST_IN_A_ROW, Tally
+from tribunal.eval.runs.journal import RESULTS, SUPERSEDED
+from tribunal.eval.runs.runfile import RUN, alone
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, prompt_tokens=30, completion_tokens=10)
 
@@ -182,7 +182,7 @@ async def test_a_disk_that_fills_as_results_are_put_on_it_stops_the_run(
         await decided(server, wanted(posts(tmp_path, 3)), tmp_path / "run")
         os.truncate(results, 0)
         monkeypatch.setattr(os, "fsync", full)
-        monkeypatch.setattr("eval.journal.SYNC_EVERY", 0.0)
+        monkeypatch.setattr("tribunal.eval.runs.journal.SYNC_EVERY", 0.0)
         tally = await decided(server, wanted(posts(tmp_path, 3)), tmp_path / "run", in_flight=1)
     assert "No space left on device" in tally.stopped
     assert 0 < tally.done < 3

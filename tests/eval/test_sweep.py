@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from eval.run import Tally
-from eval.scripted import Fault, Reply, Request, ScriptedServer
-from eval.sweep import name_of, read_sweep, run_sweep
-from nodes.errors import BadInput
-from nodes.schema import JSON
 from tests.court import court_script, part
+from tribunal.errors import BadInput
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tribunal.eval.runs.engine import Tally
+from tribunal.eval.sweep import name_of, read_sweep, run_sweep
+from tribunal.schema import JSON
 
 HEAD = 'dataset = "table"\ndata = "posts.csv"\nout = "runs"\ngraph = "arcade"\n'
 

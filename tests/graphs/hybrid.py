@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from eval.scripted import Fault, Reply, Request
 from tests.court import court_script
 from tests.court import part as court_part
 from tests.graphs.test_antihate import World, html, researcher, world
 from tests.graphs.test_antihate import part as research_part
 from tests.graphs.test_predict import panel
 from tests.graphs.test_predict import part as panel_part
+from tribunal.eval.doubles.scripted import Fault, Reply, Request
 
 PASSAGE = "evidence-one says that it is an old insult."
 FEW = "example-harm,example-newsroom"

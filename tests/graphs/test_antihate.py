@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from eval.scripted import Fault, Latency, Reply, Request, ScriptedServer
-from eval.web import Page, SearchServer, Site
-from nodes.errors import BadInput
-from nodes.schema import Record
-from retrievers.search import normal_url
 from tests.court import decide
+from tribunal.errors import BadInput
+from tribunal.eval.doubles.scripted import Fault, Latency, Reply, Request, ScriptedServer
+from tribunal.eval.doubles.web import Page, SearchServer, Site
+from tribunal.retrievers.web.search import normal_url
+from tribunal.schema import Record
 
 POST = "the weeds in our garden are back again"
 PARTS = {
@@ -456,8 +456,8 @@ async def test_searches_relevance_calls_and_pages_of_a_turn_run_together() -> No
 async def test_state_carries_page_ids_and_no_page() -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 
-    from graphs.antihate import builder
-    from nodes.context import checked
+    from tribunal.context import checked
+    from tribunal.graphs.antihate import builder
 
     marker = "a sentence of the page that nobody quotes"
     async with world(researcher(enough_at=1), {"/1": html("evidence-one is here.", marker)}) as it:

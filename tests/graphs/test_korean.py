@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import csv
-import os
-from pathlib import Path
 
 import pytest
 
-from eval.scripted import ScriptedServer
-from graphs.session import hear
-from nodes.context import checked
-from retrievers.perspectives import find
-from retrievers.store import build
+from tests import SHARED_DATA
 from tests.court import decide
 from tests.graphs.test_predict import panel
+from tribunal.cases.session import hear
+from tribunal.context import checked
+from tribunal.eval.doubles.scripted import ScriptedServer
+from tribunal.retrievers.perspectives.perspective import find
+from tribunal.retrievers.perspectives.store import build
 
-DATA = Path(os.environ.get("TRIBUNAL_SHARED_DATA") or Path(__file__).parents[3] / "shared" / "data") / "korean"
+DATA = SHARED_DATA / "korean"
 needs_data = pytest.mark.skipif(
     not (DATA / "kodoli.csv").exists(), reason="the Korean sets are not here; set TRIBUNAL_SHARED_DATA to their folder"
 )

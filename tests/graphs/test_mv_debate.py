@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from eval.scripted import Fault, Reply, Request, ScriptedServer
-from nodes.errors import BadInput
-from nodes.schema import Record
 from tests.court import QUOTED, decide
 from tests.graphs.test_hostile import HOSTILE
 from tests.graphs.views_script import ALL, SCORES, SPLIT, debate, part, parts, words
+from tribunal.errors import BadInput
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tribunal.schema import Record
 
 YES, NO = dict.fromkeys(ALL, "YES"), dict.fromkeys(ALL, "NO")
 FIRST = list(ALL)
@@ -483,8 +483,8 @@ async def test_hostile_posts_and_hostile_words_stay_quoted(text: str) -> None:
 async def test_a_second_post_on_the_same_thread_starts_afresh() -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 
-    from graphs.mv_debate import builder
-    from nodes.context import checked
+    from tribunal.context import checked
+    from tribunal.graphs.mv_debate import builder
 
     graph = builder.compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}

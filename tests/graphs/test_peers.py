@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from eval.scripted import Fault, Reply, Request, ScriptedServer
-from nodes.schema import Record
 from tests.court import decide
 from tests.graphs.views_script import debate, words
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tribunal.schema import Record
 
 REFUSES = Reply("I'm sorry, but I can't help with that.")
 Script = Callable[[Request], Reply | Fault]
@@ -212,8 +212,8 @@ POSTS = {
 @pytest.mark.parametrize("graph", ["baseline", "self_consistency", "symmetric_debate", "mv_debate"])
 @pytest.mark.parametrize("task", POSTS)
 async def test_every_task_runs_offline(task: str, graph: str) -> None:
-    from graphs.session import hear
-    from nodes.context import checked
+    from tribunal.cases.session import hear
+    from tribunal.context import checked
 
     for text, positive in zip(POSTS[task], (True, False), strict=True):
         record = await hear(text, graph=graph, context=checked({"task": task}))

@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 from langgraph.graph import END, START, StateGraph
 
-from eval.scripted import ScriptedServer
-from graphs import (
+from tests import PROJECT
+from tests.court import court_script, decide
+from tests.graphs.hybrid import PASSAGE, hybrid, part
+from tribunal.cases.session import hear
+from tribunal.errors import BadInput
+from tribunal.eval.doubles.scripted import ScriptedServer
+from tribunal.graphs import (
     Case,
     Context,
     PostInput,
@@ -25,14 +30,10 @@ from graphs import (
     scan,
     web_evidence,
 )
-from graphs.pieces import PIECES
-from graphs.session import hear
-from nodes.errors import BadInput
-from nodes.state import Court
-from tests.court import court_script, decide
-from tests.graphs.hybrid import PASSAGE, hybrid, part
+from tribunal.graphs.pieces import PIECES
+from tribunal.nodes.state import Court
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+EXAMPLES = PROJECT / "examples"
 
 
 def chain(*nodes: tuple[str, Any], state: Any = Case) -> StateGraph[Any, Any, Any, Any]:

@@ -10,10 +10,10 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from eval.scripted import Fault, Reply, Request, ScriptedServer
-from nodes.errors import BadInput
-from retrievers.perspectives import EXAMPLES, find
 from tests.court import decide
+from tribunal.errors import BadInput
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tribunal.retrievers.perspectives.perspective import EXAMPLES, find
 
 PARTS = {
     "an annotator": "perspective",
@@ -262,7 +262,7 @@ async def test_a_spent_budget_goes_to_the_judge() -> None:
 
 
 def test_any_langchain_vector_store_can_stand_in() -> None:
-    from retrievers.store import VectorStoreSearcher
+    from tribunal.retrievers.perspectives.store import VectorStoreSearcher
 
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_texts(["one", "two"], metadatas=[{"label": "hate"}, {"label": "not_hate"}])

@@ -16,15 +16,15 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from eval.scripted import Reply, ScriptedServer
-from graphs.docket import Docket
-from graphs.session import decide as decide_case
-from nodes.errors import BadInput
-from nodes.schema import Record
+from tests import PROJECT
 from tests.court import court_script, decide
 from tests.graphs.hybrid import PASSAGE, hybrid, hybrid_script, part
+from tribunal.cases.docket import Docket
+from tribunal.cases.session import decide as decide_case
+from tribunal.errors import BadInput
+from tribunal.eval.doubles.scripted import Reply, ScriptedServer
+from tribunal.schema import Record
 
-PROJECT = Path(__file__).resolve().parents[2]
 SURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.9}
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
 

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,9 +19,9 @@ import pytest
 from langgraph_sdk import get_client
 from PIL import Image
 
-from graphs import GRAPHS
+from tests import PROJECT
+from tribunal.graphs import GRAPHS
 
-PROJECT = Path(__file__).resolve().parents[2]
 IMPLICIT = "Immigrants: the weeds in our garden."
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]

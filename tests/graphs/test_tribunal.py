@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from eval.scripted import Fault, Reply, ScriptedServer
-from nodes.errors import BadInput
 from tests.court import argument, court_script, cue, decide
 from tests.graphs.hybrid import PASSAGE, hybrid, hybrid_script, part
+from tribunal.errors import BadInput
+from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
 
 TRIAL = {
     False: ["gatekeeper", "investigation", "defence", "prosecution", "defence", "judge"],
@@ -259,7 +259,7 @@ async def test_a_tie_is_uncertain_whatever_the_confidence() -> None:
 
 
 async def test_a_threshold_from_a_file(tmp_path: Path) -> None:
-    from nodes.threshold import Threshold
+    from tribunal.threshold import Threshold
 
     fitted = Threshold.model_validate(FITTED)
     (tmp_path / "fit.json").write_text(fitted.model_dump_json())

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from eval.scripted import Fault, Reply, Request
-from nodes.context import VIEWS
 from tests.court import QUOTED
+from tribunal.context import VIEWS
+from tribunal.eval.doubles.scripted import Fault, Reply, Request
 
 ALL = tuple(VIEWS)
 HEADINGS = {

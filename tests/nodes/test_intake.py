@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from PIL import Image as Pillow
 
-from eval.scripted import ScriptedServer
-from eval.web import Page, Site
-from graphs.session import hear
-from nodes.context import checked
-from nodes.errors import BadInput
 from tests.court import court_script, decide
+from tribunal.cases.session import hear
+from tribunal.context import checked
+from tribunal.errors import BadInput
+from tribunal.eval.doubles.scripted import ScriptedServer
+from tribunal.eval.doubles.web import Page, Site
 
 
 def png(size: tuple[int, int] = (20, 20)) -> bytes:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.errors import CallFailed
-from nodes.vote import Poll, poll
+from tribunal.errors import CallFailed
+from tribunal.nodes.vote import Poll, poll
 
 
 async def drawn(answers: list[str | None]) -> tuple[list[int], Poll[str]]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nodes.errors import BadInput
-from prompts.policy import policy, policy_in_force, shipped
+from tribunal.errors import BadInput
+from tribunal.prompts.policy import policy, policy_in_force, shipped
 
 OWN = """
 name = "house rules"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from eval.datasets import DATASETS, describe, open_dataset
-from eval.samples import Sample
-from nodes.errors import BadInput
+from tribunal.errors import BadInput
+from tribunal.eval.datasets import DATASETS, describe, open_dataset
+from tribunal.eval.datasets.sample import Sample
 
 NAMES = [
     "h-vli", "fhm", "mmhs150k", "sbic", "ghc", "4chan", "k-haters", "k-mhas", "kold", "kodoli", "unsmile", "mmsd",

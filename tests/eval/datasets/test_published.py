@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
-from eval.datasets import open_dataset
-from eval.datasets.hvli import DIFFICULTY
-from eval.samples import Gold, Sample
-from nodes.errors import BadInput
-from retrievers.perspectives import PAPER, find
+from tests import SHARED_DATA
+from tribunal.errors import BadInput
+from tribunal.eval.datasets import open_dataset
+from tribunal.eval.datasets.hvli import DIFFICULTY
+from tribunal.eval.datasets.sample import Gold, Sample
+from tribunal.retrievers.perspectives.perspective import PAPER, find
 
 
 def table(path: Path, rows: Iterable[Mapping[str, object]], delimiter: str = ",") -> Path:
@@ -413,7 +413,7 @@ def test_a_story_id_is_no_path(tmp_path: Path, name: str) -> None:
 
 
 def shared(name: str) -> Path:
-    root = Path(os.environ.get("TRIBUNAL_SHARED_DATA") or Path(__file__).parents[3] / "../shared/data")
+    root = SHARED_DATA
     if not (root / name).exists():
         pytest.skip(f"{name} is not here: set TRIBUNAL_SHARED_DATA to the folder that holds it")
     return root / name

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eval.datasets import open_dataset
-from eval.samples import Gold, Sample
-from nodes.errors import BadInput
+from tribunal.errors import BadInput
+from tribunal.eval.datasets import open_dataset
+from tribunal.eval.datasets.sample import Gold, Sample
 
 ROWS = [
     {"tid": "a1", "tweet": "one, two", "class": "0", "site": "x"},

@@ -1,0 +1,30 @@
+"""What a data set gives, one post at a time: the post, the label that people gave it, and the set's own fields."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from tribunal.schema import JSON, Frozen, Scheme
+
+
+class Gold(Frozen):
+    """The label that a data set gives a post.
+
+    `label` is a number of `scheme`; `positive` is the label folded to yes or no (hate, sarcasm, misinformation).
+    """
+
+    label: int = Field(ge=0)
+    scheme: Scheme
+    positive: bool
+    name: str = Field(description="the label in the set's own words")
+
+
+class Sample(Frozen):
+    """One post of a data set. `fields` are the set's own: smi_pattern, difficulty, functionality, target, split, …"""
+
+    id: str
+    text: str = ""
+    image: str | None = Field(default=None, description="the path of its image")
+    language: str | None = None
+    gold: Gold | None = None
+    fields: JSON = Field(default_factory=dict)

@@ -1,0 +1,108 @@
+"""All the measures of a run, under stable names: what `metrics.json` holds. docs/measures.md defines each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tribunal.errors import BadInput
+from tribunal.eval.measures import bootstrap
+from tribunal.eval.measures.calibration import calibration
+from tribunal.eval.measures.columns import GROUPS, Columns, read_columns
+from tribunal.eval.measures.cost import cost
+from tribunal.eval.measures.repeats import over_agents, over_repeats
+from tribunal.eval.measures.scores import binary_scores, by_label, confusion, scores, without_verdict
+
+if TYPE_CHECKING:
+    from tribunal.eval.measures.columns import Ints
+    from tribunal.schema import JSON
+
+METRICS = "metrics.json"
+DIFFICULTIES = ("Easy", "Normal", "Hard")
+PATTERNS = ("000", "001", "010", "011", "100", "101", "110", "111")
+# Named in every metrics.json, with nothing in them where the set has no such posts.
+_ALWAYS = {"by_difficulty": DIFFICULTIES, "by_pattern": PATTERNS}
+MOST_GROUPS = 100
+
+
+def metrics(folder: Path) -> JSON:
+    """The measures of a run, finished or not.
+
+    Returns:
+        Fractions, never percent; None where a measure isn't defined. `counting_errors` beside the headline, and in each
+        group, takes every labelled post without a verdict for a wrong answer.
+
+    Raises:
+        BadInput: the folder is no run's, or one of its files is broken.
+    """
+    return measures(read_columns(folder))
+
+
+def write_metrics(folder: Path) -> JSON:
+    """Write metrics.json into a run's folder; returns what it holds.
+
+    Raises:
+        BadInput: as `metrics`; or the file can't be written.
+    """
+    measured = metrics(folder)
+    path, aside = folder / METRICS, folder / f".{METRICS}.part"
+    try:
+        aside.write_text(json.dumps(measured, indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+        aside.replace(path)
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}; make room, or let the folder be written") from error
+    return measured
+
+
+def measures(columns: Columns) -> JSON:
+    """The measures of results that have been read."""
+    headline, spans = scores(columns), bootstrap.intervals(columns)
+    counting, counting_spans = headline.pop("counting_errors"), spans.pop("counting_errors")
+    return {
+        "graph": columns.run.get("graph"),
+        "dataset": columns.run.get("dataset"),
+        "scheme": columns.scheme,
+        **_counts(columns),
+        **headline,
+        "intervals": spans,
+        "counting_errors": {**counting, "intervals": counting_spans},
+        "bootstrap": {"resamples": bootstrap.RESAMPLES, "level": bootstrap.LEVEL, "seed": bootstrap.SEED},
+        "binary": binary_scores(columns),
+        "confusion": confusion(columns),
+        "by_label": by_label(columns),
+        **{name: _by_group(columns, name) for name in GROUPS},
+        "over_repeats": over_repeats(columns),
+        "over_agents": over_agents(columns),
+        "calibration": calibration(columns),
+        "cost": cost(columns),
+    }
+
+
+def _counts(columns: Columns) -> JSON:
+    chosen, repeats = columns.run.get("n"), columns.run.get("repeats", 1)
+    whole = chosen * repeats if isinstance(chosen, int) and isinstance(repeats, int) else None
+    return {
+        "n": columns.n,
+        "posts": len(columns.ids),
+        "missing": None if whole is None else max(0, whole - columns.n),
+        "verdicts": columns.count("verdict"),
+        **without_verdict(columns, np.arange(columns.n)),
+        "uncertain": int(columns.uncertain.sum()),
+        "unlabelled": int((~columns.labelled).sum()),
+        "decided": int(columns.decided.sum()),
+        "rehearsed": columns.rehearsed,
+    }
+
+
+def _by_group(columns: Columns, name: str) -> JSON:
+    held = columns.groups[name]
+    largest = sorted(held, key=lambda value: (-len(held[value]), value))[:MOST_GROUPS]
+    named = [*_ALWAYS.get(name, ()), *sorted(set(largest) - set(_ALWAYS.get(name, ())))]
+    return {value: _of_group(columns, held.get(value, np.arange(0))) for value in named}
+
+
+def _of_group(columns: Columns, rows: Ints) -> JSON:
+    return {"n": len(rows), **without_verdict(columns, rows), **scores(columns, rows)}

@@ -1,0 +1,333 @@
+"""Any graph over any number of posts: at most so many in flight, results written as they come, safe to interrupt."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tribunal.cases.session import hear, settle
+from tribunal.context import Context
+from tribunal.errors import BadInput
+from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, heads
+from tribunal.eval.runs.prices import Prices
+from tribunal.schema import JSON, Record, Usage
+
+# Of these, so many in a row mean that something is wrong for all posts, and not that those were hard.
+LOST_IN_A_ROW = 10
+_NO_ANSWER = {
+    "connection": "See to the network",
+    "timeout": "See to the network",
+    "rate_limit": "Wait, or use another key",
+    "server": "See to the model's server",
+}
+_LOCKED_OUT = ("authentication", "quota")
+_OF_THE_POST = ("text", "image", "post_id", "language")
+
+
+@dataclass
+class Tally:
+    """How a run stands. Costs are in the unit of the price table; `unpriced` are calls of models that it lacks."""
+
+    total: int
+    done: int = 0
+    before: int = 0
+    in_flight: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+    started: float = field(default_factory=time.monotonic)
+    stopped: str = ""
+    interrupted: bool = False
+
+    def add(self, record: Record, prices: Prices | None) -> None:
+        verdict = "positive" if record.label else "negative"
+        self.outcomes[verdict if record.outcome == "verdict" else record.outcome] += 1
+        self.done += 1
+        self.calls += record.usage.calls
+        self.tokens += record.usage.prompt_tokens + record.usage.completion_tokens
+        for call in record.calls if prices else ():
+            cost = prices.of(call) if prices else None
+            self.cost += cost or 0.0
+            self.unpriced += cost is None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """By the pace so far; None before there is one."""
+        spent = time.monotonic() - self.started
+        return None if not self.done else spent / self.done * (self.total - self.before - self.done)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a run decides, and how.
+
+    `posts` gives the same posts in the same order at every iteration; `budgets` are tokens by post id.
+    """
+
+    graph: str
+    context: Context
+    posts: Iterable[Sample]
+    count: int
+    repeats: int = 1
+    in_flight: int = 16
+    budgets: Mapping[str, int] | None = None
+    keep_text: bool = False
+
+
+class Stopped(Exception):
+    """Why a run can't go on now."""
+
+
+Watch = Callable[[Tally], None]
+
+
+async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Watch | None = None) -> Tally:
+    """Decide every post that the folder has no result of yet.
+
+    A first Ctrl-C (or SIGTERM) lets those in flight finish; a second one stops at once.
+
+    Returns:
+        how it stands at the end; `stopped` says why, if not everything was done.
+
+    Raises:
+        BadInput: a setting or the data is wrong. What was in flight is finished first, as it is where a graph of the
+            user's own breaks and whatever it raised comes out here; results stay.
+    """
+    done = _done(folder, job)
+    tally = Tally(total=job.count * job.repeats, before=sum(done))
+    course = _Course(job, tally, prices, watch)
+    settle()
+    with Journal(folder) as journal, _interruptible(course):
+        course.journal = journal
+        course.left = _left(job, done)
+        workers = [asyncio.ensure_future(course.work()) for _ in range(job.in_flight)]
+        course.workers = workers
+        for worker in workers:
+            worker.add_done_callback(course.ended)
+        try:
+            await asyncio.gather(*workers, return_exceptions=True)
+            await course.end()
+        except asyncio.CancelledError:
+            if not tally.interrupted:
+                raise
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            await course.settle()
+    for worker in workers:
+        if not worker.cancelled() and (error := worker.exception()) is not None:
+            raise error
+    return tally
+
+
+def _done(folder: Path, job: Job) -> bytearray:
+    """A byte a post and repeat: 1 where there is a result."""
+    done = bytearray(job.count * job.repeats)
+    for head in heads(folder / RESULTS):
+        at = head.repeat * job.count + head.place
+        held = f"{folder / RESULTS}: holds post {head.place}, repeat {head.repeat}"
+        if head.repeat >= job.repeats or head.place >= job.count:
+            raise BadInput(f"{held}, which this run has not; remove the line")
+        if done[at]:
+            raise BadInput(f"{held} twice; remove one of the two lines")
+        done[at] = 1
+    return done
+
+
+def _left(job: Job, done: bytearray) -> Iterator[tuple[int, int, Sample]]:
+    """Place, repeat and post of what is left, in order; read as it is asked for."""
+    for repeat in range(job.repeats):
+        for place, sample in enumerate(job.posts):
+            if not done[repeat * job.count + place]:
+                yield place, repeat, sample
+
+
+class _Course:
+    """A run under way: what its workers share."""
+
+    def __init__(self, job: Job, tally: Tally, prices: Prices | None, watch: Watch | None) -> None:
+        self.job, self.tally, self.prices, self._watch = job, tally, prices, watch
+        self.journal: Journal
+        self.left: Iterator[tuple[int, int, Sample]]
+        self.workers: Sequence[asyncio.Future[None]] = ()
+        self.stop = False
+        self._answered = tally.before > 0  # whether anybody ever was
+        self._held: list[tuple[Record, bytes]] = []  # posts without an answer, until it is known whose fault it was
+
+    async def work(self) -> None:
+        """Post after post, until none is left or the run is stopped."""
+        for place, repeat, sample in self.left:
+            if self.stop:
+                return
+            self.tally.in_flight += 1
+            try:
+                started = time.perf_counter()
+                record = await self._decided(sample, repeat)
+                line = _line(place, repeat, time.perf_counter() - started, record, sample, self.job.keep_text)
+                await self._take(record, line)
+            except DiskFull as full:
+                self.halt(f"{full}. Make room")
+            except Stopped as stopped:
+                self.halt(str(stopped))
+            finally:
+                self.tally.in_flight -= 1
+                if self._watch:
+                    self._watch(self.tally)
+            if self.stop:
+                return
+
+    def ended(self, worker: asyncio.Future[None]) -> None:
+        """What broke one worker lets the others finish the posts that they have."""
+        if not worker.cancelled() and (error := worker.exception()) is not None:
+            self.halt(str(error))
+
+    def halt(self, why: str) -> None:
+        """Take no more posts; the first reason counts."""
+        self.stop = True
+        self.tally.stopped = self.tally.stopped or why
+
+    async def _decided(self, sample: Sample, repeat: int) -> Record:
+        context = self.job.context
+        if context.draw != repeat:
+            context = context.model_copy(update={"draw": repeat})
+        if self.job.budgets is not None:
+            context = context.model_copy(update={"max_tokens": self.job.budgets.get(sample.id)})
+        try:
+            return await hear(
+                sample.text, sample.image, graph=self.job.graph, context=context, post_id=sample.id,
+                language=sample.language,
+            )  # fmt: skip
+        except BadInput as error:
+            if str(error).partition(":")[0] not in _OF_THE_POST:
+                raise
+            return _unusable(sample, self.job.graph, context, error)
+
+    async def _take(self, record: Record, line: bytes) -> None:
+        """Write a result down; one that says only that nobody answers waits for another that tells why."""
+        kind = _kind(record)
+        if kind in _LOCKED_OUT:
+            raise Stopped(f"{record.explanation}. See to the key")
+        if kind in _NO_ANSWER:
+            self._held.append((record, line))
+            if len(self._held) >= LOST_IN_A_ROW:
+                self._held.clear()
+                why = f"{LOST_IN_A_ROW} posts in a row had no answer: {record.explanation}"
+                raise Stopped(f"{why}. {_NO_ANSWER[kind]}")
+            return
+        if record.usage.calls:  # a post that cost no call says nothing of the network
+            self._answered = True
+            await self.release()
+        await self._write(record, line)
+
+    async def end(self) -> None:
+        """What is still held when no post is left: failures of their own, unless nobody was answered at all."""
+        if self.stop or not self._held:
+            return
+        last = self._held[-1][0]
+        if not self._answered and any(_kind(record) != "server" for record, _ in self._held):
+            self.halt(f"no post had an answer: {last.explanation}. {_NO_ANSWER[_kind(last)]}")
+            return
+        try:
+            await self.release()
+        except DiskFull as full:
+            self.halt(f"{full}. Make room")
+
+    async def settle(self) -> None:
+        """Put what was written on the disk."""
+        try:
+            await self.journal.settled()
+        except DiskFull as full:
+            self.halt(str(full))
+
+    async def release(self) -> None:
+        """Others are answered, so those that were not are failures of their own."""
+        held, self._held = self._held, []
+        for record, line in held:
+            await self._write(record, line)
+
+    async def _write(self, record: Record, line: bytes) -> None:
+        await self.journal.append(line)
+        self.tally.add(record, self.prices)
+
+
+def _kind(record: Record) -> str:
+    """Of which kind a failure is; empty for any other outcome."""
+    return str((record.fault or {}).get("kind", "")) if record.outcome == "failure" else ""
+
+
+def _line(place: int, repeat: int, seconds: float, record: Record, sample: Sample, keep_text: bool) -> bytes:
+    """A result as it is written: its place first, then the record, then what the set says of the post."""
+    beside: JSON = {"gold": sample.gold.dump() if sample.gold else None, "fields": sample.fields}
+    if keep_text:
+        beside["text"] = sample.text
+    head = f'{{"place":{place},"repeat":{repeat},"seconds":{seconds:.4f},'
+    body = record.model_dump_json()[1:-1]
+    return f"{head}{body},{json.dumps(beside, ensure_ascii=False)[1:]}\n".encode("utf-8", "replace")
+
+
+def _unusable(sample: Sample, graph: str, context: Context, error: BadInput) -> Record:
+    """The record of a post that no model was asked about, because it can't be taken in."""
+    from tribunal.prompts.policy import policy
+
+    in_force = policy(context.policy)
+    return Record(
+        outcome="failure",
+        post_id=sample.id,
+        graph=graph,
+        task=context.task,
+        scheme=context.scheme,
+        label=None,
+        category=None,
+        hateful=None,
+        explanation=str(error),
+        track=None,
+        rounds=0,
+        transcript=(),
+        cues=(),
+        calls=(),
+        usage=Usage(),
+        policy={"name": in_force.name, "sha": in_force.sha},
+        warnings=(),
+        fault={"seat": "", "role": "", "model": "", "kind": "input"},
+    )
+
+
+@contextmanager
+def _interruptible(course: _Course) -> Iterator[None]:
+    """The first signal stops taking posts, the second stops at once."""
+    loop, tally = asyncio.get_running_loop(), course.tally
+
+    def asked() -> None:
+        if tally.interrupted:
+            tally.stopped = "stopped at once"
+            for worker in course.workers:
+                worker.cancel()
+            return
+        tally.interrupted = True
+        course.halt("interrupted")
+        if course._watch:
+            course._watch(tally)
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    try:
+        for each in signals:
+            loop.add_signal_handler(each, asked)
+    except (NotImplementedError, RuntimeError):  # Windows, or a thread of somebody else's
+        yield
+        return
+    try:
+        yield
+    finally:
+        for each in signals:
+            loop.remove_signal_handler(each)

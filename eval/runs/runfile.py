@@ -1,0 +1,186 @@
+"""run.json: everything that the results of a run depend on, and what a run that goes on must not change."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from tribunal.context import Context, kept_settings
+from tribunal.errors import BadInput
+from tribunal.eval.runs.journal import RESULTS, SUPERSEDED
+from tribunal.prompts.policy import policy
+from tribunal.retrievers.perspectives.rows import file_hash
+from tribunal.schema import JSON
+
+RUN = "run.json"
+# Settings on which no result depends.
+_BESIDE = {"cache", "trace", "draw", "timeout", "attempts"}
+_HELD = ("graph", "data", "sampling", "repeats", "settings", "models", "policy", "prompts", "files", "n")
+
+
+def describe(graph: str, dataset: JSON, sampling: JSON, repeats: int, n: int, context: Context) -> JSON:
+    """What the results of a run depend on.
+
+    Args:
+        graph: its name, or its file.
+        dataset: name, split, fingerprint of the files.
+        sampling: how posts were chosen.
+        n: how many were.
+    """
+    settings = {name: value for name, value in kept_settings(context).items() if name not in _BESIDE}
+    if context.searxng_url and "searxng_url" not in settings:
+        settings["searxng_url"] = "(with a password)"
+    in_force = policy(context.policy)
+    return {
+        "graph": graph,
+        "dataset": dataset["name"],
+        "data": dataset,
+        "sampling": sampling,
+        "repeats": repeats,
+        "n": n,
+        "settings": settings,
+        "models": {"TRIBUNAL_MODEL": _model_of_the_environment(context)},
+        "policy": {"name": in_force.name, "sha": in_force.sha},
+        "tribunal": version("tribunal"),
+        "prompts": prompts_hash(),
+        "files": _files(graph, context),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "finished": None,
+    }
+
+
+def _model_of_the_environment(context: Context) -> str | None:
+    from tribunal.context import setting
+
+    return None if context.model else setting("TRIBUNAL_MODEL") or "rehearsal"
+
+
+def _files(graph: str, context: Context) -> JSON:
+    """Hashes of the files that settings name, but for the policy, which has one of its own."""
+    code = graph.partition(":")[0]
+    named = [code if code.endswith(".py") else None, context.line_up, context.threshold_file, *context.perspectives]
+    paths = {name: Path(name).expanduser() for name in named if name}
+    return {name: file_hash(path)[:16] for name, path in paths.items() if path.is_file()}
+
+
+def prompts_hash() -> str:
+    """A hash of every prompt of this version."""
+    digest = hashlib.sha256()
+    root = files("tribunal.prompts")
+    for path in sorted(Path(str(root)).rglob("*.md")):
+        digest.update(path.relative_to(str(root)).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def begin(folder: Path, wanted: JSON) -> JSON:
+    """Open a run's folder: write run.json, or hold it to what is wanted now where there are results.
+
+    Returns:
+        run.json as it stands.
+
+    Raises:
+        BadInput: the folder can't be used, or its run was begun with other settings; each of them, then and now.
+    """
+    path = folder / RUN
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = json.loads(path.read_bytes()) if path.exists() else None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"out: {folder}: can't be used: {error}; take another folder") from error
+    begun = any((folder / name).exists() and (folder / name).stat().st_size for name in (RESULTS, SUPERSEDED))
+    if begun and held is None:
+        raise BadInput(f"out: {folder}: has results and no {RUN}; take another folder")
+    if not begun:  # a run that a wrong setting ended before its first result may be put right
+        write(folder, wanted)
+        return wanted
+    if not isinstance(held, dict):
+        raise BadInput(f"out: {folder}: can't be used: its {RUN} holds no object; take another folder")
+    changed = list(_changes(held, wanted))
+    if changed:
+        raise BadInput(
+            f"out: {folder}: its run was begun otherwise: {'; '.join(changed)}; go on as it was begun, or take another "
+            "folder"
+        )
+    return dict(held)
+
+
+def _changes(held: JSON, wanted: JSON) -> Iterator[str]:
+    for name in _HELD:
+        then, now = held.get(name), json.loads(json.dumps(wanted.get(name)))
+        if then == now:
+            continue
+        if isinstance(then, dict) and isinstance(now, dict):
+            for key in sorted(then.keys() | now.keys()):
+                if then.get(key) != now.get(key):
+                    yield _change(name, key, then.get(key), now.get(key))
+        else:
+            yield f"{name}: then {_shown(then)}, now {_shown(now)}"
+
+
+def _change(name: str, key: str, then: Any, now: Any) -> str:
+    if (name, key) == ("data", "sha256"):
+        return "data: the files' contents differ"
+    if name == "files" and then and now:
+        return f"{key}: its content differs"
+    called = "dataset" if (name, key) == ("data", "name") else key
+    return f"{called}: then {_shown(then)}, now {_shown(now)}"
+
+
+def _shown(value: Any) -> str:
+    said = "the default" if value is None else json.dumps(value, ensure_ascii=False)
+    return said if len(said) <= 80 else said[:77] + "…"
+
+
+def write(folder: Path, run: JSON) -> None:
+    """Write run.json whole, or not at all.
+
+    Raises:
+        BadInput: it can't be written.
+    """
+    path, aside = folder / RUN, folder / f".{RUN}.part"
+    try:
+        with aside.open("w", encoding="utf-8", errors="replace") as file:
+            file.write(json.dumps(run, indent=2, ensure_ascii=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())  # without it a power cut may leave the new name over an empty file
+        aside.replace(path)
+    except OSError as error:
+        raise BadInput(f"out: {path}: can't be written: {error.strerror or error}; make room") from error
+
+
+def finish(folder: Path, run: JSON) -> None:
+    """Note when the run was done."""
+    write(folder, {**run, "finished": datetime.now(UTC).isoformat(timespec="seconds")})
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a run's folder; the lock goes with the process, however it ends.
+
+    Raises:
+        BadInput: another process is at it, or nothing can be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = sqlite3.connect(folder / ".lock", timeout=0, isolation_level=None)
+    except (OSError, sqlite3.Error) as error:
+        raise BadInput(f"out: {folder}: can't be written: {error}; take another folder") from error
+    try:
+        try:
+            held.execute("BEGIN EXCLUSIVE")
+        except sqlite3.Error as error:
+            if "locked" not in str(error):
+                raise BadInput(f"out: {folder}: can't be written: {error}; take another folder") from error
+            raise BadInput(f"out: {folder}: another process is at this run; wait for it, or stop it") from error
+        yield
+    finally:
+        held.close()

@@ -1,0 +1,156 @@
+"""What `tribunal batch` gives back: the input's rows with their outcomes, in the order of the input."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from array import array
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tribunal.errors import BadInput
+from tribunal.eval.datasets import Dataset
+from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.runs.journal import RESULTS, heads
+from tribunal.schema import JSON
+
+COLUMNS = ("outcome", "label", "category", "hateful", "confidence", "explanation", "track", "calls", "tokens")
+FORMATS = (".jsonl", ".csv", ".tsv", ".parquet")
+_ROWS_A_GROUP = 10_000
+
+
+def check_format(out: Path) -> None:
+    """Hold an output's name to the formats there are.
+
+    Raises:
+        BadInput: it is none of them.
+    """
+    if out.suffix.casefold() not in FORMATS:
+        raise BadInput(f"out: {out.name}: its suffix is none of {', '.join(FORMATS)}")
+
+
+def write_table(dataset: Dataset, run: Path, count: int, out: Path) -> None:
+    """Write the outcomes of a finished run beside the rows they are of; whole, or not at all.
+
+    Args:
+        dataset: the input.
+        run: the folder of the run over it.
+        count: how many posts it has.
+        out: JSON Lines hold the full records; CSV, TSV and Parquet the input's columns, and `COLUMNS`.
+
+    Raises:
+        BadInput: the file can't be written.
+    """
+    aside = out.with_name(f".{out.name}.part")
+    try:
+        _WRITERS[out.suffix.casefold()](_Decided(dataset, run, count), aside)
+        os.replace(aside, out)  # noqa: PTH105 (over a file that is there, on every platform)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise BadInput(f"out: {out}: {error.strerror or error}; the results are in {run}, run it again") from error
+
+
+class _Decided:
+    """Each row of the input with its record, in order. In memory are eight bytes a row, and the names of columns.
+
+    `theirs` are the input's columns, of all its rows. `ours` leads `COLUMNS` to what they are called in the output:
+    tribunal_NAME where the input has a column of that name.
+    """
+
+    def __init__(self, dataset: Dataset, run: Path, count: int) -> None:
+        self._dataset, self._results = dataset, run / RESULTS
+        self._offsets = array("q", bytes(8 * count))
+        for head in heads(self._results):
+            self._offsets[head.place] = head.offset
+        self.theirs = list(dict.fromkeys(name for sample in dataset for name in _row(dataset, sample)))
+        self.ours = {name: self._free(name) for name in COLUMNS}
+
+    def _free(self, name: str) -> str:
+        while name in self.theirs:
+            name = f"tribunal_{name}"
+        return name
+
+    def __iter__(self) -> Iterator[tuple[JSON, JSON]]:
+        with self._results.open("rb") as results:
+            for offset, sample in zip(self._offsets, self._dataset, strict=True):
+                results.seek(offset)
+                yield _row(self._dataset, sample), json.loads(results.readline())
+
+    def flat(self) -> Iterator[tuple[JSON, JSON]]:
+        """Each row's cells: the input's, and ours by the names they have here."""
+        for row, record in self:
+            usage = record["usage"]
+            told = {**record, "calls": usage["calls"], "tokens": usage["prompt_tokens"] + usage["completion_tokens"]}
+            yield (
+                {name: _cell(value) for name, value in row.items()},
+                {called: told[name] for name, called in self.ours.items()},
+            )
+
+
+def _row(dataset: Dataset, sample: Sample) -> JSON:
+    """A row under the names that its columns have in the input; an image's path begins where it did there."""
+    image = sample.image
+    if image and Path(image).is_relative_to(dataset.folder):
+        image = Path(image).relative_to(dataset.folder).as_posix()
+    roles = {"id": sample.id, "text": sample.text, "image": image, "language": sample.language}
+    return {**{dataset.columns.get(role) or role: value for role, value in roles.items() if value}, **sample.fields}
+
+
+def _cell(value: Any) -> Any:
+    return (
+        value if value is None or isinstance(value, str | int | float | bool) else json.dumps(value, ensure_ascii=False)
+    )
+
+
+def _harmless(value: Any) -> Any:
+    """A text that a model has written, so that a spreadsheet doesn't take it for a formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+
+
+def _as_lines(decided: _Decided, path: Path) -> None:
+    with path.open("w", encoding="utf-8", errors="replace") as file:
+        for row, record in decided:
+            file.write(json.dumps({**record, "input": row}, ensure_ascii=False) + "\n")
+
+
+def _as_text(delimiter: str) -> Callable[[_Decided, Path], None]:
+    def write(decided: _Decided, path: Path) -> None:
+        with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            writer = csv.DictWriter(file, [*decided.theirs, *decided.ours.values()], delimiter=delimiter)
+            writer.writeheader()
+            for theirs, ours in decided.flat():
+                writer.writerow({**theirs, **{name: _harmless(value) for name, value in ours.items()}})
+
+    return write
+
+
+def _as_parquet(decided: _Decided, path: Path) -> None:
+    """Our columns have types; the input's are texts, whatever their file said, since a later row may differ."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds = {
+        "label": pa.int64(), "hateful": pa.bool_(), "confidence": pa.float64(), "calls": pa.int64(),
+        "tokens": pa.int64(),
+    }  # fmt: skip
+    texts = [(name, pa.string()) for name in decided.theirs]
+    typed = [(called, kinds.get(name, pa.string())) for name, called in decided.ours.items()]
+    group: list[JSON] = []
+    with pq.ParquetWriter(path, pa.schema(texts + typed)) as writer:
+        for theirs, ours in decided.flat():
+            group.append({**{name: None if cell is None else str(cell) for name, cell in theirs.items()}, **ours})
+            if len(group) == _ROWS_A_GROUP:
+                writer.write_table(pa.Table.from_pylist(group, schema=writer.schema))
+                group.clear()
+        if group:
+            writer.write_table(pa.Table.from_pylist(group, schema=writer.schema))
+
+
+_WRITERS: dict[str, Callable[[_Decided, Path], None]] = {
+    ".jsonl": _as_lines,
+    ".csv": _as_text(","),
+    ".tsv": _as_text("\t"),
+    ".parquet": _as_parquet,
+}

@@ -1,0 +1,170 @@
+"""Those who decide: the judge, who has heard a debate, and the classifier, who decides alone (the baseline)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+from langgraph.runtime import Runtime
+
+from tribunal.context import Context, context_of
+from tribunal.models.door import Answer, Role, ask
+from tribunal.nodes.arcade.cues import DecisionReply, confidence_of, decision_form, minutes, sure_decision_form
+from tribunal.nodes.certainty import confidence_wanted, threshold_in_force
+from tribunal.nodes.exhibits import citations, cites_only, findings
+from tribunal.nodes.state import Court, agent, closed, transcript_of
+from tribunal.nodes.verdict import deliver
+from tribunal.nodes.vote import Poll, poll
+from tribunal.prompts.policy import Policy, policy_in_force
+from tribunal.schema import JSON, Saving, Step, Task, Vote
+
+JUDGE = Role(
+    name="judge",
+    seat="judge",
+    prompt="arcade/judge",
+    form=decision_form,
+    temperature=0.1,
+    falls_to="judge_model",
+    final=True,
+)
+CLASSIFIER = Role(
+    name="classifier",
+    seat="classifier",
+    prompt="arcade/classifier",
+    form=decision_form,
+    temperature=0.8,
+    falls_to="judge_model",
+    final=True,
+)
+
+# The same question for the other tasks (MV-Debate, Baseline Methods: zero-shot, at temperature 0).
+ZERO_SHOT = Role(
+    name="classifier.task",
+    seat="classifier",
+    prompt="peers/zero_shot",
+    form=decision_form,
+    temperature=0.0,
+    falls_to="judge_model",
+    system="task",
+    final=True,
+)
+
+
+def classifier(task: Task) -> Role[DecisionReply]:
+    """The one call that decides a post of this task."""
+    return CLASSIFIER if task == "hate" else ZERO_SHOT
+
+
+async def to_judge(state: Court) -> Literal["judge", "__end__"]:
+    """A case that was dismissed, or that a fault has ended, needs no judge."""
+    return "__end__" if closed(state) else "judge"
+
+
+@agent
+async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
+    """Decide; sees the post, what the case holds beside it, and every round of both sides (equation 7).
+
+    Asked several times, the judge is counted: the most frequent category decides, and no draw is made that can't turn
+    the vote. The confidence is the mean over all votes of what each gives to that category, a dissenting vote nothing.
+    """
+    context, names = context_of(runtime), await categories_in_force(runtime)
+    sure = confidence_wanted(context)
+    role = replace(JUDGE, form=sure_decision_form) if sure else JUDGE
+    check, shared = cites_only(state, lambda reply: [reply.explanation]), findings(state)
+    transcript = minutes(transcript_of(state))
+
+    async def draw(sample: int) -> Answer[DecisionReply]:
+        # The first draw decides even where the budget is spent; the others have to be affordable.
+        return await ask(
+            replace(role, final=False) if sample else role,
+            state,
+            runtime,
+            sample=sample,
+            check=check,
+            shared=shared,
+            transcript=transcript,
+            categories=", ".join(names),
+            not_hate=names[0],
+            evidence=bool(state.get("evidence")),
+            sure=sure,
+        )
+
+    return await _ruled(await poll(context.judge_samples, draw, lambda vote: vote.value.category), state, runtime)
+
+
+@agent
+async def classify(state: Court, runtime: Runtime[Context]) -> JSON:
+    """Decide in one call; sees the post alone (of hate, ARCADE's baseline, Appendix D.3)."""
+    role = classifier(context_of(runtime).task)
+    answer = await ask(role, state, runtime, categories=", ".join(await categories_in_force(runtime)))
+    return {"track": "baseline", **await decided(answer, "baseline", runtime)}
+
+
+async def _ruled(votes: Poll[Answer[DecisionReply]], state: Court, runtime: Runtime[Context]) -> JSON:
+    """The verdict that the judge's draws come to."""
+    calls = [call for each in votes.drawn for call in each.record["calls"]]
+    calls += [call for fault in votes.faults for call in fault.calls]
+    warnings = [warning for each in votes.drawn for warning in each.record["warnings"]]
+    if not votes.drawn:
+        fault = votes.faults[0]
+        fault.calls = calls
+        raise fault
+    warnings += [f"a draw of the judge was not counted: {fault}" for fault in votes.faults]
+    context = context_of(runtime)
+    won = next(each for each in votes.drawn if each.value.category == votes.winner)
+    confidence = _confidence(votes)
+    low = confidence is not None and confidence < await threshold_in_force(runtime)
+    cited = citations(won.value.explanation)
+    update = await decided(
+        won,
+        state.get("track"),
+        runtime,
+        tie=votes.tie,
+        confidence=confidence,
+        uncertain=votes.tie or low,
+        votes=await _votes(votes, runtime) if context.judge_samples > 1 else (),
+        steps=(Step(claim=won.value.explanation, evidence=tuple(cited)),) if cited else (),
+    )
+    saved = {"saved": [*state.get("saved", []), _spared(votes)]} if votes.spared else {}
+    return {**update, **saved, "calls": calls, "warnings": warnings}
+
+
+def _confidence(votes: Poll[Answer[DecisionReply]]) -> float | None:
+    """The mean over all votes of the confidence in what won; None where none was asked for."""
+    given = [confidence_of(each.value) for each in votes.drawn if each.value.category == votes.winner]
+    stated = [each for each in given if each is not None]
+    return round(sum(stated) / len(votes.drawn), 4) if stated else None
+
+
+async def _votes(votes: Poll[Answer[DecisionReply]], runtime: Runtime[Context]) -> tuple[Vote, ...]:
+    policy, scheme = await _policy(runtime), context_of(runtime).scheme
+    return tuple(
+        Vote(
+            label=policy.label(scheme, each.value.category),
+            category=each.value.category,
+            confidence=confidence_of(each.value),
+            explanation=each.value.explanation,
+        )
+        for each in votes.drawn
+    )
+
+
+def _spared(votes: Poll[Answer[DecisionReply]]) -> JSON:
+    how = f"{len(votes.drawn)} votes of the judge settled it"
+    return Saving(id="judge_samples", calls=votes.spared, how=how).dump()
+
+
+async def _policy(runtime: Runtime[Context]) -> Policy:
+    return await policy_in_force(context_of(runtime).policy)
+
+
+async def categories_in_force(runtime: Runtime[Context]) -> list[str]:
+    """The names of the labels of the scheme in force, in the order of their numbers."""
+    return [category.name for category in (await _policy(runtime)).categories(context_of(runtime).scheme)]
+
+
+async def decided(answer: Answer[DecisionReply], track: Any, runtime: Runtime[Context], **more: Any) -> JSON:
+    """The verdict that a decision is, as an update of the state; `more` are further fields of `Verdict`."""
+    scheme = context_of(runtime).scheme
+    label = (await _policy(runtime)).label(scheme, answer.value.category)
+    return {**await deliver(label, scheme, answer.value.explanation, runtime, track=track, **more), **answer.record}

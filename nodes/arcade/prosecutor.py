@@ -1,0 +1,151 @@
+"""The prosecutor: presumes guilt, and presses every cue for which there is a reason (ARCADE, sections 4.1 and 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from langgraph.runtime import Runtime
+
+from tribunal.context import Context, context_of
+from tribunal.models.door import Role, ask
+from tribunal.nodes.arcade.cues import (
+    ArgumentsReply,
+    CuesReply,
+    arguments_form,
+    cues_form,
+    known_cues,
+    numbered,
+    quoted,
+    spoken,
+)
+from tribunal.nodes.exhibits import cites_only, findings
+from tribunal.nodes.state import Court, agent, closed, cues_in, last_turn, spoke, transcript_of
+from tribunal.nodes.verdict import deliver
+from tribunal.schema import JSON, Saving, Turn
+
+MOST_CHARGES = 3
+MOST_IMPLICIT = 2
+
+INDICTMENT = Role(
+    name="prosecutor.indictment",
+    seat="prosecutor",
+    prompt="arcade/indictment",
+    form=cues_form(("Direct", "Socio-cultural", "Metaphor"), least=1),
+    temperature=0.8,
+)
+INVESTIGATION = Role(
+    name="prosecutor.investigation",
+    seat="prosecutor",
+    prompt="arcade/investigation",
+    form=cues_form(("Socio-cultural", "Metaphor")),
+    temperature=0.8,
+)
+PROSECUTION = Role(
+    name="prosecutor.argument",
+    seat="prosecutor",
+    prompt="arcade/prosecution",
+    form=arguments_form("press", "withdraw"),
+    temperature=0.8,
+)
+
+
+@agent
+async def indict(state: Court, runtime: Runtime[Context]) -> JSON:
+    """Track I: one to three cues of any type; sees the post, and what the case holds beside it."""
+    answer = await ask(INDICTMENT, state, runtime, check=cites_only(state, _reasons), shared=findings(state))
+    cues, extra = numbered(answer.value.cues, MOST_CHARGES, "prosecutor")
+    turn = Turn(id="prosecutor/1", seat="prosecutor", stage="indictment", round=1, cues=tuple(cues))
+    heard = {"track": "fast_track", "round": 1, "cues": [cue.dump() for cue in cues]}
+    return {**heard, **spoke(turn, answer, runtime, extra)}
+
+
+@agent
+async def investigate(state: Court, runtime: Runtime[Context]) -> JSON:
+    """Track II, round 1: at most two implicit cues, or none; sees the post, and what the case holds beside it."""
+    answer = await ask(INVESTIGATION, state, runtime, check=cites_only(state, _reasons), shared=findings(state))
+    cues, extra = numbered(answer.value.cues, MOST_IMPLICIT, "prosecutor")
+    turn = Turn(id="prosecutor/1", seat="prosecutor", stage="investigation", round=1, cues=tuple(cues))
+    heard = {"track": "deep_dive", "round": 1, "cues": [cue.dump() for cue in cues]}
+    return {**heard, **spoke(turn, answer, runtime, extra)}
+
+
+@agent
+async def prosecute(state: Court, runtime: Runtime[Context]) -> JSON:
+    """Track II, round k = 2…K: sees the post, its own round k−1 and the defender's (equation 6)."""
+    k = state["round"] + 1
+    own, defence = last_turn(state, "prosecutor", k - 1), last_turn(state, "defender", k - 1)
+    answer = await ask(
+        PROSECUTION,
+        state,
+        runtime,
+        check=admissible(state),
+        shared=findings(state),
+        round=k,
+        own=quoted(own) if own else "Nothing.",
+        defence=quoted(defence) if defence else "Nothing.",
+    )
+    turn = Turn(id=f"prosecutor/{k}", seat="prosecutor", stage="argument", round=k, arguments=spoken(answer.value))
+    return {"round": k, **spoke(turn, answer, runtime)}
+
+
+def admissible(state: Court) -> Callable[[ArgumentsReply], None]:
+    """A check that arguments speak of the cues of the case, and cite nothing that it doesn't hold."""
+    of_cues = known_cues(cues_in(state))
+    of_passages = cites_only(state, lambda reply: [each.argument for each in reply.arguments])
+
+    def check(reply: ArgumentsReply) -> None:
+        of_cues(reply)
+        of_passages(reply)
+
+    return check
+
+
+def _reasons(reply: CuesReply) -> list[str]:
+    return [cue.justification for cue in reply.cues]
+
+
+def settled(state: Court, runtime: Runtime[Context]) -> bool:
+    """Whether an early exit is on, and no cue is in dispute: by the last word on each, it is conceded or withdrawn."""
+    wanted = context_of(runtime).early_exit
+    if not (state.get("early_exit", False) if wanted is None else wanted):
+        return False
+    last: dict[str, dict[str, str]] = {"prosecutor": {}, "defender": {}}
+    for turn in transcript_of(state):
+        for argument in turn.arguments:
+            last[turn.seat][argument.cue_id] = argument.stance
+    return all(
+        last["defender"].get(cue.id) == "concede" or last["prosecutor"].get(cue.id) == "withdraw"
+        for cue in cues_in(state)
+    )
+
+
+async def answered(state: Court, runtime: Runtime[Context]) -> Literal["defend", "rest"]:
+    """The defence answers, unless nothing is left to answer."""
+    open_still = not closed(state) and not state.get("budget_spent")
+    return "rest" if open_still and settled(state, runtime) else "defend"
+
+
+async def rest(state: Court, runtime: Runtime[Context]) -> JSON:
+    """No cue is in dispute any more, so the sides rest; what is left of the rounds is spared."""
+    k, rounds = state["round"], context_of(runtime).rounds
+    spared = 2 * (rounds - k) + (last_turn(state, "defender", k) is None)
+    how = f"no cue was in dispute after round {k} of {rounds}"
+    runtime.stream_writer({"event": "rest", "round": k, "rounds": rounds})
+    return {"saved": [*state.get("saved", []), Saving(id="early_exit", calls=spared, how=how).dump()]}
+
+
+async def charges(state: Court) -> Literal["defend", "dismiss", "__end__"]:
+    """Cues go to the defence; an investigation that found none is dismissed; one that was never held ends here."""
+    if closed(state) or state.get("cues") is None:
+        return "__end__"
+    return "defend" if state["cues"] else "dismiss"
+
+
+async def dismiss(state: Court, runtime: Runtime[Context]) -> JSON:
+    """Summary dismissal: label 0, with a reason, and no further call (Algorithm 1)."""
+    words = (
+        "Summary dismissal: the scan found nothing explicit, and the prosecutor's investigation found nothing implied "
+        "that could be held against the post."
+    )
+    return {"track": "dismissed", **await deliver(0, context_of(runtime).scheme, words, runtime, track="dismissed")}

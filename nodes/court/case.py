@@ -1,0 +1,150 @@
+"""The hybrid court's case: opened with everything checked, sent to those who look things up, assigned to a track.
+
+What is found is the court's material (`evidence`, `opinions`); what could not be found is said in the verdict.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from langgraph.runtime import Runtime
+from langgraph.types import Overwrite, Send
+
+from tribunal.context import Context, context_of
+from tribunal.errors import BadInput
+from tribunal.nodes.antihate.research import begin
+from tribunal.nodes.certainty import fitted_threshold, misfits
+from tribunal.nodes.predict.perspective import searchers
+from tribunal.nodes.state import Case, closed, post_of
+from tribunal.prompts.policy import policy_in_force
+from tribunal.retrievers.web.library import library
+from tribunal.schema import JSON
+
+MODES = ("full", "leave-out", "criterion-only", "examples-only", "no-search", "no-details")
+WIDE_RULES = ("hateful", "all")
+# The fewest calls of a trial beside the judge's: scan, indictment, defence.
+TRIAL = 3
+
+
+async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
+    """Check what the court's own settings name, before any call, and clear what an earlier case left.
+
+    Raises:
+        BadInput: a perspective, the search, the evidence record, the threshold file or the review rule is wrong.
+    """
+    context = context_of(runtime)
+    if context.mode not in MODES:
+        raise BadInput(f"mode: {context.mode}: is not one of this graph's; they are {', '.join(MODES)}")
+    await _check_rule(context)
+    fitted = await fitted_threshold(context)
+    warnings = misfits(fitted, "tribunal", context, state) if fitted else []
+    if context.web:
+        await library(context, post_of(state))
+    if hears_perspectives(context):
+        await searchers(context)
+    if (context.web or hears_perspectives(context)) and not _has_words(state):
+        warnings.append("the post has no text, so nothing was looked up: searches and perspectives begin with words")
+    return {
+        "early_exit": True,
+        "absent": Overwrite([]),
+        "trials": Overwrite([]),
+        "review": None,
+        "warnings": warnings,
+    }
+
+
+async def _check_rule(context: Context) -> None:
+    policy = await policy_in_force(context.policy)
+    known = [*WIDE_RULES, *(category.name for category in policy.categories(context.scheme))]
+    if unknown := next((each for each in context.review_rule if each not in known), None):
+        raise BadInput(f"review_rule: {unknown!r}: is no rule; they are {', '.join(known)}")
+    if context.review_rule and not context.review:
+        raise BadInput(f"review_rule: {', '.join(context.review_rule)}: nothing is reviewed; set review as well")
+
+
+def _has_words(state: Case) -> bool:
+    """Whether there is anything to look up: searches and perspectives begin with words."""
+    return bool(post_of(state).text.strip())
+
+
+def hears_perspectives(context: Context) -> bool:
+    """Whether this court hears perspectives: only where some are named."""
+    return context.perspectives not in ([], ["none"])
+
+
+async def first_look(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
+    """To the first look where there is one, else straight to the court."""
+    return ["triage"] if context_of(runtime).triage else await to_court(state, runtime)
+
+
+async def unless_clear(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
+    """A post that the first look found clear is decided; any other goes to the court."""
+    return [await after_outcome(state, runtime)] if closed(state) else await to_court(state, runtime)
+
+
+async def to_court(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
+    """The gatekeeper, and beside it whoever looks things up.
+
+    They run at the same time and see nothing of each other's calls, so each is told what to leave of the budget.
+    """
+    context = context_of(runtime)
+    text = _has_words(state)
+    heard = len(await searchers(context)) if hears_perspectives(context) and text else 0
+    sent: list[Send | str] = ["gatekeeper"]
+    if context.web and text:
+        sent.append(Send("web", {**state, "reserved": heard + TRIAL}))
+    if heard:
+        sent.append(Send("perspectives", {**state, "reserved": TRIAL}))
+    return sent
+
+
+async def assign(state: Case, runtime: Runtime[Context]) -> JSON:
+    """Where those who scan and those who look things up meet; the scan decides the track."""
+    context = context_of(runtime)
+    if closed(state) or not context.web or not _has_words(state) or state.get("evidence"):
+        return {}
+    return {"warnings": ["no passage from the web was at hand: the court had the post alone to go by"]}
+
+
+async def report(state: Case, runtime: Runtime[Context]) -> JSON:
+    """What the court is told of a look at the web. Where it broke off, that is said, and the trial goes on."""
+    outcome: JSON = state.get("outcome") or {}
+    if not outcome:
+        return {}
+    how = "was refused" if outcome["outcome"] == "refusal" else "failed"
+    return {"warnings": [f"the look at the web {how} ({outcome['role']}): {outcome['explanation']}"]}
+
+
+async def look_up(state: Case, runtime: Runtime[Context]) -> JSON:
+    """Open the evidence record of the case; another scheme than the research's own stays the court's."""
+    return {name: value for name, value in (await begin(state, runtime)).items() if name != "scheme"}
+
+
+async def after_outcome(state: Case, runtime: Runtime[Context]) -> Literal["review", "__end__"]:
+    """Where a case with an outcome goes: before a person, if review is on and there is a reason."""
+    return "review" if review_reason(state, context_of(runtime)) else "__end__"
+
+
+async def to_judge(state: Case, runtime: Runtime[Context]) -> Literal["judge", "review", "__end__"]:
+    """A case that was dismissed, or that a fault has ended, needs no judge, and perhaps a person."""
+    return await after_outcome(state, runtime) if closed(state) else "judge"
+
+
+def review_reason(state: Any, context: Context) -> str:
+    """Why a person should see this outcome, in words; empty where nothing calls for it."""
+    outcome: JSON = state.get("outcome") or {}
+    if not context.review or not outcome:
+        return ""
+    if state.get("question"):
+        return "it was tried again for a reviewer's question"
+    if outcome["outcome"] == "refusal":
+        return "the model refused"
+    if outcome.get("uncertain"):
+        return "the verdict is a tie" if outcome.get("tie") else "the verdict is uncertain"
+    if "all" in context.review_rule:
+        return "every case is reviewed"
+    if outcome.get("hateful") and "hateful" in context.review_rule:
+        return "every hateful post is reviewed"
+    if outcome.get("category") in context.review_rule:
+        return f"every case of {outcome['category']} is reviewed"
+    return ""

@@ -1,0 +1,228 @@
+"""The control agents of a round of MV-Debate: the Judge, who scores, the Reflection, and the Δ-gain gate between them.
+
+Judge and Reflection see the same answers and not each other, so they work at the same time (paper, Top-k Δ-Reflection
+Gating). The gate itself is `tribunal.nodes.mv_debate.gate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from functools import lru_cache
+from typing import Annotated, Any, Literal
+
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+
+from tribunal.context import Context, context_of
+from tribunal.errors import ModelError
+from tribunal.models.door import Answer, Role, ask
+from tribunal.nodes.arcade.cues import Reply
+from tribunal.nodes.mv_debate.gate import adopts, best, exact, gain, top
+from tribunal.nodes.mv_debate.views import (
+    affords,
+    answered,
+    entry_of,
+    gone_from,
+    lost,
+    out_of_budget,
+    shown,
+    turn_id,
+    turns_of,
+    views_of,
+)
+from tribunal.nodes.state import Views, agent, closed, spoke
+from tribunal.prompts import quote
+from tribunal.prompts.policy import Policy
+from tribunal.schema import JSON, Scheme, Turn
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("a score is a number between 0 and 1")
+    return value
+
+
+Score = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class ScoresReply(Reply):
+    """A score for each answer, under its view's name."""
+
+    reason: str = Field(min_length=1)
+    scores: Any
+
+
+class Criticism(Reply):
+    """What the Reflection says of one answer."""
+
+    errors: str = Field(min_length=1)
+    suggestion: str = Field(min_length=1)
+
+
+class ReflectionReply(Reply):
+    """What the Reflection says of each answer, under its view's name."""
+
+    feedback: Any
+
+
+@lru_cache(maxsize=128)
+def _by_view(name: str, kind: Any, views: tuple[str, ...]) -> type[BaseModel]:
+    """A form with a field for each of these views, and no other: less, or more, is asked for again."""
+    fields: dict[str, Any] = dict.fromkeys(views, (kind, ...))
+    return create_model(name, __config__=ConfigDict(extra="forbid", str_strip_whitespace=True), **fields)
+
+
+@lru_cache(maxsize=128)
+def judge_of(views: tuple[str, ...]) -> Role[ScoresReply]:
+    """The Judge of the answers of these views."""
+    form = create_model("Scores", __base__=ScoresReply, scores=(_by_view("ScoreOfEach", Score, views), ...))
+    return replace(_JUDGE, form=lambda policy, scheme: form)
+
+
+@lru_cache(maxsize=128)
+def reflection_on(views: tuple[str, ...]) -> Role[ReflectionReply]:
+    """The Reflection on the answers of these views."""
+    form = create_model("Reflection", __base__=ReflectionReply, feedback=(_by_view("OnEach", Criticism, views), ...))
+    return replace(_REFLECTION, form=lambda policy, scheme: form)
+
+
+def _scores_form(policy: Policy, scheme: Scheme) -> type[ScoresReply]:
+    return ScoresReply
+
+
+def _reflection_form(policy: Policy, scheme: Scheme) -> type[ReflectionReply]:
+    return ReflectionReply
+
+
+_JUDGE = Role(
+    name="judge.scores",
+    seat="judge",
+    prompt="mv_debate/score",
+    form=_scores_form,
+    temperature=0.0,
+    falls_to="judge_model",
+    system="task",
+)
+_REFLECTION = Role(
+    name="reflection",
+    seat="reflection",
+    prompt="mv_debate/reflection",
+    form=_reflection_form,
+    temperature=0.0,
+    falls_to="judge_model",
+    system="task",
+)
+
+
+@agent
+async def score(state: Views, runtime: Runtime[Context]) -> JSON:
+    """Score the answers of a round; sees the post and every answer."""
+    answers = turns_of(state, "answer", state["round"])
+    scores, said = await _scored(answers, "", state, runtime)
+    return {**said, "debate": [{**entry_of(state), "scores": scores}]}
+
+
+@agent
+async def rescore(state: Views, runtime: Runtime[Context]) -> JSON:
+    """Score the second answers; sees the post and them."""
+    answers = turns_of(state, "revision", state["round"])
+    if not answers:
+        return {}
+    scores, said = await _scored(answers, "revision", state, runtime)
+    return {**said, "debate": [{**entry_of(state), "new_scores": scores}]}
+
+
+async def _scored(
+    answers: Sequence[Turn], again: Literal["", "revision"], state: Views, runtime: Runtime[Context]
+) -> tuple[dict[str, float], JSON]:
+    views = tuple(turn.seat.partition(":")[2] for turn in answers)
+    answer: Answer[ScoresReply] = await ask(judge_of(views), state, runtime, responses=shown(answers))
+    scores = {view: getattr(answer.value.scores, view) for view in views}
+    listed = ", ".join(f"{view} {value:g}" for view, value in scores.items())
+    turn = Turn(
+        id=turn_id("judge", again or "score", state["round"]),
+        seat="judge",
+        stage="score",
+        round=state["round"],
+        text=f"{listed}. {answer.value.reason}",
+    )
+    return scores, spoke(turn, answer, runtime)
+
+
+async def reflect(state: Views, runtime: Runtime[Context]) -> JSON:
+    """Point out errors and suggest revisions; sees the post and every answer. Without it the first answers stand."""
+    answers = turns_of(state, "answer", state["round"])
+    views = tuple(turn.seat.partition(":")[2] for turn in answers)
+    try:
+        answer: Answer[ReflectionReply] = await ask(reflection_on(views), state, runtime, responses=shown(answers))
+    except ModelError as fault:
+        return lost(fault, "reflection", state["round"])
+    lines = [_criticised(view, getattr(answer.value.feedback, view)) for view in views]
+    turn = Turn(
+        id=turn_id("reflection", "reflection", state["round"]),
+        seat="reflection",
+        stage="reflection",
+        round=state["round"],
+        text="\n".join(lines),
+    )
+    return spoke(turn, answer, runtime)
+
+
+def _criticised(view: str, said: Criticism) -> str:
+    """One line of a reflection, whatever line breaks a model put into it."""
+    return f"{view}: {' '.join(said.errors.split())} Suggestion: {' '.join(said.suggestion.split())}"
+
+
+@agent
+async def select(state: Views, runtime: Runtime[Context]) -> JSON:
+    """The top k of a round, who answer again, where there is a reflection and the budget pays for it."""
+    context, entry = context_of(runtime), entry_of(state)
+    if not turns_of(state, "reflection", state["round"]):
+        return {}
+    k = context.top_k or max(1, len(await views_of(runtime)) // 2)
+    chosen = top(_exact(entry["scores"], await views_of(runtime)), k)
+    if not affords(context, state, len(chosen) + 1):
+        return out_of_budget(context, f"the second answers of round {state['round']}")
+    return {"debate": [{**entry, "top": chosen}]}
+
+
+async def to_revise(state: Views) -> list[Send] | Literal["close", "__end__"]:
+    """The top k at once, each with its own answer and the reflection."""
+    if closed(state):
+        return "__end__"
+    answers = {turn.seat: turn for turn in turns_of(state, "answer", state["round"])}
+    reflections = turns_of(state, "reflection", state["round"])
+    chosen = entry_of(state).get("top", [])
+    if not chosen or not reflections:
+        return "close"
+    shared = {
+        "post": state["post"],
+        "round": state["round"],
+        "reflection": quote("reflection", reflections[-1].text),
+    }
+    return [Send("revise", {**shared, "view": view, "own": answered(answers[f"view:{view}"])}) for view in chosen]
+
+
+@agent
+async def close(state: Views, runtime: Runtime[Context]) -> JSON:
+    """The gate: adopt the second answers, or let the first stand; and name what joins the history."""
+    context, views, entry = context_of(runtime), await views_of(runtime), dict(entry_of(state))
+    final = old = _exact(entry["scores"], views)
+    if entry.get("new_scores"):
+        new = _exact(entry["new_scores"], views)
+        entry["delta"] = float(gain(old, new))
+        entry["adopted"] = context.reflection_mode == "always" or adopts(old, new, exact(context.tau))
+        final = {**old, **new} if entry["adopted"] else old
+    entry["best"] = best(final)
+    entry["kept"] = [entry["best"]] if context.history == "best" else list(final)
+    entry["dropped"] = gone_from(state)
+    runtime.stream_writer({"event": "round", **entry})
+    return {"debate": [entry]}
+
+
+def _exact(scores: dict[str, float], views: Iterable[str]) -> dict[str, Decimal]:
+    """Scores as decimals, in the order of the views."""
+    return {view: exact(scores[view]) for view in views if view in scores}

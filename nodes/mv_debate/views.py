@@ -1,0 +1,249 @@
+"""The debate agents of MV-Debate: views that look at a post each in a way of their own (paper, Multi-View Debate).
+
+All views of a round answer at the same time, and so do those that answer again after a reflection. A view that refuses
+or fails drops out of that round; with fewer than two left the case ends, and its outcome says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from langgraph.runtime import Runtime
+from langgraph.types import Overwrite, Send
+from pydantic import Field, create_model
+from typing_extensions import TypedDict
+
+from tribunal.budget import limits, paid_requests, paid_tokens
+from tribunal.context import VIEWS, Context, context_of
+from tribunal.errors import ModelError
+from tribunal.line_up import in_force
+from tribunal.models.door import Answer, Role, ask
+from tribunal.nodes.arcade.cues import Reply, one_of
+from tribunal.nodes.mv_debate.gate import agreed
+from tribunal.nodes.state import Views, agent, closed, outcome_of, spoke
+from tribunal.prompts import quote
+from tribunal.prompts.policy import Policy
+from tribunal.schema import JSON, Scheme, Turn
+
+YES, NO = "YES", "NO"
+
+
+class ViewReply(Reply):
+    """An answer to the task's question, and why."""
+
+    answer: str
+    reason: str = Field(min_length=1)
+
+
+_ANSWER = create_model("Answer", __base__=ViewReply, answer=(one_of((YES, NO)), ...))
+
+
+def answer_form(policy: Policy, scheme: Scheme) -> type[ViewReply]:
+    return _ANSWER
+
+
+ANSWER = Role(
+    name="view.answer", seat="view", prompt="mv_debate/answer", form=answer_form, temperature=0.0, system="task"
+)
+REVISION = replace(ANSWER, name="view.revision", prompt="mv_debate/revision")
+
+
+class ViewSeat(TypedDict, total=False):
+    """What one view is sent: the post, who it is, and what it is shown."""
+
+    post: JSON
+    view: str
+    round: int
+    history: str
+    own: str
+    reflection: str
+
+
+async def views_of(runtime: Runtime[Context]) -> list[str]:
+    """The views in force, in the order that breaks ties."""
+    return (await in_force(context_of(runtime))).views or list(VIEWS)
+
+
+def affords(context: Context, state: Mapping[str, Any], calls: int) -> bool:
+    """Whether the budget pays for so many calls at the same time, one more being kept for the last word."""
+    if context.max_tokens is not None and paid_tokens(state) >= context.max_tokens:
+        return False
+    return context.max_calls is None or paid_requests(state) + calls + 1 <= context.max_calls
+
+
+def out_of_budget(context: Context, what: str) -> JSON:
+    """That the budget didn't reach for a step, as an update of the state."""
+    return {"budget_spent": True, "warnings": [f"the budget of {limits(context)} left out {what}"]}
+
+
+async def open_debate(state: Views, runtime: Runtime[Context]) -> JSON:
+    """Clear the table of what an earlier post on this thread left. The verdict is YES or NO, whatever the scheme."""
+    return {"scheme": "binary", "debate": Overwrite([]), "dropped": Overwrite([])}
+
+
+async def open_vote(state: Views, runtime: Runtime[Context]) -> JSON:
+    """The same, before a vote, which is in the scheme in force."""
+    return {"scheme": context_of(runtime).scheme, "debate": Overwrite([])}
+
+
+async def call_round(state: Views, runtime: Runtime[Context]) -> JSON:
+    """Open the next round, if the budget pays for it."""
+    number, views = state.get("round", 0) + 1, await views_of(runtime)
+    if not affords(context_of(runtime), state, len(views)):
+        return out_of_budget(context_of(runtime), f"round {number}")
+    return {"round": number}
+
+
+async def to_views(state: Views, runtime: Runtime[Context]) -> list[Send] | Literal["__end__"]:
+    """Every view at once, each with the history."""
+    if state.get("budget_spent"):
+        return "__end__"
+    shown = history(state)
+    shared = {"post": state["post"], "round": state["round"], "history": shown}
+    return [Send("view", {**shared, "view": view}) for view in await views_of(runtime)]
+
+
+async def view(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
+    """One view's answer; sees the post and, from round 2 on, the history."""
+    name = state["view"]
+    return await heard(ANSWER, f"view:{name}", "answer", state, runtime, view=name, history=state["history"])
+
+
+async def revise(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
+    """One view's second answer; sees the post, its first answer, and the reflection."""
+    name, own, reflection = state["view"], state["own"], state["reflection"]
+    return await heard(REVISION, f"view:{name}", "revision", state, runtime, view=name, own=own, reflection=reflection)
+
+
+async def heard(
+    role: Role[ViewReply],
+    seat: str,
+    stage: Literal["answer", "revision"],
+    state: Mapping[str, Any],
+    runtime: Runtime[Context],
+    **asked: Any,
+) -> JSON:
+    """What one of several equals says in a round; one that refuses or fails drops out of it.
+
+    Args:
+        seat: which of them it is.
+        state: what it was sent; `round` is read.
+        asked: as for `ask`.
+    """
+    number = state["round"]
+    try:
+        answer: Answer[ViewReply] = await ask(replace(role, seat=seat), state, runtime, **asked)
+    except ModelError as fault:
+        return lost(fault, stage, number)
+    turn = Turn(
+        id=turn_id(seat, stage, number),
+        seat=seat,
+        stage=stage,
+        round=number,
+        stance=answer.value.answer,
+        text=answer.value.reason,
+    )
+    return spoke(turn, answer, runtime)
+
+
+def turn_id(seat: str, stage: str, round: int) -> str:
+    """What a turn is known by: who, in which round, and whether it was said again after the reflection."""
+    return f"{seat}/{round}/again" if stage == "revision" else f"{seat}/{round}"
+
+
+def lost(fault: ModelError, stage: str, round: int) -> JSON:
+    """That a seat drops out of a round, as an update of the state."""
+    gone = {"id": turn_id(fault.seat, stage, round), "round": round, "stage": stage, **outcome_of(fault)}
+    how = "refused" if gone["outcome"] == "refusal" else "failed"
+    said = f"{fault.seat} {how} in round {round} and dropped out of it ({stage}): {fault}"
+    return {"dropped": [gone], "calls": list(fault.calls), "warnings": [*fault.warnings, said]}
+
+
+@agent
+async def compare(state: Views, runtime: Runtime[Context]) -> JSON:
+    """The answers of a round side by side: too few to go on, all alike, or to be scored."""
+    context, number = context_of(runtime), state["round"]
+    answers = {turn.seat.partition(":")[2]: turn.stance or "" for turn in turns_of(state, "answer", number)}
+    entry: JSON = {
+        "id": f"round/{number}",
+        "round": number,
+        "answers": {view: answers[view] for view in await views_of(runtime) if view in answers},
+        "consensus": len(answers) > 1 and agreed(answers.values()),
+        "dropped": gone_from(state),
+    }
+    if len(answers) < 2:
+        return {"debate": [entry], **nobody_left(state, len(answers), runtime)}
+    if entry["consensus"]:
+        runtime.stream_writer({"event": "round", **entry})
+        return {"debate": [entry]}
+    calls = 1 if context.reflection_mode == "none" else 2
+    spent = {} if affords(context, state, calls) else out_of_budget(context, f"the scores of round {number}")
+    return {"debate": [entry], **spent}
+
+
+def gone_from(state: Views) -> list[JSON]:
+    """Who dropped out of the round under way, at which stage, and why."""
+    kept = ("seat", "stage", "outcome", "explanation")
+    gone = [each for each in state.get("dropped", []) if each["round"] == state["round"]]
+    return [{name: each[name] for name in kept} for each in gone]
+
+
+def nobody_left(state: Views, left: int, runtime: Runtime[Context]) -> JSON:
+    """The outcome of a case with too few to debate it: that of the first who dropped out, with everybody's reasons."""
+    number = state["round"]
+    gone = [each for each in state.get("dropped", []) if each["round"] == number]
+    reasons = "; ".join(f"{each['seat']}: {each['explanation']}" for each in gone)
+    words = f"{left} of {left + len(gone)} answered in round {number}, which is too few for a debate. {reasons}"
+    named = {name: value for name, value in gone[0].items() if name not in ("id", "round", "stage")}
+    outcome = {**named, "explanation": words}
+    runtime.stream_writer({"event": "outcome", **outcome})
+    return {"outcome": outcome}
+
+
+async def to_control(state: Views, runtime: Runtime[Context]) -> list[str] | Literal["__end__"]:
+    """Who looks at the answers: the Judge and the Reflection at the same time, since neither waits for the other."""
+    if closed(state) or state.get("budget_spent") or entry_of(state)["consensus"]:
+        return "__end__"
+    return ["score"] if context_of(runtime).reflection_mode == "none" else ["score", "reflect"]
+
+
+def turns_of(state: Views, stage: str, round: int) -> list[Turn]:
+    """What was said at a stage of a round, in the order in which the speakers were called up."""
+    said = [turn for turn in state.get("transcript", []) if turn["stage"] == stage and turn["round"] == round]
+    return [Turn.model_validate(turn) for turn in said]
+
+
+def entry_of(state: Views, round: int | None = None) -> JSON:
+    """What stands in the record of a round so far; by default of the one that is under way. Not to be changed."""
+    wanted = state["round"] if round is None else round
+    return next((entry for entry in state.get("debate", []) if entry["round"] == wanted), {})
+
+
+def shown(turns: Iterable[Turn], title: str = "") -> str:
+    """Answers as material in a prompt, each under its view's name and with what it says."""
+    return "\n\n".join(f"{title}{turn.seat.partition(':')[2]}: {answered(turn)}" for turn in turns)
+
+
+def answered(turn: Turn) -> str:
+    """One answer as material in a prompt."""
+    return f"{turn.stance}\n{quote('answer', turn.text)}"
+
+
+def history(state: Views) -> str:
+    """What the rounds so far have left, as material in a prompt (paper, History Update).
+
+    Of each round the answers that it kept (the best, or all), and its reflection if that was adopted.
+    """
+    kept = []
+    for entry in state.get("debate", []):
+        turns = {turn.seat: turn for turn in turns_of(state, "answer", entry["round"])}
+        if entry.get("adopted"):
+            turns |= {turn.seat: turn for turn in turns_of(state, "revision", entry["round"])}
+        answers = [turns[f"view:{name}"] for name in entry.get("kept", []) if f"view:{name}" in turns]
+        if answers:
+            kept.append(f"Round {entry['round']}:\n\n{shown(answers)}")
+        if entry.get("adopted"):
+            kept += [quote("reflection", turn.text) for turn in turns_of(state, "reflection", entry["round"])]
+    return "\n\n".join(kept)

@@ -1,0 +1,229 @@
+"""DICT: two debaters argue from what the perspectives said, answer each other, and are judged (PREDICT, section 3.2).
+
+The moderator is the fixed text of the prompts; it makes no call.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from langgraph.runtime import Runtime
+from pydantic import Field, create_model
+
+from tribunal.context import Context, context_of
+from tribunal.models.door import Role, ask
+from tribunal.nodes.arcade.cues import Reply, one_of
+from tribunal.nodes.exhibits import findings
+from tribunal.nodes.predict.perspective import ANNOTATOR, StanceReply, stance_form
+from tribunal.nodes.state import Panel, agent, closed, opinions_of, spoke, transcript_of
+from tribunal.nodes.verdict import deliver
+from tribunal.prompts import quote
+from tribunal.prompts.policy import Policy
+from tribunal.schema import JSON, Scheme, Stance, Turn
+
+SIDES: dict[Stance, str] = {"not_hate": "non-hate", "hate": "hate"}
+
+
+class ArgumentReply(Reply):
+    """One argument."""
+
+    argument: str = Field(min_length=1)
+
+
+class ResponseReply(ArgumentReply):
+    """An answer to the other side."""
+
+    stance: str
+
+
+_RESPONSE = create_model("Response", __base__=ResponseReply, stance=(one_of(("agree", "rebut")), ...))
+
+
+def argument_form(policy: Policy, scheme: Scheme) -> type[ArgumentReply]:
+    return ArgumentReply
+
+
+def response_form(policy: Policy, scheme: Scheme) -> type[ResponseReply]:
+    return _RESPONSE
+
+
+def opening(side: Stance) -> Role[ArgumentReply]:
+    return Role(
+        name=f"debater.opening.{side}",
+        seat=f"debater:{side}",
+        prompt=f"predict/opening_{'hate' if side == 'hate' else 'non_hate'}",
+        form=argument_form,
+        temperature=0.0,
+        system="panel",
+    )
+
+
+def response(side: Stance) -> Role[ResponseReply]:
+    return Role(
+        name=f"debater.response.{side}",
+        seat=f"debater:{side}",
+        prompt="predict/response",
+        form=response_form,
+        temperature=0.0,
+        system="panel",
+    )
+
+
+JUDGE = Role(
+    name="judge.debate",
+    seat="judge",
+    prompt="predict/judge",
+    form=stance_form("hate", "non-hate"),
+    temperature=0.0,
+    falls_to="judge_model",
+    system="panel",
+    final=True,
+)
+
+
+def reference(state: Panel, side: Stance) -> str:
+    """The reasons of the perspectives that took this side, as material; empty where none did."""
+    reasons = [f"- {opinion.reason}" for opinion in opinions_of(state) if opinion.stance == side]
+    return quote("reference", "\n".join(reasons)) if reasons else ""
+
+
+def _beside(state: Panel) -> str:
+    """What the case holds beside the post; what the perspectives said reaches each side as its reference."""
+    return findings(state, opinions=False)
+
+
+def said(state: Panel, turn_id: str) -> str:
+    """One turn's words, as material."""
+    found = next((turn for turn in transcript_of(state) if turn.id == turn_id), None)
+    return quote(found.stage, found.text) if found else "Nothing."
+
+
+def _turn(side: Stance, round: int, stage: Literal["opening", "response"], reply: Any) -> Turn:
+    return Turn(
+        id=f"debater:{side}/{round}",
+        seat=f"debater:{side}",
+        stage=stage,
+        round=round,
+        stance=getattr(reply, "stance", None),
+        text=reply.argument,
+    )
+
+
+@agent
+async def open_non_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
+    """Step 1: sees its own reference."""
+    answer = await ask(
+        opening("not_hate"), state, runtime, shared=_beside(state), reference=reference(state, "not_hate")
+    )
+    return spoke(_turn("not_hate", 1, "opening", answer.value), answer, runtime)
+
+
+@agent
+async def open_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
+    """Step 2: sees the other side's argument and its own reference."""
+    answer = await ask(
+        opening("hate"),
+        state,
+        runtime,
+        shared=_beside(state),
+        opposing=said(state, "debater:not_hate/1"),
+        reference=reference(state, "hate"),
+    )
+    return spoke(_turn("hate", 1, "opening", answer.value), answer, runtime)
+
+
+@agent
+async def answer_non_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
+    """Step 3: sees its own argument and the hate side's."""
+    answer = await ask(
+        response("not_hate"),
+        state,
+        runtime,
+        shared=_beside(state),
+        side="non-hate",
+        own=said(state, "debater:not_hate/1"),
+        opposing=said(state, "debater:hate/1"),
+    )
+    return spoke(_turn("not_hate", 2, "response", answer.value), answer, runtime)
+
+
+@agent
+async def answer_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
+    """Step 4: sees its own argument and the non-hate side's response."""
+    answer = await ask(
+        response("hate"),
+        state,
+        runtime,
+        shared=_beside(state),
+        side="hate",
+        own=said(state, "debater:hate/1"),
+        opposing=said(state, "debater:not_hate/2"),
+    )
+    return spoke(_turn("hate", 2, "response", answer.value), answer, runtime)
+
+
+async def second_round(state: Panel, runtime: Runtime[Context]) -> Literal["answer_non_hate", "__end__"]:
+    """Round 2, but for the ablation that stops after round 1, and for a case that is closed or out of budget."""
+    over = closed(state) or state.get("budget_spent") or context_of(runtime).mode == "round-1-only"
+    return "__end__" if over else "answer_non_hate"
+
+
+@agent
+async def judge_debate(state: Panel, runtime: Runtime[Context]) -> JSON:
+    """Step 5: sees the whole debate and the post."""
+    heard = [
+        f"The {SIDES['hate' if turn.seat == 'debater:hate' else 'not_hate']} side, round {turn.round}"
+        f"{f' ({turn.stance}s)' if turn.stance else ''}:\n{quote(turn.stage, turn.text)}"
+        for turn in transcript_of(state)
+    ]
+    answer = await ask(
+        JUDGE, state, runtime, shared=_beside(state), debate="\n\n".join(heard) or "Neither side was heard."
+    )
+    return {**await deliver(_label(answer.value), "binary", answer.value.reason, runtime), **answer.record}
+
+
+@agent
+async def annotate(state: Panel, runtime: Runtime[Context]) -> JSON:
+    """The base agent: one call, without criterion, examples or debate (PREDICT, Table 1)."""
+    answer = await ask(ANNOTATOR, state, runtime, hate="hate", not_hate="non-hate")
+    return {**await deliver(_label(answer.value), "binary", answer.value.reason, runtime), **answer.record}
+
+
+@agent
+async def vote(state: Panel, runtime: Runtime[Context]) -> JSON:
+    """No debate: the label that more than half of the perspectives gave; a tie is non-hate, and marked."""
+    opinions = opinions_of(state)
+    if not opinions:
+        return {}
+    hate = sum(opinion.stance == "hate" for opinion in opinions)
+    tie = hate * 2 == len(opinions)
+    if len(opinions) == 1:
+        words = opinions[0].reason
+    else:
+        words = f"{hate} of {len(opinions)} perspectives called it hate" + ("; a tie counts as non-hate" if tie else "")
+    return await deliver(int(hate * 2 > len(opinions)), "binary", words, runtime, tie=tie)
+
+
+async def heard(state: Panel, runtime: Runtime[Context]) -> JSON:
+    """Where no perspective could be heard at all, the case ends as the first of them did."""
+    if closed(state) or state.get("opinions") or state.get("budget_spent") or not state.get("absent"):
+        return {}
+    outcome = {name: value for name, value in state["absent"][0].items() if name != "id"}
+    runtime.stream_writer({"event": "outcome", **outcome})
+    return {"outcome": outcome}
+
+
+async def consensus(state: Panel, runtime: Runtime[Context]) -> Literal["debate", "vote", "__end__"]:
+    """How the perspectives come to one verdict: by debate, or by counting them."""
+    if closed(state):
+        return "__end__"
+    return "vote" if context_of(runtime).mode in ("majority", "single") else "debate"
+
+
+async def panel_or_annotator(state: Panel, runtime: Runtime[Context]) -> Literal["perspectives", "annotate"]:
+    """The zero-shot base agent hears no perspective."""
+    return "annotate" if context_of(runtime).mode == "base" else "perspectives"
+
+
+def _label(reply: StanceReply) -> int:
+    return int(reply.label == "hate")

@@ -1,0 +1,224 @@
+"""PRE: each perspective takes a stance, by its own criterion and three similar texts (PREDICT, section 3.1).
+
+A perspective that refuses, fails or can't be searched is left out, and the verdict says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from langgraph.runtime import Runtime
+from langgraph.types import Overwrite, Send
+from pydantic import Field, create_model
+from typing_extensions import TypedDict
+
+from tribunal.budget import paid_requests
+from tribunal.context import Context, context_of
+from tribunal.errors import BadInput, BudgetSpent, ModelError, TribunalError
+from tribunal.models.door import Role, ask
+from tribunal.nodes.arcade.cues import Reply, one_of
+from tribunal.nodes.state import Panel, closed, outcome_of, post_of
+from tribunal.prompts import quote
+from tribunal.prompts.policy import Policy
+from tribunal.retrievers.perspectives.perspective import EXAMPLES as SMALL
+from tribunal.retrievers.perspectives.perspective import Perspective
+from tribunal.retrievers.perspectives.store import Searcher, every, open_stores, search_together
+from tribunal.schema import JSON, Example, Failure, Opinion, Scheme
+
+EXAMPLES = 3
+OURS = (
+    "no perspective was named, so five small examples of this project's own making were heard; build and name real "
+    "ones (tribunal perspectives list)"
+)
+
+
+class StanceReply(Reply):
+    """A label in a perspective's own words, and why."""
+
+    label: str
+    reason: str = Field(min_length=1)
+
+
+@lru_cache(maxsize=64)
+def stance_form(hate: str, not_hate: str) -> Callable[[Policy, Scheme], type[StanceReply]]:
+    """A maker of the form for a stance, by the names of the two labels."""
+    form = create_model("Stance", __base__=StanceReply, label=(one_of((hate, not_hate)), ...))
+    return lambda policy, scheme: form
+
+
+PERSPECTIVE = Role(
+    name="perspective",
+    seat="perspective",
+    prompt="predict/perspective",
+    form=stance_form("hate", "non-hate"),
+    temperature=0.0,
+    system="panel",
+)
+ANNOTATOR = Role(
+    name="annotator",
+    seat="annotator",
+    prompt="predict/base",
+    form=stance_form("hate", "non-hate"),
+    temperature=0.0,
+    system="panel",
+)
+
+
+class Seat(TypedDict, total=False):
+    """What one perspective is sent: the post, itself, its examples, and the calls so far, for the budget."""
+
+    post: JSON
+    own: JSON
+    examples: list[JSON]
+    calls: list[JSON]
+    outcome: JSON | None
+
+
+async def convene(state: Panel, runtime: Runtime[Context]) -> JSON:
+    """Clear the table of what an earlier post on this thread left."""
+    return {"panel": [], "examples": {}, "absent": Overwrite([]), "scheme": "binary"}
+
+
+async def recall(state: Panel, runtime: Runtime[Context]) -> JSON:
+    """Open the perspectives that are to be heard, and search them all together for the texts most like the post.
+
+    Raises:
+        BadInput: one is unknown or has no index, or the mode and the names don't fit together; no call was made.
+    """
+    if closed(state):
+        return {}
+    context, text = context_of(runtime), post_of(state).text
+    if not text.strip():
+        raise BadInput("text: the post has none, and perspectives compare texts; give one, or choose another graph")
+    stores = await searchers(context)
+    found: Mapping[str, list[Example] | TribunalError] = {each.perspective.name: [] for each in stores}
+    if context.mode != "criterion-only":
+        found = await search_together(stores, text, EXAMPLES)
+    lost = [_absent(name, each) for name, each in found.items() if isinstance(each, TribunalError)]
+    heard = {name: each for name, each in found.items() if not isinstance(each, TribunalError)}
+    kept, spent = _affordable(list(heard), context, state)
+    heard = {name: heard[name] for name in kept}
+    return {
+        "panel": [_facts(each.perspective) for each in stores if each.perspective.name in heard],
+        "examples": {name: [example.dump() for example in each] for name, each in heard.items()},
+        "absent": lost,
+        "warnings": [*([OURS] if _ours(stores, context) else []), *map(_said, lost), *spent],
+    }
+
+
+def _ours(stores: Sequence[Searcher], context: Context) -> bool:
+    """Whether the small examples play because nothing else was named, or built."""
+    return context.perspectives in ([], ["all"]) and {each.perspective.name for each in stores} <= set(SMALL)
+
+
+def _affordable(names: list[str], context: Context, state: Panel) -> tuple[list[str], list[str]]:
+    """The perspectives that the budget pays for, and what to say of the rest; asked at once, none sees it spent."""
+    if context.max_calls is None:
+        return names, []
+    left = max(0, context.max_calls - paid_requests(state) - 1)
+    if left >= len(names):
+        return names, []
+    return names[:left], [f"the budget of {context.max_calls} calls left {', '.join(names[left:])} unheard"]
+
+
+async def searchers(context: Context) -> Sequence[Searcher]:
+    """The stores of the perspectives in force, in the order in which they were named.
+
+    Raises:
+        BadInput: one is unknown or has no index, or the mode and the names don't fit together.
+    """
+    if context.mode == "leave-out" and not context.leave_out:
+        raise BadInput("leave_out: mode leave-out takes the name of the perspective that is not heard")
+    if "none" in context.perspectives or ("all" in context.perspectives and len(context.perspectives) > 1):
+        raise BadInput(
+            f"perspectives: {', '.join(context.perspectives)}: all and none stand alone, and none is for a graph that "
+            "can do without; name those to hear"
+        )
+    wanted = await asyncio.to_thread(every) if context.perspectives == ["all"] else context.perspectives
+    stores = await open_stores(wanted, embedding=context.embedding)
+    names = [store.perspective.name for store in stores]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise BadInput(f"perspectives: {twice!r} is named twice")
+    if context.leave_out and context.leave_out not in names:
+        raise BadInput(f"leave_out: {context.leave_out!r}: is not among {', '.join(names)}")
+    kept = [store for store in stores if store.perspective.name != context.leave_out]
+    if not kept:
+        raise BadInput("perspectives: none is left to be heard; name more, or leave out none")
+    if context.mode == "single" and len(kept) != 1:
+        raise BadInput(f"mode: single: takes one perspective, and {len(kept)} are named; name one with perspectives")
+    return kept
+
+
+def _facts(own: Perspective) -> JSON:
+    """What its agent has to know of a perspective."""
+    return {
+        "id": own.name,
+        "title": own.title or own.name,
+        "language": own.language,
+        "criterion": own.criterion.strip(),
+        "hate": own.labels.hate,
+        "not_hate": own.labels.not_hate,
+    }
+
+
+async def seats(state: Panel) -> list[Send]:
+    """One call for each perspective, all of them at once."""
+    shared = {"post": state["post"], "calls": state.get("calls", []), "outcome": state.get("outcome")}
+    examples = state.get("examples", {})
+    return [
+        Send("perspective", {**shared, "own": own, "examples": examples.get(own["id"], [])}) for own in state["panel"]
+    ]
+
+
+async def perspective(state: Seat, runtime: Runtime[Context]) -> JSON:
+    """One perspective's stance and reason; sees its criterion, its three examples, and the post."""
+    if state.get("outcome") is not None:
+        return {}
+    own, shown = state["own"], [Example.model_validate(example) for example in state["examples"]]
+    role = replace(PERSPECTIVE, seat=f"perspective:{own['id']}", form=stance_form(own["hate"], own["not_hate"]))
+    try:
+        answer = await ask(
+            role,
+            state,
+            runtime,
+            criterion="" if context_of(runtime).mode == "examples-only" else own["criterion"],
+            examples=quote("examples", _listed(shown)) if shown else "",
+            hate=own["hate"],
+            not_hate=own["not_hate"],
+        )
+    except BudgetSpent as spent:
+        return {"budget_spent": True, "warnings": [str(spent)]}
+    except ModelError as fault:
+        lost = {"id": own["id"], **outcome_of(fault)}
+        return {"absent": [lost], "calls": list(fault.calls), "warnings": [*fault.warnings, _said(lost)]}
+    opinion = Opinion(
+        id=own["id"],
+        title=own["title"],
+        language=own["language"],
+        stance="hate" if answer.value.label == own["hate"] else "not_hate",
+        label_name=answer.value.label,
+        reason=answer.value.reason,
+        examples=tuple(shown),
+    ).dump()
+    runtime.stream_writer({"event": "opinion", **opinion})
+    return {"opinions": [opinion], **answer.record}
+
+
+def _listed(shown: Sequence[Example]) -> str:
+    return "\n".join(f"{number}. {example.label_name}: {example.text}" for number, example in enumerate(shown, start=1))
+
+
+def _absent(name: str, error: TribunalError) -> JSON:
+    kind = getattr(error, "kind", "retrieval")
+    seat = f"perspective:{name}"
+    return {"id": name, **Failure(seat=seat, role="perspective", model="", error=kind, explanation=str(error)).dump()}
+
+
+def _said(lost: Any) -> str:
+    """A perspective's absence, in words for the verdict."""
+    how = "refused" if lost["outcome"] == "refusal" else "failed"
+    return f"perspective {lost['id']} {how} and was not heard: {lost['explanation']}"

@@ -1,0 +1,311 @@
+"""Which posts a run takes: the same for the same seed anywhere, balanced as asked, and the papers' own samples."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests import PROJECT
+from tribunal.errors import BadInput
+from tribunal.eval.datasets import DATASETS, Dataset, open_dataset
+from tribunal.eval.datasets.dataset import Spec, binary
+from tribunal.eval.datasets.sample import Gold, Sample
+from tribunal.eval.datasets.sampling import Plan, choose
+
+
+def dataset(folder: Path, made: Callable[[], Iterator[Sample]] | Sequence[Sample], base: str = "table") -> Dataset:
+    """A set of these posts, with everything else as one of ours has it."""
+    file = folder / "posts.csv"
+    file.write_text("text\n", encoding="utf-8")
+    posts = made if callable(made) else lambda: iter(made)
+    spec: Spec = replace(DATASETS[base], read=lambda _: posts(), mapped=True)
+    return Dataset(spec, file)
+
+
+def numbered(count: int, **fields: Sequence[Any]) -> list[Sample]:
+    """Posts "0", "1", …, whose fields go through the given values in turn; of these `gold` is the label."""
+    made = []
+    for number in range(count):
+        held = {name: values[number % len(values)] for name, values in fields.items()}
+        gold = held.pop("gold", None)
+        made.append(Sample(id=str(number), text=f"post {number}", gold=gold, fields=held))
+    return made
+
+
+def ids(plan: Plan) -> list[str]:
+    found = [post.id for post in plan]
+    assert len(plan) == len(found)
+    return found
+
+
+HATE, NOT = binary(True, "hate"), binary(False, "not")
+PATTERNS = ("000", "011", "101", "111", "100", "010", "001", "110")
+
+# ----------------------------------------------------------------------------------------------------- all and some
+
+
+def test_all_in_the_order_of_the_set(tmp_path: Path) -> None:
+    assert ids(choose(dataset(tmp_path, numbered(50)))) == [str(number) for number in range(50)]
+
+
+def test_a_seed_gives_the_same_posts_in_the_order_of_the_set(tmp_path: Path) -> None:
+    held = dataset(tmp_path, numbered(500))
+    first = ids(choose(held, samples=40, seed=7))
+    assert first == ids(choose(held, samples=40, seed=7)) == sorted(first, key=int)
+    assert len(set(first)) == 40
+    assert first != ids(choose(held, samples=40, seed=8))
+
+
+def test_what_is_chosen_is_the_same_on_every_machine(tmp_path: Path) -> None:
+    """Written down once: a change of hash, of version or of platform would change published runs."""
+    assert ids(choose(dataset(tmp_path, numbered(100)), samples=5, seed=42)) == ["7", "27", "66", "71", "90"]
+
+
+def test_the_hash_seed_of_python_changes_nothing(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("text,label\n" + "".join(f"post {n},{n % 2}\n" for n in range(300)), encoding="utf-8")
+    script = (
+        "import sys; from pathlib import Path; from tribunal.eval.datasets import open_dataset\n"
+        "from tribunal.eval.datasets.sampling import choose\n"
+        "print([p.id for p in choose(open_dataset('table', Path(sys.argv[1])), samples=9, seed=3, balance='label')])"
+    )
+    runs = {
+        subprocess.run(
+            [sys.executable, "-c", script, str(table)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(runs) == 1
+    assert runs.pop().count(",") == 17
+
+
+@given(count=st.integers(1, 60), small=st.integers(1, 60), large=st.integers(1, 60), seed=st.integers(-5, 2**70))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_a_smaller_sample_lies_within_a_larger_whatever_the_order(
+    tmp_path: Path, count: int, small: int, large: int, seed: int
+) -> None:
+    small, large = sorted((min(small, count), min(large, count)))
+    posts = numbered(count)
+    few, many = (set(ids(choose(dataset(tmp_path, posts), samples=size, seed=seed))) for size in (small, large))
+    backwards = set(ids(choose(dataset(tmp_path, posts[::-1]), samples=large, seed=seed)))
+    assert few <= many == backwards
+    assert (len(few), len(many)) == (small, large)
+
+
+def test_every_post_is_as_likely_as_another(tmp_path: Path) -> None:
+    held = dataset(tmp_path, numbered(20))
+    drawn = Counter(name for seed in range(400) for name in ids(choose(held, samples=5, seed=seed)))
+    assert len(drawn) == 20
+    assert all(60 <= count <= 145 for count in drawn.values())  # of 100; four standard deviations are 35
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"samples": 11}, r"samples: 11 posts: too many for table \(all\), which has 10 posts"),
+        ({"samples": 0}, "samples: 0: is not 1 or more"),
+        ({"samples": -3}, "samples: -3: is not 1 or more"),
+        ({"balance": "label"}, "balance: give the number of samples as well"),
+        ({"samples": 4, "balance": "pattern"}, "balance: the posts of table have no SMI patterns"),
+        ({"samples": 4, "balance": "label"}, "balance: the posts of table have no gold labels"),
+        ({"protocol": "paper"}, "protocol: paper: none of the papers has a sample of table"),
+        ({"protocol": "paper", "samples": 3}, "protocol: the paper's sample has its own size"),
+    ],
+)
+def test_what_cannot_be_chosen_is_said(tmp_path: Path, asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        choose(dataset(tmp_path, numbered(10)), **asked)
+
+
+def test_a_set_without_posts_says_why(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("text,label\n,1\nb,\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=r"there is no post in .*t\.csv \(table: 2 rows were left out: neither text nor"):
+        choose(open_dataset("table", tmp_path / "t.csv"))
+
+
+def test_two_posts_of_one_id_are_refused(tmp_path: Path) -> None:
+    posts = numbered(10)
+    posts[7] = posts[7].model_copy(update={"id": "2"})
+    for asked in ({}, {"samples": 3}):
+        with pytest.raises(
+            BadInput, match="posts 3 and 8 have the same id '2'; ids must differ; name another id column"
+        ):
+            choose(dataset(tmp_path, posts), **asked)  # type: ignore[arg-type]
+
+
+def test_a_wrong_row_at_the_end_is_found_before_the_first_post(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("text,label\n" + "a,1\n" * 99 + "b,maybe\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="row 100: label = 'maybe'"):
+        choose(open_dataset("table", tmp_path / "t.csv"), samples=1)
+
+
+def test_warnings_come_with_the_plan(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("text,label\na,1\nb,\n", encoding="utf-8")
+    plan = choose(open_dataset("table", tmp_path / "t.csv"))
+    assert plan.warnings == ("table: 1 rows were left out: no label 1",)
+
+
+def test_files_that_change_underneath_are_noticed(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("text\n" + "a\n" * 9, encoding="utf-8")
+    plan = choose(open_dataset("table", tmp_path / "t.csv"), samples=9)
+    (tmp_path / "t.csv").write_text("text\na\n", encoding="utf-8")
+    with pytest.raises(BadInput, match="its files have changed since the posts were chosen"):
+        list(plan)
+
+
+# ----------------------------------------------------------------------------------------------------------- balanced
+
+
+def patterned(**counts: int) -> list[Sample]:
+    names = [name.removeprefix("p") for name, count in counts.items() for _ in range(count)]
+    return [Sample(id=str(n), text="x", fields={"smi_pattern": name}) for n, name in enumerate(names)]
+
+
+def test_patterns_get_an_equal_quota_and_the_rest_is_random(tmp_path: Path) -> None:
+    held = dataset(tmp_path, numbered(800, smi_pattern=PATTERNS))
+    assert Counter(post.fields["smi_pattern"] for post in choose(held, samples=80, balance="pattern")) == dict.fromkeys(
+        PATTERNS, 10
+    )
+    found = Counter(post.fields["smi_pattern"] for post in choose(held, samples=85, balance="pattern"))
+    assert found.total() == 85
+    assert min(found.values()) >= 10
+
+
+def test_a_pattern_that_is_short_is_made_up_for_by_the_others(tmp_path: Path) -> None:
+    held = dataset(tmp_path, patterned(p000=100, p111=100, p110=3))
+    found = Counter(post.fields["smi_pattern"] for post in choose(held, samples=60, balance="pattern"))
+    assert found["110"] == 3
+    assert found.total() == 60
+    assert min(found["000"], found["111"]) >= 20
+
+
+def test_too_few_over_all_patterns(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"samples: 9: too many for table \(all\), which has 8 \(5 000, 3 110\)"):
+        choose(dataset(tmp_path, patterned(p000=5, p110=3)), samples=9, balance="pattern")
+
+
+@given(counts=st.lists(st.integers(0, 12), min_size=8, max_size=8), samples=st.integers(1, 60), seed=st.integers())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_the_quota_holds_for_any_counts(tmp_path: Path, counts: list[int], samples: int, seed: int) -> None:
+    if samples > sum(counts):
+        return
+    made = dict(zip((f"p{pattern}" for pattern in PATTERNS), counts, strict=True))
+    plan = choose(dataset(tmp_path, patterned(**made)), samples=samples, seed=seed, balance="pattern")
+    found = Counter(post.fields["smi_pattern"] for post in plan)
+    quota = samples // sum(count > 0 for count in counts)
+    assert found.total() == samples == len(plan)
+    assert all(found[pattern] >= min(quota, count) for pattern, count in zip(PATTERNS, counts, strict=True))
+
+
+def test_as_many_of_each_label(tmp_path: Path) -> None:
+    fine = [Gold(label=label, scheme="fine", positive=label > 0, name=str(label)) for label in (0, 0, 0, 1, 5)]
+    held = dataset(tmp_path, [*numbered(100, gold=fine), Sample(id="unlabelled", text="x")])
+    found = Counter(post.gold.label if post.gold else None for post in choose(held, samples=15, balance="label"))
+    assert found == {0: 15, 1: 15, 5: 15}
+    with pytest.raises(BadInput, match=r"samples: 21 label 0, .*, which has 60 label 0, 20 label 1, 20 label 5"):
+        choose(held, samples=21, balance="label")
+
+
+# ------------------------------------------------------------------------------------------------------ the papers' own
+
+
+def test_the_papers_samples_are_those_of_the_papers() -> None:
+    quotas = {
+        name: (spec.protocol.split, dict(spec.protocol.quotas)) for name, spec in DATASETS.items() if spec.protocol
+    }
+    korean = {"hate": 200, "not hate": 200}
+    assert quotas == {
+        "h-vli": ("test", {"posts": 1178}),
+        "fhm": ("dev", {"posts": 500}),
+        "sbic": ("all", {"hate": 500, "not hate": 500}),
+        "ghc": ("all", {"implicit hate": 252, "not hate": 252}),
+        "4chan": ("all", {"hate": 704, "not hate": 704}),
+        "k-haters": ("test", korean),
+        "k-mhas": ("test", korean),
+        "kold": ("all", korean),
+        "kodoli": ("all", korean),
+        "unsmile": ("valid", korean),
+        "mmsd": ("test", {"posts": 500}),
+        "gossipcop": ("all", {"posts": 500}),
+    }
+
+
+def test_hvli_takes_its_whole_test_split_and_no_other(tmp_path: Path) -> None:
+    def saved(count: int, name: str = "test_set.json") -> Dataset:
+        post = {"tweet_text": "x", "image_path": "", "text_label": 0, "image_label": 0, "final_label": 0}
+        (tmp_path / name).write_text(json.dumps({str(number): post for number in range(count)}))
+        return open_dataset("h-vli", tmp_path / name)
+
+    assert len(choose(saved(1178), protocol="paper")) == 1178
+    with pytest.raises(BadInput, match=r"1,178 posts: too many for h-vli \(test\), which has 1,177 posts"):
+        choose(saved(1177), protocol="paper")
+    with pytest.raises(BadInput, match="h-vli has 1,179 here, so it is not that split"):
+        choose(saved(1179), protocol="paper")
+    with pytest.raises(BadInput, match="the paper's sample is of the split test, not train"):
+        choose(saved(1178, "train_set.json"), protocol="paper")
+
+
+def test_sbic_takes_500_each_of_the_posts_whose_who_target_is_nought(tmp_path: Path) -> None:
+    posts = numbered(6000, gold=(HATE, NOT), who_target=(0.0, 0.0, 1.0, None, 0.5))
+    found = list(choose(dataset(tmp_path, posts, "sbic"), protocol="paper"))
+    assert Counter(post.gold for post in found) == {HATE: 500, NOT: 500}
+    assert {post.fields["who_target"] for post in found} == {0.0}
+
+
+def test_ghc_takes_the_implicit_hate(tmp_path: Path) -> None:
+    posts = numbered(2520, gold=(HATE, NOT, NOT, NOT, HATE), implicit=(True, False, False, False, False))
+    found = list(choose(dataset(tmp_path, posts, "ghc"), protocol="paper"))
+    assert Counter((post.gold, post.fields["implicit"]) for post in found) == {(HATE, True): 252, (NOT, False): 252}
+    with pytest.raises(BadInput, match=r"252 implicit hate, 252 not hate: .* has 251 implicit hate, "):
+        choose(dataset(tmp_path, posts[:1255], "ghc"), protocol="paper")
+
+
+@pytest.mark.parametrize(("name", "each"), [("4chan", 704), ("kold", 200), ("kodoli", 200)])
+def test_as_many_hate_as_not(tmp_path: Path, name: str, each: int) -> None:
+    found = choose(dataset(tmp_path, numbered(3000, gold=(HATE, NOT, NOT, NOT)), name), protocol="paper", seed=5)
+    assert Counter(post.gold for post in found) == {HATE: each, NOT: each}
+
+
+def test_the_papers_seed_stands_above_the_callers(tmp_path: Path) -> None:
+    held = dataset(tmp_path, numbered(2000), "gossipcop")
+    assert ids(choose(held, protocol="paper", seed=1)) == ids(choose(held, samples=500, seed=42))
+
+
+# ------------------------------------------------------------------------------------------------------------- memory
+
+
+def test_memory_does_not_grow_with_the_set(tmp_path: Path) -> None:
+    def posts(count: int) -> Callable[[], Iterator[Sample]]:
+        return lambda: (Sample(id=f"post-{n}", text="a text of some length " * 20) for n in range(count))
+
+    def peak(count: int) -> int:
+        tracemalloc.start()
+        try:
+            assert sum(1 for _ in choose(dataset(tmp_path, posts(count)))) == count
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    import numpy as np  # its import is no part of what is measured
+
+    assert np.__version__
+    peak(100)
+    small, large = peak(2_000), peak(22_000)
+    assert (large - small) / 20_000 < 60, "bytes a post"

@@ -1,0 +1,343 @@
+"""The measures against cases worked by hand, and against scikit-learn on generated ones."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
+
+from tests.result_lines import answers, line, write_run
+from tribunal.errors import BadInput
+from tribunal.eval.measures.bootstrap import measured
+from tribunal.eval.measures.metrics import metrics, write_metrics
+from tribunal.eval.measures.scores import MEASURES
+from tribunal.nodes.intake import REHEARSED
+from tribunal.schema import JSON
+
+
+def measure(folder: Path, lines: list[dict[str, Any]], **run: Any) -> JSON:
+    return metrics(write_run(folder, lines, **run))
+
+
+def test_a_fine_case_worked_by_hand(tmp_path: Path) -> None:
+    # Decided: 0→0, 0→1, 1→1, 1→2, 2→2, 2→0. Then a refusal on a 1, a failure on a 0, and one that waits, on a 2.
+    found = measure(tmp_path / "run", answers("001122" + "102", "011220" + "RFP"))
+    assert (found["n"], found["verdicts"], found["decided"]) == (9, 6, 6)
+    assert (found["refusals"], found["failures"], found["pending"]) == (1, 1, 1)
+    assert found["scheme"] == "fine"
+    assert found["accuracy"] == pytest.approx(3 / 6)
+    # Each label: one hit, one miss, one false alarm.
+    assert found["macro_f1"] == found["weighted_f1"] == pytest.approx(1 / 2)
+    # Folded: 0→0, 0→1, 1→1, 1→1, 1→1, 1→0.
+    assert found["precision"] == pytest.approx(3 / 4)
+    assert found["recall"] == pytest.approx(3 / 4)
+    assert found["f1"] == pytest.approx(3 / 4)
+    errors = found["counting_errors"]
+    assert errors["accuracy"] == pytest.approx(3 / 9)
+    # One more miss each, and no alarm: F1 = 2 / (2 + 1 + 2).
+    assert errors["macro_f1"] == errors["weighted_f1"] == pytest.approx(2 / 5)
+    # Folded: two more misses, and one more false alarm on the 0.
+    assert errors["precision"] == pytest.approx(3 / 5)
+    assert errors["recall"] == pytest.approx(3 / 6)
+    assert errors["f1"] == pytest.approx(6 / 11)
+
+
+def test_confusion_and_labels(tmp_path: Path) -> None:
+    found = measure(tmp_path / "run", [*answers("0011", "0110"), line("refused", 5, "refusal")])
+    assert found["confusion"] == {
+        "labels": [0, 1, 5],
+        "names": ["NotHate", "Racist", "OtherHate"],
+        "counts": [[1, 1, 0], [1, 1, 0], [0, 0, 0]],
+        "refusals": [0, 0, 1],
+        "failures": [0, 0, 0],
+        "pending": [0, 0, 0],
+    }
+    assert found["by_label"]["1"] == {
+        "name": "Racist", "n": 2, "refusals": 0, "failures": 0, "pending": 0, "answered": 2, "precision": 0.5,
+        "recall": 0.5, "f1": 0.5,
+    }  # fmt: skip
+    assert found["by_label"]["5"]["recall"] is None
+    assert found["by_label"]["5"]["refusals"] == 1
+
+
+def test_the_published_means_of_antihateagent(tmp_path: Path) -> None:
+    # A balanced set of 1,000 with the recalls of Table 2, SBIC, DeepSeek, baseline: 39.0 % of hate, 99.2 % of the rest.
+    gold = "1" * 500 + "0" * 500
+    given = "1" * 195 + "0" * 305 + "0" * 496 + "1" * 4
+    found = measure(tmp_path / "run", answers(gold, given, scheme="binary", gold_scheme="binary"))
+    table = {
+        side: {name: round(100 * value, 1) for name, value in found["binary"][side].items()}
+        for side in ("positive", "negative", "overall")
+    }
+    assert table["positive"] == {"precision": 98.0, "recall": 39.0, "f1": 55.8}
+    assert table["negative"] == {"precision": 61.9, "recall": 99.2, "f1": 76.2}
+    assert table["overall"] == {"accuracy": 69.1, "precision": 80.0, "recall": 69.1, "f1": 66.0}
+
+
+def test_by_difficulty_and_pattern_have_stable_names(tmp_path: Path) -> None:
+    fields = {"difficulty": "Hard", "smi_pattern": "110"}
+    lines = [
+        line("a", 0, 0, fields=fields),
+        line("b", 0, 1, fields=fields),
+        line("c", 0, "refusal", fields=fields),
+        line("d", 1, 1, fields={"difficulty": "Easy", "smi_pattern": "111"}),
+    ]
+    found = measure(tmp_path / "run", lines)
+    assert list(found["by_difficulty"]) == ["Easy", "Normal", "Hard"]
+    assert list(found["by_pattern"]) == ["000", "001", "010", "011", "100", "101", "110", "111"]
+    hard = found["by_difficulty"]["Hard"]
+    assert (hard["n"], hard["refusals"], hard["failures"]) == (3, 1, 0)
+    assert hard["accuracy"] == pytest.approx(1 / 2)
+    assert hard["counting_errors"]["accuracy"] == pytest.approx(1 / 3)
+    assert found["by_difficulty"]["Normal"]["n"] == 0
+    assert found["by_difficulty"]["Normal"]["accuracy"] is None
+    assert found["by_pattern"]["110"]["counting_errors"]["accuracy"] == pytest.approx(1 / 3)
+
+
+def test_groups_of_other_sets(tmp_path: Path) -> None:
+    lines = [
+        line("a", 1, 1, fields={"functionality": "slur_h", "targets": ["women", "migrants"], "implicit": True}),
+        line("b", 1, 0, fields={"functionality": "slur_h", "target": "women", "implicit": True}),
+        line("c", 0, 0, fields={"functionality": "ident_nh", "target": None, "implicit": False}),
+    ]
+    found = measure(tmp_path / "run", lines)
+    assert found["by_functionality"]["slur_h"]["accuracy"] == 0.5
+    assert found["by_functionality"]["ident_nh"]["recall"] is None  # nothing there is positive
+    assert {name: group["n"] for name, group in found["by_target"].items()} == {"women": 2, "migrants": 1}
+    assert found["by_implicit"]["true"]["recall"] == 0.5  # AntiHateAgent, Table 3
+
+
+def test_a_fine_run_over_binary_gold_is_compared_as_yes_or_no(tmp_path: Path) -> None:
+    found = measure(tmp_path / "run", answers("0111", "0350", gold_scheme="binary"))
+    assert found["scheme"] == "binary"
+    assert found["accuracy"] == 0.75
+    assert found["confusion"]["names"] == ["not hate", "hate"]
+    found = measure(tmp_path / "run", answers("0235", "0110", scheme="binary"))
+    assert (found["scheme"], found["accuracy"]) == ("binary", 0.75)
+    assert found["confusion"]["names"] == ["negative", "positive"]  # its own words differ: Sexist, Homophobic, …
+
+
+def test_what_is_not_defined_is_null(tmp_path: Path) -> None:
+    nothing = measure(tmp_path / "empty", [], n=10)
+    assert (nothing["n"], nothing["missing"]) == (0, 10)
+    assert all(nothing[name] is None and nothing["counting_errors"][name] is None for name in MEASURES)
+    one_class = measure(tmp_path / "one", answers("000", "000"))
+    assert (one_class["accuracy"], one_class["macro_f1"]) == (1.0, 1.0)
+    assert one_class["precision"] is one_class["recall"] is one_class["f1"] is None
+    never = measure(tmp_path / "never", answers("011", "000"))
+    assert never["precision"] is None
+    assert (never["recall"], never["f1"]) == (0.0, 0.0)
+    refused = measure(tmp_path / "refused", answers("011", "RRF"))
+    assert refused["accuracy"] is None
+    assert refused["counting_errors"]["accuracy"] == 0.0
+    unlabelled = measure(tmp_path / "unlabelled", [line("a", None, 1)])
+    assert (unlabelled["n"], unlabelled["unlabelled"], unlabelled["accuracy"]) == (1, 1, None)
+    for folder in ("empty", "one", "never", "refused", "unlabelled"):
+        write_metrics(tmp_path / folder)
+        text = (tmp_path / folder / "metrics.json").read_text()
+        assert "NaN" not in text
+        assert json.loads(text)["n"] == metrics(tmp_path / folder)["n"]
+
+
+def test_the_rehearsal_model_is_counted(tmp_path: Path) -> None:
+    lines = [line("a", 1, 1, warnings=[REHEARSED]), line("b", 1, 1, warnings=["something else"])]
+    assert measure(tmp_path / "run", lines)["rehearsed"] == 1
+
+
+def test_cost(tmp_path: Path) -> None:
+    lines = [
+        line(
+            f"p{number}",
+            0,
+            0,
+            seconds=float(number),
+            usage={"calls": number, "prompt_tokens": 100, "completion_tokens": 10 * number, "seconds": 1.0},
+            calls=[{"cached": True}, {"cached": False}] if number == 4 else [],
+        )
+        for number in (1, 2, 3, 4)
+    ]
+    found = measure(tmp_path / "run", lines)["cost"]
+    assert found["calls"] == {"total": 10, "mean": 2.5, "p50": 2.5, "p95": pytest.approx(3.85)}
+    assert found["tokens"]["total"] == 400 + 100
+    assert found["seconds"]["p50"] == 2.5
+    assert found["from_cache"]["total"] == 1
+    assert "cached_tokens" not in found
+    lines[0]["usage"]["cached_tokens"] = 64
+    assert measure(tmp_path / "run", lines)["cost"]["cached_tokens"]["total"] == 64
+
+
+def test_repeats(tmp_path: Path) -> None:
+    # Three repeats over four posts with gold 0 0 1 1: 3, 4 and 2 of 4 right.
+    lines = [
+        line(f"p{post}", gold, int(given[post]), repeat=repeat)
+        for repeat, given in enumerate(("0010", "0011", "0100"))
+        for post, gold in enumerate((0, 0, 1, 1))
+    ]
+    lines[-1]["label"] = 1
+    lines[-1]["hateful"] = True  # the third repeat: 0 1 0 1
+    found = measure(tmp_path / "run", lines)["over_repeats"]
+    assert found["repeats"] == 3
+    assert found["accuracy"]["values"] == [0.75, 1.0, 0.5]
+    assert found["accuracy"]["mean"] == pytest.approx(0.75)
+    assert found["accuracy"]["std"] == pytest.approx(0.25)  # √((0² + 0.25² + 0.25²) / 2)
+    # By post, how many say 1: 0 1 2 2. P̄ = (1 + 1/3 + 1/3 + 1/3) / 4 = 1/2; P̄e = (7² + 5²) / 12² = 74/144.
+    assert found["kappa"] == pytest.approx((1 / 2 - 74 / 144) / (1 - 74 / 144))
+    assert found["flip_rate"] == pytest.approx(3 / 4)
+
+
+def test_a_post_that_was_refused_in_one_repeat_flips_only_where_errors_count(tmp_path: Path) -> None:
+    lines = [line("a", 1, 1), line("a", 1, "refusal", repeat=1), line("b", 0, 0), line("b", 0, 0, repeat=1)]
+    found = measure(tmp_path / "run", [*lines, line("c", 0, 0)])["over_repeats"]
+    assert (found["posts"], found["flip_rate"], found["kappa"]) == (1, 0.0, 1.0)
+    assert (found["counting_errors"]["posts"], found["counting_errors"]["flip_rate"]) == (2, 0.5)
+    once = measure(tmp_path / "once", [line("a", 1, 1)])["over_repeats"]
+    assert once["flip_rate"] is once["kappa"] is once["accuracy"]["std"] is None
+
+
+def test_kappa_over_perspectives(tmp_path: Path) -> None:
+    def opinions(*stances: str) -> list[JSON]:
+        return [{"id": agent, "stance": stance} for agent, stance in zip("AB", stances, strict=True)]
+
+    lines = [
+        line("a", 1, 1, opinions=opinions("hate", "not_hate")),
+        line("b", 1, 1, opinions=opinions("not_hate", "hate")),
+        line("c", 1, "refusal", opinions=opinions("hate", "hate")[:1]),
+    ]
+    found = measure(tmp_path / "run", lines)["over_agents"]
+    assert (found["agents"], found["n"]) == (["A", "B"], 2)
+    assert found["kappa"] == pytest.approx(-1.0)
+
+
+def test_metrics_that_cannot_be_written_are_said_so(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", answers("01", "01"))
+    (folder / "metrics.json").mkdir()
+    with pytest.raises(BadInput, match=r"metrics\.json"):
+        write_metrics(folder)
+
+
+# ------------------------------------------------------------------------------------------ against scikit-learn
+
+NONE = {-1: "refusal", -2: "failure", -3: "pending"}
+PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(-3, 5)), min_size=1, max_size=40)
+
+
+def of(pairs: list[tuple[int, int]], scheme: str) -> JSON:
+    top = 1 if scheme == "binary" else 5
+    lines = [
+        line(f"p{i}", min(gold, top), NONE.get(answer) or min(answer, top), scheme=scheme, gold_scheme=scheme)
+        for i, (gold, answer) in enumerate(pairs)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        return metrics(write_run(Path(folder), lines))
+
+
+@settings(max_examples=60, deadline=None)
+@given(PAIRS, st.sampled_from(["fine", "binary"]))
+def test_as_scikit_learn_has_it(pairs: list[tuple[int, int]], scheme: str) -> None:
+    found = of(pairs, scheme)
+    top = 1 if scheme == "binary" else 5
+    truth = np.array([min(gold, top) for gold, _ in pairs])
+    answer = np.array([min(answer, top) for _, answer in pairs])
+    decided = answer >= 0
+    wrong = 1 - truth if scheme == "binary" else np.full(len(truth), -1)
+    for held, given_, measured_ in (
+        (truth[decided], answer[decided], found),
+        (truth, np.where(decided, answer, wrong), found["counting_errors"]),
+    ):
+        if not len(held):
+            assert all(measured_[name] is None for name in MEASURES)
+            continue
+        labels = sorted({*held.tolist(), *given_.tolist()} - {-1})
+        assert measured_["accuracy"] == pytest.approx(accuracy_score(held, given_))
+        for average in ("macro", "weighted"):
+            expected = f1_score(held, given_, labels=labels, average=average, zero_division=0)
+            assert measured_[f"{average}_f1"] == pytest.approx(expected)
+        yes = held > 0
+        said_yes = np.where(given_ >= 0, given_ > 0, ~yes)
+        for name, judge in (("precision", precision_score), ("recall", recall_score), ("f1", f1_score)):
+            expected = float(judge(yes, said_yes, zero_division=np.nan))
+            assert measured_[name] is None if math.isnan(expected) else measured_[name] == pytest.approx(expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(PAIRS, st.sampled_from(["fine", "binary"]), st.data())
+def test_an_outage_cannot_flatter(pairs: list[tuple[int, int]], scheme: str, data: st.DataObject) -> None:
+    """Whatever verdicts an outage takes away, right or wrong ones, no measure that counts errors rises for it: none of
+    two labels, and of several none that asks whether an answer is right, or yes or no. (A wrong answer that is taken
+    away is one false alarm less for the label it fell on, so the F1 of several labels may rise.)"""
+    struck = data.draw(st.sets(st.integers(0, len(pairs) - 1)))
+    outcome = data.draw(st.sampled_from([-1, -2, -3]))
+    after = [(gold, outcome if i in struck else answer) for i, (gold, answer) in enumerate(pairs)]
+    before, then = of(pairs, scheme)["counting_errors"], of(after, scheme)["counting_errors"]
+    for name in ("accuracy", "precision", "recall", "f1"):
+        assert (then[name] or 0) <= (before[name] or 0)
+    if scheme == "binary":
+        assert then["macro_f1"] <= before["macro_f1"] + 1e-12
+        assert then["weighted_f1"] <= before["weighted_f1"] + 1e-12
+
+
+# ----------------------------------------------------------------------------------------------- intervals
+
+
+@settings(max_examples=40, deadline=None)
+@given(PAIRS, st.sampled_from(["fine", "binary"]))
+def test_measures_of_tables_are_those_of_scikit_learn(pairs: list[tuple[int, int]], scheme: str) -> None:
+    """The bootstrap has its own arithmetic, over many tables at once; a table's measures are the run's."""
+    top = 1 if scheme == "binary" else 5
+    table = np.zeros((1, top + 1, top + 2), dtype=np.int64)
+    for gold, answer in pairs:
+        table[0, min(gold, top), min(answer, top) if answer >= 0 else top + 1] += 1
+    found = of(pairs, scheme)
+    for tables, expected in ((table[..., :-1], found), (table, found["counting_errors"])):
+        for name, values in measured(tables, list(range(top + 1)), scheme == "binary").items():
+            assert (None if np.isnan(values[0]) else pytest.approx(values[0])) == expected[name]
+
+
+def test_intervals_are_those_of_drawing_posts_one_by_one(tmp_path: Path) -> None:
+    gold, given_ = "0" * 60 + "1" * 40, "0" * 50 + "1" * 8 + "RF" + "1" * 25 + "0" * 10 + "RRRFF"
+    found = measure(tmp_path / "run", answers(gold, given_, scheme="binary", gold_scheme="binary"))
+    truth = np.array([int(each) for each in gold])
+    answer = np.array([-1 if each in "RF" else int(each) for each in given_])
+    random = np.random.default_rng(7)
+    drawn: dict[str, list[float]] = {"accuracy": [], "f1": [], "counted": []}
+    for _ in range(2000):
+        rows = random.integers(0, 100, 100)
+        t, a = truth[rows], answer[rows]
+        kept = a >= 0
+        drawn["accuracy"].append(float((t == a)[kept].mean()))
+        drawn["f1"].append(float(f1_score(t[kept], a[kept])))
+        drawn["counted"].append(float((t == a).mean()))
+    for values, interval in (
+        (drawn["accuracy"], found["intervals"]["accuracy"]),
+        (drawn["f1"], found["intervals"]["f1"]),
+        (drawn["counted"], found["counting_errors"]["intervals"]["accuracy"]),
+    ):
+        assert interval == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=0.015)
+    assert found["bootstrap"] == {"resamples": 2000, "level": 0.95, "seed": 0}
+
+
+def test_repeats_of_a_post_are_drawn_together(tmp_path: Path) -> None:
+    once = measure(tmp_path / "once", answers("01" * 25, "01" * 20 + "10" * 5))
+    lines = [
+        line(each["post_id"], each["gold"]["label"], each["label"], repeat=repeat)
+        for repeat in range(4)
+        for each in answers("01" * 25, "01" * 20 + "10" * 5)
+    ]
+    four = measure(tmp_path / "four", lines)
+    assert four["accuracy"] == once["accuracy"] == 0.8
+    # Four equal repeats tell nothing new: were they drawn apart, the interval would be half as wide.
+    assert four["intervals"]["accuracy"] == pytest.approx(once["intervals"]["accuracy"], abs=0.03)
+
+
+def test_the_order_of_finishing_changes_nothing(tmp_path: Path) -> None:
+    lines = answers("0011223", "01R12F3")
+    there, back = measure(tmp_path / "there", lines), measure(tmp_path / "back", lines[::-1])
+    assert there == back

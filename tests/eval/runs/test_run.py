@@ -1,0 +1,380 @@
+"""A run loses nothing: killed, interrupted, out of disk, out of network, it goes on where it stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import PROJECT
+from tests.court import court_script
+from tests.eval.runs.worker import job, posts
+from tribunal.context import checked
+from tribunal.errors import BadInput
+from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tribunal.eval.runs.engine import LOST_IN_A_ROW, Job, Tally, run
+from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, Journal, heads, set_aside
+from tribunal.eval.runs.runfile import alone, begin
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / RESULTS).read_text("utf-8").splitlines()]
+
+
+def word(request: Request) -> str:
+    found = re.search(r"word-\d+\.", request.text)
+    assert found is not None
+    return found[0]
+
+
+async def start(folder: Path, server: ScriptedServer, number: int, in_flight: int, *more: str) -> Any:
+    environment = {
+        **os.environ, "PYTHONPATH": str(PROJECT), "OPENAI_BASE_URL": f"{server.url}/v1", "PYTHONUNBUFFERED": "1",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "tests.eval.runs.worker", str(folder), str(number), str(in_flight), *more]
+    return await asyncio.create_subprocess_exec(
+        *command,
+        env=environment,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+
+
+async def decided(server: ScriptedServer, folder: Path, work: Job, **more: Any) -> Tally:
+    os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    folder.mkdir(exist_ok=True)
+    return await run(work, folder, **more)
+
+
+async def test_a_line_is_the_record_with_gold_fields_and_place(tmp_path: Path) -> None:
+    async with ScriptedServer(court_script()) as server:
+        tally = await decided(server, tmp_path, job(3, 2))
+    assert (tally.done, tally.stopped, tally.outcomes["negative"]) == (3, "", 3)
+    for place, line in enumerate(sorted(lines(tmp_path), key=lambda line: int(line["place"]))):
+        assert list(line)[:5] == ["place", "repeat", "seconds", "outcome", "post_id"]
+        assert (line["place"], line["repeat"], line["post_id"]) == (place, 0, f"post-{place}")
+        assert line["gold"] == {"label": place % 2, "scheme": "binary", "positive": bool(place % 2), "name": "gold"}
+        assert line["fields"] == {"difficulty": "Easy"}
+        assert line["category"] == "NotHate"
+        assert "text" not in line
+
+
+async def test_killed_at_twenty_moments_and_resumed_each_time(tmp_path: Path) -> None:
+    number, in_flight, moments = 160, 8, random.Random(20)
+    async with ScriptedServer(court_script(), latency=0.05) as server:
+        runner = await start(tmp_path, server, number, in_flight, "--again")
+        killed = torn = 0
+        ended = -signal.SIGKILL
+        while ended != 0:
+            before = len(server.requests)
+            runner.stdin.write(b"again\n")
+            child = int(await runner.stdout.readline())
+            ending = asyncio.ensure_future(runner.stdout.readline())
+            while len(server.requests) == before and not ending.done():
+                await asyncio.sleep(0.005)
+            if killed < 20 and not ending.done():
+                await asyncio.sleep(moments.uniform(0.0, 0.09))
+                os.kill(child, signal.SIGKILL)
+                killed += 1
+            ended = int(await ending)
+            assert ended in (0, -signal.SIGKILL)
+            held = tmp_path / RESULTS
+            if ended and moments.random() < 0.3 and held.stat().st_size:  # and sometimes the last line is torn
+                os.truncate(held, held.stat().st_size - moments.randint(1, 40))
+                torn += 1
+        runner.stdin.close()
+        await runner.wait()
+    assert killed == 20
+    assert sorted(line["place"] for line in lines(tmp_path)) == list(range(number))
+    asked = Counter(word(request) for request in server.requests)
+    assert len(asked) == number
+    assert sum(asked.values()) - number <= killed * in_flight + torn
+
+
+async def test_ctrl_c_finishes_what_is_in_flight_and_a_second_one_stops_at_once(tmp_path: Path) -> None:
+    async with ScriptedServer(court_script(), latency=0.7) as server:
+        (tmp_path / "once").mkdir()
+        once = await start(tmp_path / "once", server, 50, 4)
+        while len(server.requests) < 4:
+            await asyncio.sleep(0.01)
+        once.send_signal(signal.SIGINT)
+        said, complaints = await once.communicate()
+        assert said.decode() == "4 interrupted\n", complaints.decode()
+        assert len(lines(tmp_path / "once")) == len(server.requests) == 4
+    async with ScriptedServer(court_script(), latency=30) as server:
+        (tmp_path / "twice").mkdir()
+        twice = await start(tmp_path / "twice", server, 50, 4)
+        while len(server.requests) < 4:
+            await asyncio.sleep(0.01)
+        twice.send_signal(signal.SIGINT)
+        await asyncio.sleep(0.2)
+        twice.send_signal(signal.SIGTERM)
+        said, complaints = await asyncio.wait_for(twice.communicate(), 20)
+        assert said.decode() == "0 stopped at once\n", complaints.decode()
+
+
+async def test_a_full_disk_stops_the_run_with_whole_lines_and_it_goes_on(tmp_path: Path) -> None:
+    async with ScriptedServer(court_script()) as server:
+        process = await start(tmp_path, server, 30, 2, "20000")
+        said, complaints = await process.communicate()
+        assert "a result could not be written" in said.decode(), complaints.decode()
+        held = len(lines(tmp_path))
+        assert 0 < held < 30
+        tally = await decided(server, tmp_path, job(30, 2))
+    assert (tally.before, tally.done, tally.stopped) == (held, 30 - held, "")
+    assert sorted(line["place"] for line in lines(tmp_path)) == list(range(30))
+
+
+async def test_a_lost_network_stops_the_run_and_costs_no_post(tmp_path: Path) -> None:
+    gone = {"yes": False}
+
+    def script(request: Request) -> Reply | Fault:
+        if gone["yes"] or len(server.requests) > 20:
+            gone["yes"] = True
+            return Fault(drop=True)
+        return Reply({"category": "NotHate", "explanation": "words"})
+
+    async with ScriptedServer(script) as server:
+        tally = await decided(server, tmp_path, job(100, 4))
+        assert f"{LOST_IN_A_ROW} posts in a row had no answer" in tally.stopped
+        assert tally.done == len(lines(tmp_path)) == 20
+        assert {line["outcome"] for line in lines(tmp_path)} == {"verdict"}
+    async with ScriptedServer(court_script()) as server:
+        again = await decided(server, tmp_path, job(100, 4))
+    assert (again.before, again.done, again.stopped) == (20, 80, "")
+
+
+async def test_a_refused_key_stops_the_run_at_once(tmp_path: Path) -> None:
+    async with ScriptedServer(lambda request: Fault(status=401, message="no such key")) as server:
+        tally = await decided(server, tmp_path, job(50, 2))
+    assert "See to the key" in tally.stopped
+    assert len(server.requests) <= 4
+    assert lines(tmp_path) == []
+
+
+async def test_one_post_without_an_answer_is_its_own_failure(tmp_path: Path) -> None:
+    def script(request: Request) -> Reply | Fault:
+        return Fault(drop=True) if word(request) == "word-3." else Reply({"category": "NotHate", "explanation": "w"})
+
+    async with ScriptedServer(script) as server:
+        tally = await decided(server, tmp_path, job(8, 2))
+    assert (tally.stopped, tally.outcomes["failure"], tally.outcomes["negative"]) == ("", 1, 7)
+
+
+@pytest.mark.parametrize(
+    ("fault", "remedy"),
+    [
+        (Fault(429, "slow down", headers={"Retry-After": "7200"}), "Wait, or use another key"),
+        (Fault(503, "overloaded"), "See to the model's server"),
+    ],
+    ids=["a rate limit for hours", "a server that is down"],
+)
+async def test_what_ails_every_post_stops_the_run_and_is_no_result(fault: Fault, remedy: str, tmp_path: Path) -> None:
+    async with ScriptedServer(lambda request: fault) as server:
+        tally = await decided(server, tmp_path, job(60, 4))
+    assert f"{LOST_IN_A_ROW} posts in a row had no answer" in tally.stopped
+    assert remedy in tally.stopped
+    assert lines(tmp_path) == []
+
+
+async def test_data_that_break_off_cost_nothing_that_was_in_flight(tmp_path: Path) -> None:
+    class Breaking:
+        def __iter__(self) -> Any:
+            yield from posts(4)
+            raise BadInput("data set: its files have changed")
+
+    work = Job(graph="baseline", context=job(1, 1).context, posts=Breaking(), count=9, in_flight=5)
+    async with ScriptedServer(court_script(), latency=0.2) as server:
+        with pytest.raises(BadInput, match="files have changed"):
+            await decided(server, tmp_path, work)
+        assert len(lines(tmp_path)) == len(server.requests) == 4
+
+
+async def test_a_graph_that_breaks_costs_nothing_that_was_in_flight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tribunal.cases.session import hear as heard
+
+    async def hear(text: str, *given: Any, **more: Any) -> Any:
+        if text == "word-2.":
+            raise KeyError("cues")
+        return await heard(text, *given, **more)
+
+    monkeypatch.setattr("tribunal.eval.runs.engine.hear", hear)
+    async with ScriptedServer(court_script(), latency=0.2) as server:
+        with pytest.raises(KeyError, match="cues"):
+            await decided(server, tmp_path, job(50, 4))
+        assert 3 <= len(server.requests) == len(lines(tmp_path)) <= 4
+    monkeypatch.setattr("tribunal.eval.runs.engine.hear", heard)
+    async with ScriptedServer(court_script()) as server:
+        assert (await decided(server, tmp_path, job(50, 4))).stopped == ""
+    assert sorted(line["place"] for line in lines(tmp_path)) == list(range(50))
+
+
+async def test_failures_are_retried_alone(tmp_path: Path) -> None:
+    broken = {"yes": True}
+
+    def script(request: Request) -> Reply | Fault:
+        if broken["yes"] and word(request) in ("word-1.", "word-4."):
+            return Fault(status=400, message="broken")
+        return Reply({"category": "NotHate", "explanation": "words"})
+
+    async with ScriptedServer(script) as server:
+        await decided(server, tmp_path, job(6, 2))
+        broken["yes"] = False
+        assert set_aside(tmp_path, lambda head: head.outcome == "failure") == 2
+        before = len(server.requests)
+        tally = await decided(server, tmp_path, job(6, 2))
+    assert (tally.before, tally.done) == (4, 2)
+    assert {word(request) for request in server.requests[before:]} == {"word-1.", "word-4."}
+    assert sorted(line["place"] for line in lines(tmp_path)) == list(range(6))
+    assert (tmp_path / SUPERSEDED).read_text("utf-8").count("\n") == 2
+
+
+async def test_repeats_are_drawn_anew_past_the_cache(tmp_path: Path) -> None:
+    work = job(2, 2, cache=str(tmp_path / "cache.sqlite"))
+    work = Job(graph="baseline", context=work.context, posts=work.posts, count=2, repeats=3, in_flight=2)
+    async with ScriptedServer(court_script()) as server:
+        await decided(server, tmp_path / "one", work)
+        assert len(server.requests) == 6
+        await decided(server, tmp_path / "two", work)  # the same draws, served from the cache
+        assert len(server.requests) == 6
+    assert sorted((line["place"], line["repeat"]) for line in lines(tmp_path / "one")) == [
+        (place, repeat) for place in range(2) for repeat in range(3)
+    ]
+    assert {call["draw"] for line in lines(tmp_path / "one") for call in line["calls"]} == {0, 1, 2}
+
+
+async def test_a_post_that_can_t_be_taken_in_is_a_failure_and_costs_no_call(tmp_path: Path) -> None:
+    bad = [Sample(id="a", text=""), Sample(id="b", image=str(tmp_path / "none.png")), Sample(id="c", text="word-0.")]
+    work = Job(graph="baseline", context=checked({"model": "openai:s"}), posts=bad, count=3)
+    async with ScriptedServer(court_script()) as server:
+        tally = await decided(server, tmp_path, work)
+    assert (len(server.requests), tally.outcomes["failure"], tally.stopped) == (1, 2, "")
+    assert {line["fault"]["kind"] for line in lines(tmp_path) if line["fault"]} == {"input"}
+
+
+async def test_a_wrong_setting_ends_the_run_before_any_result(tmp_path: Path) -> None:
+    work = Job(graph="baseline", context=checked({"model": "nobody:x"}), posts=posts(9), count=9)
+    with pytest.raises(BadInput, match="provider:model"):
+        await run(work, tmp_path)
+    assert lines(tmp_path) == []
+
+
+async def test_tokens_of_another_run_are_a_posts_budget(tmp_path: Path) -> None:
+    work = Job(graph="arcade", context=checked({"model": "openai:s"}), posts=posts(2), count=2,
+               budgets={"post-0": 30, "post-1": 10_000})  # fmt: skip
+    async with ScriptedServer(court_script()) as server:
+        await decided(server, tmp_path, work)
+    calls = {line["post_id"]: line["usage"]["calls"] for line in lines(tmp_path)}
+    assert calls == {"post-0": 3, "post-1": 8}
+
+
+STORM: list[Reply | Fault] = [
+    Fault(status=500), Fault(status=503), Fault(status=429, headers={"Retry-After": "0"}), Fault(status=400),
+    Fault(drop=True), Fault(drop="middle"), Fault(raw=b"not json"), Reply("no JSON at all"), Reply(""),
+    Reply({"category": "Nothing", "explanation": "words"}), Reply(refusal="I won't"),
+    Reply("cut off", finish_reason="length"), Reply("", finish_reason="content_filter"), Fault(hang=True),
+]  # fmt: skip
+
+
+async def test_a_storm_of_faults_ends_every_post_in_the_outcome_that_the_server_knows(tmp_path: Path) -> None:
+    """A fifth of the posts get one fault for all their calls, of every kind; the rest are answered."""
+    number = 5 * len(STORM)
+
+    def fault_for(text: str) -> Reply | Fault | None:
+        place = int(text.removeprefix("word-").removesuffix("."))
+        return STORM[place // 5] if place % 5 == 0 else None
+
+    def script(request: Request) -> Reply | Fault:
+        return fault_for(word(request)) or Reply({"category": "Hateful", "explanation": "words"})
+
+    async with ScriptedServer(script) as server:
+        tally = await decided(server, tmp_path, job(number, 16, timeout=2.0, attempts=2))
+    found = {line["post_id"]: line["outcome"] for line in lines(tmp_path)}
+    assert len(found) == tally.done == number
+    for post in posts(number):
+        given = fault_for(post.text)
+        refused = isinstance(given, Reply) and bool(given.refusal or given.finish_reason == "content_filter")
+        expected = "verdict" if given is None else "refusal" if refused else "failure"
+        assert found[post.id] == expected, given
+    assert tally.outcomes == Counter(
+        positive=number - len(STORM), refusal=2, failure=len(STORM) - 2
+    )  # fmt: skip
+    assert tally.calls <= len(server.requests)
+
+
+# Beside these, 401 and 402 end a run, and have a test of their own.
+AT_RANDOM: list[Reply | Fault] = [*STORM, Fault(status=502, raw=b"<html>"), Fault(status=404), Fault(status=408)]
+
+
+async def test_a_fifth_of_all_calls_fail_and_every_request_is_accounted_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tribunal.models.door.back_off", lambda attempt: 0.0)
+    draws, faults, answered = random.Random(5), 0, court_script()
+
+    def script(request: Request) -> Reply | Fault:
+        nonlocal faults
+        if draws.random() >= 0.2:
+            return answered(request)
+        faults += 1
+        return draws.choice(AT_RANDOM)
+
+    context = checked({"model": "openai:scripted", "rounds": 1, "attempts": 3, "timeout": 0.5})
+    work = Job(graph="arcade", context=context, posts=posts(60), count=60, in_flight=12)
+    async with ScriptedServer(script) as server:
+        tally = await decided(server, tmp_path, work)
+    held = lines(tmp_path)
+    assert (tally.stopped, sorted(line["place"] for line in held)) == ("", list(range(60)))
+    assert faults > 20
+    assert {line["outcome"] for line in held} == {"verdict", "refusal", "failure"}
+    assert sum(call["attempts"] for line in held for call in line["calls"]) == len(server.requests)
+
+
+def test_two_processes_never_share_a_folder(tmp_path: Path) -> None:
+    with alone(tmp_path), pytest.raises(BadInput, match="another process is at this run"), alone(tmp_path):
+        pass
+    with alone(tmp_path):
+        pass
+
+
+def test_a_changed_setting_is_refused_with_the_difference(tmp_path: Path) -> None:
+    held: dict[str, Any] = {"graph": "arcade", "dataset": "h-vli", "data": {"sha256": "a"}, "sampling": {"seed": 0},
+                            "repeats": 1, "n": 3, "settings": {"rounds": 2}, "models": {}, "policy": {"sha": "p"},
+                            "prompts": "q"}  # fmt: skip
+    begin(tmp_path, {**held, "repeats": 5})
+    begin(tmp_path, held)  # nothing was decided yet
+    (tmp_path / RESULTS).write_bytes(b"a result\n")
+    assert begin(tmp_path, held) == held
+    changed = {**held, "settings": {"rounds": 3}, "repeats": 2, "data": {"sha256": "b"}}
+    with pytest.raises(BadInput) as told:
+        begin(tmp_path, changed)
+    for words in ("rounds: then 2, now 3", "repeats: then 1, now 2", "the files' contents differ"):
+        assert words in str(told.value)
+
+
+def test_a_broken_line_is_named(tmp_path: Path) -> None:
+    (tmp_path / RESULTS).write_text('{"place":0,"repeat":0,"seconds":0.1,"outcome":"verdict"}\nnonsense\n')
+    with pytest.raises(BadInput, match="line 2"):
+        list(heads(tmp_path / RESULTS))
+
+
+async def test_a_torn_line_is_cut_and_nothing_else(tmp_path: Path) -> None:
+    whole = b'{"place":0,"repeat":0,"seconds":0.1,"outcome":"verdict"}\n'
+    for torn in (b"", b'{"pla', b"x" * 200_000):
+        (tmp_path / RESULTS).write_bytes(whole + torn)
+        with Journal(tmp_path) as journal:
+            await journal.append(whole.replace(b":0,", b":1,", 1))
+        assert [head.place for head in heads(tmp_path / RESULTS)] == [0, 1]

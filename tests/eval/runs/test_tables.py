@@ -1,0 +1,144 @@
+"""What `tribunal batch` gives back: every cell of the input as it was, our columns beside them, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tribunal.errors import BadInput
+from tribunal.eval.batch import batch
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tribunal.eval.runs.tables import COLUMNS
+
+HOSTILE = ['two\nlines, "quoted"', "=1+1", "좋은 아침 🍵", "tab\there", "@note", "<b>&amp;</b>"]
+
+
+def decided(posts: Path, out: Path, **more: Any) -> list[dict[str, Any]]:
+    tally = batch(posts, out, graph="baseline", settings={}, **more)
+    assert tally.stopped == ""
+    return read(out)
+
+
+def read(out: Path) -> list[dict[str, Any]]:
+    if out.suffix == ".parquet":
+        return list(pq.read_table(out).to_pylist())
+    if out.suffix == ".jsonl":
+        return [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    with out.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t" if out.suffix == ".tsv" else ",", strict=True))
+
+
+def lines(path: Path, *rows: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet", ".jsonl"])
+def test_cells_come_back_as_they_were_under_their_own_names(tmp_path: Path, suffix: str) -> None:
+    """A column of another name is the text; later rows have columns that the first lacks; labels are no texts."""
+    rows = [
+        {"key": f"k{number}", "tweet": f"Good morning, {cell}", "text": cell, "lang": "ko", "label": number}
+        for number, cell in enumerate(HOSTILE)
+    ]
+    rows[1]["hateful"], rows[2]["more"] = True, {"a": [1, "나"]}
+    posts = lines(tmp_path / "in.jsonl", *rows)
+    columns = {"text": "tweet", "id": "key", "language": "lang"}
+    found = decided(posts, tmp_path / f"out{suffix}", columns=columns)
+    if suffix == ".jsonl":
+        assert [line["input"] for line in found] == rows
+        assert [line["place"] for line in found] == list(range(len(rows)))
+        return
+    for row, given in zip(found, rows, strict=True):
+        for name in ("key", "tweet", "text", "lang"):
+            assert row[name] == given[name]
+        assert row["label"] == str(given["label"])
+        assert (row["outcome"], row["category"], str(row["tribunal_label"])) == ("verdict", "NotHate", "0")
+        assert str(row["tribunal_hateful"]) == "False"
+    assert [row["hateful"] for row in found[:2]] == ["" if suffix != ".parquet" else None, "True"]
+    assert json.loads(found[2]["more"]) == {"a": [1, "나"]}
+    if suffix == ".parquet":
+        assert (found[0]["tribunal_label"], found[0]["tribunal_hateful"]) == (0, False)
+
+
+def test_what_is_decided_twice_keeps_both_outcomes(tmp_path: Path) -> None:
+    posts = lines(tmp_path / "in.jsonl", {"text": "Good morning."})
+    decided(posts, tmp_path / "one.csv")
+    decided(tmp_path / "one.csv", tmp_path / "two.csv")
+    [row] = decided(tmp_path / "two.csv", tmp_path / "three.csv")
+    prefixes = ("", "tribunal_", "tribunal_tribunal_")
+    assert list(row) == ["id", "text", *(f"{prefix}{name}" for prefix in prefixes for name in COLUMNS)]
+    assert {row[f"{prefix}category"] for prefix in prefixes} == {"NotHate"}
+
+
+async def test_what_a_model_wrote_is_no_formula_and_the_inputs_cells_are_left_alone(tmp_path: Path) -> None:
+    posts = lines(tmp_path / "in.jsonl", {"text": "a post", "explanation": "=mine"})
+    async with ScriptedServer(lambda request: Reply({"category": "NotHate", "explanation": "=1+1"})) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        for suffix, written in ((".csv", "'=1+1"), (".parquet", "=1+1")):
+            out = tmp_path / f"out{suffix}"
+            await asyncio.to_thread(batch, posts, out, graph="baseline", settings={"model": "openai:s"})
+            [row] = read(out)
+            assert (row["explanation"], row["tribunal_explanation"]) == ("=mine", written)
+
+
+async def test_a_batch_that_was_stopped_goes_on_and_is_written_once_whole(tmp_path: Path) -> None:
+    posts = lines(tmp_path / "in.jsonl", *({"text": f"word-{number}."} for number in range(12)))
+    out, locked = tmp_path / "out.csv", {"yes": True}
+
+    def script(request: Request) -> Reply | Fault:
+        if locked["yes"] and request.index >= 7:
+            return Fault(status=401, message="no such key")
+        # The later ones end sooner.
+        return Reply({"category": "NotHate", "explanation": "words"}, delay=0.2 - 0.01 * request.index)
+
+    async with ScriptedServer(script) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        settings = {"model": "openai:s"}
+        tally = await asyncio.to_thread(batch, posts, out, graph="baseline", settings=settings, in_flight=7)
+        assert ("See to the key" in tally.stopped, tally.done, out.exists()) == (True, 7, False)
+        locked["yes"] = False
+        tally = await asyncio.to_thread(batch, posts, out, graph="baseline", settings=settings, in_flight=7)
+    assert (tally.before, tally.done) == (7, 5)
+    assert [row["text"] for row in read(out)] == [f"word-{number}." for number in range(12)]
+
+
+def test_an_output_that_can_t_be_written_loses_nothing(tmp_path: Path) -> None:
+    posts, out = lines(tmp_path / "in.jsonl", {"text": "Good morning."}), tmp_path / "out.csv"
+    out.mkdir()
+    with pytest.raises(BadInput, match=r"out\.csv: Is a directory; the results are in .*out\.csv\.run, run it again"):
+        decided(posts, out)
+    assert not (tmp_path / ".out.csv.part").exists()
+    out.rmdir()
+    tally = batch(posts, out, graph="baseline", settings={})
+    assert (tally.before, tally.done, len(read(out))) == (1, 0, 1)
+
+
+def test_an_input_is_never_overwritten(tmp_path: Path) -> None:
+    posts = lines(tmp_path / "in.jsonl", {"text": "Good morning."})
+    with pytest.raises(BadInput, match="is the input"):
+        decided(posts, posts)
+    assert len(posts.read_text("utf-8").splitlines()) == 1
+
+
+def test_a_file_that_no_batch_has_written_is_left_alone(tmp_path: Path) -> None:
+    posts, out = lines(tmp_path / "in.jsonl", {"text": "Good morning."}), tmp_path / "out.csv"
+    out.write_text("precious")
+    with pytest.raises(BadInput, match="is there already"):
+        decided(posts, out)
+    assert out.read_text() == "precious"
+    out.unlink()
+    assert len(decided(posts, out)) == len(decided(posts, out)) == 1  # its own output it may write again
+
+
+def test_rows_without_a_post_are_left_out_and_told_of(tmp_path: Path) -> None:
+    posts = lines(tmp_path / "in.jsonl", {"text": " ", "n": 1}, {"text": "Good morning.", "n": 2}, {"n": 3})
+    told: list[str] = []
+    assert [row["n"] for row in decided(posts, tmp_path / "out.csv", warn=told.append)] == ["2"]
+    assert told == ["table: 2 rows were left out: neither text nor image 2"]

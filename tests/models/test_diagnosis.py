@@ -1,0 +1,223 @@
+"""Faults and refusals told apart, by what the client libraries raise and hand back."""
+
+from __future__ import annotations
+
+import time
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from tribunal.models.diagnosis import LENGTH, fault_of, finish_of, refusal_in, scrub
+
+
+class Response:
+    def __init__(self, headers: dict[str, str]) -> None:
+        self.headers = headers
+
+
+class StatusError(Exception):
+    """As the OpenAI and Anthropic clients raise it."""
+
+    def __init__(self, status: int, message: str, body: Any = None, **headers: str) -> None:
+        super().__init__(message)
+        self.status_code, self.message, self.body = status, message, body
+        self.response = Response({name.replace("_", "-"): value for name, value in headers.items()})
+
+
+class APITimeoutError(Exception):
+    pass
+
+
+class APIConnectionError(Exception):
+    pass
+
+
+ALL = ("format", "image", "temperature")
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (401, "Incorrect API key provided", "authentication"),
+        (401, "a temperature of the response_format image", "authentication"),
+        (403, "You don't have permission", "authentication"),
+        (403, "Your project may not use the model `big`", "request"),
+        (403, "The request was flagged by moderation", "refused"),
+        (400, "API key not valid. Please pass a valid API key.", "authentication"),
+        (402, "Insufficient Balance", "quota"),
+        (429, "You exceeded your current quota, please check your plan: insufficient_quota", "quota"),
+        (429, "账户余额不足", "quota"),
+        (429, "Rate limit reached for requests", "rate_limit"),
+        (429, "Quota exceeded: GenerateRequestsPerMinute; you exceeded your current quota", "rate_limit"),
+        (429, "Quota exceeded: GenerateRequestsPerDay; you exceeded your current quota", "quota"),
+        (408, "Request Timeout", "timeout"),
+        (400, "The response was filtered due to the prompt triggering content management policy", "refused"),
+        (400, "data_inspection_failed: Input data may contain inappropriate content.", "refused"),
+        (400, '{"code": "1301", "message": "contentFilter"}', "refused"),
+        (400, "you asked for 1301 tokens, over the context length", "too_long"),
+        (400, "系统检测到输入或生成内容可能包含不安全或敏感内容", "refused"),
+        (500, "internal error", "server"),
+        (500, "JSON schema conversion failed: unrecognized", "format"),
+        (503, "overloaded", "server"),
+        (529, "overloaded_error", "server"),
+        (400, "This model's maximum context length is 8192 tokens", "too_long"),
+        (400, "Unsupported value: 'temperature' does not support 0.8", "temperature"),
+        (400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported", "format"),
+        (400, "unknown variant `image_url`, expected `text`", "image"),
+        (400, "This model does not support image input", "image"),
+        (400, "Could not process image", "request"),
+        (400, "The image length and width do not meet the model restrictions", "request"),
+        (400, "bad request", "format"),
+        (422, "unprocessable", "format"),
+        (404, "The model `x` does not exist", "request"),
+    ],
+)
+def test_by_status_and_words(status: int, message: str, kind: str) -> None:
+    fault = fault_of(StatusError(status, message), sent=ALL)
+    assert (fault.kind, fault.status) == (kind, status)
+
+
+def test_only_what_was_sent_can_have_been_refused() -> None:
+    for message in ("temperature", "response_format", "image_url", "anything"):
+        assert fault_of(StatusError(400, message)).kind == "request"
+    assert fault_of(StatusError(500, "json_schema")).kind == "server"
+
+
+def test_without_a_status() -> None:
+    assert fault_of(APITimeoutError("slow")).kind == "timeout"
+    assert fault_of(APIConnectionError("gone")).kind == "connection"
+    assert fault_of(ConnectionResetError("gone")).kind == "connection"
+    assert fault_of(TimeoutError()).kind == "timeout"
+    assert fault_of(ValueError("not JSON")).kind == "server"
+
+
+def test_the_cause_is_looked_through_to_the_status() -> None:
+    try:
+        try:
+            raise StatusError(429, "slow down", retry_after="7")
+        except StatusError as inner:
+            raise RuntimeError("wrapped") from inner
+    except RuntimeError as outer:
+        fault = fault_of(outer)
+    assert (fault.kind, fault.status, fault.retry_after) == ("rate_limit", 429, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry_after": "3"}, 3.0),
+        ({"retry_after": "0.25"}, 0.25),
+        ({"retry_after_ms": "1500", "retry_after": "9"}, 1.5),
+        ({"retry_after_ms": "soon", "retry_after": "9"}, 9.0),
+        ({"retry_after": "-4"}, 0.0),
+        ({"retry_after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> None:
+    assert fault_of(StatusError(429, "slow down", **headers)).retry_after == seconds
+
+
+def test_how_long_to_wait_as_a_date_and_in_gemini_s_details() -> None:
+    soon = fault_of(StatusError(503, "busy", retry_after=formatdate(time.time() + 30, usegmt=True)))
+    assert soon.retry_after == pytest.approx(30, abs=2)
+    error = StatusError(429, "Resource exhausted")
+    error.details = {"error": {"details": [{"@type": "RetryInfo", "retryDelay": "12.5s"}]}}  # type: ignore[attr-defined]
+    assert fault_of(error).retry_after == 12.5
+
+
+def test_keys_are_struck_out_before_anything_is_cut_off() -> None:
+    key = "k-0123456789abcdef"
+    fault = fault_of(StatusError(401, "x" * 390 + key, {"error": f"{key} is wrong"}), secrets=[key])
+    assert key[:6] not in fault.message
+    assert len(fault.message) <= 400
+    assert scrub("Bearer abcdefghijkl and sk-proj-abcdefgh and AIzaSyA1234567890", []) == "[key] and [key] and [key]"
+    assert scrub("one-long one", ["one", "one-long"]) == "[key] [key]"
+    assert scrub("half \ud800", []) == "half \ufffd"
+
+
+def answer(text: str = "", finish: str = "stop", **more: Any) -> AIMessage:
+    return AIMessage(text, response_metadata={"finish_reason": finish}, **more)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "I can't help with that.",
+        "I can’t help with that.",
+        "I'm sorry, but I can't assist with that request.",
+        "I’m sorry, but I can’t assist with that request.",
+        "Sorry, I cannot provide that.",
+        "I cannot engage with this content.",
+        "I won't analyze this post.",
+        "I apologize, but I cannot create that.",
+        "Unfortunately, I can't help with this.",
+        "I must respectfully decline.",
+        "As an AI, I cannot judge this.",
+        "I'm not comfortable discussing this.",
+        "<think>They want …</think>\n\nI'm sorry, I can't help with that.",
+        "**I can't help with that.**",
+        "很抱歉,我无法回答这个问题。",
+        "Lo siento, no puedo ayudar con eso.",
+    ],
+)
+def test_a_refusal_in_plain_words(words: str) -> None:
+    found = refusal_in(answer(words))
+    assert found is not None
+    assert found[0] == "plain_text"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        '{"category": "NotHate", "explanation": "I can\'t help with that is what it says."}',
+        "The author says: I can't help with that.",
+        "I cannot find any cue in this post.",
+        "I can't see hatred here, so the answer is NotHate.",
+        "Sorry sight, that market.",
+        "I can't help with that. " + "But let me tell you at length. " * 60,
+    ],
+)
+def test_no_refusal(words: str) -> None:
+    assert refusal_in(answer(words)) is None
+
+
+@pytest.mark.parametrize(
+    ("meta", "more", "form"),
+    [
+        ({"finish_reason": "stop"}, {"additional_kwargs": {"refusal": "No."}}, "refusal_field"),
+        ({"finish_reason": "content_filter"}, {}, "content_filter"),
+        ({"finish_reason": "SAFETY"}, {}, "content_filter"),
+        ({"finish_reason": "FinishReason.PROHIBITED_CONTENT"}, {}, "content_filter"),
+        ({"finish_reason": "sensitive"}, {}, "content_filter"),
+        ({"stop_reason": "refusal"}, {}, "content_filter"),
+        ({"prompt_feedback": {"block_reason": "PROHIBITED_CONTENT"}}, {}, "block_reason"),
+        ({"prompt_feedback": {"block_reason": 0}, "finish_reason": "STOP"}, {}, None),
+        ({"prompt_feedback": {}, "finish_reason": "STOP"}, {}, None),
+        ({"finish_reason": "length"}, {}, None),
+    ],
+)
+def test_refusals_that_are_marked(meta: dict[str, Any], more: dict[str, Any], form: str | None) -> None:
+    found = refusal_in(AIMessage("", response_metadata=meta, **more))
+    assert (found and found[0]) == form
+
+
+def test_what_is_said_with_a_refusal_can_be_stored() -> None:
+    found = refusal_in(AIMessage("", additional_kwargs={"refusal": "No \ud800"}))
+    assert found == ("refusal_field", "No \ufffd")
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"finish_reason": "length"},
+        {"finish_reason": "MAX_TOKENS"},
+        {"stop_reason": "max_tokens"},
+        {"done_reason": "length"},
+    ],
+)
+def test_every_provider_s_word_for_an_answer_cut_short(meta: dict[str, str]) -> None:
+    assert finish_of(AIMessage("", response_metadata=meta)) in LENGTH

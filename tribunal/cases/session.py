@@ -1,0 +1,200 @@
+"""One post through one graph, to its record."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import TYPE_CHECKING, Any
+
+from tribunal.context import Context, checked
+from tribunal.errors import BadInput
+from tribunal.graphs import GRAPHS
+from tribunal.graphs import graph as graph_named
+from tribunal.models.image import keep
+from tribunal.schema import (
+    JSON,
+    Call,
+    Cue,
+    Evidence,
+    Opinion,
+    Record,
+    Review,
+    Saving,
+    Step,
+    Trial,
+    Turn,
+    Usage,
+    Vote,
+)
+
+if TYPE_CHECKING:
+    from tribunal.cases.docket import Listener
+
+# Settings that only the hybrid court heeds.
+HYBRID_ONLY = ("web", "triage", "review", "review_rule")
+DEBATED = ("rebuttal", "opening", "response", "answer")  # the stages that a round of debate is known by
+
+
+async def hear(
+    text: str | None = None,
+    image: str | None = None,
+    *,
+    graph: str,
+    context: Context,
+    post_id: str | None = None,
+    language: str | None = None,
+    listen: Listener | None = None,
+) -> Record:
+    """Decide a post.
+
+    Args:
+        text: its words.
+        image: its image: a path or a data URI.
+        graph: one of `graphs.GRAPHS`.
+        context: the settings.
+        post_id: what to call it; by default an id made from what it holds.
+        language: such as `en`.
+        listen: is given every event as it happens: `asking`, `call`, `turn`, `outcome`.
+
+    Raises:
+        BadInput: the post or a setting is wrong; no model was called.
+    """
+    _check_settings(graph, context)
+    if isinstance(image, str) and image.startswith("data:"):
+        image = await asyncio.to_thread(keep, image)  # so that no checkpoint holds its bytes
+    post = {"text": text or "", "image": image, "post_id": post_id, "language": language}
+    if context.review:
+        from tribunal.cases.docket import (
+            docket_here,  # SQLite and all that the hybrid court needs, for those who ask for it
+        )
+
+        thread, state = await (await docket_here()).open_case(post, graph, context, listen)
+        return record({**state, "thread": thread}, graph, context)
+    compiled = graph_named(graph)
+    if listen is None:
+        return record(await compiled.ainvoke(post, context=context), graph, context)
+    last: JSON = {}
+    async for subgraph, mode, event in compiled.astream(
+        post, context=context, stream_mode=["custom", "values"], subgraphs=True
+    ):
+        if mode == "custom":
+            listen(event)
+        elif not subgraph:
+            last = event
+    return record(last, graph, context)
+
+
+async def decide(thread: str, answer: JSON, *, listen: Listener | None = None) -> Record:
+    """Give a case that waits a reviewer's answer, and go on with it.
+
+    Args:
+        thread: the case's, from its record.
+        answer: in the shape of the Agent Inbox: `{"type": "accept"}`, `{"type": "edit", "args": {"action": "decide",
+            "args": {"category": …, "note": …}}}` or `{"type": "response", "args": question}`, and with each `reviewer`.
+
+    Raises:
+        BadInput: there is no such case, somebody else has decided it, or the answer is wrong; the case is as it was.
+    """
+    from tribunal.cases.docket import docket_here
+
+    docket = await docket_here()
+    entry = await docket.entry(thread)
+    state = await docket.decide(thread, answer, listen)
+    return record(state, entry.graph, checked(entry.settings))
+
+
+async def resume(thread: str, *, listen: Listener | None = None) -> Record:
+    """Go on with a case of the docket whose process ended in the middle of its trial.
+
+    Raises:
+        BadInput: there is no such case, or it isn't in the middle of anything.
+    """
+    from tribunal.cases.docket import docket_here
+
+    docket = await docket_here()
+    entry = await docket.entry(thread)
+    state = await docket.finish(thread, listen)
+    return record(state, entry.graph, checked(entry.settings))
+
+
+def _check_settings(graph: str, context: Context) -> None:
+    """Refuse what another graph would only overlook."""
+    if graph in GRAPHS and graph != "tribunal":
+        set_here = [name for name in HYBRID_ONLY if getattr(context, name)]
+        if set_here:
+            raise BadInput(f"{set_here[0]}: is a setting of the graph tribunal, and {graph} has no use for it")
+
+
+def settle() -> None:
+    """Before a long run: set aside what the imports left, which the garbage collector would walk time and again."""
+    gc.collect()
+    gc.freeze()
+
+
+def record(state: JSON, graph: str, context: Context) -> Record:
+    """The record of a case from the last state of its graph.
+
+    Raises:
+        BadInput: the case has no outcome, because its state was edited out of it.
+    """
+    outcome: JSON = state.get("outcome") or {}
+    if not outcome:
+        raise BadInput("outcome: the case has none; run its graph to the end")
+    review = state.get("review")
+    if review and state.get("waits"):
+        outcome = {"outcome": "pending", "explanation": f"a person has to decide this case: {review['reason']}"}
+    turns = tuple(Turn.model_validate(turn) for turn in state.get("transcript") or [])
+    kind = outcome["outcome"]
+    return Record(
+        outcome=kind,
+        post_id=state["post"]["id"],
+        graph=graph,
+        task=context.task,
+        scheme=state.get("scheme") or context.scheme,
+        label=outcome.get("label"),
+        category=outcome.get("category"),
+        hateful=outcome.get("hateful"),
+        explanation=outcome["explanation"],
+        track=state.get("track"),
+        rounds=max((turn.round for turn in turns if turn.stage in DEBATED), default=0),
+        transcript=turns,
+        cues=tuple(Cue.model_validate(cue) for cue in state.get("cues") or []),
+        opinions=tuple(Opinion.model_validate(opinion) for opinion in state.get("opinions") or []),
+        calls=tuple(Call.model_validate(call) for call in state.get("calls") or []),
+        usage=Usage.of(state.get("calls") or []),
+        policy=state["policy"],
+        warnings=tuple(state.get("warnings") or []),
+        tie=outcome.get("tie", False),
+        confidence=outcome.get("confidence"),
+        steps=tuple(Step.model_validate(step) for step in outcome.get("steps") or []),
+        evidence=tuple(Evidence.model_validate(each) for each in state.get("evidence") or []),
+        research=_research(state),
+        fault=_fault(outcome) if kind in ("refusal", "failure") else None,
+        uncertain=outcome.get("uncertain", False),
+        votes=tuple(Vote.model_validate(vote) for vote in outcome.get("votes") or []),
+        saved=_saved(state),
+        review=Review.model_validate(review) if review else None,
+        trials=tuple(Trial.model_validate(trial) for trial in state.get("trials") or []),
+        thread=state.get("thread") or None,
+        debate=tuple(state.get("debate") or []),
+    )
+
+
+def _saved(state: JSON) -> tuple[Saving, ...]:
+    """What shortcuts spared this post, the providers' prompt caches among them."""
+    served = sum(call["cached_tokens"] for call in state.get("calls") or [] if not call["cached"])
+    how = "prompt tokens that the provider had in its cache"
+    kept = [Saving(id="prompt_cache", tokens=served, how=how)] if served else []
+    return (*(Saving.model_validate(each) for each in state.get("saved") or []), *kept)
+
+
+def _research(state: JSON) -> JSON | None:
+    """How a verdict on evidence was come by; the record of the run has all of it."""
+    if "run" not in state:
+        return None
+    return {name: state.get(name) for name in ("run", "turn", "tried", "pages", "judgements", "sufficient")}
+
+
+def _fault(outcome: JSON) -> dict[str, Any]:
+    where = {name: outcome[name] for name in ("seat", "role", "model")}
+    return {**where, "kind": outcome.get("form") or outcome.get("error")}

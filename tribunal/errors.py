@@ -1,0 +1,66 @@
+"""Every error of ours, in one tree.
+
+TribunalError
+├── BadInput            a post, setting or file is wrong; found before any model call
+└── ModelError          a call could not be answered; carries the record of what was tried
+    ├── Refused         the provider declined
+    ├── BudgetSpent     the post's budget leaves no call for this seat
+    └── CallFailed      a technical failure, of one of `kinds`
+        └── BadModelOutput   an answer came, and was not of the asked form
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tribunal.schema import JSON
+
+
+class TribunalError(Exception):
+    """The base of every error this project raises on purpose."""
+
+
+class BadInput(TribunalError, ValueError):
+    """Something that was given is wrong. `str()` is one line: the field, the value, the way out."""
+
+
+class ModelError(TribunalError):
+    """A seat's call that gave no answer.
+
+    `calls` are the records (`Call`, as JSON) of everything that was tried for it, fallback models included, and
+    `warnings` what the reader of the outcome should know of them.
+    """
+
+    def __init__(self, message: str, *, seat: str = "", role: str = "", model: str = "") -> None:
+        super().__init__(message)
+        self.seat, self.role, self.model = seat, role, model
+        self.calls: Sequence[JSON] = ()
+        self.warnings: Sequence[str] = ()
+
+
+class Refused(ModelError):
+    """The provider declined; `form` says in which of its ways."""
+
+    def __init__(self, message: str, *, form: str, seat: str = "", role: str = "", model: str = "") -> None:
+        super().__init__(message, seat=seat, role=role, model=model)
+        self.form = form
+
+
+class BudgetSpent(ModelError):
+    """The post's budget of calls or tokens leaves nothing for this seat."""
+
+
+class CallFailed(ModelError):
+    """A technical failure; `kind` is one of authentication, quota, rate_limit, timeout, connection, server, request,
+    too_long, bad_output, blind."""
+
+    def __init__(self, message: str, *, kind: str, seat: str = "", role: str = "", model: str = "") -> None:
+        super().__init__(message, seat=seat, role=role, model=model)
+        self.kind = kind
+
+
+class BadModelOutput(CallFailed):
+    """The model answered, and the answer was not of the asked form, even when asked again."""
+
+    def __init__(self, message: str, *, seat: str = "", role: str = "", model: str = "") -> None:
+        super().__init__(message, kind="bad_output", seat=seat, role=role, model=model)

@@ -1,0 +1,71 @@
+"""A line-up: who sits in which seat, under a name, in a small TOML file.
+
+views = ["surface", "deep", "contrast", "context"]
+
+[seats]
+"view:surface" = "ollama:gemma3:12b"
+"view:deep" = "qwen:qwen3-vl-plus"
+judge = "anthropic:claude-sonnet-4-5"
+
+[temperatures]
+view = 0
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tomllib
+from pathlib import Path
+from typing import TypeVar
+
+from tribunal.context import Context, checked
+from tribunal.errors import BadInput
+
+FIELDS = ("seats", "temperatures", "views")
+
+
+async def in_force(context: Context, *, afresh: bool = False) -> Context:
+    """The context with its line-up filled in; a seat, temperature or set of views of its own beats the file's.
+
+    Args:
+        context: the settings of a run.
+        afresh: read the file even where that was done before; so every post starts from it as it stands then.
+
+    Raises:
+        BadInput: the file can't be read, or isn't a line-up.
+    """
+    if context.line_up is None:
+        return context
+    if afresh or context.line_up not in _held:
+        _held[context.line_up] = await asyncio.to_thread(_read, context.line_up)
+    line_up = _held[context.line_up]
+    return context.model_copy(
+        update={
+            "seats": _over(line_up.seats, context.seats),
+            "temperatures": _over(line_up.temperatures, context.temperatures),
+            "views": context.views or line_up.views,
+        }
+    )
+
+
+_held: dict[str, Context] = {}
+Setting = TypeVar("Setting")
+
+
+def _over(named: dict[str, Setting], own: dict[str, Setting]) -> dict[str, Setting]:
+    """A run's own settings over a file's; one for a whole kind (`view`) beats the file's for one of it."""
+    return {**{seat: value for seat, value in named.items() if seat.partition(":")[0] not in own}, **own}
+
+
+def _read(name: str) -> Context:
+    try:
+        values = tomllib.loads(Path(name).expanduser().read_bytes().decode("utf-8"))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"line_up: {name}: {reason}; give a TOML file with [seats]") from error
+    if unknown := next((field for field in values if field not in FIELDS), None):
+        raise BadInput(f"line_up: {name}: {unknown}: a line-up has none; it has {', '.join(FIELDS)}")
+    try:
+        return checked(values)
+    except BadInput as error:
+        raise BadInput(f"line_up: {name}: {error}") from error

@@ -1,0 +1,248 @@
+"""How providers decline and how they fail, told apart.
+
+Every client library raises its own exceptions and marks a blocked answer in its own way. `fault_of` and `refusal_in`
+read them by what they carry (a status, a code, a finish reason), so that no client needs to be imported to be
+understood. Transport comes first: an authentication or quota error is never taken for bad output, nor a refusal for a
+failure.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from langchain_core.messages import AIMessage
+
+from tribunal.models.answer import wellformed, without_thinking
+
+Kind = Literal[
+    "refused", "authentication", "quota", "rate_limit", "timeout", "connection", "server", "request",
+    "format", "image", "temperature", "too_long",
+]  # fmt: skip
+
+_SAFETY = re.compile(
+    r"content[ _-]?filter|content_policy|content management policy|data_?inspection|inappropriate content"
+    r"|usage polic|safety (?:system|reasons|guidelines)|flagged|code['\"]?: ?['\"]?1301\b|敏感|不安全|responsible ?ai"
+    r"|moderation_blocked"
+    r"|prohibited_content",
+    re.IGNORECASE,
+)
+_FORMAT = re.compile(
+    r"response[_ ]?format|response_?(?:json_)?schema|response_?mime|json[_ ]?(?:schema|object)|json mode|structured"
+    r"|grammar|guided|output_config|output_format|tool_choice",
+    re.IGNORECASE,
+)
+_IMAGE = re.compile(r"image|vision|multi-?modal|mmproj|content type|content\[|content part", re.IGNORECASE)
+# What is said of one image that is wrong, not of a model that takes none.
+_THIS_IMAGE = re.compile(
+    r"could not process|cannot identify|corrupt|decod|too (?:small|large|big)|exceed|\d pixel|dimension|height|width"
+    r"|unsupported image|invalid image|image (?:format|data|size|length)|download",
+    re.IGNORECASE,
+)
+_THIS_MODEL = re.compile(r"\b(?:access|use|allow\w*|permi\w*)\b[^.{}]{0,40}\bmodel\b", re.IGNORECASE)
+_TEMPERATURE = re.compile(r"temperature", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"context[ _](?:length|window|size)|too long|maximum context|exceeds the (?:limit|maximum)|too many tokens",
+    re.IGNORECASE,
+)
+_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|arrearage|insufficient balance|余额",
+                    re.IGNORECASE)  # fmt: skip
+# Gemini words a rate limit of a minute like a spent quota; what is over for good says so, or when it is not over soon.
+_PER_MINUTE = re.compile(r"per_?-? ?minute", re.IGNORECASE)
+_SPENT = re.compile(r"insufficient|per_?-? ?day|arrearage|余额", re.IGNORECASE)
+
+# Finish reasons by which an answer was withheld, over all providers.
+_WITHHELD = {
+    "content_filter", "safety", "prohibited_content", "blocklist", "spii", "image_safety", "image_prohibited_content",
+    "recitation", "refusal", "sensitive",
+}  # fmt: skip
+LENGTH = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
+
+_PLAIN_REFUSAL = re.compile(
+    r"^\W*(?:(?:i['’]?m|i am|we['’]?re)\s+(?:really |very |so |truly )?sorry\b"
+    r"[^{}]{0,80}?(?:can['’]?t|cannot|can not|unable|won['’]?t|not able)"
+    r"|(?:sorry|unfortunately|i apologi[sz]e),?\s+(?:but\s+)?i\s+(?:can['’]?t|cannot|won['’]?t|am unable|must decline)"
+    r"|i\s+(?:must|have to)\s+(?:respectfully\s+)?decline"
+    r"|i\s+(?:can['’]?t|cannot|can not|won['’]?t|will not|am unable to|am not able to)\s+"
+    r"(?:\w+\s+){0,2}?(?:help|assist|comply|engage|fulfill?|provide|process|analy[sz]e|discuss|continue|participate"
+    r"|do that|do this|respond|create|generate)"
+    r"|i['’]?m\s+(?:unable|not able|not comfortable|going to (?:have to )?decline)"
+    r"|as an ai\b[^{}]{0,80}?(?:can['’]?t|cannot|unable|not able)"
+    r"|(?:很)?抱歉|对不起|我(?:无法|不能)|죄송|申し訳|lo siento|(?:je suis )?désolée?|(?:es )?tut mir leid"
+    r"|mi dispiace|desculpe|извините)",
+    re.IGNORECASE,
+)
+_LONGEST_REFUSAL = 1200
+
+
+_LOST = {
+    "ConnectionError", "ClientOSError", "ServerDisconnectedError", "ClientPayloadError", "BadHttpMessage",
+    "NetworkError", "ConnectError", "RemoteProtocolError",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What went wrong with one request. `retry_after` in seconds, where the server said it."""
+
+    kind: Kind
+    message: str
+    status: int | None = None
+    retry_after: float | None = None
+
+
+def fault_of(error: BaseException, *, sent: Iterable[str] = (), secrets: Iterable[str] = ()) -> Fault:
+    """What an exception of any client library means.
+
+    Args:
+        error: the exception as it came out of `ainvoke`.
+        sent: which of `format`, `image`, `temperature` stood in the request, and may be what was refused.
+        secrets: keys to strike out of the message.
+    """
+    chain = list(_causes(error))
+    status = next((found for each in chain if (found := _status(each)) is not None), None)
+    headers = next((held for each in chain if (held := _headers(each))), {})
+    message = _message(chain, secrets)
+    retry_after = _retry_after(headers, chain)
+    asked = set(sent)
+    if status is None:
+        names = {name for each in chain for name in _names(each)}
+        if names & _LOST:
+            # Clients put a general word on top, and at times "timed out"; what lies beneath is what happened.
+            beneath = next(place for place, each in enumerate(chain) if _names(each) & _LOST)
+            return Fault("connection", _message(chain[beneath:], secrets))
+        if names & {"APITimeoutError", "TimeoutException", "TimeoutError"}:
+            return Fault("timeout", message or "no answer in time")
+        if names & {"APIConnectionError", "TransportError", "ClientError", "ConnectionError", "OSError"}:
+            return Fault("connection", message or "the connection was lost")
+        return Fault("server", message)
+    if status == 401 or "API key not valid" in message:
+        return Fault("authentication", message, status)
+    if status == 403 and not _SAFETY.search(message):
+        # A key that may not use this model may still use another.
+        return Fault("request" if _THIS_MODEL.search(message) else "authentication", message, status)
+    if status == 402 or (status == 429 and _QUOTA.search(message) and not _passes(message, retry_after)):
+        return Fault("quota", message, status, retry_after)
+    if status == 429:
+        return Fault("rate_limit", message, status, retry_after)
+    if status == 408:
+        return Fault("timeout", message, status, retry_after)
+    if 400 <= status < 500 and _SAFETY.search(message):
+        return Fault("refused", message, status)
+    if status >= 500:
+        refuses_format = "format" in asked and _FORMAT.search(message)
+        return Fault("format" if refuses_format else "server", message, status, retry_after)
+    if _TOO_LONG.search(message):
+        return Fault("too_long", message, status)
+    if "temperature" in asked and _TEMPERATURE.search(message):
+        return Fault("temperature", message, status)
+    if "format" in asked and _FORMAT.search(message):
+        return Fault("format", message, status)
+    if "image" in asked and _IMAGE.search(message):
+        return Fault("request" if _THIS_IMAGE.search(message) else "image", message, status)
+    # A 400 that says nothing of use is most often a parameter the server doesn't know; 404 is a model or URL.
+    return Fault("format" if "format" in asked and status in (400, 422) else "request", message, status)
+
+
+def _passes(message: str, retry_after: float | None) -> bool:
+    """Whether a quota is one that fills up again soon."""
+    return not _SPENT.search(message) and (retry_after is not None or _PER_MINUTE.search(message) is not None)
+
+
+def refusal_in(answer: AIMessage) -> tuple[str, str] | None:
+    """How an answer declines, as (form, what was said), or None if it doesn't.
+
+    Forms: `refusal_field` (OpenAI), `block_reason` (Gemini), `content_filter` (a finish or stop reason), `plain_text`.
+    """
+    said = without_thinking(wellformed(answer.text))
+    if refusal := answer.additional_kwargs.get("refusal"):
+        return "refusal_field", wellformed(str(refusal))
+    meta = answer.response_metadata
+    feedback = meta.get("prompt_feedback") or {}
+    blocked = feedback.get("block_reason") if isinstance(feedback, Mapping) else None
+    if blocked and str(blocked) not in ("0", "BLOCK_REASON_UNSPECIFIED", "BlockedReason.BLOCKED_REASON_UNSPECIFIED"):
+        return "block_reason", f"the prompt was blocked: {blocked}"
+    if (finish := finish_of(answer)) in _WITHHELD:
+        return "content_filter", said or f"the answer was withheld: {finish}"
+    if len(said) <= _LONGEST_REFUSAL and "{" not in said and _PLAIN_REFUSAL.match(said):
+        return "plain_text", said
+    return None
+
+
+def finish_of(answer: AIMessage) -> str:
+    """Why the model stopped, in lower case: `stop`, `length`, `content_filter`, …; empty where it isn't said."""
+    meta = answer.response_metadata
+    reason = meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason") or ""
+    return str(reason).rpartition(".")[2].lower()
+
+
+def scrub(text: str, secrets: Iterable[str]) -> str:
+    """The text, well formed, with every key struck out, known ones and whatever looks like one."""
+    for secret in sorted(secrets, key=len, reverse=True):  # one key may begin like another
+        if secret:
+            text = text.replace(secret, "[key]")
+    return _KEY_LIKE.sub("[key]", wellformed(text))
+
+
+_KEY_LIKE = re.compile(r"\b(?:sk-[\w*-]{6,}|AIza[\w-]{10,}|(?:Bearer|api[-_]key[=:])\s*[\w.*-]{8,})", re.IGNORECASE)
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _names(error: BaseException) -> set[str]:
+    return {kind.__name__ for kind in type(error).__mro__}
+
+
+def _status(error: BaseException) -> int | None:
+    if "BadHttpMessage" in _names(error):
+        return None  # an answer that broke off carries a 400 that no server sent
+    for name in ("status_code", "code", "status"):
+        value = getattr(error, name, None)
+        if isinstance(value, int) and 100 <= value < 600:
+            return value
+    return None
+
+
+def _headers(error: BaseException) -> Mapping[str, str]:
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    return headers if isinstance(headers, Mapping) else {}
+
+
+def _message(chain: list[BaseException], secrets: Iterable[str]) -> str:
+    body = next((found for each in chain if (found := getattr(each, "body", None))), None)
+    own = getattr(chain[0], "message", None) or str(chain[0]) or type(chain[0]).__name__
+    extra = json.dumps(body, ensure_ascii=False, default=str) if isinstance(body, dict | list) else str(body or "")
+    whole = own if extra in ("", own) else f"{own} {extra}"
+    return " ".join(scrub(whole, secrets).split())[:400]
+
+
+def _retry_after(headers: Mapping[str, str], chain: list[BaseException]) -> float | None:
+    """Seconds to wait, from Retry-After (seconds or a date), retry-after-ms, or Gemini's RetryInfo."""
+    if milliseconds := headers.get("retry-after-ms"):
+        try:
+            return max(0.0, float(milliseconds) / 1000)
+        except ValueError:
+            pass
+    if value := headers.get("retry-after") or headers.get("Retry-After"):
+        try:
+            return max(0.0, float(value))
+        except ValueError:
+            try:
+                return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+            except ValueError:
+                pass
+    details = next((found for each in chain if (found := getattr(each, "details", None))), None)
+    found = re.search(r"retryDelay'?\"?:\s*'?\"?(\d+(?:\.\d+)?)s", str(details)) if details else None
+    return float(found[1]) if found else None
