@@ -35,7 +35,7 @@ def batch(
     from tribunal.eval.batch import batch as run_batch
     from tribunal.eval.runs.prices import read_prices
     from tribunal.eval.runs.progress import in_words, shown
-    from tribunal.prompts import visible
+    from tribunal.text import visible
 
     with ending_well():
         table = read_prices(prices) if prices else None

@@ -43,9 +43,7 @@ async def _examine(offline: bool) -> dict[str, Any]:
     checks = [_check("model in force", "ok", named or f"{REHEARSAL}: offline, by rules; set TRIBUNAL_MODEL or --model")]
     if named:
         checks[0] = _named(named, held)
-    checks += await asyncio.gather(
-        *(_provider(provider, held, offline) for provider in PROVIDERS.values() if provider.name != "rehearsal")
-    )
+    checks += await asyncio.gather(*(_provider(provider, held, offline) for provider in PROVIDERS.values()))
     checks.append(_check("rehearsal", "ok", "always there; no moderator, for trying things out"))
     checks.append(_folder(data_folder()))
     checks.append(_studio())
@@ -58,11 +56,11 @@ def _check(what: str, state: str, found: str) -> dict[str, str]:
 
 def _named(named: str, held: dict[str, str]) -> dict[str, str]:
     from tribunal.errors import BadInput
-    from tribunal.models.providers import PROVIDERS, missing_key, specs
+    from tribunal.models.providers import missing_key, provider_named, specs
 
     try:
         for spec in specs(named, "TRIBUNAL_MODEL"):
-            provider = PROVIDERS[spec.provider]
+            provider = provider_named(spec.provider)
             if provider.keys_wanted(held) and not provider.key_pool(held):
                 raise missing_key(spec, "TRIBUNAL_MODEL")
     except BadInput as error:

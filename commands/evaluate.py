@@ -103,7 +103,7 @@ def evaluate(
 
 def warn(warning: str) -> None:
     """Say what a reader of the results should know, on standard error."""
-    from tribunal.prompts import visible
+    from tribunal.text import visible
 
     sys.stderr.write(f"tribunal: warning: {visible(warning)}\n")
 
@@ -122,7 +122,7 @@ def status(tally: Tally) -> int:
 def _print(tally: Tally, out: Path, *, priced: bool) -> None:
     from tribunal.commands.metrics import show
     from tribunal.eval.runs.progress import in_words
-    from tribunal.prompts import visible
+    from tribunal.text import visible
 
     typer.echo(f"{tally.done:,} decided now, {tally.before:,} before: {in_words(tally, priced=priced)}")
     if (out / "metrics.json").exists():

@@ -56,7 +56,7 @@ def list_(record: File = None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from tribunal.prompts import visible
+    from tribunal.text import visible
 
     with ending_well():
         rows = asyncio.run(_listed(record))
@@ -212,7 +212,7 @@ class _Telling:
         from rich.padding import Padding
         from rich.text import Text
 
-        from tribunal.prompts import visible
+        from tribunal.text import visible
 
         gap = "\n" if own.startswith("\n") else ""
         words = Text(visible(own.removeprefix("\n")), style=style)

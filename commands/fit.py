@@ -29,7 +29,7 @@ def fit(
     with ending_well():
         from tribunal.errors import BadInput
         from tribunal.eval.measures.fit import fit as fitted
-        from tribunal.prompts import visible
+        from tribunal.text import visible
 
         found = fitted(folder, agreement=agreement, level=level, seed=seed)
         path = out or folder / "threshold.json"

@@ -52,9 +52,9 @@ def _run(
 
     from tribunal.cases.session import hear
     from tribunal.commands.show import Courtroom
-    from tribunal.context import checked
+    from tribunal.context import context_from
 
-    context = checked(settings)
+    context = context_from(settings)
     room = Courtroom(quiet=as_json, trace=trace)
     with room:
         record = asyncio.run(hear(text, image, graph=graph, context=context, post_id=post_id, listen=room.listen))

@@ -75,10 +75,10 @@ def _settings(
     triage_confidence: Annotated[
         float | None, typer.Option(help="The confidence from which a first look counts as clear. Default: 0.9.")
     ] = None,
-    judge_samples: Annotated[
+    judge_draws: Annotated[
         int | None, typer.Option(help="Ask the judge up to so many times, and count. Default: 1.")
     ] = None,
-    sample_temperature: Annotated[
+    draw_temperature: Annotated[
         float | None, typer.Option(help="The temperature of every draw after the first. Default: 0.7.")
     ] = None,
     threshold: Annotated[
@@ -153,15 +153,15 @@ def _settings(
         "top_k": top_k,
         "reflection_mode": reflection,
         "history": history,
-        "samples": draws,
+        "draws": draws,
         "agents": agents,
         "perspectives": _names(perspectives),
         "web": web or None,
         "early_exit": early_exit,
         "triage": triage,
         "triage_confidence": triage_confidence,
-        "judge_samples": judge_samples,
-        "sample_temperature": sample_temperature,
+        "judge_draws": judge_draws,
+        "draw_temperature": draw_temperature,
         **_threshold(threshold),
         "review": review or None,
         "review_rule": _names(review_rule),

@@ -23,7 +23,7 @@ def report(
     """
     with ending_well():
         from tribunal.eval.report import write_report
-        from tribunal.prompts import visible
+        from tribunal.text import visible
 
         for written in write_report(folders, out, most=transcripts):
             typer.echo(visible(str(written)))

@@ -35,7 +35,7 @@ def list_(
     from rich.console import Console
     from rich.table import Table
 
-    from tribunal.prompts import visible
+    from tribunal.text import visible
 
     with ending_well():
         entries = asyncio.run(_entries(decided))
@@ -146,11 +146,11 @@ async def _entries(decided: bool) -> Any:
 async def _case(thread: str) -> tuple[Record, dict[str, Any] | None]:
     from tribunal.cases.docket import docket_here
     from tribunal.cases.session import record
-    from tribunal.context import checked
+    from tribunal.context import context_from
 
     docket = await docket_here()
     entry, state = await docket.entry(thread), await docket.state(thread)
-    return record(state, entry.graph, checked(entry.settings)), state["waits"]
+    return record(state, entry.graph, context_from(entry.settings)), state["waits"]
 
 
 def _print(record: Record, waits: dict[str, Any] | None) -> None:

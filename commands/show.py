@@ -13,8 +13,8 @@ from rich.status import Status
 from rich.text import Text
 
 from tribunal.context import VIEWS
-from tribunal.prompts import visible
 from tribunal.schema import JSON, Opinion, Record, Turn
+from tribunal.text import visible
 
 _STAGES = {
     "scan": "rapid scan",

@@ -56,7 +56,7 @@ def _print(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from tribunal.prompts import visible
+    from tribunal.text import visible
 
     hidden = {"folder", "stopped"}
     names = [name for name in rows[0] if name not in hidden]

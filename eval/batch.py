@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from tribunal.context import checked
+from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import open_dataset
 from tribunal.eval.datasets.sampling import choose
@@ -51,7 +51,7 @@ def batch(
     graph_named(graph)
     retried = outcomes_of(retry)
     dataset = open_dataset("table", posts, columns={**(columns or {}), "label": ""})
-    context, plan = checked(dict(settings)), choose(dataset)
+    context, plan = context_from(dict(settings)), choose(dataset)
     data = {"name": "table", "files": [posts.name], "sha256": dataset.fingerprint, "columns": dict(columns or {})}
     held = describe(graph, data, {}, 1, len(plan), context)
     job = Job(graph=graph, context=context, posts=plan, count=len(plan), in_flight=in_flight)

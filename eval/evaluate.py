@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tribunal.context import checked
+from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset, open_dataset
 from tribunal.eval.datasets.sampling import Balance, choose
@@ -80,7 +80,7 @@ def evaluate(
         wanted.dataset, wanted.data, split=wanted.split, columns=wanted.columns, labels=wanted.labels
     )
     settings = dict(wanted.settings) if dataset.task == "hate" else {"task": dataset.task, **wanted.settings}
-    context = checked(settings)
+    context = context_from(settings)
     plan = choose(dataset, samples=wanted.samples, seed=wanted.seed, balance=wanted.balance, protocol=wanted.protocol)
     sampling: JSON = {
         "samples": wanted.samples, "seed": wanted.seed, "balance": wanted.balance, "protocol": wanted.protocol,

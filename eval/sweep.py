@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from tribunal.context import Context, checked, describe
+from tribunal.context import Context, context_from, describe
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import Balance
 from tribunal.eval.evaluate import Evaluation, evaluate
@@ -130,7 +130,7 @@ async def _check(evaluations: Iterable[Evaluation]) -> None:
     door = await door_here()
     for evaluation in evaluations:
         graph(evaluation.graph)
-        door.check_settings(await in_force(checked(dict(evaluation.settings)), afresh=True))
+        door.check_settings(await in_force(context_from(dict(evaluation.settings)), afresh=True))
 
 
 def _evaluation(sweep: Sweep, cell: JSON) -> Evaluation:

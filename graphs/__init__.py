@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from tribunal.nodes.arcade.gatekeeper import gatekeeper as scan
     from tribunal.nodes.arcade.judge import judge as court_judge
     from tribunal.nodes.intake import receive
-    from tribunal.nodes.state import Case, PostInput
-    from tribunal.nodes.state import FullRuling as Ruling
+    from tribunal.nodes.state import Case, PostInput, Ruling
     from tribunal.schema import Evidence
 
 __all__ = [
@@ -62,7 +61,7 @@ _HOMES = {
     "Context": ("tribunal.context", "Context"),
     "Evidence": ("tribunal.schema", "Evidence"),
     "PostInput": ("tribunal.nodes.state", "PostInput"),
-    "Ruling": ("tribunal.nodes.state", "FullRuling"),
+    "Ruling": ("tribunal.nodes.state", "Ruling"),
     "WrongComposition": ("tribunal.graphs.pieces", "WrongComposition"),
     "checked": ("tribunal.graphs.pieces", "checked"),
     "court_judge": ("tribunal.nodes.arcade.judge", "judge"),

@@ -4,11 +4,11 @@ from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
 from tribunal.graphs.research import graph as research
-from tribunal.nodes.antihate.research import answer, begin, conclude, way
+from tribunal.nodes.antihate.research import answer, begin, conclude, to_research
 from tribunal.nodes.intake import receive
-from tribunal.nodes.state import Findings, PostInput, Research
+from tribunal.nodes.state import PostInput, Research, ResearchOutput
 
-builder = StateGraph(Research, context_schema=Context, input_schema=PostInput, output_schema=Findings)
+builder = StateGraph(Research, context_schema=Context, input_schema=PostInput, output_schema=ResearchOutput)
 builder.add_node("receive", receive)
 builder.add_node("begin", begin)
 builder.add_node("research", research)
@@ -16,7 +16,7 @@ builder.add_node("conclude", conclude)
 builder.add_node("answer", answer)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "begin")
-builder.add_conditional_edges("begin", way)
+builder.add_conditional_edges("begin", to_research)
 builder.add_edge("research", "conclude")
 builder.add_edge("conclude", END)
 builder.add_edge("answer", END)

@@ -9,9 +9,9 @@ from tribunal.graphs.pieces import checked
 from tribunal.nodes.arcade.gatekeeper import gatekeeper, track
 from tribunal.nodes.arcade.judge import judge, to_judge
 from tribunal.nodes.intake import receive
-from tribunal.nodes.state import Court, PostInput, Ruling
+from tribunal.nodes.state import Court, CourtOutput, PostInput
 
-builder = StateGraph(Court, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
+builder = StateGraph(Court, context_schema=Context, input_schema=PostInput, output_schema=CourtOutput)
 builder.add_node("receive", receive)
 builder.add_node("gatekeeper", gatekeeper)
 builder.add_node("fast_track", fast_track)

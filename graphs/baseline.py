@@ -5,9 +5,9 @@ from langgraph.graph import END, START, StateGraph
 from tribunal.context import Context
 from tribunal.nodes.arcade.judge import classify
 from tribunal.nodes.intake import receive_any
-from tribunal.nodes.state import Court, PostInput, Ruling
+from tribunal.nodes.state import Court, CourtOutput, PostInput
 
-builder = StateGraph(Court, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
+builder = StateGraph(Court, context_schema=Context, input_schema=PostInput, output_schema=CourtOutput)
 builder.add_node("receive", receive_any)
 builder.add_node("classify", classify)
 builder.add_edge(START, "receive")

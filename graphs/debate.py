@@ -7,9 +7,9 @@ from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
 from tribunal.nodes.predict.debater import answer_hate, answer_non_hate, open_hate, open_non_hate, second_round
-from tribunal.nodes.state import Debate, Panel
+from tribunal.nodes.state import Panel, TrackOutput
 
-builder = StateGraph(Panel, context_schema=Context, output_schema=Debate)
+builder = StateGraph(Panel, context_schema=Context, output_schema=TrackOutput)
 builder.add_node("open_non_hate", open_non_hate)
 builder.add_node("open_hate", open_hate)
 builder.add_node("answer_non_hate", answer_non_hate)

@@ -8,9 +8,9 @@ from langgraph.graph import END, START, StateGraph
 from tribunal.context import Context
 from tribunal.nodes.mv_debate.scoring import close, reflect, rescore, score, select, to_revise
 from tribunal.nodes.mv_debate.views import call_round, compare, revise, to_control, to_views, view
-from tribunal.nodes.state import Round, Views
+from tribunal.nodes.state import RoundOutput, Views
 
-builder = StateGraph(Views, context_schema=Context, output_schema=Round)
+builder = StateGraph(Views, context_schema=Context, output_schema=RoundOutput)
 builder.add_node("call_round", call_round)
 builder.add_node("view", view)
 builder.add_node("compare", compare)

@@ -8,9 +8,9 @@ from langgraph.graph import END, START, StateGraph
 from tribunal.context import MAX_ROUNDS, Context
 from tribunal.nodes.arcade.defender import defend, next_round
 from tribunal.nodes.arcade.prosecutor import answered, charges, dismiss, investigate, prosecute, rest
-from tribunal.nodes.state import Court, Debate
+from tribunal.nodes.state import Court, TrackOutput
 
-builder = StateGraph(Court, context_schema=Context, output_schema=Debate)
+builder = StateGraph(Court, context_schema=Context, output_schema=TrackOutput)
 builder.add_node("investigate", investigate)
 builder.add_node("defend", defend)
 builder.add_node("prosecute", prosecute)

@@ -5,9 +5,9 @@ from langgraph.graph import END, START, StateGraph
 from tribunal.context import Context
 from tribunal.nodes.arcade.defender import defend
 from tribunal.nodes.arcade.prosecutor import indict
-from tribunal.nodes.state import Court, Debate
+from tribunal.nodes.state import Court, TrackOutput
 
-builder = StateGraph(Court, context_schema=Context, output_schema=Debate)
+builder = StateGraph(Court, context_schema=Context, output_schema=TrackOutput)
 builder.add_node("indict", indict)
 builder.add_node("defend", defend)
 builder.add_edge(START, "indict")

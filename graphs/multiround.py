@@ -6,9 +6,9 @@ from tribunal.context import Context
 from tribunal.graphs.deep_dive import graph as deep_dive
 from tribunal.nodes.arcade.judge import judge, to_judge
 from tribunal.nodes.intake import receive
-from tribunal.nodes.state import Court, PostInput, Ruling
+from tribunal.nodes.state import Court, CourtOutput, PostInput
 
-builder = StateGraph(Court, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
+builder = StateGraph(Court, context_schema=Context, input_schema=PostInput, output_schema=CourtOutput)
 builder.add_node("receive", receive)
 builder.add_node("deep_dive", deep_dive)
 builder.add_node("judge", judge)

@@ -7,9 +7,9 @@ from tribunal.graphs.debate_round import graph as debate_round
 from tribunal.nodes.intake import receive_any
 from tribunal.nodes.mv_debate.summary import another_round, summarise
 from tribunal.nodes.mv_debate.views import open_debate
-from tribunal.nodes.state import PostInput, ViewRuling, Views
+from tribunal.nodes.state import DebateOutput, PostInput, Views
 
-builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=ViewRuling)
+builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=DebateOutput)
 builder.add_node("receive", receive_any)
 builder.add_node("open", open_debate)
 builder.add_node("debate_round", debate_round)

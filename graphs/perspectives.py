@@ -4,9 +4,9 @@ from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
 from tribunal.nodes.predict.perspective import perspective, recall, seats
-from tribunal.nodes.state import Hearing, Panel
+from tribunal.nodes.state import Panel, PerspectivesOutput
 
-builder = StateGraph(Panel, context_schema=Context, output_schema=Hearing)
+builder = StateGraph(Panel, context_schema=Context, output_schema=PerspectivesOutput)
 builder.add_node("recall", recall)
 builder.add_node("perspective", perspective)
 builder.add_edge(START, "recall")

@@ -8,9 +8,9 @@ from tribunal.graphs.perspectives import graph as perspectives
 from tribunal.nodes.intake import receive
 from tribunal.nodes.predict.debater import annotate, consensus, heard, judge_debate, panel_or_annotator, vote
 from tribunal.nodes.predict.perspective import convene
-from tribunal.nodes.state import Panel, PanelRuling, PostInput
+from tribunal.nodes.state import Panel, PostInput, PredictOutput
 
-builder = StateGraph(Panel, context_schema=Context, input_schema=PostInput, output_schema=PanelRuling)
+builder = StateGraph(Panel, context_schema=Context, input_schema=PostInput, output_schema=PredictOutput)
 builder.add_node("receive", receive)
 builder.add_node("convene", convene)
 builder.add_node("perspectives", perspectives)

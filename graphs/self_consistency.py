@@ -5,16 +5,16 @@ from langgraph.graph import END, START, StateGraph
 from tribunal.context import Context
 from tribunal.nodes.intake import receive_any
 from tribunal.nodes.mv_debate.views import open_vote
-from tribunal.nodes.peers.draws import sample
-from tribunal.nodes.state import PostInput, ViewRuling, Views
+from tribunal.nodes.peers.draws import draw
+from tribunal.nodes.state import DebateOutput, PostInput, Views
 
-builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=ViewRuling)
+builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=DebateOutput)
 builder.add_node("receive", receive_any)
 builder.add_node("open", open_vote)
-builder.add_node("sample", sample)
+builder.add_node("draw", draw)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "open")
-builder.add_edge("open", "sample")
-builder.add_edge("sample", END)
+builder.add_edge("open", "draw")
+builder.add_edge("draw", END)
 
 graph = builder.compile(name="self_consistency")

@@ -6,9 +6,9 @@ from tribunal.context import MAX_ROUNDS, Context
 from tribunal.nodes.intake import receive_any
 from tribunal.nodes.mv_debate.views import open_debate
 from tribunal.nodes.peers.equals import next_round, speak, to_agents, vote
-from tribunal.nodes.state import PostInput, ViewRuling, Views
+from tribunal.nodes.state import DebateOutput, PostInput, Views
 
-builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=ViewRuling)
+builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=DebateOutput)
 builder.add_node("receive", receive_any)
 builder.add_node("open", open_debate)
 builder.add_node("next_round", next_round)

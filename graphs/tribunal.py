@@ -14,11 +14,11 @@ from tribunal.nodes.court.case import after_outcome, assign, first_look, open_ca
 from tribunal.nodes.court.review import review, reviewed
 from tribunal.nodes.court.triage import triage
 from tribunal.nodes.intake import receive
-from tribunal.nodes.state import Case, FullRuling, PostInput
+from tribunal.nodes.state import Case, PostInput, Ruling
 
 COURT = ["gatekeeper", "web", "perspectives"]
 
-builder = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=FullRuling)
+builder = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
 builder.add_node("receive", receive)
 builder.add_node("open_case", open_case)
 builder.add_node("triage", triage)

@@ -5,9 +5,9 @@ from langgraph.graph import END, START, StateGraph
 from tribunal.context import Context
 from tribunal.graphs.research import graph as research
 from tribunal.nodes.court.case import look_up, report
-from tribunal.nodes.state import Case, WebFindings
+from tribunal.nodes.state import Case, WebOutput
 
-builder = StateGraph(Case, context_schema=Context, output_schema=WebFindings)
+builder = StateGraph(Case, context_schema=Context, output_schema=WebOutput)
 builder.add_node("look_up", look_up)
 builder.add_node("research", research)
 builder.add_node("report", report)

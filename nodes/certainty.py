@@ -16,7 +16,7 @@ USUAL_THRESHOLD = 0.75
 
 def confidence_wanted(context: Context) -> bool:
     """Whether anything in this run needs the judge's confidence; where nothing does, it isn't asked for."""
-    return bool(context.review or context.judge_samples > 1 or context.threshold is not None or context.threshold_file)
+    return bool(context.review or context.judge_draws > 1 or context.threshold is not None or context.threshold_file)
 
 
 async def threshold_in_force(runtime: Runtime[Context]) -> float:

@@ -13,7 +13,7 @@ from tribunal.schema import Evidence, Opinion
 _CITED = re.compile(r"\[([A-Z]\d+(?:, ?[A-Z]\d+)*)\]")
 
 
-def findings(state: Court, *, opinions: bool = True) -> str:
+def exhibits(state: Court, *, opinions: bool = True) -> str:
     """The material that a case holds beside its post; empty where it holds none, so that no prompt changes.
 
     Args:

@@ -12,15 +12,15 @@ from langgraph.types import Overwrite
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
 from tribunal.line_up import in_force
-from tribunal.models.answer import wellformed
 from tribunal.models.door import door_here
 from tribunal.models.image import keep, keep_bytes, picture
 from tribunal.nodes.certainty import fitted_threshold
 from tribunal.nodes.state import Court, PostInput
 from tribunal.prompts.policy import policy_in_force
 from tribunal.retrievers.web.fetch import IMAGES, FetchError
-from tribunal.retrievers.web.library import means_here
+from tribunal.retrievers.web.library import web_reader
 from tribunal.schema import JSON, Image, Post
+from tribunal.text import wellformed
 
 REHEARSED = (
     "the rehearsal model took part: it follows a small set of written rules, knows nothing of the world, and is no "
@@ -109,7 +109,7 @@ _CLEAN: JSON = {
 async def _fetched(url: str) -> str:
     """An image from the web, through the guarded fetcher, as a file of the data folder."""
     try:
-        page = await (await means_here()).fetcher.fetch(url, accept=IMAGES)
+        page = await (await web_reader()).fetcher.fetch(url, accept=IMAGES)
     except FetchError as error:
         raise BadInput(f"image: {url[:200]}: {error.reason}: {error}; download it and give the file") from error
     return await asyncio.to_thread(keep_bytes, page.body, url)

@@ -85,7 +85,7 @@ class Panel(Court, total=False):
     scheme: str
 
 
-class Hearing(TypedDict, total=False):
+class PerspectivesOutput(TypedDict, total=False):
     """What hearing the perspectives gives back."""
 
     panel: list[JSON]
@@ -96,7 +96,7 @@ class Hearing(TypedDict, total=False):
     budget_spent: bool
 
 
-class PanelRuling(TypedDict, total=False):
+class PredictOutput(TypedDict, total=False):
     """What `predict` gives back."""
 
     post: JSON
@@ -132,7 +132,7 @@ class Research(Court, total=False):
     missing: str
 
 
-class WebFindings(TypedDict, total=False):
+class WebOutput(TypedDict, total=False):
     """What a look at the web gives back to the court that sent for it."""
 
     run: str
@@ -146,7 +146,7 @@ class WebFindings(TypedDict, total=False):
     warnings: list[str]
 
 
-class Findings(WebFindings, total=False):
+class ResearchOutput(WebOutput, total=False):
     """What `antihate` gives back."""
 
     post: JSON
@@ -171,7 +171,7 @@ class Views(Court, total=False):
     dropped: Annotated[list[JSON], merge]
 
 
-class Round(TypedDict, total=False):
+class RoundOutput(TypedDict, total=False):
     """What a round of MV-Debate gives back."""
 
     round: int
@@ -184,7 +184,7 @@ class Round(TypedDict, total=False):
     outcome: JSON | None
 
 
-class ViewRuling(TypedDict, total=False):
+class DebateOutput(TypedDict, total=False):
     """What `mv_debate` and its peers give back."""
 
     post: JSON
@@ -199,7 +199,7 @@ class ViewRuling(TypedDict, total=False):
     warnings: list[str]
 
 
-class Debate(TypedDict, total=False):
+class TrackOutput(TypedDict, total=False):
     """What a track gives back to the court that held it."""
 
     cues: list[JSON] | None
@@ -213,7 +213,7 @@ class Debate(TypedDict, total=False):
     outcome: JSON | None
 
 
-class Ruling(TypedDict, total=False):
+class CourtOutput(TypedDict, total=False):
     """What a graph gives back."""
 
     post: JSON
@@ -228,7 +228,7 @@ class Ruling(TypedDict, total=False):
     saved: list[JSON]
 
 
-class FullRuling(Ruling, WebFindings, total=False):
+class Ruling(CourtOutput, WebOutput, total=False):
     """What the hybrid court gives back, and a pipeline of one's own."""
 
     opinions: list[JSON]
@@ -303,4 +303,4 @@ def spoke(turn: Turn, answer: Answer[Any], runtime: Runtime[Context], warnings: 
     """A turn as it is streamed to whoever watches and written to the state, with the record of its call."""
     said = turn.dump()
     runtime.stream_writer({"event": "turn", **said})
-    return {"transcript": [said], **answer.record, "warnings": [*answer.record["warnings"], *warnings]}
+    return {"transcript": [said], **answer.log, "warnings": [*answer.log["warnings"], *warnings]}

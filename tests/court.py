@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tribunal.cases.session import hear
-from tribunal.context import checked
+from tribunal.context import context_from
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.schema import Record
 
@@ -89,4 +89,4 @@ async def decide(
     """One post through a graph on a scripted OpenAI-compatible server."""
     os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
     image = settings.pop("image", None)
-    return await hear(text, image, graph=graph, context=checked({"model": "openai:scripted", **settings}))
+    return await hear(text, image, graph=graph, context=context_from({"model": "openai:scripted", **settings}))

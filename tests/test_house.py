@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -14,45 +15,85 @@ import pytest
 from tests import PROJECT
 from tribunal.graphs import GRAPHS, graph
 
-FLOORS = {"prompts": 0, "ground": 0, "retrievers": 1, "nodes": 2, "graphs": 3, "eval": 4, "commands": 5, "tribunal": 5}
-# The ground lies in nodes/, and any floor may stand on it (DESIGN.md).
-GROUND = {
-    "schema", "context", "model", "errors", "answer", "cache", "faults", "image", "keys", "loops", "openai_chat",
-    "providers", "rehearsal", "rehearsal_views", "line_up", "threshold",
-}  # fmt: skip
+# The floors, from the ground up: each room imports only rooms that stand before it here. A room is a folder.
+FLOORS = (
+    "", "prompts", "models", "retrievers.perspectives", "retrievers.web", "retrievers", "nodes", "nodes.arcade",
+    "nodes.predict", "nodes.antihate", "nodes.mv_debate", "nodes.peers", "nodes.court", "nodes.rehearsal", "graphs",
+    "cases", "eval.doubles", "eval.datasets", "eval.runs", "eval.measures", "eval.report", "eval", "eval.bench",
+    "commands",
+)  # fmt: skip
+ROOMS = ("prompts", "retrievers", "nodes", "graphs", "eval", "commands")
+# A file that may be longer, with the reason. This list may only shrink.
+LONGER: dict[str, str] = {}
+MOST_LINES = 400
 
 
-def floor(module: str) -> int | None:
-    top, _, rest = module.partition(".")
-    if top == "nodes" and rest.partition(".")[0] in GROUND:
-        return FLOORS["ground"]
-    return FLOORS.get(top)
-
-
-def modules() -> list[tuple[str, Path]]:
-    found = [("tribunal", PROJECT / "tribunal.py")]
-    for package in ("prompts", "retrievers", "nodes", "graphs", "eval", "commands"):
-        for path in sorted((PROJECT / package).rglob("*.py")):
-            dotted = ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
-            found.append((dotted, path))
+def modules() -> dict[str, Path]:
+    """Every module of the package by its name within `tribunal`; the package itself is the empty name."""
+    folders = [PROJECT / "tribunal", *(PROJECT / room for room in ROOMS)]
+    found = {}
+    for folder in folders:
+        base = folder if folder.name == "tribunal" else PROJECT
+        for path in sorted(folder.rglob("*.py")):
+            if not any(parent.is_symlink() for parent in path.parents):
+                name = ".".join(path.relative_to(base).with_suffix("").parts)
+                found[name.removesuffix("__init__").rstrip(".")] = path
     return found
 
 
-@pytest.mark.parametrize(("module", "path"), modules(), ids=[name for name, _ in modules()])
-def test_each_floor_imports_only_floors_below(module: str, path: Path) -> None:
-    own = floor(module)
-    assert own is not None
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            named = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "nodes" else [node.module]
+MODULES = modules()
+
+
+def room(module: str) -> str:
+    """The folder that a module lies in."""
+    return module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
+
+
+def imports(module: str) -> set[str]:
+    """The modules of ours that a module imports, wherever in it the import stands."""
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{module}: imports are absolute"
+            named = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             named = [alias.name for alias in node.names]
-            assert "eval" not in named, "never `import eval`; import from it"
         else:
             continue
         for each in named:
-            other = floor(each)
-            assert other is None or other <= own, f"{module} (floor {own}) imports {each} (floor {other})"
+            top, _, rest = each.partition(".")
+            assert top not in ROOMS, f"{module}: {each}: everything of ours is imported from `tribunal`"
+            if top == "tribunal":
+                found.add(rest if rest in MODULES else rest.rpartition(".")[0])
+    return found
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name])
+def test_each_floor_imports_only_floors_below(module: str) -> None:
+    """The package itself is the door of the house: it names what lies on every floor, and loads it when it is used."""
+    own = room(module)
+    higher = [each for each in imports(module) if FLOORS.index(room(each)) > FLOORS.index(own)]
+    assert not higher, f"{module} imports upward: {', '.join(higher)}"
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    order = TopologicalSorter({module: imports(module) for module in MODULES if module}).static_order()
+    try:
+        assert len(list(order)) >= len(MODULES) - 1
+    except CycleError as circle:
+        pytest.fail(" → ".join(circle.args[1]))
+
+
+def test_no_file_is_too_long_to_be_read_in_one_go() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files"], cwd=PROJECT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    ours = [name for name in tracked if (PROJECT / name).is_file() and name not in ("uv.lock", "LICENSE")]
+    lines = {name: len((PROJECT / name).read_bytes().splitlines()) for name in ours}
+    long = {
+        name for name, number in lines.items() if number > MOST_LINES and Path(name).suffix in (".py", ".md", ".jinja")
+    }
+    assert long == set(LONGER), "split the file, or take it from the list"
 
 
 def test_nodes_init_stays_empty() -> None:
@@ -122,7 +163,7 @@ EDGES = {
         ("rescore", "close"), ("close", "__end__"),
     },
     "self_consistency": {
-        ("__start__", "receive"), ("receive", "open"), ("open", "sample"), ("sample", "__end__"),
+        ("__start__", "receive"), ("receive", "open"), ("open", "draw"), ("draw", "__end__"),
     },
     "symmetric_debate": {
         ("__start__", "receive"), ("receive", "open"), ("open", "next_round"), ("next_round", "speak"),

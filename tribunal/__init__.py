@@ -56,9 +56,9 @@ async def ajudge(
         BadInput: the post or a setting is wrong; no model was called.
     """
     from tribunal.cases.session import hear
-    from tribunal.context import checked
+    from tribunal.context import context_from
 
-    context = checked(settings)
+    context = context_from(settings)
     return await hear(text, image, graph=graph, context=context, post_id=post_id, language=language)
 
 

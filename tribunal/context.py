@@ -77,7 +77,7 @@ class Context(BaseModel):
     temperatures: dict[str, float] = Field(
         default_factory=dict, description="A temperature for one seat by its name, in place of the published one."
     )
-    sample_temperature: float = Field(
+    draw_temperature: float = Field(
         default=0.7,
         ge=0,
         le=2,
@@ -114,7 +114,7 @@ class Context(BaseModel):
     history: Literal["best", "all"] = Field(
         default="best", description="Of `mv_debate`: which answers of a round the next ones are shown."
     )
-    samples: int = Field(
+    draws: int = Field(
         default=5, ge=1, le=100, description="Of `self_consistency`: how often the call of `baseline` is made, at most."
     )
     agents: int = Field(default=4, ge=2, le=12, description="Of `symmetric_debate`: how many agents debate.")
@@ -149,7 +149,7 @@ class Context(BaseModel):
     triage_confidence: float = Field(
         default=0.9, ge=0, le=1, description="The confidence from which a first look is taken for clear."
     )
-    judge_samples: int = Field(
+    judge_draws: int = Field(
         default=1, ge=1, le=25, description="How often the judge is asked, at most; the most frequent answer decides."
     )
     threshold: float | None = Field(
@@ -224,7 +224,7 @@ class Context(BaseModel):
     timeout: float = Field(default=120.0, gt=0, le=3600, description="Seconds that one request may take.")
     attempts: int = Field(default=4, ge=1, le=20, description="How often one request is tried on a passing fault.")
     cache: str | None = Field(default=None, description="A SQLite file of answers, from which equal calls are served.")
-    draw: int = Field(default=0, ge=0, description="Which repeat this is; each repeat is drawn anew, past the cache.")
+    repeat: int = Field(default=0, ge=0, description="Which repeat this is; each repeat is drawn anew, past the cache.")
     trace: bool = Field(default=False, description="Stream every prompt and every raw answer as custom events.")
 
     @field_validator("seats", "temperatures")
@@ -274,7 +274,7 @@ class Context(BaseModel):
         return by_seat
 
 
-def checked(values: dict[str, Any]) -> Context:
+def context_from(values: dict[str, Any]) -> Context:
     """A context of these values.
 
     Raises:

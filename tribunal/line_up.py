@@ -18,7 +18,7 @@ import tomllib
 from pathlib import Path
 from typing import TypeVar
 
-from tribunal.context import Context, checked
+from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 
 FIELDS = ("seats", "temperatures", "views")
@@ -66,6 +66,6 @@ def _read(name: str) -> Context:
     if unknown := next((field for field in values if field not in FIELDS), None):
         raise BadInput(f"line_up: {name}: {unknown}: a line-up has none; it has {', '.join(FIELDS)}")
     try:
-        return checked(values)
+        return context_from(values)
     except BadInput as error:
         raise BadInput(f"line_up: {name}: {error}") from error

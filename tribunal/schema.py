@@ -164,8 +164,8 @@ class Call(Frozen):
         default="", description="the rung of the ladder that answered: json_schema, json_object, prompt"
     )
     key: int | None = Field(default=None, description="which key of the provider's pool, by number")
-    draw: int = 0
-    sample: int = 0
+    repeat: int = Field(default=0, description="which repeat of a run this call belongs to")
+    draw: int = Field(default=0, description="which of several draws of the same call this is")
     error: str | None = None
 
 
@@ -181,7 +181,7 @@ class Vote(Frozen):
 class Saving(Frozen):
     """Calls or prompt tokens that a shortcut spared a post, at least so many. `id` is the shortcut."""
 
-    id: Literal["early_exit", "judge_samples", "triage", "prompt_cache"]
+    id: Literal["early_exit", "judge_draws", "triage", "prompt_cache"]
     calls: int = 0
     tokens: int = 0
     how: str

@@ -95,9 +95,9 @@ class Measured:
 async def run(number: int, in_flight: int, latency: float, image: str | None = None, **settings: Any) -> Measured:
     """So many posts through `arcade`, at most `in_flight` at once, in order."""
     from tribunal.cases.session import hear, settle
-    from tribunal.context import checked
+    from tribunal.context import context_from
 
-    context = checked({"model": "openai:scripted", **settings})
+    context = context_from({"model": "openai:scripted", **settings})
     waiting = posts(number)
     calls: list[int] = [0] * number
     places = iter(range(number))
@@ -342,8 +342,8 @@ SWITCHES: dict[str, dict[str, Any]] = {
     "`--web`, one turn, two pages": {"web": True},
     "both": {"web": True, "perspectives": ["all"]},
     "`--triage`": {"triage": "openai:small"},
-    "`--judge-samples 3`": {"judge_samples": 3},
-    "`--judge-samples 5`": {"judge_samples": 5},
+    "`--judge-draws 3`": {"judge_draws": 3},
+    "`--judge-draws 5`": {"judge_draws": 5},
     "`--review`": {"review": True},
 }
 KINDS = {
@@ -359,7 +359,7 @@ def switches_section(quick: bool) -> None:
     from contextlib import ExitStack
     from tempfile import TemporaryDirectory
 
-    from tribunal.eval.doubles.web import Page, SearchServer, Site
+    from tribunal.eval.doubles.web import SearchServer, Site, SitePage
 
     latency = 0.2
     print("### The hybrid court: calls a post with each switch, and in brackets how many of them follow one another\n")
@@ -368,7 +368,7 @@ def switches_section(quick: bool) -> None:
         os.environ["TRIBUNAL_DATA"] = stack.enter_context(TemporaryDirectory())
         body = "<html><title>Page</title><p>The evidence of page {} is here.</p></html>"
         sites = [
-            stack.enter_context(Site({"/": Page(body.format(number))}, address=f"127.0.0.{number}"))
+            stack.enter_context(Site({"/": SitePage(body.format(number))}, address=f"127.0.0.{number}"))
             for number in (2, 3)
         ]
         found = [{"url": f"{site.url}/", "title": "a page"} for site in sites]
@@ -383,10 +383,10 @@ def switches_section(quick: bool) -> None:
 
 async def _switched(search_url: str, latency: float, names: Iterable[str]) -> list[list[str]]:
     from tribunal.cases.session import hear
-    from tribunal.context import checked
-    from tribunal.retrievers.web.library import means_here
+    from tribunal.context import context_from
+    from tribunal.retrievers.web.library import web_reader
 
-    (await means_here()).reader.warm()
+    (await web_reader()).reader.warm()
     await asyncio.sleep(4)
     rows = []
     for name in names:
@@ -396,7 +396,9 @@ async def _switched(search_url: str, latency: float, names: Iterable[str]) -> li
             took = []
             for _ in range(3):
                 started = time.perf_counter()
-                record = await hear(f"{marks} the weeds of the garden", graph="tribunal", context=checked(settings))
+                record = await hear(
+                    f"{marks} the weeds of the garden", graph="tribunal", context=context_from(settings)
+                )
                 took.append(time.perf_counter() - started)
             if record.outcome != "verdict" or (record.research and not record.evidence):
                 raise RuntimeError(f"the benchmark's court failed: {record.explanation} {record.warnings}")
@@ -413,7 +415,7 @@ def research_section(quick: bool) -> None:
     """Six pages on six hosts: a host is asked for one page at a time, so one host would measure the courtesy alone."""
     from contextlib import ExitStack
 
-    from tribunal.eval.doubles.web import Page, SearchServer, Site
+    from tribunal.eval.doubles.web import SearchServer, Site, SitePage
 
     print(f"### AntiHateAgent: one post, {CALL:g} s a model call, {PAGE:g} s a page, {SEARCH:g} s a search\n")
     filler = "<p>" + "A sentence that has nothing to do with it. " * 40 + "</p>"
@@ -422,7 +424,7 @@ def research_section(quick: bool) -> None:
         sites: list[Site] = []
         for number in range(3 * PAGES_A_QUERY):
             body = f"<html><title>Page {number}</title><p>The evidence of page {number} is here.</p>{filler}</html>"
-            sites.append(stack.enter_context(Site({"/": Page(body, delay=PAGE)}, address=f"127.0.0.{number + 2}")))
+            sites.append(stack.enter_context(Site({"/": SitePage(body, delay=PAGE)}, address=f"127.0.0.{number + 2}")))
         urls = [f"{site.url}/" for site in sites]
 
         def found(query: str) -> list[dict[str, Any]]:
@@ -450,16 +452,18 @@ async def one_research(search_url: str) -> float:
     from tempfile import TemporaryDirectory
 
     from tribunal.cases.session import hear
-    from tribunal.context import checked
+    from tribunal.context import context_from
     from tribunal.graphs import graph
-    from tribunal.retrievers.web.library import means_here
+    from tribunal.retrievers.web.library import web_reader
 
     graph("antihate")
-    (await means_here()).reader.warm()
-    await hear("warming up", graph="antihate", context=checked({"model": "openai:scripted", "mode": "no-knowledge"}))
+    (await web_reader()).reader.warm()
+    await hear(
+        "warming up", graph="antihate", context=context_from({"model": "openai:scripted", "mode": "no-knowledge"})
+    )
     await asyncio.sleep(4)
     with TemporaryDirectory() as folder:
-        context = checked(
+        context = context_from(
             {
                 "model": "openai:scripted", "search": "searxng", "searxng_url": search_url,
                 "record": f"{folder}/evidence.sqlite", "max_pages": 20,
@@ -498,9 +502,9 @@ def debaters(request: Request) -> Reply:
 async def debates(number: int, in_flight: int) -> tuple[float, float, int]:
     """Wall and processor seconds of so many posts through `mv_debate`, and how many calls they took."""
     from tribunal.cases.session import hear, settle
-    from tribunal.context import checked
+    from tribunal.context import context_from
 
-    context = checked({"model": "openai:scripted", "rounds": VIEWS_ROUNDS})
+    context = context_from({"model": "openai:scripted", "rounds": VIEWS_ROUNDS})
     waiting, calls = posts(number), []
 
     async def seat() -> None:
@@ -510,7 +514,7 @@ async def debates(number: int, in_flight: int) -> tuple[float, float, int]:
                 raise RuntimeError(f"the benchmark's debate failed: {record.fault} {record.explanation}")
             calls.append(len(record.calls))
 
-    await hear("warming up", graph="mv_debate", context=checked({"model": "openai:scripted", "rounds": 1}))
+    await hear("warming up", graph="mv_debate", context=context_from({"model": "openai:scripted", "rounds": 1}))
     settle()
     cpu, wall = time.process_time(), time.perf_counter()
     await asyncio.gather(*(seat() for _ in range(in_flight)))
@@ -577,12 +581,12 @@ def long_run(number: int, latency: float, in_flight: int = 64) -> dict[str, Any]
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    from tribunal.context import checked
+    from tribunal.context import context_from
     from tribunal.eval.datasets.sample import Sample
     from tribunal.eval.runs.engine import Job, Tally, run
 
     samples = [Sample(id=str(place), text=text) for place, text in enumerate(posts(number))]
-    context = checked({"model": "openai:scripted"})
+    context = context_from({"model": "openai:scripted"})
     lag = 0
     with server(latency) as url, TemporaryDirectory() as folder:
         os.environ["OPENAI_BASE_URL"] = f"{url}/v1"
@@ -622,7 +626,7 @@ def rehearsed_run(number: int) -> dict[str, Any]:
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
-    from tribunal.context import checked
+    from tribunal.context import context_from
     from tribunal.eval.datasets.sample import Sample
     from tribunal.eval.runs.engine import Job, Tally, run
 
@@ -639,7 +643,7 @@ def rehearsed_run(number: int) -> dict[str, Any]:
         if part:
             memory[part] = resident()
 
-    job = Job(graph="baseline", context=checked({"model": "rehearsal"}), posts=Posts(), count=number, in_flight=64)
+    job = Job(graph="baseline", context=context_from({"model": "rehearsal"}), posts=Posts(), count=number, in_flight=64)
     with TemporaryDirectory() as folder:
         cpu, wall = time.process_time(), time.perf_counter()
         asyncio.run(run(job, Path(folder), watch=watch))

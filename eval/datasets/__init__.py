@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.dataset import Dataset, Spec
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec
 from tribunal.eval.datasets.hvli import H_VLI
 from tribunal.eval.datasets.korean import K_HATERS, K_MHAS, KODOLI, KOLD, UNSMILE
 from tribunal.eval.datasets.memes import FHM, MMHS150K
@@ -15,9 +15,9 @@ from tribunal.eval.datasets.multimodal import GOSSIPCOP, MMSD
 from tribunal.eval.datasets.table import FOURCHAN, TABLE
 from tribunal.eval.datasets.texts import GHC, HATECHECK, SBIC
 
-__all__ = ["DATASETS", "Dataset", "Spec", "describe", "open_dataset"]
+__all__ = ["DATASETS", "Dataset", "DatasetSpec", "describe", "open_dataset"]
 
-DATASETS: dict[str, Spec] = {
+DATASETS: dict[str, DatasetSpec] = {
     spec.name: spec
     for spec in (
         H_VLI, FHM, MMHS150K, SBIC, GHC, FOURCHAN, K_HATERS, K_MHAS, KOLD, KODOLI, UNSMILE, MMSD, GOSSIPCOP, HATECHECK,
@@ -26,7 +26,7 @@ DATASETS: dict[str, Spec] = {
 }  # fmt: skip
 
 
-def spec_of(name: str) -> Spec:
+def spec_of(name: str) -> DatasetSpec:
     """The set of this name.
 
     Raises:

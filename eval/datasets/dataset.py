@@ -19,8 +19,8 @@ from typing import Any, Literal
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Gold, Sample
-from tribunal.models.answer import wellformed
 from tribunal.retrievers.perspectives.rows import Record, as_text, file_hash, records
+from tribunal.text import wellformed
 
 Task = Literal["hate", "sarcasm", "misinformation"]
 Names = tuple[str, ...]  # what one file may be called, the first that is there being read; a name may hold *
@@ -45,7 +45,7 @@ class Protocol:
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class DatasetSpec:
     """A set that can be named: what it is, where it is obtained, its files by split, and how they are read.
 
     `splits` holds a split's files. A file is looked for in the folder that was given and in that folder's `data`.
@@ -194,7 +194,7 @@ class Dataset:
 
     def __init__(
         self,
-        spec: Spec,
+        spec: DatasetSpec,
         data: Path,
         *,
         split: str | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tribunal.eval.datasets.dataset import Dataset, Protocol, Row, Spec
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, Protocol, Row
 from tribunal.eval.datasets.sample import Gold, Sample
 from tribunal.prompts.policy import policy
 from tribunal.retrievers.perspectives.rows import as_text
@@ -49,7 +49,7 @@ def _label(row: Row, column: str, names: list[str]) -> int:
     return int(value)
 
 
-H_VLI = Spec(
+H_VLI = DatasetSpec(
     name="h-vli",
     title="H-VLI: Hate via Vision-Language Interplay",
     task="hate",

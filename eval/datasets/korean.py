@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from tribunal.eval.datasets.dataset import Dataset, Names, Protocol, Row, Spec, binary
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, Names, Protocol, Row, binary
 from tribunal.eval.datasets.sample import Sample
 from tribunal.retrievers.perspectives.perspective import SHIPPED, Source, load
 from tribunal.retrievers.perspectives.rows import as_text, is_hate, source_of
@@ -83,7 +83,7 @@ def _spec(
     splits: Mapping[str, tuple[Names, ...]],
     default: str,
     read: Callable[[Dataset], Iterator[Sample]],
-) -> Spec:
+) -> DatasetSpec:
     protocol = Protocol(
         says="PREDICT, section 4.1.1: 200 hate and 200 not"
         + (f", of the {default} split" if len(splits) > 1 else "; the set is published unsplit"),
@@ -91,7 +91,7 @@ def _spec(
         quotas={"hate": 200, "not hate": 200},
         stratum=lambda sample: "hate" if sample.gold and sample.gold.positive else "not hate",
     )
-    return Spec(name, title, "hate", obtain, licence, splits, default, read, protocol=protocol)
+    return DatasetSpec(name, title, "hate", obtain, licence, splits, default, read, protocol=protocol)
 
 
 K_HATERS = _spec(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.dataset import Dataset, Protocol, Row, Spec, binary
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, Protocol, Row, binary
 from tribunal.eval.datasets.sample import Sample
 
 CATEGORIES = ("NotHate", "Racist", "Sexist", "Homophobe", "Religion", "OtherHate")
@@ -72,7 +72,7 @@ def _ids(file: Path) -> set[str]:
         raise BadInput(f"file {file}: {error}") from error
 
 
-FHM = Spec(
+FHM = DatasetSpec(
     name="fhm",
     title="Hateful Memes (FHM)",
     task="hate",
@@ -99,7 +99,7 @@ FHM = Spec(
 
 _GROUND_TRUTH = ("MMHS150K_GT.json",)
 
-MMHS150K = Spec(
+MMHS150K = DatasetSpec(
     name="mmhs150k",
     title="MMHS150K",
     task="hate",

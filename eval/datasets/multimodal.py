@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.dataset import Dataset, Protocol, Spec, binary
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, Protocol, binary
 from tribunal.eval.datasets.sample import Sample
-from tribunal.models.answer import wellformed
 from tribunal.retrievers.perspectives.rows import as_text
 from tribunal.schema import JSON
+from tribunal.text import wellformed
 
 # ---------------------------------------------------------------------------------------------------------------- MMSD
 
@@ -46,7 +46,7 @@ def _five_hundred(split: str) -> Protocol:
 
 _SPLITS = ("train", "valid", "test")
 
-MMSD = Spec(
+MMSD = DatasetSpec(
     name="mmsd",
     title="MMSD, and MMSD2.0, its corrected version",
     task="sarcasm",
@@ -110,7 +110,7 @@ def _string(article: JSON, field: str) -> str:
     return wellformed(as_text(article.get(field)))
 
 
-GOSSIPCOP = Spec(
+GOSSIPCOP = DatasetSpec(
     name="gossipcop",
     title="GossipCop (FakeNewsNet)",
     task="misinformation",

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.dataset import Dataset, Protocol, Row, Spec, peek
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, Protocol, Row, peek
 from tribunal.eval.datasets.sample import Gold, Sample
-from tribunal.models.answer import wellformed
 from tribunal.prompts.policy import policy
+from tribunal.text import wellformed
 
 ROLES = ("text", "id", "label", "image", "language")
 _HATE, _NOT = ("hate", "hateful"), ("not", "not_hate", "not-hate", "nothate", "non-hate", "nonhate", "not hate")
@@ -131,7 +131,7 @@ def _plain(value: Any) -> Any:
     return wellformed(str(value))
 
 
-TABLE = Spec(
+TABLE = DatasetSpec(
     name="table",
     title="A table of posts",
     task="hate",
@@ -158,7 +158,7 @@ def _fourchan(dataset: Dataset) -> Iterator[Sample]:
         yield sample
 
 
-FOURCHAN = Spec(
+FOURCHAN = DatasetSpec(
     name="4chan",
     title="4chan /pol/, November 2025",
     task="hate",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from tribunal.eval.datasets.dataset import Dataset, Protocol, Row, Spec, binary
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, Protocol, Row, binary
 from tribunal.eval.datasets.sample import Sample
 
 # ---------------------------------------------------------------------------------------------------------------- SBIC
@@ -57,7 +57,7 @@ def _sbic_stratum(sample: Sample) -> str | None:
 
 _SBIC = {split: (f"SBIC.v2.agg.{split}.csv",) for split in ("trn", "dev", "tst")}
 
-SBIC = Spec(
+SBIC = DatasetSpec(
     name="sbic",
     title="Social Bias Inference Corpus (SBIC v2)",
     task="hate",
@@ -139,7 +139,7 @@ def _ghc_stratum(sample: Sample) -> str | None:
     return "implicit hate" if sample.fields["implicit"] else None
 
 
-GHC = Spec(
+GHC = DatasetSpec(
     name="ghc",
     title="Gab Hate Corpus (GHC)",
     task="hate",
@@ -183,7 +183,7 @@ def _hatecheck(dataset: Dataset) -> Iterator[Sample]:
         )
 
 
-HATECHECK = Spec(
+HATECHECK = DatasetSpec(
     name="hatecheck",
     title="HateCheck",
     task="hate",

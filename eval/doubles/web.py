@@ -1,6 +1,6 @@
 """A search server and a web site on loopback: what the tests and the benchmark look things up in, in place of the web.
 
-    async with Site({"/a": Page("<p>words</p>")}) as site:
+    async with Site({"/a": SitePage("<p>words</p>")}) as site:
         async with SearchServer({"query": [{"url": f"{site.url}/a"}]}) as server:
             ...  # SEARXNG_URL = server.url, TRIBUNAL_FETCH_ALLOW = site.host
     assert [seen.path for seen in site.log] == ["/robots.txt", "/a"]
@@ -26,7 +26,7 @@ JSON = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Page:
+class SitePage:
     """An answer as it goes out; `delay` in seconds, on top of the server's own."""
 
     body: str | bytes = ""
@@ -76,7 +76,7 @@ class LocalServer(InThread):
     def url(self) -> str:
         return f"http://{self.host}"
 
-    def answer(self, request: web.Request) -> Page:
+    def answer(self, request: web.Request) -> SitePage:
         """What is said to a request."""
         raise NotImplementedError
 
@@ -112,26 +112,27 @@ class LocalServer(InThread):
 class Site(LocalServer):
     """A web site of given pages, by path (with its query string, or without). Others are 404, so is robots.txt."""
 
-    def __init__(self, pages: Mapping[str, Page | str], *, delay: float = 0.0, address: str = "127.0.0.1") -> None:
+    def __init__(self, pages: Mapping[str, SitePage | str], *, delay: float = 0.0, address: str = "127.0.0.1") -> None:
         """The mapping is read at each request, so pages may be added once the address is known."""
         super().__init__(delay=delay, address=address)
         self.pages = pages
 
-    def answer(self, request: web.Request) -> Page:
+    def answer(self, request: web.Request) -> SitePage:
         page = self.pages.get(request.path_qs, self.pages.get(request.path))
         if page is None:
-            return Page("not here", "text/plain", 404)
-        return page if isinstance(page, Page) else Page(page)
+            return SitePage("not here", "text/plain", 404)
+        return page if isinstance(page, SitePage) else SitePage(page)
 
 
-Results = list[JSON] | JSON | Page
+Results = list[JSON] | JSON | SitePage
 
 
 class SearchServer(LocalServer):
     """What a SearXNG server looks like to a client of its JSON interface.
 
-    Results by query: a list of `{"url", "title", "content"}`, a whole body of one's own, or a `Page` for anything else
-    (a status, garbage). A query without an entry finds nothing. A function may answer instead, in turn or by chance.
+    Results by query: a list of `{"url", "title", "content"}`, a whole body of one's own, or a `SitePage` for anything
+    else (a status, garbage). A query without an entry finds nothing. A function may answer instead, in turn or by
+    chance.
     """
 
     def __init__(
@@ -149,15 +150,15 @@ class SearchServer(LocalServer):
         """What was searched for, in order of arrival."""
         return [seen.query for seen in self.log]
 
-    def answer(self, request: web.Request) -> Page:
+    def answer(self, request: web.Request) -> SitePage:
         query = request.query.get("q", "")
         if request.path != "/search" or request.query.get("format") != "json":
-            return Page("<!doctype html><p>SearXNG")
+            return SitePage("<!doctype html><p>SearXNG")
         found = self.results(query) if callable(self.results) else self.results.get(query, [])
-        if isinstance(found, Page):
+        if isinstance(found, SitePage):
             return found
         body = found if isinstance(found, dict) else self._body(query, found)
-        return Page(json.dumps(body), "application/json")
+        return SitePage(json.dumps(body), "application/json")
 
     @staticmethod
     def _body(query: str, results: list[JSON]) -> JSON:

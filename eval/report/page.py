@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tribunal.prompts import visible
+from tribunal.text import visible
 
 if TYPE_CHECKING:
     from tribunal.schema import JSON

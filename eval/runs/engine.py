@@ -199,8 +199,8 @@ class _Course:
 
     async def _decided(self, sample: Sample, repeat: int) -> Record:
         context = self.job.context
-        if context.draw != repeat:
-            context = context.model_copy(update={"draw": repeat})
+        if context.repeat != repeat:
+            context = context.model_copy(update={"repeat": repeat})
         if self.job.budgets is not None:
             context = context.model_copy(update={"max_tokens": self.job.budgets.get(sample.id)})
         try:

@@ -23,7 +23,7 @@ from tribunal.schema import JSON
 
 RUN = "run.json"
 # Settings on which no result depends.
-_BESIDE = {"cache", "trace", "draw", "timeout", "attempts"}
+_BESIDE = {"cache", "trace", "repeat", "timeout", "attempts"}
 _HELD = ("graph", "data", "sampling", "repeats", "settings", "models", "policy", "prompts", "files", "n")
 
 

@@ -20,7 +20,7 @@ from tribunal.context import ANTIHATE_MODES, Context, context_of, kept_settings
 from tribunal.errors import BadInput, BadModelOutput, ModelError
 from tribunal.models.door import Answer, Role, ask
 from tribunal.nodes.antihate import crawl
-from tribunal.nodes.arcade.cues import Reply, one_of
+from tribunal.nodes.arcade.cues import Form, one_of
 from tribunal.nodes.exhibits import cited, evidence_of, one_line
 from tribunal.nodes.state import Research, agent, closed, post_of
 from tribunal.nodes.verdict import deliver
@@ -38,67 +38,67 @@ MOST_QUERIES = 5
 # forms and roles
 
 
-class QueriesReply(Reply):
+class QueriesForm(Form):
     """Search queries."""
 
     queries: list[str]
 
 
-class UrlsReply(Reply):
+class UrlsForm(Form):
     """Pages named from memory."""
 
     urls: list[str]
 
 
-class RelevanceReply(Reply):
+class RelevanceForm(Form):
     """The hits that are worth reading, by number."""
 
     relevant: list[int]
 
 
-class PassageReply(Reply):
+class PassageForm(Form):
     """One passage."""
 
     passage: str = Field(min_length=1)
     stance: str
 
 
-class PassagesReply(Reply):
+class PassagesForm(Form):
     """What a window holds."""
 
-    passages: list[PassageReply]
+    passages: list[PassageForm]
 
 
-class WeighReply(Reply):
+class WeighForm(Form):
     """The judgement after a page."""
 
     judgement: str
     reasoning: str = Field(min_length=1)
 
 
-class EnoughReply(Reply):
+class EnoughForm(Form):
     """Whether to go on."""
 
     sufficient: bool
     missing: str
 
 
-class StepReply(Reply):
+class StepForm(Form):
     """One step of the rationale."""
 
     claim: str = Field(min_length=1)
     evidence: list[str]
 
 
-class VerdictReply(Reply):
+class VerdictForm(Form):
     """The final judgement."""
 
     label: str
     confidence: float = Field(ge=0, le=1)
-    steps: list[StepReply] = Field(min_length=1)
+    steps: list[StepForm] = Field(min_length=1)
 
 
-class WordsReply(Reply):
+class WordsForm(Form):
     """The baseline's answer in words."""
 
     hateful: bool
@@ -114,7 +114,7 @@ def _form(name: str, base: type[BaseModel], **fields: Any) -> Any:
     return form
 
 
-_PASSAGE = create_model("Passage", __base__=PassageReply, stance=(one_of(("supports", "refutes")), ...))
+_PASSAGE = create_model("Passage", __base__=PassageForm, stance=(one_of(("supports", "refutes")), ...))
 
 
 def _role(name: str, prompt: str, form: Any, **other: Any) -> Role[Any]:
@@ -123,26 +123,26 @@ def _role(name: str, prompt: str, form: Any, **other: Any) -> Role[Any]:
     )
 
 
-QUERIES = _role("queries", "queries", _form("Queries", QueriesReply))
-URLS = _role("urls", "urls", _form("Urls", UrlsReply))
-RELEVANCE = _role("relevance", "relevance", _form("Relevance", RelevanceReply))
-PASSAGES = _role("passages", "passages", _form("Passages", PassagesReply, passages=(list[_PASSAGE], ...)))
+QUERIES = _role("queries", "queries", _form("Queries", QueriesForm))
+URLS = _role("urls", "urls", _form("Urls", UrlsForm))
+RELEVANCE = _role("relevance", "relevance", _form("Relevance", RelevanceForm))
+PASSAGES = _role("passages", "passages", _form("Passages", PassagesForm, passages=(list[_PASSAGE], ...)))
 WEIGH = _role(
-    "weigh", "weigh", _form("Weighing", WeighReply, judgement=(one_of(("hate", "non-hate", "undecided")), ...))
+    "weigh", "weigh", _form("Weighing", WeighForm, judgement=(one_of(("hate", "non-hate", "undecided")), ...))
 )
-ENOUGH = _role("enough", "enough", _form("Enough", EnoughReply))
+ENOUGH = _role("enough", "enough", _form("Enough", EnoughForm))
 VERDICT = Role(
     name="judge.evidence",
     seat="judge",
     prompt="antihate/verdict",
-    form=_form("Finding", VerdictReply, label=(one_of(("HATE", "NON-HATE")), ...)),
+    form=_form("Finding", VerdictForm, label=(one_of(("HATE", "NON-HATE")), ...)),
     temperature=None,
     falls_to="judge_model",
     final=True,
 )
 
 
-def read_words(text: str) -> WordsReply:
+def read_words(text: str) -> WordsForm:
     """The baseline's answer, in its two forms.
 
     Raises:
@@ -153,7 +153,7 @@ def read_words(text: str) -> WordsReply:
         if said.casefold().startswith(opening):
             colon, reason = said[len(opening) :].strip()[:1], said[len(opening) :].strip().lstrip(":").strip(" []")
             if colon == ":" and reason:
-                return WordsReply(hateful=hateful, reason=reason)
+                return WordsForm(hateful=hateful, reason=reason)
     raise ValueError("the answer is neither `hate speech: [reason]` nor `not hate speech: [reason]`")
 
 
@@ -161,7 +161,7 @@ ZERO_SHOT = Role(
     name="classifier.words",
     seat="classifier",
     prompt="antihate/baseline",
-    form=_form("Words", WordsReply),
+    form=_form("Words", WordsForm),
     temperature=None,
     falls_to="judge_model",
     system="plain",
@@ -209,7 +209,7 @@ async def begin(state: Research, runtime: Runtime[Context]) -> JSON:
     }
 
 
-async def way(state: Research, runtime: Runtime[Context]) -> Literal["research", "conclude", "answer"]:
+async def to_research(state: Research, runtime: Runtime[Context]) -> Literal["research", "conclude", "answer"]:
     """With knowledge, without any, or in one call."""
     match context_of(runtime).mode:
         case "no-knowledge":
@@ -236,7 +236,7 @@ async def propose(state: Research, runtime: Runtime[Context]) -> JSON:
         answer = await _asked(URLS, state, runtime, "propose", str(turn), check=_new_urls(tried), **material)
         urls = list(dict.fromkeys(normal_url(url) for url in answer.value.urls if _is_web(url)))[: context.max_pages]
         targets = [{"url": url, "query": "", "title": ""} for url in urls]
-        return {"turn": turn, "queries": [], "tried": urls, "hits": [], "pending": targets, **answer.record}
+        return {"turn": turn, "queries": [], "tried": urls, "hits": [], "pending": targets, **answer.log}
     try:
         answer = await _asked(QUERIES, state, runtime, "propose", str(turn), check=_new_queries(tried), **material)
     except BadModelOutput as fault:
@@ -247,11 +247,11 @@ async def propose(state: Research, runtime: Runtime[Context]) -> JSON:
         return {"exhausted": True, "queries": [], "pending": [], "calls": list(fault.calls), "warnings": [said]}
     queries = _distinct(answer.value.queries, tried)[:MOST_QUERIES]
     runtime.stream_writer({"event": "queries", "turn": turn, "queries": queries})
-    return {"turn": turn, "queries": queries, "tried": queries, "hits": [], "pending": [], **answer.record}
+    return {"turn": turn, "queries": queries, "tried": queries, "hits": [], "pending": [], **answer.log}
 
 
 def _new_queries(tried: Sequence[str]) -> Any:
-    def check(reply: QueriesReply) -> None:
+    def check(reply: QueriesForm) -> None:
         if len(_distinct(reply.queries, tried)) < LEAST_QUERIES:
             raise ValueError(
                 f"queries: at least {LEAST_QUERIES} are wanted that differ from each other and from those tried"
@@ -261,7 +261,7 @@ def _new_queries(tried: Sequence[str]) -> Any:
 
 
 def _new_urls(tried: Sequence[str]) -> Any:
-    def check(reply: UrlsReply) -> None:
+    def check(reply: UrlsForm) -> None:
         fresh = {normal_url(url) for url in reply.urls if _is_web(url)} - set(tried)
         if len(fresh) < LEAST_QUERIES:
             raise ValueError(
@@ -412,7 +412,7 @@ async def weigh(state: Research, runtime: Runtime[Context]) -> JSON:
     runtime.stream_writer({"event": "judgement", **note})
     shelf = await _shelf(state, runtime)
     await shelf.decided(state["run"], "judgement", note)
-    return {"judgements": [note], **answer.record}
+    return {"judgements": [note], **answer.log}
 
 
 @agent
@@ -440,7 +440,7 @@ async def enough(state: Research, runtime: Runtime[Context]) -> JSON:
     )
     await shelf.decided(state["run"], "sufficiency", {"turn": state["turn"], **answer.value.model_dump()})
     runtime.stream_writer({"event": "sufficiency", "turn": state["turn"], **answer.value.model_dump()})
-    return {**answer.value.model_dump(), **answer.record}
+    return {**answer.value.model_dump(), **answer.log}
 
 
 # routers
@@ -498,7 +498,7 @@ async def conclude(state: Research, runtime: Runtime[Context]) -> JSON:
     warnings += _limits(state, context) if researched else []
     shelf = await _shelf(state, runtime)
     await shelf.decided(state["run"], "verdict", done["outcome"])
-    return {**done, **answer.record, "warnings": [*answer.record["warnings"], *warnings, *shelf.warnings(state["run"])]}
+    return {**done, **answer.log, "warnings": [*answer.log["warnings"], *warnings, *shelf.warnings(state["run"])]}
 
 
 @agent
@@ -508,14 +508,14 @@ async def answer(state: Research, runtime: Runtime[Context]) -> JSON:
     return {
         "track": "baseline",
         **await deliver(int(given.value.hateful), "binary", given.value.reason, runtime),
-        **given.record,
+        **given.log,
     }
 
 
 def _known_ids(evidence: Sequence[Evidence]) -> Any:
     ids = {each.id for each in evidence}
 
-    def check(reply: VerdictReply) -> None:
+    def check(reply: VerdictForm) -> None:
         for step in reply.steps:
             if unknown := next((each for each in step.evidence if each not in ids), None):
                 held = f"the ids are {', '.join(sorted(ids))}" if ids else "there is no evidence to cite"
@@ -658,8 +658,8 @@ def _left(state: Research, context: Context) -> float:
 def _together(answers: Sequence[Answer[Any]]) -> JSON:
     """The records of several calls as one."""
     return {
-        "calls": [call for given in answers for call in given.record["calls"]],
-        "warnings": [warning for given in answers for warning in given.record["warnings"]],
+        "calls": [call for given in answers for call in given.log["calls"]],
+        "warnings": [warning for given in answers for warning in given.log["warnings"]],
     }
 
 
@@ -697,5 +697,5 @@ async def _asked(
         except ValueError as error:
             raise BadInput(f"search: the recorded answer to {phase} {key!r} can't be used: {error}") from error
     given = await ask(role, state, runtime, check=check, **material)
-    await shelf.replied(state["run"], phase, key, given.value.model_dump(), given.record["calls"])
+    await shelf.replied(state["run"], phase, key, given.value.model_dump(), given.log["calls"])
     return given

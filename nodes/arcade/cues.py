@@ -13,13 +13,13 @@ from tribunal.prompts.policy import Policy
 from tribunal.schema import Argument, Cue, CueType, Scheme, Turn
 
 
-class Reply(BaseModel):
+class Form(BaseModel):
     """The base of what models fill in. More than was asked for is overlooked; less is not."""
 
     model_config = ConfigDict(extra="ignore", str_strip_whitespace=True)
 
 
-class CueReply(Reply):
+class CueForm(Form):
     """One cue, as a prosecutor names it; its id is given by the court."""
 
     type: str
@@ -29,13 +29,13 @@ class CueReply(Reply):
     justification: str
 
 
-class CuesReply(Reply):
+class CuesForm(Form):
     """The cues that were found."""
 
-    cues: list[CueReply]
+    cues: list[CueForm]
 
 
-class ArgumentReply(Reply):
+class ArgumentForm(Form):
     """What is said of one cue."""
 
     cue_id: str
@@ -45,10 +45,10 @@ class ArgumentReply(Reply):
     argument: str = Field(min_length=1)
 
 
-class ArgumentsReply(Reply):
+class ArgumentsForm(Form):
     """What is said, cue by cue."""
 
-    arguments: list[ArgumentReply]
+    arguments: list[ArgumentForm]
 
 
 def one_of(names: Sequence[str]) -> Any:
@@ -65,37 +65,37 @@ def _spelling(name: str) -> str:
     return "".join(character for character in name.casefold() if character.isalnum())
 
 
-def cues_form(types: tuple[CueType, ...], least: int = 0) -> Callable[[Policy, Scheme], type[CuesReply]]:
+def cues_form(types: tuple[CueType, ...], least: int = 0) -> Callable[[Policy, Scheme], type[CuesForm]]:
     """A maker of the form for cues of these types, at least so many of them."""
 
     @lru_cache(maxsize=32)
-    def form(policy: Policy, scheme: Scheme) -> type[CuesReply]:
+    def form(policy: Policy, scheme: Scheme) -> type[CuesForm]:
         cue = create_model(
             "Cue",
-            __base__=CueReply,
+            __base__=CueForm,
             type=(one_of(types), ...),
             target_group=(one_of(policy.protected_groups), ...),
             category=(one_of([category.name for category in policy.categories(scheme)[1:]]), ...),
         )
         listed = cast("Any", list[cue])
-        return create_model("Cues", __base__=CuesReply, cues=(listed, Field(min_length=least)))
+        return create_model("Cues", __base__=CuesForm, cues=(listed, Field(min_length=least)))
 
     return form
 
 
-def arguments_form(*stances: str) -> Callable[[Policy, Scheme], type[ArgumentsReply]]:
+def arguments_form(*stances: str) -> Callable[[Policy, Scheme], type[ArgumentsForm]]:
     """A maker of the form for arguments that take one of these stances."""
 
     @lru_cache(maxsize=32)
-    def form(policy: Policy, scheme: Scheme) -> type[ArgumentsReply]:
-        argument = create_model("Argument", __base__=ArgumentReply, stance=(one_of(stances), ...))
+    def form(policy: Policy, scheme: Scheme) -> type[ArgumentsForm]:
+        argument = create_model("Argument", __base__=ArgumentForm, stance=(one_of(stances), ...))
         listed = cast("Any", list[argument])
-        return create_model("Arguments", __base__=ArgumentsReply, arguments=(listed, ...))
+        return create_model("Arguments", __base__=ArgumentsForm, arguments=(listed, ...))
 
     return form
 
 
-class DecisionReply(Reply):
+class DecisionForm(Form):
     """A decision, and why."""
 
     category: str
@@ -103,7 +103,7 @@ class DecisionReply(Reply):
 
 
 @lru_cache(maxsize=32)
-def decision_form(policy: Policy, scheme: Scheme) -> type[DecisionReply]:
+def decision_form(policy: Policy, scheme: Scheme) -> type[DecisionForm]:
     """The form of a decision: a category of the scheme by its name; its number is taken for it."""
     names = [category.name for category in policy.categories(scheme)]
 
@@ -112,33 +112,33 @@ def decision_form(policy: Policy, scheme: Scheme) -> type[DecisionReply]:
         return names[number] if type(number) is int and 0 <= number < len(names) else value
 
     category: Any = Annotated[one_of(names), BeforeValidator(named)]
-    return create_model("Decision", __base__=DecisionReply, category=(category, ...))
+    return create_model("Decision", __base__=DecisionForm, category=(category, ...))
 
 
 @lru_cache(maxsize=32)
-def sure_decision_form(policy: Policy, scheme: Scheme) -> type[DecisionReply]:
+def sure_decision_form(policy: Policy, scheme: Scheme) -> type[DecisionForm]:
     """The form of a decision with a `confidence`, from 0 to 1."""
     sure: Any = (float, Field(ge=0, le=1))
     return create_model("SureDecision", __base__=decision_form(policy, scheme), confidence=sure)
 
 
-def confidence_of(reply: DecisionReply) -> float | None:
+def confidence_of(reply: DecisionForm) -> float | None:
     """How sure a decision is, where that was asked for."""
     return getattr(reply, "confidence", None)
 
 
-def numbered(found: Sequence[CueReply], most: int, who: str) -> tuple[list[Cue], list[str]]:
+def numbered(found: Sequence[CueForm], most: int, who: str) -> tuple[list[Cue], list[str]]:
     """The court's cues C1, C2, … from a reply, at most so many, and a warning where some were left out."""
     cues = [Cue(id=f"C{place}", **cue.model_dump()) for place, cue in enumerate(found[:most], start=1)]
     extra = len(found) - most
     return cues, [f"the {who} named {len(found)} cues; the first {most} were heard"] if extra > 0 else []
 
 
-def known_cues(cues: Iterable[Cue]) -> Callable[[ArgumentsReply], None]:
+def known_cues(cues: Iterable[Cue]) -> Callable[[ArgumentsForm], None]:
     """A check that arguments speak of these cues."""
     ids = [cue.id for cue in cues]
 
-    def check(reply: ArgumentsReply) -> None:
+    def check(reply: ArgumentsForm) -> None:
         for argument in reply.arguments:
             if argument.cue_id not in ids:
                 raise ValueError(f"arguments.cue_id: {argument.cue_id!r} is not one of the cues {', '.join(ids)}")
@@ -146,7 +146,7 @@ def known_cues(cues: Iterable[Cue]) -> Callable[[ArgumentsReply], None]:
     return check
 
 
-def spoken(reply: ArgumentsReply) -> tuple[Argument, ...]:
+def spoken(reply: ArgumentsForm) -> tuple[Argument, ...]:
     return tuple(Argument(**argument.model_dump()) for argument in reply.arguments)
 
 

@@ -10,7 +10,7 @@ from tribunal.context import Context, context_of
 from tribunal.models.door import Role, ask
 from tribunal.nodes.arcade.cues import arguments_form, quoted, spoken
 from tribunal.nodes.arcade.prosecutor import admissible, settled
-from tribunal.nodes.exhibits import findings
+from tribunal.nodes.exhibits import exhibits
 from tribunal.nodes.state import Court, agent, closed, last_turn, spoke
 from tribunal.schema import JSON, Turn
 
@@ -33,7 +33,7 @@ async def defend(state: Court, runtime: Runtime[Context]) -> JSON:
         state,
         runtime,
         check=admissible(state),
-        shared=findings(state),
+        shared=exhibits(state),
         round=k,
         own=quoted(own) if own else "",
         evidence=bool(state.get("evidence")),

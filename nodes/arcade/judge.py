@@ -9,9 +9,9 @@ from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
 from tribunal.models.door import Answer, Role, ask
-from tribunal.nodes.arcade.cues import DecisionReply, confidence_of, decision_form, minutes, sure_decision_form
+from tribunal.nodes.arcade.cues import DecisionForm, confidence_of, decision_form, minutes, sure_decision_form
 from tribunal.nodes.certainty import confidence_wanted, threshold_in_force
-from tribunal.nodes.exhibits import citations, cites_only, findings
+from tribunal.nodes.exhibits import citations, cites_only, exhibits
 from tribunal.nodes.state import Court, agent, closed, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.nodes.vote import Poll, poll
@@ -50,7 +50,7 @@ ZERO_SHOT = Role(
 )
 
 
-def classifier(task: Task) -> Role[DecisionReply]:
+def classifier(task: Task) -> Role[DecisionForm]:
     """The one call that decides a post of this task."""
     return CLASSIFIER if task == "hate" else ZERO_SHOT
 
@@ -70,16 +70,16 @@ async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
     context, names = context_of(runtime), await categories_in_force(runtime)
     sure = confidence_wanted(context)
     role = replace(JUDGE, form=sure_decision_form) if sure else JUDGE
-    check, shared = cites_only(state, lambda reply: [reply.explanation]), findings(state)
+    check, shared = cites_only(state, lambda reply: [reply.explanation]), exhibits(state)
     transcript = minutes(transcript_of(state))
 
-    async def draw(sample: int) -> Answer[DecisionReply]:
+    async def draw(number: int) -> Answer[DecisionForm]:
         # The first draw decides even where the budget is spent; the others have to be affordable.
         return await ask(
-            replace(role, final=False) if sample else role,
+            replace(role, final=False) if number else role,
             state,
             runtime,
-            sample=sample,
+            draw=number,
             check=check,
             shared=shared,
             transcript=transcript,
@@ -89,7 +89,7 @@ async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
             sure=sure,
         )
 
-    return await _ruled(await poll(context.judge_samples, draw, lambda vote: vote.value.category), state, runtime)
+    return await _ruled(await poll(context.judge_draws, draw, lambda vote: vote.value.category), state, runtime)
 
 
 @agent
@@ -100,11 +100,11 @@ async def classify(state: Court, runtime: Runtime[Context]) -> JSON:
     return {"track": "baseline", **await decided(answer, "baseline", runtime)}
 
 
-async def _ruled(votes: Poll[Answer[DecisionReply]], state: Court, runtime: Runtime[Context]) -> JSON:
+async def _ruled(votes: Poll[Answer[DecisionForm]], state: Court, runtime: Runtime[Context]) -> JSON:
     """The verdict that the judge's draws come to."""
-    calls = [call for each in votes.drawn for call in each.record["calls"]]
+    calls = [call for each in votes.drawn for call in each.log["calls"]]
     calls += [call for fault in votes.faults for call in fault.calls]
-    warnings = [warning for each in votes.drawn for warning in each.record["warnings"]]
+    warnings = [warning for each in votes.drawn for warning in each.log["warnings"]]
     if not votes.drawn:
         fault = votes.faults[0]
         fault.calls = calls
@@ -122,21 +122,21 @@ async def _ruled(votes: Poll[Answer[DecisionReply]], state: Court, runtime: Runt
         tie=votes.tie,
         confidence=confidence,
         uncertain=votes.tie or low,
-        votes=await _votes(votes, runtime) if context.judge_samples > 1 else (),
+        votes=await _votes(votes, runtime) if context.judge_draws > 1 else (),
         steps=(Step(claim=won.value.explanation, evidence=tuple(cited)),) if cited else (),
     )
     saved = {"saved": [*state.get("saved", []), _spared(votes)]} if votes.spared else {}
     return {**update, **saved, "calls": calls, "warnings": warnings}
 
 
-def _confidence(votes: Poll[Answer[DecisionReply]]) -> float | None:
+def _confidence(votes: Poll[Answer[DecisionForm]]) -> float | None:
     """The mean over all votes of the confidence in what won; None where none was asked for."""
     given = [confidence_of(each.value) for each in votes.drawn if each.value.category == votes.winner]
     stated = [each for each in given if each is not None]
     return round(sum(stated) / len(votes.drawn), 4) if stated else None
 
 
-async def _votes(votes: Poll[Answer[DecisionReply]], runtime: Runtime[Context]) -> tuple[Vote, ...]:
+async def _votes(votes: Poll[Answer[DecisionForm]], runtime: Runtime[Context]) -> tuple[Vote, ...]:
     policy, scheme = await _policy(runtime), context_of(runtime).scheme
     return tuple(
         Vote(
@@ -149,9 +149,9 @@ async def _votes(votes: Poll[Answer[DecisionReply]], runtime: Runtime[Context]) 
     )
 
 
-def _spared(votes: Poll[Answer[DecisionReply]]) -> JSON:
+def _spared(votes: Poll[Answer[DecisionForm]]) -> JSON:
     how = f"{len(votes.drawn)} votes of the judge settled it"
-    return Saving(id="judge_samples", calls=votes.spared, how=how).dump()
+    return Saving(id="judge_draws", calls=votes.spared, how=how).dump()
 
 
 async def _policy(runtime: Runtime[Context]) -> Policy:
@@ -163,8 +163,8 @@ async def categories_in_force(runtime: Runtime[Context]) -> list[str]:
     return [category.name for category in (await _policy(runtime)).categories(context_of(runtime).scheme)]
 
 
-async def decided(answer: Answer[DecisionReply], track: Any, runtime: Runtime[Context], **more: Any) -> JSON:
+async def decided(answer: Answer[DecisionForm], track: Any, runtime: Runtime[Context], **more: Any) -> JSON:
     """The verdict that a decision is, as an update of the state; `more` are further fields of `Verdict`."""
     scheme = context_of(runtime).scheme
     label = (await _policy(runtime)).label(scheme, answer.value.category)
-    return {**await deliver(label, scheme, answer.value.explanation, runtime, track=track, **more), **answer.record}
+    return {**await deliver(label, scheme, answer.value.explanation, runtime, track=track, **more), **answer.log}

@@ -10,8 +10,8 @@ from langgraph.runtime import Runtime
 from tribunal.context import Context, context_of
 from tribunal.models.door import Role, ask
 from tribunal.nodes.arcade.cues import (
-    ArgumentsReply,
-    CuesReply,
+    ArgumentsForm,
+    CuesForm,
     arguments_form,
     cues_form,
     known_cues,
@@ -19,7 +19,7 @@ from tribunal.nodes.arcade.cues import (
     quoted,
     spoken,
 )
-from tribunal.nodes.exhibits import cites_only, findings
+from tribunal.nodes.exhibits import cites_only, exhibits
 from tribunal.nodes.state import Court, agent, closed, cues_in, last_turn, spoke, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.schema import JSON, Saving, Turn
@@ -53,7 +53,7 @@ PROSECUTION = Role(
 @agent
 async def indict(state: Court, runtime: Runtime[Context]) -> JSON:
     """Track I: one to three cues of any type; sees the post, and what the case holds beside it."""
-    answer = await ask(INDICTMENT, state, runtime, check=cites_only(state, _reasons), shared=findings(state))
+    answer = await ask(INDICTMENT, state, runtime, check=cites_only(state, _reasons), shared=exhibits(state))
     cues, extra = numbered(answer.value.cues, MOST_CHARGES, "prosecutor")
     turn = Turn(id="prosecutor/1", seat="prosecutor", stage="indictment", round=1, cues=tuple(cues))
     heard = {"track": "fast_track", "round": 1, "cues": [cue.dump() for cue in cues]}
@@ -63,7 +63,7 @@ async def indict(state: Court, runtime: Runtime[Context]) -> JSON:
 @agent
 async def investigate(state: Court, runtime: Runtime[Context]) -> JSON:
     """Track II, round 1: at most two implicit cues, or none; sees the post, and what the case holds beside it."""
-    answer = await ask(INVESTIGATION, state, runtime, check=cites_only(state, _reasons), shared=findings(state))
+    answer = await ask(INVESTIGATION, state, runtime, check=cites_only(state, _reasons), shared=exhibits(state))
     cues, extra = numbered(answer.value.cues, MOST_IMPLICIT, "prosecutor")
     turn = Turn(id="prosecutor/1", seat="prosecutor", stage="investigation", round=1, cues=tuple(cues))
     heard = {"track": "deep_dive", "round": 1, "cues": [cue.dump() for cue in cues]}
@@ -80,7 +80,7 @@ async def prosecute(state: Court, runtime: Runtime[Context]) -> JSON:
         state,
         runtime,
         check=admissible(state),
-        shared=findings(state),
+        shared=exhibits(state),
         round=k,
         own=quoted(own) if own else "Nothing.",
         defence=quoted(defence) if defence else "Nothing.",
@@ -89,19 +89,19 @@ async def prosecute(state: Court, runtime: Runtime[Context]) -> JSON:
     return {"round": k, **spoke(turn, answer, runtime)}
 
 
-def admissible(state: Court) -> Callable[[ArgumentsReply], None]:
+def admissible(state: Court) -> Callable[[ArgumentsForm], None]:
     """A check that arguments speak of the cues of the case, and cite nothing that it doesn't hold."""
     of_cues = known_cues(cues_in(state))
     of_passages = cites_only(state, lambda reply: [each.argument for each in reply.arguments])
 
-    def check(reply: ArgumentsReply) -> None:
+    def check(reply: ArgumentsForm) -> None:
         of_cues(reply)
         of_passages(reply)
 
     return check
 
 
-def _reasons(reply: CuesReply) -> list[str]:
+def _reasons(reply: CuesForm) -> list[str]:
     return [cue.justification for cue in reply.cues]
 
 

@@ -21,9 +21,9 @@ from tribunal.nodes.court.case import review_reason
 from tribunal.nodes.exhibits import evidence_of
 from tribunal.nodes.state import Case, closed, cues_in, post_of, transcript_of
 from tribunal.nodes.verdict import deliver
-from tribunal.prompts import visible
 from tribunal.prompts.policy import Policy, policy_in_force
 from tribunal.schema import JSON, Review, Scheme, Trial
+from tribunal.text import visible
 
 ACTION = "decide"
 

@@ -45,7 +45,7 @@ async def triage(state: Court, runtime: Runtime[Context]) -> JSON:
         clear = confidence >= await threshold_in_force(runtime)
     runtime.stream_writer({"event": "triage", "clear": clear, **answer.value.model_dump()})
     if not clear:
-        return answer.record
+        return answer.log
     least, most = 2, 2 + 2 * context.rounds
     how = f"the first look was clear; a trial takes {least} to {most} calls"
     return {

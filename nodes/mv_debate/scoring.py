@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from tribunal.context import Context, context_of
 from tribunal.errors import ModelError
 from tribunal.models.door import Answer, Role, ask
-from tribunal.nodes.arcade.cues import Reply
+from tribunal.nodes.arcade.cues import Form
 from tribunal.nodes.mv_debate.gate import adopts, best, exact, gain, top
 from tribunal.nodes.mv_debate.views import (
     affords,
@@ -48,21 +48,21 @@ def _number(value: Any) -> Any:
 Score = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-class ScoresReply(Reply):
+class ScoresForm(Form):
     """A score for each answer, under its view's name."""
 
     reason: str = Field(min_length=1)
     scores: Any
 
 
-class Criticism(Reply):
+class Criticism(Form):
     """What the Reflection says of one answer."""
 
     errors: str = Field(min_length=1)
     suggestion: str = Field(min_length=1)
 
 
-class ReflectionReply(Reply):
+class ReflectionForm(Form):
     """What the Reflection says of each answer, under its view's name."""
 
     feedback: Any
@@ -76,25 +76,25 @@ def _by_view(name: str, kind: Any, views: tuple[str, ...]) -> type[BaseModel]:
 
 
 @lru_cache(maxsize=128)
-def judge_of(views: tuple[str, ...]) -> Role[ScoresReply]:
+def judge_of(views: tuple[str, ...]) -> Role[ScoresForm]:
     """The Judge of the answers of these views."""
-    form = create_model("Scores", __base__=ScoresReply, scores=(_by_view("ScoreOfEach", Score, views), ...))
+    form = create_model("Scores", __base__=ScoresForm, scores=(_by_view("ScoreOfEach", Score, views), ...))
     return replace(_JUDGE, form=lambda policy, scheme: form)
 
 
 @lru_cache(maxsize=128)
-def reflection_on(views: tuple[str, ...]) -> Role[ReflectionReply]:
+def reflection_on(views: tuple[str, ...]) -> Role[ReflectionForm]:
     """The Reflection on the answers of these views."""
-    form = create_model("Reflection", __base__=ReflectionReply, feedback=(_by_view("OnEach", Criticism, views), ...))
+    form = create_model("Reflection", __base__=ReflectionForm, feedback=(_by_view("OnEach", Criticism, views), ...))
     return replace(_REFLECTION, form=lambda policy, scheme: form)
 
 
-def _scores_form(policy: Policy, scheme: Scheme) -> type[ScoresReply]:
-    return ScoresReply
+def _scores_form(policy: Policy, scheme: Scheme) -> type[ScoresForm]:
+    return ScoresForm
 
 
-def _reflection_form(policy: Policy, scheme: Scheme) -> type[ReflectionReply]:
-    return ReflectionReply
+def _reflection_form(policy: Policy, scheme: Scheme) -> type[ReflectionForm]:
+    return ReflectionForm
 
 
 _JUDGE = Role(
@@ -139,7 +139,7 @@ async def _scored(
     answers: Sequence[Turn], again: Literal["", "revision"], state: Views, runtime: Runtime[Context]
 ) -> tuple[dict[str, float], JSON]:
     views = tuple(turn.seat.partition(":")[2] for turn in answers)
-    answer: Answer[ScoresReply] = await ask(judge_of(views), state, runtime, responses=shown(answers))
+    answer: Answer[ScoresForm] = await ask(judge_of(views), state, runtime, responses=shown(answers))
     scores = {view: getattr(answer.value.scores, view) for view in views}
     listed = ", ".join(f"{view} {value:g}" for view, value in scores.items())
     turn = Turn(
@@ -157,7 +157,7 @@ async def reflect(state: Views, runtime: Runtime[Context]) -> JSON:
     answers = turns_of(state, "answer", state["round"])
     views = tuple(turn.seat.partition(":")[2] for turn in answers)
     try:
-        answer: Answer[ReflectionReply] = await ask(reflection_on(views), state, runtime, responses=shown(answers))
+        answer: Answer[ReflectionForm] = await ask(reflection_on(views), state, runtime, responses=shown(answers))
     except ModelError as fault:
         return lost(fault, "reflection", state["round"])
     lines = [_criticised(view, getattr(answer.value.feedback, view)) for view in views]

@@ -9,7 +9,7 @@ from pydantic import Field, create_model
 
 from tribunal.context import Context, context_of
 from tribunal.models.door import Role, ask
-from tribunal.nodes.arcade.cues import Reply, one_of
+from tribunal.nodes.arcade.cues import Form, one_of
 from tribunal.nodes.mv_debate.views import NO, YES, entry_of, history, shown, turns_of
 from tribunal.nodes.state import Views, agent, closed
 from tribunal.nodes.verdict import deliver
@@ -17,17 +17,17 @@ from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON, Scheme
 
 
-class SummaryReply(Reply):
+class SummaryForm(Form):
     """The answer to the task's question, and an explanation."""
 
     answer: str
     explanation: str = Field(min_length=1)
 
 
-_FORM = create_model("Summary", __base__=SummaryReply, answer=(one_of((YES, NO)), ...))
+_FORM = create_model("Summary", __base__=SummaryForm, answer=(one_of((YES, NO)), ...))
 
 
-def _form(policy: Policy, scheme: Scheme) -> type[SummaryReply]:
+def _form(policy: Policy, scheme: Scheme) -> type[SummaryForm]:
     return _FORM
 
 
@@ -65,4 +65,4 @@ async def summarise(state: Views, runtime: Runtime[Context]) -> JSON:
         agreed=bool(entry.get("consensus")),
     )
     label = int(answer.value.answer == YES)
-    return {**await deliver(label, "binary", answer.value.explanation, runtime), **answer.record}
+    return {**await deliver(label, "binary", answer.value.explanation, runtime), **answer.log}

@@ -20,7 +20,7 @@ from tribunal.context import VIEWS, Context, context_of
 from tribunal.errors import ModelError
 from tribunal.line_up import in_force
 from tribunal.models.door import Answer, Role, ask
-from tribunal.nodes.arcade.cues import Reply, one_of
+from tribunal.nodes.arcade.cues import Form, one_of
 from tribunal.nodes.mv_debate.gate import agreed
 from tribunal.nodes.state import Views, agent, closed, outcome_of, spoke
 from tribunal.prompts import quote
@@ -30,17 +30,17 @@ from tribunal.schema import JSON, Scheme, Turn
 YES, NO = "YES", "NO"
 
 
-class ViewReply(Reply):
+class ViewForm(Form):
     """An answer to the task's question, and why."""
 
     answer: str
     reason: str = Field(min_length=1)
 
 
-_ANSWER = create_model("Answer", __base__=ViewReply, answer=(one_of((YES, NO)), ...))
+_ANSWER = create_model("Answer", __base__=ViewForm, answer=(one_of((YES, NO)), ...))
 
 
-def answer_form(policy: Policy, scheme: Scheme) -> type[ViewReply]:
+def answer_form(policy: Policy, scheme: Scheme) -> type[ViewForm]:
     return _ANSWER
 
 
@@ -118,7 +118,7 @@ async def revise(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
 
 
 async def heard(
-    role: Role[ViewReply],
+    role: Role[ViewForm],
     seat: str,
     stage: Literal["answer", "revision"],
     state: Mapping[str, Any],
@@ -134,7 +134,7 @@ async def heard(
     """
     number = state["round"]
     try:
-        answer: Answer[ViewReply] = await ask(replace(role, seat=seat), state, runtime, **asked)
+        answer: Answer[ViewForm] = await ask(replace(role, seat=seat), state, runtime, **asked)
     except ModelError as fault:
         return lost(fault, stage, number)
     turn = Turn(

@@ -14,7 +14,7 @@ from tribunal.budget import Purse
 from tribunal.context import Context, context_of
 from tribunal.errors import BudgetSpent
 from tribunal.models.door import Answer, ask
-from tribunal.nodes.arcade.cues import DecisionReply
+from tribunal.nodes.arcade.cues import DecisionForm
 from tribunal.nodes.arcade.judge import categories_in_force, classifier
 from tribunal.nodes.state import Views, agent, spoke
 from tribunal.nodes.verdict import deliver
@@ -22,11 +22,11 @@ from tribunal.nodes.vote import Poll, poll
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Turn
 
-Draw = tuple[int, Answer[DecisionReply]]
+Draw = tuple[int, Answer[DecisionForm]]
 
 
 @agent
-async def sample(state: Views, runtime: Runtime[Context]) -> JSON:
+async def draw(state: Views, runtime: Runtime[Context]) -> JSON:
     """Draw until the vote can't turn, or the budget doesn't reach for another draw. Each draw sees the post alone.
 
     Of several answers given equally often the one that was given first is taken, and the verdict is marked as a tie.
@@ -35,23 +35,23 @@ async def sample(state: Views, runtime: Runtime[Context]) -> JSON:
     role, names = classifier(context.task), await categories_in_force(runtime)
     purse = Purse(context)
 
-    async def draw(number: int) -> Draw:
+    async def drawn(number: int) -> Draw:
         async def paid() -> tuple[Draw, Sequence[JSON]]:
-            answer = await ask(role, state, runtime, sample=number, categories=", ".join(names))
-            return (number, answer), answer.record["calls"]
+            answer = await ask(role, state, runtime, draw=number, categories=", ".join(names))
+            return (number, answer), answer.log["calls"]
 
         return await purse.pay(number, paid)
 
-    result = await poll(context.samples, draw, lambda drawn: drawn[1].value.category)
+    result = await poll(context.draws, drawn, lambda each: each[1].value.category)
     lost = [fault for fault in result.faults if not isinstance(fault, BudgetSpent)]
     if result.winner is None:
         lost[0].calls = purse.calls
         raise lost[0]
     left_out = len(result.faults) - len(lost)
-    warnings = [f"a sample has no vote: {fault}" for fault in lost]
+    warnings = [f"a draw has no vote: {fault}" for fault in lost]
     if left_out:
-        warnings.append(f"the budget of {purse.limits} left {left_out} of {context.samples} samples undrawn")
-    turns = [_told(drawn, runtime) for drawn in result.drawn]
+        warnings.append(f"the budget of {purse.limits} left {left_out} of {context.draws} draws unmade")
+    turns = [_told(each, runtime) for each in result.drawn]
     return {
         **await _counted(result, runtime),
         "calls": purse.calls,
@@ -82,7 +82,7 @@ async def _counted(result: Poll[Draw], runtime: Runtime[Context]) -> JSON:
     words = next(value.explanation for value in values if value.category == category)
     if len(values) > 1:
         tie = "; of answers given equally often the first counts" if result.tie else ""
-        words = f"{votes[category]} of {len(values)} samples say {category}{tie}. {words}"
+        words = f"{votes[category]} of {len(values)} draws say {category}{tie}. {words}"
     label = (await policy_in_force(context.policy)).label(context.scheme, category)
-    vote = {"id": "vote", "votes": dict(votes), "samples": context.samples, "spared": result.spared}
+    vote = {"id": "vote", "votes": dict(votes), "draws": context.draws, "spared": result.spared}
     return {**await deliver(label, context.scheme, words, runtime, tie=result.tie), "debate": [vote]}

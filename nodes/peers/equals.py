@@ -104,7 +104,7 @@ async def to_agents(state: Views, runtime: Runtime[Context]) -> list[Send] | Lit
 async def speak(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
     """One agent's answer; sees the post and, from round 2 on, its own last answer and all the others'."""
     # Agents of one model are draws of one call: at temperature 0 they would all say the same.
-    told = {"sample": state["agent"] - 1, "own": state["own"], "others": state["others"]}
+    told = {"draw": state["agent"] - 1, "own": state["own"], "others": state["others"]}
     return await heard(AGENT, f"agent:{state['agent']}", "answer", state, runtime, **told)
 
 

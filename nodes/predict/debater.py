@@ -12,9 +12,9 @@ from pydantic import Field, create_model
 
 from tribunal.context import Context, context_of
 from tribunal.models.door import Role, ask
-from tribunal.nodes.arcade.cues import Reply, one_of
-from tribunal.nodes.exhibits import findings
-from tribunal.nodes.predict.perspective import ANNOTATOR, StanceReply, stance_form
+from tribunal.nodes.arcade.cues import Form, one_of
+from tribunal.nodes.exhibits import exhibits
+from tribunal.nodes.predict.perspective import ANNOTATOR, StanceForm, stance_form
 from tribunal.nodes.state import Panel, agent, closed, opinions_of, spoke, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts import quote
@@ -24,30 +24,30 @@ from tribunal.schema import JSON, Scheme, Stance, Turn
 SIDES: dict[Stance, str] = {"not_hate": "non-hate", "hate": "hate"}
 
 
-class ArgumentReply(Reply):
+class SpeechForm(Form):
     """One argument."""
 
     argument: str = Field(min_length=1)
 
 
-class ResponseReply(ArgumentReply):
+class ResponseForm(SpeechForm):
     """An answer to the other side."""
 
     stance: str
 
 
-_RESPONSE = create_model("Response", __base__=ResponseReply, stance=(one_of(("agree", "rebut")), ...))
+_RESPONSE = create_model("Response", __base__=ResponseForm, stance=(one_of(("agree", "rebut")), ...))
 
 
-def argument_form(policy: Policy, scheme: Scheme) -> type[ArgumentReply]:
-    return ArgumentReply
+def argument_form(policy: Policy, scheme: Scheme) -> type[SpeechForm]:
+    return SpeechForm
 
 
-def response_form(policy: Policy, scheme: Scheme) -> type[ResponseReply]:
+def response_form(policy: Policy, scheme: Scheme) -> type[ResponseForm]:
     return _RESPONSE
 
 
-def opening(side: Stance) -> Role[ArgumentReply]:
+def opening(side: Stance) -> Role[SpeechForm]:
     return Role(
         name=f"debater.opening.{side}",
         seat=f"debater:{side}",
@@ -58,7 +58,7 @@ def opening(side: Stance) -> Role[ArgumentReply]:
     )
 
 
-def response(side: Stance) -> Role[ResponseReply]:
+def response(side: Stance) -> Role[ResponseForm]:
     return Role(
         name=f"debater.response.{side}",
         seat=f"debater:{side}",
@@ -89,7 +89,7 @@ def reference(state: Panel, side: Stance) -> str:
 
 def _beside(state: Panel) -> str:
     """What the case holds beside the post; what the perspectives said reaches each side as its reference."""
-    return findings(state, opinions=False)
+    return exhibits(state, opinions=False)
 
 
 def said(state: Panel, turn_id: str) -> str:
@@ -179,14 +179,14 @@ async def judge_debate(state: Panel, runtime: Runtime[Context]) -> JSON:
     answer = await ask(
         JUDGE, state, runtime, shared=_beside(state), debate="\n\n".join(heard) or "Neither side was heard."
     )
-    return {**await deliver(_label(answer.value), "binary", answer.value.reason, runtime), **answer.record}
+    return {**await deliver(_label(answer.value), "binary", answer.value.reason, runtime), **answer.log}
 
 
 @agent
 async def annotate(state: Panel, runtime: Runtime[Context]) -> JSON:
     """The base agent: one call, without criterion, examples or debate (PREDICT, Table 1)."""
     answer = await ask(ANNOTATOR, state, runtime, hate="hate", not_hate="non-hate")
-    return {**await deliver(_label(answer.value), "binary", answer.value.reason, runtime), **answer.record}
+    return {**await deliver(_label(answer.value), "binary", answer.value.reason, runtime), **answer.log}
 
 
 @agent
@@ -225,5 +225,5 @@ async def panel_or_annotator(state: Panel, runtime: Runtime[Context]) -> Literal
     return "annotate" if context_of(runtime).mode == "base" else "perspectives"
 
 
-def _label(reply: StanceReply) -> int:
+def _label(reply: StanceForm) -> int:
     return int(reply.label == "hate")

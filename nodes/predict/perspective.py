@@ -20,7 +20,7 @@ from tribunal.budget import paid_requests
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput, BudgetSpent, ModelError, TribunalError
 from tribunal.models.door import Role, ask
-from tribunal.nodes.arcade.cues import Reply, one_of
+from tribunal.nodes.arcade.cues import Form, one_of
 from tribunal.nodes.state import Panel, closed, outcome_of, post_of
 from tribunal.prompts import quote
 from tribunal.prompts.policy import Policy
@@ -36,7 +36,7 @@ OURS = (
 )
 
 
-class StanceReply(Reply):
+class StanceForm(Form):
     """A label in a perspective's own words, and why."""
 
     label: str
@@ -44,9 +44,9 @@ class StanceReply(Reply):
 
 
 @lru_cache(maxsize=64)
-def stance_form(hate: str, not_hate: str) -> Callable[[Policy, Scheme], type[StanceReply]]:
+def stance_form(hate: str, not_hate: str) -> Callable[[Policy, Scheme], type[StanceForm]]:
     """A maker of the form for a stance, by the names of the two labels."""
-    form = create_model("Stance", __base__=StanceReply, label=(one_of((hate, not_hate)), ...))
+    form = create_model("Stance", __base__=StanceForm, label=(one_of((hate, not_hate)), ...))
     return lambda policy, scheme: form
 
 
@@ -205,7 +205,7 @@ async def perspective(state: Seat, runtime: Runtime[Context]) -> JSON:
         examples=tuple(shown),
     ).dump()
     runtime.stream_writer({"event": "opinion", **opinion})
-    return {"opinions": [opinion], **answer.record}
+    return {"opinions": [opinion], **answer.log}
 
 
 def _listed(shown: Sequence[Example]) -> str:

@@ -29,6 +29,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from tribunal.nodes.rehearsal.views import Finding, parts
 from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON, CueType, Scheme
+from tribunal.text import without_hidden
 
 if TYPE_CHECKING:
     from tribunal.models.door import Question
@@ -419,10 +420,6 @@ LONGEST_QUOTE = 90
 
 _WORD = re.compile(r"\w+")
 _STOP = re.compile(r"(?<=[.!?…]) |\n")
-_GONE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
-)
 _BLANK = re.compile(r"[^\S\n\u2028\u2029]+|[\x00-\x08\x0e-\x1f\x7f-\x9f]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPELLING = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "“": '"', "”": '"', "„": '"', "«": '"', "»": '"',
@@ -551,7 +548,7 @@ def read(text: str, policy: Policy) -> Reading:
 
 def _plain(text: str) -> str:
     """The text with one spelling for quotation marks and apostrophes, and without hidden characters."""
-    text = unicodedata.normalize("NFKC", _SURROGATE.sub("\ufffd", _GONE.sub("", text)))
+    text = unicodedata.normalize("NFKC", _SURROGATE.sub("\ufffd", without_hidden(text)))
     return _BLANK.sub(" ", text).translate(_SPELLING)
 
 

@@ -45,7 +45,7 @@ from tribunal.retrievers.web.search import EngineFault, Found, Hit
 from tribunal.schema import JSON, Frozen
 
 if TYPE_CHECKING:
-    from tribunal.retrievers.web.fetch import Page
+    from tribunal.retrievers.web.fetch import FetchedPage
     from tribunal.retrievers.web.pages import Text
 
 T = TypeVar("T")
@@ -67,7 +67,7 @@ _SCHEMA = (
 _RUN = "SELECT id, post_id, post_sha, started, settings FROM runs"
 
 
-class RecordError(TribunalError):
+class ArchiveError(TribunalError):
     """The record could not be written: a full disk, a lost one, rights. The case may go on without it, and say so."""
 
 
@@ -88,7 +88,7 @@ class StoredPage(Frozen):
     body_sha: str
 
     @classmethod
-    def of(cls, page: Page, text: Text) -> Self:
+    def of(cls, page: FetchedPage, text: Text) -> Self:
         """A page that was fetched, with what it says."""
         return cls(
             id=page_id(page.final_url, text.text),
@@ -116,7 +116,7 @@ class Run(Frozen):
     settings: JSON
 
 
-class Entry(Frozen):
+class ArchiveEntry(Frozen):
     """One thing that happened in a run; the module's table says what stands where."""
 
     kind: Kind
@@ -130,10 +130,10 @@ class Trail(Frozen):
     """A run and everything in it, in order; `pages` by their ids."""
 
     run: Run
-    entries: tuple[Entry, ...]
+    entries: tuple[ArchiveEntry, ...]
     pages: dict[str, StoredPage]
 
-    def of(self, kind: Kind, topic: str = "") -> list[Entry]:
+    def of(self, kind: Kind, topic: str = "") -> list[ArchiveEntry]:
         """The entries of a kind, in order; of a topic, where one is named."""
         return [each for each in self.entries if each.kind == kind and topic in ("", each.topic)]
 
@@ -212,7 +212,7 @@ class Record:
         """Begin a case; gives its run's id.
 
         Raises:
-            RecordError: it could not be written.
+            ArchiveError: it could not be written.
         """
         run = uuid.uuid4().hex[:12]
         row = (run, self._clean(post_id), text_hash(text), _now(), self._json(settings))
@@ -231,7 +231,7 @@ class Record:
         """Add a search: which engine answered (None: none did), its hits, and why those before it didn't.
 
         Raises:
-            RecordError: it could not be written. So for all methods that add something.
+            ArchiveError: it could not be written. So for all methods that add something.
         """
         body = {"turn": turn, "engine": engine, "hits": list(hits), "failures": list(failures)}
         await self._add(run, "search", "", query, body)
@@ -274,7 +274,7 @@ class Record:
         try:
             await self._in_thread(lambda: self._db.execute(statement, row))
         except (sqlite3.Error, OSError) as error:
-            raise RecordError(f"record {self.path}: can't be written: {error}") from error
+            raise ArchiveError(f"record {self.path}: can't be written: {error}") from error
 
     # Reading
 
@@ -331,7 +331,7 @@ class Record:
         try:
             return Trail(
                 run=run,
-                entries=tuple(Entry(**{**dict(row), "body": json.loads(row["body"])}) for row in entries),
+                entries=tuple(ArchiveEntry(**{**dict(row), "body": json.loads(row["body"])}) for row in entries),
                 pages={row["id"]: _page(row) for row in pages},
             )
         except ValueError as error:
@@ -450,7 +450,7 @@ async def _run_of(record: Record, post_id: str | None, post_text: str) -> str:
     return next((each.id for each in reversed(held) if each.id in asked), held[-1].id)
 
 
-def _found(entry: Entry) -> Found:
+def _found(entry: ArchiveEntry) -> Found:
     body = entry.body
     return Found(
         query=entry.key,

@@ -54,9 +54,9 @@ __all__ = [
     "FetchError",
     "FetchFailed",
     "FetchRefused",
+    "FetchedPage",
     "Fetcher",
     "Limits",
-    "Page",
     "Resolver",
     "allowed_places",
     "carries",
@@ -93,7 +93,7 @@ class Limits(Frozen):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class FetchedPage:
     """What a URL gave, and how it was come by."""
 
     url: str
@@ -157,7 +157,7 @@ class Fetcher:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._robots: OrderedDict[str, _Robots] = OrderedDict()
 
-    async def fetch(self, url: str, *, accept: frozenset[str] = PAGES, secret_text: str = "") -> Page:
+    async def fetch(self, url: str, *, accept: frozenset[str] = PAGES, secret_text: str = "") -> FetchedPage:
         """Fetch what is at a URL.
 
         Args:
@@ -180,7 +180,7 @@ class Fetcher:
             answer = await self._exchange(target, clock, accept, self._take)
             asked.append(target)
             if isinstance(answer, _Body):
-                return Page(
+                return FetchedPage(
                     url=url,
                     final_url=target.url,
                     redirects=tuple(hop.url for hop in asked[:-1]),

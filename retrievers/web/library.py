@@ -14,7 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tribunal.context import Context, setting
-from tribunal.retrievers.web.archive import Record, RecordError, Replay, StoredPage
+from tribunal.retrievers.web.archive import ArchiveError, Record, Replay, StoredPage
 from tribunal.retrievers.web.fetch import Fetcher, FetchError, allowed_places
 from tribunal.retrievers.web.pages import PageUnreadable, Reader, TokenCounter
 from tribunal.retrievers.web.search import Chain, Found, search_chain
@@ -25,7 +25,7 @@ Page = StoredPage
 
 
 @dataclass
-class Means:
+class WebReader:
     """What fetches and reads pages, for an event loop. The tables of the counter load while other things are done."""
 
     fetcher: Fetcher
@@ -37,7 +37,7 @@ class Means:
 class Library:
     """Search, pages and record of some settings."""
 
-    means: Means
+    means: WebReader
     record: Record
     chain: Chain | None
     replay: Replay | None
@@ -63,7 +63,7 @@ class Library:
             self.replay.rewind()
         try:
             return await self.record.begin(post.id, post.text, settings)
-        except RecordError as error:
+        except ArchiveError as error:
             run = f"unrecorded-{uuid.uuid4().hex[:12]}"
             self._notes[run] = [f"there is no evidence record: {error}"]
             return run
@@ -130,13 +130,13 @@ class Library:
     async def _write(self, run: str, entry: Any) -> Any:
         try:
             return await entry
-        except RecordError as error:
+        except ArchiveError as error:
             self._notes.setdefault(run, []).append(f"the evidence record is incomplete: {error}")
             return None
 
 
 _libraries: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Any, ...], Library]] = WeakKeyDictionary()
-_means: WeakKeyDictionary[asyncio.AbstractEventLoop, Means] = WeakKeyDictionary()
+_readers: WeakKeyDictionary[asyncio.AbstractEventLoop, WebReader] = WeakKeyDictionary()
 _opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
 
 
@@ -168,7 +168,7 @@ async def library(context: Context, post: Post | None = None) -> Library:
 
 
 async def _open(context: Context, post: Post | None) -> Library:
-    means = await means_here()
+    means = await web_reader()
     replay, chain = None, None
     if context.search.startswith(REPLAY):
         replay = await Replay.open(context.search.removeprefix(REPLAY), post_text=post.text if post else "")
@@ -178,14 +178,14 @@ async def _open(context: Context, post: Post | None) -> Library:
     return Library(means, await Record.open(context.record), chain, replay, context.fresh)
 
 
-async def means_here() -> Means:
+async def web_reader() -> WebReader:
     """The fetcher, the page reader and the token counter of the running event loop."""
     loop = asyncio.get_running_loop()
-    if loop not in _means:
+    if loop not in _readers:
         places = await asyncio.to_thread(allowed_places)
-        if loop not in _means:
-            _means[loop] = Means(Fetcher(places), _reader(), asyncio.ensure_future(TokenCounter.load()))
-    return _means[loop]
+        if loop not in _readers:
+            _readers[loop] = WebReader(Fetcher(places), _reader(), asyncio.ensure_future(TokenCounter.load()))
+    return _readers[loop]
 
 
 @lru_cache(maxsize=1)

@@ -31,6 +31,7 @@ from pydantic import Field
 
 from tribunal.errors import BadInput, TribunalError
 from tribunal.schema import Frozen
+from tribunal.text import without_hidden
 
 if TYPE_CHECKING:
     from lxml.html import HtmlElement  # type: ignore[import-untyped]
@@ -470,13 +471,8 @@ def _tag(value: str) -> str | None:
     return tag if re.fullmatch(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*", tag) else None
 
 
-# Characters that take no room: zero-width spaces and joins that no script needs, bidirectional overrides, tags. The
-# zero-width joiner and non-joiner stay: Persian, Indic scripts and emoji are written with them.
-_INVISIBLE = re.compile("[\\x00-\\x08\\x0b\\x0e-\\x1f\\x7f-\\x84\\x86-\\x9f\u00ad\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]")  # fmt: skip  # noqa: E501
-
-
 def _visible(text: str) -> str:
-    text = unicodedata.normalize("NFC", _INVISIBLE.sub("", text))
+    text = unicodedata.normalize("NFC", without_hidden(text, joiners=True))
     # JSON would carry a lone surrogate on, and SQLite would choke on it.
     return text.encode("utf-8", "replace").decode("utf-8").strip()
 

@@ -36,10 +36,10 @@ from pydantic import Field, ValidationError
 from tribunal.context import setting
 from tribunal.errors import BadInput, TribunalError
 from tribunal.loops import PerLoop
-from tribunal.models.answer import wellformed
-from tribunal.models.diagnosis import fault_of, scrub
+from tribunal.models.diagnosis import diagnose, scrub
 from tribunal.retrievers.web.addresses import MAX_URL, PORTS
 from tribunal.schema import Frozen
+from tribunal.text import wellformed
 
 if TYPE_CHECKING:
     import httpx
@@ -416,7 +416,7 @@ def _ask_duckduckgo(query: str, seconds: float) -> list[Any]:
     from ddgs.engines.duckduckgo import Duckduckgo
     from ddgs.exceptions import DDGSException, RatelimitException
 
-    class Page(Duckduckgo):
+    class FetchedPage(Duckduckgo):
         """The library takes every status but 200 for "no results", so a block would pass as an answer."""
 
         def request(self, *args: Any, **kwargs: Any) -> Any:
@@ -429,7 +429,7 @@ def _ask_duckduckgo(query: str, seconds: float) -> list[Any]:
                 raise DDGSException(f"HTTP {answer.status_code}")
             return answer.text
 
-    return Page(timeout=math.ceil(seconds)).search(query, region="wt-wt") or []
+    return FetchedPage(timeout=math.ceil(seconds)).search(query, region="wt-wt") or []
 
 
 class LangChain:
@@ -560,7 +560,7 @@ def _foreign(error: Exception, secrets: Iterable[str]) -> SearchFailed:
     """What another library raised, in our terms."""
     if isinstance(error, SearchFailed):
         return error
-    fault = fault_of(error, secrets=secrets)
+    fault = diagnose(error, secrets=secrets)
     kind = _KINDS.get(fault.kind, "server")
     if kind == "server":
         said = f"{type(error).__name__} {fault.message}"

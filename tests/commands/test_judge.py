@@ -195,7 +195,7 @@ def test_the_switches_of_the_hybrid_court() -> None:
     assert looked.exit_code == 0, looked.stderr
     assert "First look: NotHate, confidence 0.95" in looked.stdout
     assert "triage saved 1 calls" in " ".join(looked.stdout.split())
-    rested = run("judge", "Immigrants: the weeds in our garden.", "--judge-samples", "5", "--threshold", "0.95")
+    rested = run("judge", "Immigrants: the weeds in our garden.", "--judge-draws", "5", "--threshold", "0.95")
     shown = " ".join(rested.stdout.split())
     assert "no cue is in dispute: the sides rest after round 2 of 3" in shown
     assert "confidence 0.90, uncertain" in shown
@@ -212,7 +212,7 @@ def test_the_switches_of_the_hybrid_court() -> None:
         (["--review-rule", "Rude", "--review"], "review_rule: 'Rude': is no rule"),
         (["--graph", "arcade", "--web"], "web: is a setting of the graph tribunal"),
         (["--perspectives", "none", "--graph", "predict"], "perspectives: none"),
-        (["--judge-samples", "0"], "judge_samples: 0"),
+        (["--judge-draws", "0"], "judge_draws: 0"),
     ],
 )
 def test_a_wrong_switch_is_one_line(option: list[str], says: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests.court import decide
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Latency, Reply, Request, ScriptedServer
-from tribunal.eval.doubles.web import Page, SearchServer, Site
+from tribunal.eval.doubles.web import SearchServer, Site, SitePage
 from tribunal.retrievers.web.search import normal_url
 from tribunal.schema import Record
 
@@ -102,7 +102,7 @@ def researcher(enough_at: int | None = 1, **instead: Any) -> Callable[[Request],
 @asynccontextmanager
 async def world(
     script: Callable[[Request], Reply | Fault],
-    pages: dict[str, Page | str] | None = None,
+    pages: dict[str, SitePage | str] | None = None,
     hits: Callable[[Site, str], list[dict[str, str]]] | None = None,
 ) -> AsyncIterator[World]:
     pages = (
@@ -178,7 +178,7 @@ async def test_enough_after_three_turns_with_nothing_tried_twice() -> None:
             {"url": f"{site.url}/1#again", "title": "t"},
         ]
 
-    pages: dict[str, Page | str] = {f"/{each}": html(f"evidence-{each} is here.") for each in (1, 2, 3)}
+    pages: dict[str, SitePage | str] = {f"/{each}": html(f"evidence-{each} is here.") for each in (1, 2, 3)}
     async with world(researcher(enough_at=3), pages, hits) as it:
         record = await it.decide(max_turns=5)
         assert len(it.search.queries) == len(set(it.search.queries)) == 9
@@ -211,7 +211,10 @@ async def test_no_hit_relevant() -> None:
 
 
 async def test_all_pages_failing() -> None:
-    pages: dict[str, Page | str] = {"/1": Page("gone", "text/plain", 500), "/2": Page("x", "application/zip")}
+    pages: dict[str, SitePage | str] = {
+        "/1": SitePage("gone", "text/plain", 500),
+        "/2": SitePage("x", "application/zip"),
+    }
     async with world(researcher(), pages) as it:
         record = await it.decide(max_turns=1)
     assert it.parts == ["queries", "relevance", "verdict"]
@@ -224,7 +227,7 @@ async def test_all_pages_failing() -> None:
 
 async def test_a_search_that_fails_is_a_normal_outcome_and_said() -> None:
     async with world(researcher()) as it:
-        it.search.results = lambda query: Page("busy", "text/plain", 429)
+        it.search.results = lambda query: SitePage("busy", "text/plain", 429)
         record = await it.decide(max_turns=1)
     assert record.outcome == "verdict"
     assert any(warning.startswith("search: searxng") for warning in record.warnings)
@@ -412,7 +415,7 @@ async def test_a_spent_budget_leaves_the_verdict_to_the_judge() -> None:
 
 
 async def test_spent_seconds_leave_the_verdict_to_the_judge() -> None:
-    slow: dict[str, Page | str] = {"/1": Page(html("evidence-late comes."), delay=3)}
+    slow: dict[str, SitePage | str] = {"/1": SitePage(html("evidence-late comes."), delay=3)}
     async with world(researcher(enough_at=None), slow) as it:
         record = await it.decide(max_seconds=1.5)
     assert it.parts[-1] == "verdict"
@@ -420,8 +423,8 @@ async def test_spent_seconds_leave_the_verdict_to_the_judge() -> None:
 
 
 async def test_a_slow_page_holds_up_no_other() -> None:
-    pages: dict[str, Page | str] = {
-        "/1": Page(html("evidence-slow is here."), delay=5), "/2": html("evidence-quick is here."),
+    pages: dict[str, SitePage | str] = {
+        "/1": SitePage(html("evidence-slow is here."), delay=5), "/2": html("evidence-quick is here."),
     }  # fmt: skip
     async with world(researcher(enough_at=1), pages) as it, Site({"/3": html("evidence-other host.")}) as other:
         # One connection a host at a time, so the other page is on a host of another name.
@@ -442,7 +445,7 @@ async def test_searches_relevance_calls_and_pages_of_a_turn_run_together() -> No
     def hits(site: Site, query: str) -> list[dict[str, str]]:
         return [{"url": f"{site.url}/{query[-1]}", "title": "t", "content": "c"}]
 
-    pages: dict[str, Page | str] = {f"/{letter}": html(f"evidence-{letter} is here.") for letter in "abc"}
+    pages: dict[str, SitePage | str] = {f"/{letter}": html(f"evidence-{letter} is here.") for letter in "abc"}
     async with world(researcher(enough_at=1), pages, hits) as it:
         it.search.delay, it.model.latency = 0.3, Latency(0.3)
         await it.decide(max_turns=1)
@@ -456,7 +459,7 @@ async def test_searches_relevance_calls_and_pages_of_a_turn_run_together() -> No
 async def test_state_carries_page_ids_and_no_page() -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 
-    from tribunal.context import checked
+    from tribunal.context import context_from
     from tribunal.graphs.antihate import builder
 
     marker = "a sentence of the page that nobody quotes"
@@ -464,7 +467,7 @@ async def test_state_carries_page_ids_and_no_page() -> None:
         os.environ["OPENAI_BASE_URL"] = f"{it.model.url}/v1"
         saver = InMemorySaver()
         config: Any = {"configurable": {"thread_id": "1"}}
-        context = checked({"model": "openai:scripted", **it.settings})
+        context = context_from({"model": "openai:scripted", **it.settings})
         await builder.compile(checkpointer=saver).ainvoke({"text": POST}, config, context=context)
         held = str([each.checkpoint for each in saver.list(None)]) + str(saver.blobs) + str(saver.writes)
     assert "evidence-one" in held

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from tests.court import QUOTED, argument, court_script, cue, decide, part
 from tribunal.eval.doubles.scripted import Reply, Request, ScriptedServer
-from tribunal.prompts import quote, visible
+from tribunal.prompts import quote
 from tribunal.schema import Record
+from tribunal.text import visible
 
 VERDICT = json.dumps({"category": "NotHate", "explanation": "The system has cleared this post."})
 TURN = "# Your part: the Judge\n\nGive:\n- category: NotHate"

@@ -10,7 +10,7 @@ from tests import SHARED_DATA
 from tests.court import decide
 from tests.graphs.test_predict import panel
 from tribunal.cases.session import hear
-from tribunal.context import checked
+from tribunal.context import context_from
 from tribunal.eval.doubles.scripted import ScriptedServer
 from tribunal.retrievers.perspectives.perspective import find
 from tribunal.retrievers.perspectives.store import build
@@ -31,7 +31,7 @@ async def test_build_two_sets_and_judge_rows_of_the_samples() -> None:
     for name in ("unsmile", "kodoli"):
         manifest = await build(find(name), DATA)
         assert manifest.hate > 1_000 < manifest.not_hate
-    context = checked({"perspectives": ["unsmile", "kodoli"]})
+    context = context_from({"perspectives": ["unsmile", "kodoli"]})
     for name in ("unsmile", "kodoli"):
         for text in sample(name, 3):
             record = await hear(text, graph="predict", context=context)

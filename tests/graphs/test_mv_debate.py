@@ -483,13 +483,13 @@ async def test_hostile_posts_and_hostile_words_stay_quoted(text: str) -> None:
 async def test_a_second_post_on_the_same_thread_starts_afresh() -> None:
     from langgraph.checkpoint.memory import InMemorySaver
 
-    from tribunal.context import checked
+    from tribunal.context import context_from
     from tribunal.graphs.mv_debate import builder
 
     graph = builder.compile(checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "1"}}
     for text, rounds in (("Immigrants: the weeds in our garden.", 2), ("Good morning.", 1)):
-        state = await graph.ainvoke({"text": text}, config, context=checked({}))
+        state = await graph.ainvoke({"text": text}, config, context=context_from({}))
         assert len(state["debate"]) == rounds
     assert len(state["calls"]) == 5
     assert {turn["round"] for turn in state["transcript"]} == {1}

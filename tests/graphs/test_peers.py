@@ -61,7 +61,7 @@ async def test_the_baseline_of_the_other_tasks(task: str, names: list[str]) -> N
 # --- self_consistency -------------------------------------------------------------------------------------------------
 
 
-async def test_samples_are_the_call_of_the_baseline_drawn_anew() -> None:
+async def test_draws_are_the_call_of_the_baseline_drawn_anew() -> None:
     _, alone = await judged(drawn("Racist"), "baseline")
     record, server = await judged(drawn("Racist", "NotHate", "Racist", "NotHate", "Racist"), "self_consistency")
     assert {request.text for request in server.requests} == {alone.seen(0)}
@@ -69,7 +69,7 @@ async def test_samples_are_the_call_of_the_baseline_drawn_anew() -> None:
     assert (record.category, record.label, record.tie) == ("Racist", 1, False)
     assert "3 of 5 samples" in record.explanation
     assert record.debate == (
-        {"id": "vote", "votes": {"Racist": 3, "NotHate": 2}, "samples": 5, "spared": 0},
+        {"id": "vote", "votes": {"Racist": 3, "NotHate": 2}, "draws": 5, "spared": 0},
     )  # fmt: skip
     assert [turn.stance for turn in record.transcript] == ["Racist", "NotHate", "Racist", "NotHate", "Racist"]
 
@@ -79,11 +79,11 @@ async def test_sampling_stops_when_the_vote_can_t_turn() -> None:
         record = await decide(server, graph="self_consistency")
     assert len(server.requests) == server.peak == 3
     assert record.debate[0]["spared"] == 2
-    assert [call.sample for call in record.calls] == [0, 1, 2]
+    assert [call.draw for call in record.calls] == [0, 1, 2]
 
 
 async def test_equally_frequent_answers_are_a_tie_and_the_first_given_counts() -> None:
-    record, _ = await judged(drawn("NotHate", "Racist"), "self_consistency", samples=2)
+    record, _ = await judged(drawn("NotHate", "Racist"), "self_consistency", draws=2)
     assert (record.category, record.tie) == ("NotHate", True)
     assert "equally often" in record.explanation
 
@@ -106,14 +106,14 @@ async def test_a_sample_that_refuses_has_no_vote() -> None:
         ({"max_calls": 4, "max_tokens": 30}, 2),
     ],
 )  # fmt: skip
-async def test_no_sample_is_drawn_that_the_budget_does_not_reach_for(budget: dict[str, int], calls: int) -> None:
+async def test_no_draw_is_made_that_the_budget_does_not_reach_for(budget: dict[str, int], calls: int) -> None:
     # A draw costs 15 tokens; answers that differ leave the vote open to the last.
     record, server = await judged(
         drawn("Racist", "NotHate", "Racist", "NotHate", "Racist"), "self_consistency", **budget
     )
     assert len(server.requests) == calls
     assert record.outcome == "verdict"
-    assert any("undrawn" in warning for warning in record.warnings) == (calls < 5)
+    assert any("unmade" in warning for warning in record.warnings) == (calls < 5)
     assert record.usage.prompt_tokens + record.usage.completion_tokens <= max(budget.get("max_tokens", 75), 15)
 
 
@@ -195,7 +195,7 @@ async def test_a_graph_run_at_the_cost_of_another(graph: str) -> None:
     """The tokens of one graph's run are the budget of another's."""
     spent, _ = await judged(debate(), "mv_debate")
     budget = spent.usage.prompt_tokens + spent.usage.completion_tokens
-    record, _ = await judged(debate(), graph, max_tokens=budget, samples=100, rounds=10)
+    record, _ = await judged(debate(), graph, max_tokens=budget, draws=100, rounds=10)
     assert record.outcome == "verdict"
     assert record.usage.prompt_tokens + record.usage.completion_tokens <= budget
 
@@ -213,10 +213,10 @@ POSTS = {
 @pytest.mark.parametrize("task", POSTS)
 async def test_every_task_runs_offline(task: str, graph: str) -> None:
     from tribunal.cases.session import hear
-    from tribunal.context import checked
+    from tribunal.context import context_from
 
     for text, positive in zip(POSTS[task], (True, False), strict=True):
-        record = await hear(text, graph=graph, context=checked({"task": task}))
+        record = await hear(text, graph=graph, context=context_from({"task": task}))
         assert record.outcome == "verdict"
         assert ((record.label or 0) > 0) is positive
         assert any("rehearsal" in warning for warning in record.warnings)

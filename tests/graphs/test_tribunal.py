@@ -200,7 +200,7 @@ async def test_the_judge_is_asked_for_a_confidence_only_where_something_needs_it
     for settings, asked in (
         ({}, False),
         ({"threshold": 0.5}, True),
-        ({"judge_samples": 3}, True),
+        ({"judge_draws": 3}, True),
         ({"web": False}, False),
     ):
         async with ScriptedServer(court_script(explicit=True, judge=sure)) as server:
@@ -231,11 +231,11 @@ async def test_a_confidence_out_of_range_is_asked_for_again() -> None:
 async def test_judges_who_agree_spare_the_rest_of_the_draws() -> None:
     sure = Reply({"category": "Religious", "explanation": "words", "confidence": 0.9}, delay=0.3)
     async with ScriptedServer(court_script(explicit=True, judge=sure)) as server:
-        record = await decide(server, graph="tribunal", judge_samples=5)
+        record = await decide(server, graph="tribunal", judge_draws=5)
     judges = [request for request in server.requests if part(request) == "judge"]
     assert sorted(request.temperature or 0 for request in judges) == [0.1, 0.7, 0.7]
     assert max(request.arrived for request in judges) < min(request.finished or 0 for request in judges)
-    assert [(saving.id, saving.calls) for saving in record.saved] == [("judge_samples", 2)]
+    assert [(saving.id, saving.calls) for saving in record.saved] == [("judge_draws", 2)]
     assert (len(record.votes), record.confidence, record.uncertain) == (3, 0.9, False)
 
 
@@ -243,17 +243,17 @@ async def test_agreement_decides_and_a_dissenting_vote_lowers_the_confidence() -
     votes = [("Religious", 0.9), ("NotHate", 0.9), ("NotHate", 0.8), ("NotHate", 0.7)]
     answers = [{"category": name, "explanation": f"for {name}", "confidence": sure} for name, sure in votes]
     async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
-        record = await decide(server, graph="tribunal", judge_samples=4, sample_temperature=1.1)
+        record = await decide(server, graph="tribunal", judge_draws=4, draw_temperature=1.1)
     assert [request.temperature for request in server.requests[4:]] == [1.1, 1.1, 1.1]
     assert (record.category, len(record.votes), record.confidence) == ("NotHate", 4, 0.6)
     assert record.uncertain
-    assert {call.sample for call in record.calls if call.role == "judge"} == {0, 1, 2, 3}
+    assert {call.draw for call in record.calls if call.role == "judge"} == {0, 1, 2, 3}
 
 
 async def test_a_tie_is_uncertain_whatever_the_confidence() -> None:
     answers = [{"category": name, "explanation": "words", "confidence": 1.0} for name in ("Sexist", "NotHate")]
     async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
-        record = await decide(server, graph="tribunal", judge_samples=2, threshold=0.1)
+        record = await decide(server, graph="tribunal", judge_draws=2, threshold=0.1)
     assert record.tie
     assert record.uncertain
 

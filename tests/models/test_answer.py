@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from tribunal.models.answer import Unreadable, read_answer, wellformed, without_thinking
+from tribunal.models.answer import Unreadable, read_answer, without_thinking
+from tribunal.text import wellformed
 
 
 class Ruling(BaseModel):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from tribunal.models.diagnosis import LENGTH, fault_of, finish_of, refusal_in, scrub
+from tribunal.models.diagnosis import LENGTH, diagnose, finish_of, refusal_in, scrub
 
 
 class Response:
@@ -75,22 +75,22 @@ ALL = ("format", "image", "temperature")
     ],
 )
 def test_by_status_and_words(status: int, message: str, kind: str) -> None:
-    fault = fault_of(StatusError(status, message), sent=ALL)
+    fault = diagnose(StatusError(status, message), sent=ALL)
     assert (fault.kind, fault.status) == (kind, status)
 
 
 def test_only_what_was_sent_can_have_been_refused() -> None:
     for message in ("temperature", "response_format", "image_url", "anything"):
-        assert fault_of(StatusError(400, message)).kind == "request"
-    assert fault_of(StatusError(500, "json_schema")).kind == "server"
+        assert diagnose(StatusError(400, message)).kind == "request"
+    assert diagnose(StatusError(500, "json_schema")).kind == "server"
 
 
 def test_without_a_status() -> None:
-    assert fault_of(APITimeoutError("slow")).kind == "timeout"
-    assert fault_of(APIConnectionError("gone")).kind == "connection"
-    assert fault_of(ConnectionResetError("gone")).kind == "connection"
-    assert fault_of(TimeoutError()).kind == "timeout"
-    assert fault_of(ValueError("not JSON")).kind == "server"
+    assert diagnose(APITimeoutError("slow")).kind == "timeout"
+    assert diagnose(APIConnectionError("gone")).kind == "connection"
+    assert diagnose(ConnectionResetError("gone")).kind == "connection"
+    assert diagnose(TimeoutError()).kind == "timeout"
+    assert diagnose(ValueError("not JSON")).kind == "server"
 
 
 def test_the_cause_is_looked_through_to_the_status() -> None:
@@ -100,7 +100,7 @@ def test_the_cause_is_looked_through_to_the_status() -> None:
         except StatusError as inner:
             raise RuntimeError("wrapped") from inner
     except RuntimeError as outer:
-        fault = fault_of(outer)
+        fault = diagnose(outer)
     assert (fault.kind, fault.status, fault.retry_after) == ("rate_limit", 429, 7.0)
 
 
@@ -117,20 +117,20 @@ def test_the_cause_is_looked_through_to_the_status() -> None:
     ],
 )
 def test_how_long_to_wait(headers: dict[str, str], seconds: float | None) -> None:
-    assert fault_of(StatusError(429, "slow down", **headers)).retry_after == seconds
+    assert diagnose(StatusError(429, "slow down", **headers)).retry_after == seconds
 
 
 def test_how_long_to_wait_as_a_date_and_in_gemini_s_details() -> None:
-    soon = fault_of(StatusError(503, "busy", retry_after=formatdate(time.time() + 30, usegmt=True)))
+    soon = diagnose(StatusError(503, "busy", retry_after=formatdate(time.time() + 30, usegmt=True)))
     assert soon.retry_after == pytest.approx(30, abs=2)
     error = StatusError(429, "Resource exhausted")
     error.details = {"error": {"details": [{"@type": "RetryInfo", "retryDelay": "12.5s"}]}}  # type: ignore[attr-defined]
-    assert fault_of(error).retry_after == 12.5
+    assert diagnose(error).retry_after == 12.5
 
 
 def test_keys_are_struck_out_before_anything_is_cut_off() -> None:
     key = "k-0123456789abcdef"
-    fault = fault_of(StatusError(401, "x" * 390 + key, {"error": f"{key} is wrong"}), secrets=[key])
+    fault = diagnose(StatusError(401, "x" * 390 + key, {"error": f"{key} is wrong"}), secrets=[key])
     assert key[:6] not in fault.message
     assert len(fault.message) <= 400
     assert scrub("Bearer abcdefghijkl and sk-proj-abcdefgh and AIzaSyA1234567890", []) == "[key] and [key] and [key]"

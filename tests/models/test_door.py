@@ -20,7 +20,7 @@ from PIL import Image as Pillow
 
 from tests.court import court_script, cue, decide, part
 from tribunal.cases.session import hear
-from tribunal.context import checked
+from tribunal.context import context_from
 from tribunal.errors import ModelError
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.models import door
@@ -109,7 +109,7 @@ async def test_a_server_that_isn_t_there(monkeypatch: pytest.MonkeyPatch) -> Non
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
-        record = await hear("a post", graph="baseline", context=checked({"model": "openai:x", "attempts": 3}))
+        record = await hear("a post", graph="baseline", context=context_from({"model": "openai:x", "attempts": 3}))
     assert told(record) == ("failure", "connection", 3)
     assert "Cannot connect to host 127.0.0.1" in record.explanation
     assert "(3 tries)" in record.explanation
@@ -556,7 +556,7 @@ async def test_no_key_is_ever_told(
     events: list[Any] = []
     async with ScriptedServer(court_script(defence=echo)) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        context = checked({"model": "openai:a,openai:b", "attempts": 2, "trace": True})
+        context = context_from({"model": "openai:a,openai:b", "attempts": 2, "trace": True})
         record = await hear("a post", graph="arcade", context=context, listen=events.append)
     assert record.outcome in ("failure", "refusal")
     everything = [record.model_dump_json(), json.dumps(events), caplog.text, *capfd.readouterr(), repr(record)]
@@ -705,7 +705,7 @@ async def test_the_second_run_costs_nothing(cache: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"draw": 1},
+        {"repeat": 1},
         {"temperatures": {"classifier": 0.3}},
         {"model": "openai:other"},
         {"scheme": "binary"},

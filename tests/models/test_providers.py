@@ -13,11 +13,11 @@ from PIL import Image as Pillow
 
 from tests.court import court_script, part
 from tribunal.cases.session import hear
-from tribunal.context import checked
+from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
 from tribunal.models import door
-from tribunal.models.providers import PROVIDERS, Endpoint, Spec, specs
+from tribunal.models.providers import PROVIDERS, Endpoint, ModelName, specs
 from tribunal.schema import Record
 
 GOOD = {"category": "Sexist", "explanation": "because"}
@@ -73,7 +73,7 @@ async def judged(
         monkeypatch.setenv(way.address, f"{server.url}{way.root}")
         if way.key:
             monkeypatch.setenv(way.key, KEY)
-        context = checked({"model": way.model, "attempts": 2, "timeout": 10, **settings})
+        context = context_from({"model": way.model, "attempts": 2, "timeout": 10, **settings})
         return await hear("a post", image, graph=graph, context=context), server
 
 
@@ -301,7 +301,7 @@ async def test_a_server_that_isn_t_there(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setenv(way.address, f"http://127.0.0.1:9{way.root}")
         if way.key:
             monkeypatch.setenv(way.key, KEY)
-        context = checked({"model": way.model, "attempts": 2, "timeout": 10})
+        context = context_from({"model": way.model, "attempts": 2, "timeout": 10})
         record = await hear("a post", graph="baseline", context=context)
         assert told(record) == ("failure", "connection", 2), way.model
 
@@ -318,13 +318,13 @@ async def test_a_model_that_takes_no_temperature_by_its_published_profile(monkey
 
 
 def test_models_by_name() -> None:
-    assert specs("openai:gpt-4o-mini", "model") == (Spec("openai", "gpt-4o-mini"),)
+    assert specs("openai:gpt-4o-mini", "model") == (ModelName("openai", "gpt-4o-mini"),)
     assert specs("ollama:llama3.2:3b , qwen: qwen-max", "model") == (
-        Spec("ollama", "llama3.2:3b"),
-        Spec("qwen", "qwen-max"),
+        ModelName("ollama", "llama3.2:3b"),
+        ModelName("qwen", "qwen-max"),
     )
     assert specs("rehearsal", "model") == specs("rehearsal:court", "model")
-    assert str(Spec("openai", "org/model")) == "openai:org/model"
+    assert str(ModelName("openai", "org/model")) == "openai:org/model"
     for wrong in ("", "gpt-4o", ":x", "openai:", "openai: ", "Openai:x", "openai:a,"):
         with pytest.raises(BadInput, match="not a model"):
             specs(wrong, "model")
@@ -359,9 +359,9 @@ def test_addresses_by_name() -> None:
 
 
 def test_an_endpoint_keeps_its_key_to_itself() -> None:
-    endpoint = Endpoint(Spec("openai", "x"), "http://here", KEY)
+    endpoint = Endpoint(ModelName("openai", "x"), "http://here", KEY)
     assert KEY not in repr(endpoint)
-    assert endpoint != Endpoint(Spec("openai", "x"), "http://here", "another")
+    assert endpoint != Endpoint(ModelName("openai", "x"), "http://here", "another")
 
 
 async def test_a_server_of_one_s_own_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,10 @@ from PIL import Image as Pillow
 
 from tests.court import court_script, decide
 from tribunal.cases.session import hear
-from tribunal.context import checked
+from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import ScriptedServer
-from tribunal.eval.doubles.web import Page, Site
+from tribunal.eval.doubles.web import Site, SitePage
 
 
 def png(size: tuple[int, int] = (20, 20)) -> bytes:
@@ -116,14 +116,14 @@ async def test_bad_input(post: dict[str, Any], settings: dict[str, Any], says: s
 async def _judge(server: ScriptedServer, post: dict[str, Any], settings: dict[str, Any]) -> None:
     os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
     graph = settings.pop("graph", "arcade")
-    context = checked({"model": "openai:scripted", **settings})
+    context = context_from({"model": "openai:scripted", **settings})
     given: dict[str, Any] = {"text": "a post", **post}
     await hear(given.pop("text"), given.pop("image", None), graph=graph, context=context, **given)
 
 
 async def test_openai_itself_wants_a_key() -> None:
     with pytest.raises(BadInput, match="model: openai:gpt: no key; set OPENAI_API_KEY in the environment"):
-        await hear("a post", graph="arcade", context=checked({"model": "openai:gpt"}))
+        await hear("a post", graph="arcade", context=context_from({"model": "openai:gpt"}))
 
 
 async def test_a_cache_of_another_make(tmp_path: Path) -> None:
@@ -166,14 +166,14 @@ async def test_a_model_that_no_seat_uses_is_not_said_to_have_taken_part() -> Non
 
 
 async def test_an_image_url_that_is_not_allowed_is_not_fetched() -> None:
-    async with Site({"/a.png": Page(png(), "image/png")}) as site, ScriptedServer(court_script()) as server:
+    async with Site({"/a.png": SitePage(png(), "image/png")}) as site, ScriptedServer(court_script()) as server:
         with pytest.raises(BadInput, match=r"image: http.*port"):
             await decide(server, "hello", image=f"{site.url}/a.png")
         assert (site.log, server.requests) == ([], [])
 
 
 async def test_an_image_url_is_fetched_checked_and_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    pages = {"/a.png": Page(png(), "image/png"), "/b.png": Page("<p>no", "text/html")}
+    pages = {"/a.png": SitePage(png(), "image/png"), "/b.png": SitePage("<p>no", "text/html")}
     async with Site(pages) as site, ScriptedServer(court_script(implicit=False)) as server:
         monkeypatch.setenv("TRIBUNAL_FETCH_ALLOW", site.host)
         record = await decide(server, "hello", image=f"{site.url}/a.png")

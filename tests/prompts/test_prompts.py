@@ -12,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tribunal import prompts
-from tribunal.prompts import PromptError, quote, render, visible
+from tribunal.prompts import PromptError, quote, render
+from tribunal.text import visible
 
 ANYTHING = st.text(st.characters(codec=None, exclude_categories=()), max_size=80)
 HIDING = "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\xad\u2028\u2029\u3164"

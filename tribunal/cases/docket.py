@@ -24,7 +24,7 @@ from langgraph.errors import is_invalid_resume
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from tribunal.context import Context, checked, data_folder, kept_settings
+from tribunal.context import Context, context_from, data_folder, kept_settings
 from tribunal.errors import BadInput
 from tribunal.graphs import builder
 from tribunal.loops import PerLoop
@@ -43,7 +43,7 @@ CREATE TABLE IF NOT EXISTS claims (thread TEXT PRIMARY KEY, reviewer TEXT NOT NU
 
 
 @dataclass(frozen=True)
-class Entry:
+class DocketEntry:
     """A case as the docket lists it. `opened` is in seconds of the epoch; `court` and `decided` are one line each."""
 
     thread: str
@@ -121,7 +121,7 @@ class Docket:
             await self._forget(thread)
             raise BadInput(f"thread: {thread}: was cut off before its post was taken in; judge the post again")
         async with self._claimed(thread, "its trial, which goes on"):
-            return await self._go_on(thread, case.graph, checked(case.settings), None, listen)
+            return await self._go_on(thread, case.graph, context_from(case.settings), None, listen)
 
     async def decide(self, thread: str, answer: JSON, listen: Listener | None = None) -> JSON:
         """Give a waiting case a reviewer's answer (`ReviewAnswer`, as JSON), and go on with it.
@@ -137,7 +137,9 @@ class Docket:
         async with self._claimed(thread, str(answer.get("reviewer") or "another reviewer")):
             case = await self._waiting(thread)  # between the first look and the claim somebody may have decided it
             try:
-                return await self._go_on(thread, case.graph, checked(case.settings), Command(resume=answer), listen)
+                return await self._go_on(
+                    thread, case.graph, context_from(case.settings), Command(resume=answer), listen
+                )
             except ValidationError as error:
                 if not is_invalid_resume(error):
                     raise
@@ -152,9 +154,9 @@ class Docket:
             BadInput: there is no such case.
         """
         case = await self.entry(thread)
-        return await self._state(thread, self._graph(case.graph), checked(case.settings))
+        return await self._state(thread, self._graph(case.graph), context_from(case.settings))
 
-    async def entry(self, thread: str) -> Entry:
+    async def entry(self, thread: str) -> DocketEntry:
         """A case as the docket lists it.
 
         Raises:
@@ -165,7 +167,7 @@ class Docket:
             raise BadInput(f"thread: {thread}: there is no such case in {self.path}; tribunal review list shows them")
         return found[0]
 
-    async def cases(self, *statuses: Status) -> list[Entry]:
+    async def cases(self, *statuses: Status) -> list[DocketEntry]:
         """The cases of these states, the oldest first."""
         marks = ", ".join("?" * len(statuses))
         return await self._rows(f"SELECT * FROM cases WHERE status IN ({marks}) ORDER BY opened", *statuses)  # noqa: S608
@@ -219,7 +221,7 @@ class Docket:
         await self._saver.adelete_thread(thread)
         await self._db.execute("DELETE FROM cases WHERE thread = ?", (thread,))
 
-    async def _waiting(self, thread: str) -> Entry:
+    async def _waiting(self, thread: str) -> DocketEntry:
         case = await self.entry(thread)
         if case.status == "decided":
             raise BadInput(f"thread: {thread}: was decided already: {case.decided}; nothing was changed")
@@ -246,10 +248,11 @@ class Docket:
         finally:
             await self._db.execute("DELETE FROM claims WHERE thread = ? AND since = ?", (thread, now))
 
-    async def _rows(self, query: str, *values: Any) -> list[Entry]:
+    async def _rows(self, query: str, *values: Any) -> list[DocketEntry]:
         async with self._db.execute(query, values) as rows:
             return [
-                Entry(**{**dict(zip(_NAMES, row, strict=True)), "settings": json.loads(row[2])}) async for row in rows
+                DocketEntry(**{**dict(zip(_NAMES, row, strict=True)), "settings": json.loads(row[2])})
+                async for row in rows
             ]
 
     def _graph(self, name: str) -> Any:

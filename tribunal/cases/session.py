@@ -6,7 +6,7 @@ import asyncio
 import gc
 from typing import TYPE_CHECKING, Any
 
-from tribunal.context import Context, checked
+from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS
 from tribunal.graphs import graph as graph_named
@@ -100,7 +100,7 @@ async def decide(thread: str, answer: JSON, *, listen: Listener | None = None) -
     docket = await docket_here()
     entry = await docket.entry(thread)
     state = await docket.decide(thread, answer, listen)
-    return record(state, entry.graph, checked(entry.settings))
+    return record(state, entry.graph, context_from(entry.settings))
 
 
 async def resume(thread: str, *, listen: Listener | None = None) -> Record:
@@ -114,7 +114,7 @@ async def resume(thread: str, *, listen: Listener | None = None) -> Record:
     docket = await docket_here()
     entry = await docket.entry(thread)
     state = await docket.finish(thread, listen)
-    return record(state, entry.graph, checked(entry.settings))
+    return record(state, entry.graph, context_from(entry.settings))
 
 
 def _check_settings(graph: str, context: Context) -> None:

@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 import json_repair
 from pydantic import BaseModel, ValidationError
 
-Form = TypeVar("Form", bound=BaseModel)
+from tribunal.text import wellformed
+
+Filled = TypeVar("Filled", bound=BaseModel)
 
 _THINKING = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
-_LONE = re.compile(r"[\ud800-\udfff]")
 _FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()
 
@@ -26,7 +27,7 @@ class Unreadable(ValueError):
     """Why an answer can't be taken, in words that a model asked again can act on."""
 
 
-def read_answer(text: str, form: type[Form], *, post: str = "") -> Form:
+def read_answer(text: str, form: type[Filled], *, post: str = "") -> Filled:
     """The answer as the form that was asked for; JSON that stands in the `post` itself is a quotation, and no answer.
 
     Raises:
@@ -57,13 +58,6 @@ def read_answer(text: str, form: type[Form], *, post: str = "") -> Form:
 def without_thinking(text: str) -> str:
     """The answer proper, where a model thinks aloud first."""
     return _THINKING.sub("", text).strip()
-
-
-def wellformed(text: str) -> str:
-    """The text with every half of a surrogate pair, which nothing can store or send, as U+FFFD; whole pairs joined."""
-    if not _LONE.search(text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _objects(said: str, post: str) -> list[dict[str, Any]]:

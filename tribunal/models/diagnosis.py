@@ -1,6 +1,6 @@
 """How providers decline and how they fail, told apart.
 
-Every client library raises its own exceptions and marks a blocked answer in its own way. `fault_of` and `refusal_in`
+Every client library raises its own exceptions and marks a blocked answer in its own way. `diagnose` and `refusal_in`
 read them by what they carry (a status, a code, a finish reason), so that no client needs to be imported to be
 understood. Transport comes first: an authentication or quota error is never taken for bad output, nor a refusal for a
 failure.
@@ -18,7 +18,8 @@ from typing import Literal
 
 from langchain_core.messages import AIMessage
 
-from tribunal.models.answer import wellformed, without_thinking
+from tribunal.models.answer import without_thinking
+from tribunal.text import wellformed
 
 Kind = Literal[
     "refused", "authentication", "quota", "rate_limit", "timeout", "connection", "server", "request",
@@ -87,7 +88,7 @@ _LOST = {
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Diagnosis:
     """What went wrong with one request. `retry_after` in seconds, where the server said it."""
 
     kind: Kind
@@ -96,7 +97,7 @@ class Fault:
     retry_after: float | None = None
 
 
-def fault_of(error: BaseException, *, sent: Iterable[str] = (), secrets: Iterable[str] = ()) -> Fault:
+def diagnose(error: BaseException, *, sent: Iterable[str] = (), secrets: Iterable[str] = ()) -> Diagnosis:
     """What an exception of any client library means.
 
     Args:
@@ -115,38 +116,38 @@ def fault_of(error: BaseException, *, sent: Iterable[str] = (), secrets: Iterabl
         if names & _LOST:
             # Clients put a general word on top, and at times "timed out"; what lies beneath is what happened.
             beneath = next(place for place, each in enumerate(chain) if _names(each) & _LOST)
-            return Fault("connection", _message(chain[beneath:], secrets))
+            return Diagnosis("connection", _message(chain[beneath:], secrets))
         if names & {"APITimeoutError", "TimeoutException", "TimeoutError"}:
-            return Fault("timeout", message or "no answer in time")
+            return Diagnosis("timeout", message or "no answer in time")
         if names & {"APIConnectionError", "TransportError", "ClientError", "ConnectionError", "OSError"}:
-            return Fault("connection", message or "the connection was lost")
-        return Fault("server", message)
+            return Diagnosis("connection", message or "the connection was lost")
+        return Diagnosis("server", message)
     if status == 401 or "API key not valid" in message:
-        return Fault("authentication", message, status)
+        return Diagnosis("authentication", message, status)
     if status == 403 and not _SAFETY.search(message):
         # A key that may not use this model may still use another.
-        return Fault("request" if _THIS_MODEL.search(message) else "authentication", message, status)
+        return Diagnosis("request" if _THIS_MODEL.search(message) else "authentication", message, status)
     if status == 402 or (status == 429 and _QUOTA.search(message) and not _passes(message, retry_after)):
-        return Fault("quota", message, status, retry_after)
+        return Diagnosis("quota", message, status, retry_after)
     if status == 429:
-        return Fault("rate_limit", message, status, retry_after)
+        return Diagnosis("rate_limit", message, status, retry_after)
     if status == 408:
-        return Fault("timeout", message, status, retry_after)
+        return Diagnosis("timeout", message, status, retry_after)
     if 400 <= status < 500 and _SAFETY.search(message):
-        return Fault("refused", message, status)
+        return Diagnosis("refused", message, status)
     if status >= 500:
         refuses_format = "format" in asked and _FORMAT.search(message)
-        return Fault("format" if refuses_format else "server", message, status, retry_after)
+        return Diagnosis("format" if refuses_format else "server", message, status, retry_after)
     if _TOO_LONG.search(message):
-        return Fault("too_long", message, status)
+        return Diagnosis("too_long", message, status)
     if "temperature" in asked and _TEMPERATURE.search(message):
-        return Fault("temperature", message, status)
+        return Diagnosis("temperature", message, status)
     if "format" in asked and _FORMAT.search(message):
-        return Fault("format", message, status)
+        return Diagnosis("format", message, status)
     if "image" in asked and _IMAGE.search(message):
-        return Fault("request" if _THIS_IMAGE.search(message) else "image", message, status)
+        return Diagnosis("request" if _THIS_IMAGE.search(message) else "image", message, status)
     # A 400 that says nothing of use is most often a parameter the server doesn't know; 404 is a model or URL.
-    return Fault("format" if "format" in asked and status in (400, 422) else "request", message, status)
+    return Diagnosis("format" if "format" in asked and status in (400, 422) else "request", message, status)
 
 
 def _passes(message: str, retry_after: float | None) -> bool:

@@ -30,20 +30,20 @@ from tribunal.context import REHEARSAL, Context, context_of, dotenv, environment
 from tribunal.errors import BadModelOutput, CallFailed, ModelError, Refused
 from tribunal.line_up import in_force
 from tribunal.loops import PerLoop
-from tribunal.models.answer import Unreadable, read_answer, wellformed
+from tribunal.models.answer import Unreadable, read_answer
 from tribunal.models.cache import Cache, Cached, cache_key
-from tribunal.models.diagnosis import LENGTH, Fault, fault_of, finish_of, refusal_in
+from tribunal.models.diagnosis import LENGTH, Diagnosis, diagnose, finish_of, refusal_in
 from tribunal.models.image import picture
 from tribunal.models.keys import LONGEST_REST, KeyPool
 from tribunal.models.providers import (
-    PROVIDERS,
     SETTINGS,
     Endpoint,
+    ModelName,
+    RequestSettings,
     Rung,
-    Spec,
-    Wish,
     http_client,
     missing_key,
+    provider_named,
     sees_images,
     specs,
     takes_temperature,
@@ -51,14 +51,15 @@ from tribunal.models.providers import (
 from tribunal.prompts import quote, render, variables
 from tribunal.prompts.policy import QUESTIONS, Policy, policy_in_force
 from tribunal.schema import JSON, Post, Scheme
+from tribunal.text import wellformed
 
-Form = TypeVar("Form", bound=BaseModel)
+Filled = TypeVar("Filled", bound=BaseModel)
 RUNGS: tuple[Rung, ...] = ("json_schema", "json_object", "prompt")
 MOST_ROOM = 32_768
 
 
 @dataclass(frozen=True)
-class Role(Generic[Form]):
+class Role(Generic[Filled]):
     """What a seat is asked to do in one call.
 
     `form` makes the form of the answer from the policy and the scheme in force; `falls_to` names the setting whose
@@ -70,34 +71,34 @@ class Role(Generic[Form]):
     name: str
     seat: str
     prompt: str
-    form: Callable[[Policy, Scheme], type[Form]]
+    form: Callable[[Policy, Scheme], type[Filled]]
     temperature: float | None
     falls_to: Literal["aux_model", "judge_model", "triage"] = "aux_model"
     system: str = "court"
     final: bool = False
-    plain: Callable[[str], Form] | None = None
+    plain: Callable[[str], Filled] | None = None
     room: int | None = None
     tries: int | None = None
 
 
 @dataclass(frozen=True)
-class Answer(Generic[Form]):
-    """What came back: the form filled in, and what goes on record with it."""
+class Answer(Generic[Filled]):
+    """What came back: the form filled in, and the state's update that goes with it: `calls` and `warnings`."""
 
-    value: Form
-    record: JSON = field(default_factory=dict)
+    value: Filled
+    log: JSON = field(default_factory=dict)
 
 
 async def ask(
-    role: Role[Form],
+    role: Role[Filled],
     state: Mapping[str, Any],
     runtime: Runtime[Context],
     *,
-    check: Callable[[Form], None] | None = None,
-    sample: int = 0,
+    check: Callable[[Filled], None] | None = None,
+    draw: int = 0,
     shared: str = "",
     **material: Any,
-) -> Answer[Form]:
+) -> Answer[Filled]:
     """Ask the model in the role's seat about the post of this case.
 
     Args:
@@ -105,7 +106,7 @@ async def ask(
         state: the case; `post` and `calls` are read.
         runtime: its context decides on models, policy, budget.
         check: raises ValueError where an answer of the right form is still wrong; the model is then asked again.
-        sample: which of several draws of the same call this is.
+        draw: which of several draws of the same call this is.
         shared: what every seat of the case is shown beside the post; it stands before the role's own words, so that
             providers' prompt caches serve it to the next seat.
         material: what the role's prompt is filled with beside the post.
@@ -131,9 +132,10 @@ async def ask(
         policy=policy,
         scheme=context.scheme,
         check=check,
-        draw=(context.draw, sample),
+        repeat=context.repeat,
+        draw=draw,
     )
-    records: list[JSON] = []
+    calls: list[JSON] = []
     warnings: list[str] = []
     first: ModelError | None = None
     for spec in door.models_for(context, role.seat, role.falls_to):
@@ -144,19 +146,19 @@ async def ask(
             value = await door.put(exchange)
         except ModelError as fault:
             fault.seat, fault.role, fault.model = role.seat, role.name, str(spec)
-            record = exchange.record(time.perf_counter() - started, error=_kind(fault))
+            call = exchange.call(time.perf_counter() - started, error=_kind(fault))
             first = first or fault
         else:
-            record = exchange.record(time.perf_counter() - started)
-        records.append(record)
+            call = exchange.call(time.perf_counter() - started)
+        calls.append(call)
         warnings += exchange.warnings
-        runtime.stream_writer({"event": "call", **record, **(exchange.traced if context.trace else {})})
-        if record["error"] is None:
+        runtime.stream_writer({"event": "call", **call, **(exchange.traced if context.trace else {})})
+        if call["error"] is None:
             if first is not None:
                 warnings.append(f"{role.seat}: {spec} answered in place of {first.model}: {first}")
-            return Answer(value, {"calls": records, "warnings": warnings})
+            return Answer(value, {"calls": calls, "warnings": warnings})
     assert first is not None  # noqa: S101 (a seat has at least one model)
-    first.calls, first.warnings = records, warnings
+    first.calls, first.warnings = calls, warnings
     raise first
 
 
@@ -214,7 +216,8 @@ class Question:
     policy: Policy
     scheme: Scheme
     check: Callable[[Any], None] | None
-    draw: tuple[int, int]
+    repeat: int
+    draw: int
     shared: str = ""
 
 
@@ -222,7 +225,7 @@ class Question:
 class Exchange:
     """One call as it goes with one model: what is sent now, and what it has cost so far."""
 
-    spec: Spec
+    spec: ModelName
     question: Question
     context: Context
     room: int
@@ -276,8 +279,8 @@ class Exchange:
 
     def options(self) -> JSON:
         """The settings of the request, in the provider's own words."""
-        wish = Wish(self.rung, wire_schema(self.question.form), self.temperature, self.room)
-        return PROVIDERS[self.spec.provider].options(wish)
+        wanted = RequestSettings(self.rung, wire_schema(self.question.form), self.temperature, self.room)
+        return provider_named(self.spec.provider).options(wanted)
 
     def sent(self) -> set[str]:
         """Which parts of the request a server may refuse by themselves."""
@@ -297,8 +300,8 @@ class Exchange:
         kind = role.seat.partition(":")[0]
         given = held.get(role.seat, held.get(kind))
         # A second draw at temperature 0 would be the first one again; but several of a kind can be set apart by hand.
-        if self.question.draw[1] and (given is None or kind == role.seat):
-            return self.context.sample_temperature
+        if self.question.draw and (given is None or kind == role.seat):
+            return self.context.draw_temperature
         return role.temperature if given is None else given
 
     @property
@@ -306,7 +309,7 @@ class Exchange:
         """The prompt and the raw answer, for `--trace`."""
         return {"prompt": [[message.type, message.text] for message in self.messages()], "answer": self.said}
 
-    def record(self, seconds: float, error: str | None = None) -> JSON:
+    def call(self, seconds: float, error: str | None = None) -> JSON:
         """The `Call` that this was, as JSON."""
         role = self.question.role
         return {
@@ -325,8 +328,8 @@ class Exchange:
             "cached": self.cached,
             "format": self.rung,
             "key": self.key,
-            "draw": self.question.draw[0],
-            "sample": self.question.draw[1],
+            "repeat": self.question.repeat,
+            "draw": self.question.draw,
             "error": error,
         }
 
@@ -347,7 +350,7 @@ def listened_to() -> bool:
 class _Passing(Exception):
     """A fault that may be gone on the next try, after a pause in seconds (None: the usual back-off)."""
 
-    def __init__(self, fault: Fault, pause: float | None = None) -> None:
+    def __init__(self, fault: Diagnosis, pause: float | None = None) -> None:
         super().__init__(fault.message)
         self.fault, self.pause = fault, pause
 
@@ -380,11 +383,11 @@ class Door:
 
     def _forget(self) -> None:
         self._pools: dict[str, KeyPool] = {}
-        self._rungs: dict[Spec, Rung] = {}
-        self._bare_500s: dict[Spec, int] = {}
-        self._blind: set[Spec] = set()
-        self._sighted: set[Spec] = set()
-        self._no_temperature: set[Spec] = set()
+        self._rungs: dict[ModelName, Rung] = {}
+        self._bare_500s: dict[ModelName, int] = {}
+        self._blind: set[ModelName] = set()
+        self._sighted: set[ModelName] = set()
+        self._no_temperature: set[ModelName] = set()
 
     def look_around(self) -> None:
         """Take in the environment as it is now; a new key or address makes new clients (a notebook sets it late)."""
@@ -394,7 +397,7 @@ class Door:
             self._forget()
             self._seen, self.environment = matters, now
 
-    def models_for(self, context: Context, seat: str, falls_to: str) -> tuple[Spec, ...]:
+    def models_for(self, context: Context, seat: str, falls_to: str) -> tuple[ModelName, ...]:
         """The models of a seat, the first to be asked first."""
         # A seat with a colon is one of a kind: `perspective:kold` falls back to `perspective`.
         own = context.seats.get(seat) or context.seats.get(seat.partition(":")[0])
@@ -417,7 +420,7 @@ class Door:
             named |= {"TRIBUNAL_MODEL": self.environment.get("TRIBUNAL_MODEL") or REHEARSAL}
         return {field: names for field, names in named.items() if names}
 
-    def check_settings(self, context: Context) -> set[Spec]:
+    def check_settings(self, context: Context) -> set[ModelName]:
         """Every model that may be asked in this run.
 
         Raises:
@@ -426,7 +429,7 @@ class Door:
         found = set()
         for setting, names in self.settings_in_play(context).items():
             for spec in specs(names, setting):
-                provider = PROVIDERS[spec.provider]
+                provider = provider_named(spec.provider)
                 if provider.keys_wanted(self.environment) and not provider.key_pool(self.environment):
                     raise missing_key(spec, setting)
                 found.add(spec)
@@ -533,7 +536,7 @@ class Door:
         which knows nothing yet, is to find the same answers."""
         question, image = exchange.question, exchange.question.post.image
         return cache_key(
-            endpoint=PROVIDERS[exchange.spec.provider].base_url(self.environment),
+            endpoint=provider_named(exchange.spec.provider).base_url(self.environment),
             model=str(exchange.spec),
             system=question.system,
             task=f"{question.shared}\n\n{question.task}" if question.shared else question.task,
@@ -542,7 +545,7 @@ class Door:
             schema=wire_schema(question.form),
             temperature=exchange.wanted_temperature,
             max_tokens=exchange.room,
-            draw=question.draw,
+            draw=(question.repeat, question.draw),
         )
 
     async def _reach(self, exchange: Exchange) -> AIMessage:
@@ -627,21 +630,21 @@ class Door:
         if exchange.said_no or self._bare_500s[spec] >= 3:
             self._rungs[spec] = exchange.rung
 
-    async def _send(self, exchange: Exchange, pool: KeyPool, number: int) -> AIMessage | Fault:
+    async def _send(self, exchange: Exchange, pool: KeyPool, number: int) -> AIMessage | Diagnosis:
         client = self._client(exchange.spec, pool, number)
         options = exchange.options()
-        if exchange.spec.provider == "rehearsal":
+        if provider_named(exchange.spec.provider).sees_question:
             options["question"] = exchange.question
         exchange.attempts += 1
         try:
             async with asyncio.timeout(exchange.context.timeout):
                 message = await self._answered(client, exchange.messages(), options)
         except TimeoutError:
-            return Fault("timeout", f"no answer within {exchange.context.timeout:g} s")
+            return Diagnosis("timeout", f"no answer within {exchange.context.timeout:g} s")
         except NotImplementedError:
             raise  # the rehearsal model's, where a part is missing: a fault of ours, and no fault of a server
-        except Exception as error:  # noqa: BLE001 (every client has a tree of its own; `fault_of` tells them apart)
-            return fault_of(error, sent=exchange.sent(), secrets=self._secrets)
+        except Exception as error:  # noqa: BLE001 (every client has a tree of its own; `diagnose` tells them apart)
+            return diagnose(error, sent=exchange.sent(), secrets=self._secrets)
         if usage := message.usage_metadata:
             exchange.prompt_tokens += usage["input_tokens"]
             exchange.completion_tokens += usage["output_tokens"]
@@ -657,13 +660,13 @@ class Door:
 
     def _pool(self, provider: str) -> KeyPool:
         if provider not in self._pools:
-            keys = PROVIDERS[provider].key_pool(self.environment)
+            keys = provider_named(provider).key_pool(self.environment)
             self._secrets.update(keys)
             self._pools[provider] = KeyPool(provider, keys)
         return self._pools[provider]
 
-    def _client(self, spec: Spec, pool: KeyPool, number: int) -> BaseChatModel:
-        provider = PROVIDERS[spec.provider]
+    def _client(self, spec: ModelName, pool: KeyPool, number: int) -> BaseChatModel:
+        provider = provider_named(spec.provider)
         endpoint = Endpoint(spec, provider.base_url(self.environment), pool.keys[number])
         if endpoint not in self._clients:
             if self._http is None and provider.shares_http:
@@ -690,7 +693,7 @@ class Door:
 
     async def close(self) -> None:
         for endpoint, client in self._clients.items():
-            if close := PROVIDERS[endpoint.spec.provider].close:
+            if close := provider_named(endpoint.spec.provider).close:
                 await close(client)
         if self._http is not None:
             await self._http.close()

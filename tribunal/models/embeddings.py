@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import re
 import sqlite3
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,9 +29,10 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 from tribunal.context import data_folder, environment
 from tribunal.errors import BadInput, CallFailed
 from tribunal.loops import PerLoop
-from tribunal.models.diagnosis import Fault, fault_of, scrub
+from tribunal.models.diagnosis import Diagnosis, diagnose, scrub
 from tribunal.models.keys import KeyPool
 from tribunal.models.providers import PROVIDERS
+from tribunal.text import without_hidden
 
 if TYPE_CHECKING:
     import httpx
@@ -50,8 +50,6 @@ AT_ONCE = 4
 # A token is at least a byte, so these keep OpenAI's limits (8,191 tokens a text, 300,000 a request) without its tables.
 LONGEST_TEXT_BYTES = 8_000
 LARGEST_REQUEST_BYTES = 280_000
-
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 
 class Embedder(Protocol):
@@ -101,7 +99,7 @@ def embedder(name: str) -> Embedder:
 
 def plain(text: str) -> str:
     """A text without what doesn't change its words: NFKC, case folded, no invisible marks, white space to one blank."""
-    return " ".join(_INVISIBLE.sub("", unicodedata.normalize("NFKC", text)).casefold().split())
+    return " ".join(without_hidden(unicodedata.normalize("NFKC", text)).casefold().split())
 
 
 class Hashing:
@@ -235,9 +233,9 @@ class Endpoint:
                 raise _Status(response)
             return self._vectors(response.json(), len(batch))
         except (httpx.HTTPError, _Status) as error:
-            fault = fault_of(error, secrets=self._keys)
+            fault = diagnose(error, secrets=self._keys)
         except (KeyError, TypeError, ValueError) as error:
-            raise self._failed(Fault("format", f"the answer is not {len(batch)} vectors ({error})")) from error
+            raise self._failed(Diagnosis("format", f"the answer is not {len(batch)} vectors ({error})")) from error
         if fault.kind in ("authentication", "quota"):
             why = f"{self._host} declined the key (HTTP {fault.status}); {self._way_out}"
             self._pool.retire(number, fault.kind, why)
@@ -257,7 +255,7 @@ class Endpoint:
             raise ValueError("a number that is not finite")
         return _unit(rows)
 
-    def _failed(self, fault: Fault) -> CallFailed:
+    def _failed(self, fault: Diagnosis) -> CallFailed:
         kind = "bad_output" if fault.kind == "format" else fault.kind
         said = scrub(fault.message, self._keys)
         status = f" (HTTP {fault.status})" if fault.status else ""
@@ -334,13 +332,13 @@ _WIRES = {
 class _Passing(Exception):
     """A fault after which the request is worth another try."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: Diagnosis) -> None:
         super().__init__(fault.message)
         self.fault = fault
 
 
 class _Status(Exception):
-    """An HTTP error, in the form in which `fault_of` reads one."""
+    """An HTTP error, in the form in which `diagnose` reads one."""
 
     def __init__(self, response: httpx.Response) -> None:
         super().__init__(response.reason_phrase)

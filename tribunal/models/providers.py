@@ -14,13 +14,14 @@ from typing import Any, Literal
 from langchain_core.language_models import BaseChatModel
 
 from tribunal.errors import BadInput
+from tribunal.plugins import known, plugin
 from tribunal.schema import JSON
 
 # Every client is told to try once: the door retries, and a client that does so too would multiply the tries.
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class ModelName:
     """One model of one provider."""
 
     provider: str
@@ -34,7 +35,7 @@ class Spec:
 class Endpoint:
     """What a client is made from. `key` is None where the provider takes none."""
 
-    spec: Spec
+    spec: ModelName
     base_url: str | None
     key: str | None = field(repr=False)
 
@@ -43,7 +44,7 @@ Rung = Literal["json_schema", "json_object", "prompt"]
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class RequestSettings:
     """What is wanted of one answer: its form (`envelope`: `name`, `strict` and `schema`), heat and room in tokens."""
 
     rung: Rung
@@ -63,8 +64,9 @@ class Provider:
     make: Callable[[Endpoint, Any], BaseChatModel]
     keyless: bool = False
     where: str = ""
-    options: Callable[[Wish], JSON] = field(default=lambda wish: _openai_options(wish))
+    options: Callable[[RequestSettings], JSON] = field(default=lambda wanted: _openai_options(wanted))
     close: Callable[[Any], Awaitable[Any]] | None = None
+    sees_question: bool = False  # whether its client is handed the question itself, as the rehearsal model is
 
     @property
     def shares_http(self) -> bool:
@@ -106,45 +108,45 @@ class Provider:
         return not self.keyless and not own_server
 
 
-def _openai_options(wish: Wish) -> JSON:
-    options: JSON = {"max_tokens": wish.room}
-    if wish.temperature is not None:
-        options["temperature"] = wish.temperature
-    if wish.rung == "json_schema":
-        options["response_format"] = {"type": "json_schema", "json_schema": wish.envelope}
-    elif wish.rung == "json_object":
+def _openai_options(wanted: RequestSettings) -> JSON:
+    options: JSON = {"max_tokens": wanted.room}
+    if wanted.temperature is not None:
+        options["temperature"] = wanted.temperature
+    if wanted.rung == "json_schema":
+        options["response_format"] = {"type": "json_schema", "json_schema": wanted.envelope}
+    elif wanted.rung == "json_object":
         options["response_format"] = {"type": "json_object"}
     return options
 
 
-def _google_options(wish: Wish) -> JSON:
-    options: JSON = {"max_output_tokens": wish.room}
-    if wish.temperature is not None:
-        options["temperature"] = wish.temperature
-    if wish.rung != "prompt":
+def _google_options(wanted: RequestSettings) -> JSON:
+    options: JSON = {"max_output_tokens": wanted.room}
+    if wanted.temperature is not None:
+        options["temperature"] = wanted.temperature
+    if wanted.rung != "prompt":
         options["response_mime_type"] = "application/json"
-    if wish.rung == "json_schema":
-        options["response_json_schema"] = wish.envelope["schema"]
+    if wanted.rung == "json_schema":
+        options["response_json_schema"] = wanted.envelope["schema"]
     return options
 
 
-def _anthropic_options(wish: Wish) -> JSON:
+def _anthropic_options(wanted: RequestSettings) -> JSON:
     # There is no bare JSON mode: that rung is the same as the prompt's.
-    options: JSON = {"max_tokens": wish.room}
-    if wish.temperature is not None:
-        options["temperature"] = wish.temperature
-    if wish.rung == "json_schema":
-        options["output_config"] = {"format": {"type": "json_schema", "schema": wish.envelope["schema"]}}
+    options: JSON = {"max_tokens": wanted.room}
+    if wanted.temperature is not None:
+        options["temperature"] = wanted.temperature
+    if wanted.rung == "json_schema":
+        options["output_config"] = {"format": {"type": "json_schema", "schema": wanted.envelope["schema"]}}
     return options
 
 
-def _ollama_options(wish: Wish) -> JSON:
-    inner: JSON = {"num_predict": wish.room}
-    if wish.temperature is not None:
-        inner["temperature"] = wish.temperature
+def _ollama_options(wanted: RequestSettings) -> JSON:
+    inner: JSON = {"num_predict": wanted.room}
+    if wanted.temperature is not None:
+        inner["temperature"] = wanted.temperature
     options: JSON = {"options": inner}
-    if wish.rung != "prompt":
-        options["format"] = wish.envelope["schema"] if wish.rung == "json_schema" else "json"
+    if wanted.rung != "prompt":
+        options["format"] = wanted.envelope["schema"] if wanted.rung == "json_schema" else "json"
     return options
 
 
@@ -231,18 +233,11 @@ def _ollama(endpoint: Endpoint, http: Any) -> BaseChatModel:
     )
 
 
-def _rehearsal(endpoint: Endpoint, http: Any) -> BaseChatModel:
-    from tribunal.nodes.rehearsal.model import Rehearsal
-
-    return Rehearsal()
-
-
 OPENAI_URL = "https://api.openai.com/v1"
 
 PROVIDERS = {
     provider.name: provider
     for provider in (
-        Provider("rehearsal", (), (), None, _rehearsal, keyless=True),
         Provider(
             "openai",
             ("OPENAI_API_KEY",),
@@ -303,7 +298,22 @@ PROVIDERS = {
 SETTINGS = ("TRIBUNAL_MODEL", *(name for each in PROVIDERS.values() for name in (*each.keys, *each.base_urls)))
 
 
-def specs(names: str, field: str) -> tuple[Spec, ...]:
+def provider_named(name: str, field: str = "model") -> Provider:
+    """A provider of ours, or one that an entry point or `module:object` names (`tribunal.plugins`).
+
+    Raises:
+        BadInput: there is none, naming the setting and those there are.
+    """
+    found = PROVIDERS.get(name) or plugin("tribunal.providers", name, Provider, field)
+    if found is None:
+        raise BadInput(
+            f"{field}: {name!r}: not a model; give provider:model, where provider is one of "
+            f"{known(PROVIDERS, 'tribunal.providers')} (a server of your own: openai:NAME and OPENAI_BASE_URL)"
+        )
+    return found
+
+
+def specs(names: str, field: str) -> tuple[ModelName, ...]:
     """The models behind a setting: `provider:model`, or several of them separated by commas.
 
     Raises:
@@ -314,20 +324,22 @@ def specs(names: str, field: str) -> tuple[Spec, ...]:
         provider, colon, model = name.strip().partition(":")
         if provider == "rehearsal" and not colon:
             colon, model = ":", "court"
-        if provider not in PROVIDERS or not model.strip():
+        if not model.strip():
+            provider = name.strip()
             raise BadInput(
-                f"{field}: {name.strip()!r}: not a model; give provider:model, where provider is one of "
-                f"{', '.join(PROVIDERS)} (a server of your own: openai:NAME and OPENAI_BASE_URL)"
+                f"{field}: {provider!r}: not a model; give provider:model, where provider is one of "
+                f"{known(PROVIDERS, 'tribunal.providers')} (a server of your own: openai:NAME and OPENAI_BASE_URL)"
             )
+        provider_named(provider, field)
         if provider == "rehearsal" and model != "court":
             raise BadInput(f"{field}: {name.strip()!r}: there is one rehearsal model, rehearsal:court")
-        found.append(Spec(provider, model.strip()))
+        found.append(ModelName(provider, model.strip()))
     return tuple(found)
 
 
-def missing_key(spec: Spec, field: str) -> BadInput:
+def missing_key(spec: ModelName, field: str) -> BadInput:
     """What to say where a provider's key is missing."""
-    provider = PROVIDERS[spec.provider]
+    provider = provider_named(spec.provider)
     return BadInput(
         f"{field}: {spec}: no key; set {' or '.join(provider.keys)} in the environment or in .env "
         f"(from {provider.where}), or leave --model out to rehearse without one"

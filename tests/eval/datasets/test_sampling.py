@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests import PROJECT
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import DATASETS, Dataset, open_dataset
-from tribunal.eval.datasets.dataset import Spec, binary
+from tribunal.eval.datasets.dataset import DatasetSpec, binary
 from tribunal.eval.datasets.sample import Gold, Sample
 from tribunal.eval.datasets.sampling import Plan, choose
 
@@ -30,7 +30,7 @@ def dataset(folder: Path, made: Callable[[], Iterator[Sample]] | Sequence[Sample
     file = folder / "posts.csv"
     file.write_text("text\n", encoding="utf-8")
     posts = made if callable(made) else lambda: iter(made)
-    spec: Spec = replace(DATASETS[base], read=lambda _: posts(), mapped=True)
+    spec: DatasetSpec = replace(DATASETS[base], read=lambda _: posts(), mapped=True)
     return Dataset(spec, file)
 
 

@@ -31,8 +31,8 @@ def test_what_has_no_kappa(ratings: list[list[int | None]]) -> None:
 
 async def test_over_agents_and_over_repeats_of_real_records() -> None:
     async with ScriptedServer(panel(3)) as server:
-        first = [await decide(server, f"post {each}", graph="predict", draw=0) for each in range(2)]
-        again = [await decide(server, f"post {each}", graph="predict", draw=1) for each in range(2)]
+        first = [await decide(server, f"post {each}", graph="predict", repeat=0) for each in range(2)]
+        again = [await decide(server, f"post {each}", graph="predict", repeat=1) for each in range(2)]
     # The same three of five call every post hate: P̄ = 0.4, P̄e = 0.52.
     assert over_agents(first) == pytest.approx((0.4 - 0.52) / (1 - 0.52))
     repeats = [{record.post_id: record for record in each} for each in (first, again)]

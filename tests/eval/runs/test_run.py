@@ -18,7 +18,7 @@ import pytest
 from tests import PROJECT
 from tests.court import court_script
 from tests.eval.runs.worker import job, posts
-from tribunal.context import checked
+from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
@@ -253,12 +253,12 @@ async def test_repeats_are_drawn_anew_past_the_cache(tmp_path: Path) -> None:
     assert sorted((line["place"], line["repeat"]) for line in lines(tmp_path / "one")) == [
         (place, repeat) for place in range(2) for repeat in range(3)
     ]
-    assert {call["draw"] for line in lines(tmp_path / "one") for call in line["calls"]} == {0, 1, 2}
+    assert {call["repeat"] for line in lines(tmp_path / "one") for call in line["calls"]} == {0, 1, 2}
 
 
 async def test_a_post_that_can_t_be_taken_in_is_a_failure_and_costs_no_call(tmp_path: Path) -> None:
     bad = [Sample(id="a", text=""), Sample(id="b", image=str(tmp_path / "none.png")), Sample(id="c", text="word-0.")]
-    work = Job(graph="baseline", context=checked({"model": "openai:s"}), posts=bad, count=3)
+    work = Job(graph="baseline", context=context_from({"model": "openai:s"}), posts=bad, count=3)
     async with ScriptedServer(court_script()) as server:
         tally = await decided(server, tmp_path, work)
     assert (len(server.requests), tally.outcomes["failure"], tally.stopped) == (1, 2, "")
@@ -266,14 +266,14 @@ async def test_a_post_that_can_t_be_taken_in_is_a_failure_and_costs_no_call(tmp_
 
 
 async def test_a_wrong_setting_ends_the_run_before_any_result(tmp_path: Path) -> None:
-    work = Job(graph="baseline", context=checked({"model": "nobody:x"}), posts=posts(9), count=9)
+    work = Job(graph="baseline", context=context_from({"model": "nobody:x"}), posts=posts(9), count=9)
     with pytest.raises(BadInput, match="provider:model"):
         await run(work, tmp_path)
     assert lines(tmp_path) == []
 
 
 async def test_tokens_of_another_run_are_a_posts_budget(tmp_path: Path) -> None:
-    work = Job(graph="arcade", context=checked({"model": "openai:s"}), posts=posts(2), count=2,
+    work = Job(graph="arcade", context=context_from({"model": "openai:s"}), posts=posts(2), count=2,
                budgets={"post-0": 30, "post-1": 10_000})  # fmt: skip
     async with ScriptedServer(court_script()) as server:
         await decided(server, tmp_path, work)
@@ -332,7 +332,7 @@ async def test_a_fifth_of_all_calls_fail_and_every_request_is_accounted_for(
         faults += 1
         return draws.choice(AT_RANDOM)
 
-    context = checked({"model": "openai:scripted", "rounds": 1, "attempts": 3, "timeout": 0.5})
+    context = context_from({"model": "openai:scripted", "rounds": 1, "attempts": 3, "timeout": 0.5})
     work = Job(graph="arcade", context=context, posts=posts(60), count=60, in_flight=12)
     async with ScriptedServer(script) as server:
         tally = await decided(server, tmp_path, work)

@@ -14,7 +14,7 @@ import resource
 import sys
 from pathlib import Path
 
-from tribunal.context import checked
+from tribunal.context import context_from
 from tribunal.eval.datasets.sample import Gold, Sample
 from tribunal.eval.runs.engine import Job, run
 from tribunal.graphs import graph
@@ -34,7 +34,7 @@ def posts(number: int) -> list[Sample]:
 
 
 def job(number: int, in_flight: int, **settings: object) -> Job:
-    context = checked({"model": "openai:scripted", "scheme": "binary", "attempts": 1, **settings})
+    context = context_from({"model": "openai:scripted", "scheme": "binary", "attempts": 1, **settings})
     return Job(graph="baseline", context=context, posts=posts(number), count=number, in_flight=in_flight)
 
 

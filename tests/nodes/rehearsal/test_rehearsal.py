@@ -73,7 +73,8 @@ def asked(
         policy=in_force,
         scheme=scheme,
         check=check,
-        draw=(0, 0),
+        repeat=0,
+        draw=0,
     )
     said = answer(question)
     fitted: JSON = form.model_validate(said).model_dump()
@@ -538,7 +539,7 @@ def test_every_answer_fits_its_form(text: str, scheme: Scheme) -> None:
 
 def question_for(role: Role[Any], text: str) -> Question:
     form = role.form(H_VLI, "fine")
-    return Question(role, form, "", Post(id="p", text=text), "", {}, H_VLI, "fine", None, (0, 0))
+    return Question(role, form, "", Post(id="p", text=text), "", {}, H_VLI, "fine", None, 0, 0)
 
 
 async def test_the_message_is_that_of_any_chat_model() -> None:
@@ -571,7 +572,7 @@ async def test_an_unknown_role_is_named() -> None:
     stranger = Role(name="view:surface", seat="judge", prompt="", form=JUDGE.form, temperature=None)
     with pytest.raises(NotImplementedError, match="view:surface"):
         await Rehearsal().ainvoke([HumanMessage("?")], question=question_for(stranger, DIRECT))
-    with pytest.raises(ValueError, match=r"nodes\.model\.ask"):
+    with pytest.raises(ValueError, match="asked through `ask`"):
         await Rehearsal().ainvoke([HumanMessage("?")])
 
 

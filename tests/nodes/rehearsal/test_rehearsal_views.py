@@ -8,7 +8,7 @@ import pytest
 
 from tests import PROJECT
 from tribunal.cases.session import hear
-from tribunal.context import VIEWS, checked
+from tribunal.context import VIEWS, context_from
 from tribunal.nodes.rehearsal.views import MARKS, TAKEN_BACK
 from tribunal.schema import Record
 
@@ -34,7 +34,7 @@ FOUND: list[tuple[str, str, list[str]]] = [
 
 
 async def debated(text: str, task: str = "hate", **settings: Any) -> Record:
-    return await hear(text, graph="mv_debate", context=checked({"task": task, **settings}))
+    return await hear(text, graph="mv_debate", context=context_from({"task": task, **settings}))
 
 
 @pytest.mark.parametrize(("task", "text", "views"), FOUND)
@@ -42,7 +42,7 @@ async def test_who_sees_what(task: str, text: str, views: list[str]) -> None:
     record = await debated(text, task, rounds=1)
     assert [view for view, answer in record.debate[0]["answers"].items() if answer == "YES"] == views
     assert record.label == int(bool(views))
-    zero_shot = await hear(text, graph="baseline", context=checked({"task": task, "scheme": "binary"}))
+    zero_shot = await hear(text, graph="baseline", context=context_from({"task": task, "scheme": "binary"}))
     assert zero_shot.label == int(bool(views))
 
 
@@ -69,7 +69,9 @@ async def test_what_was_said_is_read_from_the_material_alone() -> None:
 
 
 async def test_equals_of_both_kinds() -> None:
-    record = await hear("I love Mondays.", graph="symmetric_debate", context=checked({"task": "sarcasm", "rounds": 2}))
+    record = await hear(
+        "I love Mondays.", graph="symmetric_debate", context=context_from({"task": "sarcasm", "rounds": 2})
+    )
     assert [entry["answers"] for entry in record.debate] == [
         {"agent:1": "NO", "agent:2": "YES", "agent:3": "NO", "agent:4": "YES"},
         dict.fromkeys(("agent:1", "agent:2", "agent:3", "agent:4"), "YES"),

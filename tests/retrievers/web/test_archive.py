@@ -18,12 +18,12 @@ import pytest
 from tests import PROJECT
 from tribunal.errors import BadInput
 from tribunal.retrievers.web import fetch, pages
-from tribunal.retrievers.web.archive import Record, RecordError, Replay, StoredPage, default_path, text_hash
+from tribunal.retrievers.web.archive import ArchiveError, Record, Replay, StoredPage, default_path, text_hash
 from tribunal.retrievers.web.search import EngineFault, Hit
 
 
 def a_page(url: str = "https://example.org/a", text: str = "Line one.\nLine two “한국어” 😀.") -> StoredPage:
-    got = fetch.Page(
+    got = fetch.FetchedPage(
         url=url,
         final_url="https://example.org/final",
         redirects=(),
@@ -236,7 +236,7 @@ async def test_a_full_disk_is_a_record_error_and_what_is_there_stays(tmp_path: P
     held = await Record.open(tmp_path / "e.sqlite")
     run = await a_run(held)
     await held._in_thread(lambda: held._db.execute("PRAGMA max_page_count=1"))  # SQLite's own "disk is full"
-    with pytest.raises(RecordError, match="full"):
+    with pytest.raises(ArchiveError, match="full"):
         await held.add_page(a_page(text="x" * 10**6))
     assert len((await held.chain(run)).entries) == 11
 
@@ -244,7 +244,7 @@ async def test_a_full_disk_is_a_record_error_and_what_is_there_stays(tmp_path: P
 async def test_a_record_that_is_only_read_is_not_written(tmp_path: Path) -> None:
     await a_run(await Record.open(tmp_path / "e.sqlite"))
     held = await Record.open(tmp_path / "e.sqlite", existing=True)
-    with pytest.raises(RecordError, match="readonly"):
+    with pytest.raises(ArchiveError, match="readonly"):
         await held.begin("p", "t", {})
 
 

@@ -33,12 +33,12 @@ from tribunal.retrievers.web.fetch import (
     IMAGES,
     PAGES,
     USER_AGENT,
+    FetchedPage,
     Fetcher,
     FetchError,
     FetchFailed,
     FetchRefused,
     Limits,
-    Page,
     allowed_places,
     carries,
 )
@@ -166,7 +166,7 @@ class Web(httpcore.AsyncNetworkBackend):
         return await outcome(self.fetcher(frozenset(), **limits).fetch(url, secret_text=secret_text))
 
 
-async def outcome(fetching: Awaitable[Page]) -> str:
+async def outcome(fetching: Awaitable[FetchedPage]) -> str:
     try:
         page = await fetching
     except FetchRefused as error:

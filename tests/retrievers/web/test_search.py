@@ -18,7 +18,7 @@ import pytest
 
 from tests import PROJECT
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.web import Page, SearchServer, Site
+from tribunal.eval.doubles.web import SearchServer, Site, SitePage
 from tribunal.retrievers.web import search
 from tribunal.retrievers.web.search import Chain, Found, Hit, Nothing, SearXNG, normal_url, search_chain
 
@@ -131,18 +131,18 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("answer", "kind", "words"),
     [
-        (Page("", status=429, headers={"Retry-After": "7"}), "rate_limit", "too many requests"),
-        (Page("", status=403), "refused", "settings.yml"),
-        (Page("", status=401), "refused", "HTTP 401"),
-        (Page("", status=500), "server", "HTTP 500"),
-        (Page("", status=302, headers={"Location": "http://127.0.0.1:9/"}), "bad_answer", "redirects to"),
-        (Page("<html>", status=200), "bad_answer", "not JSON"),
-        (Page(b"\xff\xfe{", status=200), "bad_answer", "not JSON"),
-        (Page("[" * 200_000), "bad_answer", "not JSON"),
-        (Page("[]"), "bad_answer", "no list"),
-        (Page('{"results": {}}'), "bad_answer", "no list"),
-        (Page(b"[" + b"0," * 3_000_000 + b"0]"), "bad_answer", "over 4194304 bytes"),
-        (Page(gzip.compress(b" " * 10**7), headers={"Content-Encoding": "gzip"}), "bad_answer", "packed"),
+        (SitePage("", status=429, headers={"Retry-After": "7"}), "rate_limit", "too many requests"),
+        (SitePage("", status=403), "refused", "settings.yml"),
+        (SitePage("", status=401), "refused", "HTTP 401"),
+        (SitePage("", status=500), "server", "HTTP 500"),
+        (SitePage("", status=302, headers={"Location": "http://127.0.0.1:9/"}), "bad_answer", "redirects to"),
+        (SitePage("<html>", status=200), "bad_answer", "not JSON"),
+        (SitePage(b"\xff\xfe{", status=200), "bad_answer", "not JSON"),
+        (SitePage("[" * 200_000), "bad_answer", "not JSON"),
+        (SitePage("[]"), "bad_answer", "no list"),
+        (SitePage('{"results": {}}'), "bad_answer", "no list"),
+        (SitePage(b"[" + b"0," * 3_000_000 + b"0]"), "bad_answer", "over 4194304 bytes"),
+        (SitePage(gzip.compress(b" " * 10**7), headers={"Content-Encoding": "gzip"}), "bad_answer", "packed"),
         ({"results": [], "unresponsive_engines": [["google", "Suspended: CAPTCHA"]]}, "rate_limit", "google"),
         ({"results": [], "unresponsive_engines": [["bing", "HTTP error 500"]]}, "server", "bing"),
     ],
@@ -168,7 +168,7 @@ async def test_a_server_that_is_gone_or_says_nothing_in_time_hands_over() -> Non
 
 
 async def test_where_all_fail_there_is_no_engine_and_no_hit() -> None:
-    async with SearchServer({"q": Page("", status=500)}) as server:
+    async with SearchServer({"q": SitePage("", status=500)}) as server:
         found = await search_chain(["searxng"], searxng_url=server.url).search("q")
     assert (found.engine, found.hits, kinds(found)) == (None, (), [("searxng", "server")])
 
@@ -234,7 +234,7 @@ async def test_requests_to_an_engine_keep_their_distance_across_chains() -> None
 
 
 async def test_an_engine_that_said_wait_is_left_alone_for_so_long() -> None:
-    answers: list[Any] = [Page("", status=429, headers={"Retry-After": "1"}), [row()]]
+    answers: list[Any] = [SitePage("", status=429, headers={"Retry-After": "1"}), [row()]]
     async with SearchServer(lambda query: answers[min(len(server.log) - 1, 1)]) as server:
         chain = Chain([SearXNG(server.url), Plain()])
         assert (await chain.search("one")).engine == "plain"
@@ -254,22 +254,22 @@ NO_DUCK = '<html><body><div class="no-results">No results.</div></body></html>'
 
 
 @pytest.fixture
-def duckduckgo(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Page], Site]]:
+def duckduckgo(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[SitePage], Site]]:
     """The library itself, with its own HTTP client, sent to a local server in DuckDuckGo's place."""
     from ddgs.engines.duckduckgo import Duckduckgo
 
     with Site({}) as site:
         monkeypatch.setattr(Duckduckgo, "search_url", f"{site.url}/html/")
 
-        def serve(page: Page) -> Site:
+        def serve(page: SitePage) -> Site:
             site.pages = {"/html/": page}
             return site
 
         yield serve
 
 
-async def test_duckduckgo_finds(duckduckgo: Callable[[Page], Site]) -> None:
-    site = duckduckgo(Page(DUCK.format(n=1)))
+async def test_duckduckgo_finds(duckduckgo: Callable[[SitePage], Site]) -> None:
+    site = duckduckgo(SitePage(DUCK.format(n=1)))
     found = await search_chain("duckduckgo").search("q", 5)
     assert [(hit.url, hit.title, hit.snippet) for hit in found.hits] == [
         ("https://example.org/1", "Title 1", "Snippet 1")
@@ -277,23 +277,23 @@ async def test_duckduckgo_finds(duckduckgo: Callable[[Page], Site]) -> None:
     assert (found.engine, site.log[0].method) == ("duckduckgo", "POST")
 
 
-async def test_duckduckgo_may_find_nothing(duckduckgo: Callable[[Page], Site]) -> None:
-    duckduckgo(Page(NO_DUCK))
+async def test_duckduckgo_may_find_nothing(duckduckgo: Callable[[SitePage], Site]) -> None:
+    duckduckgo(SitePage(NO_DUCK))
     assert await search_chain("duckduckgo").search("q") == Found(query="q", engine="duckduckgo")
 
 
 @pytest.mark.parametrize(
     ("page", "kind"),
     [
-        (Page("", status=202), "rate_limit"),
-        (Page("", status=429), "rate_limit"),
-        (Page('<div class="anomaly-modal__title">', status=200), "rate_limit"),
-        (Page("", status=500), "server"),
-        (Page(DUCK, delay=30), "timeout"),
+        (SitePage("", status=202), "rate_limit"),
+        (SitePage("", status=429), "rate_limit"),
+        (SitePage('<div class="anomaly-modal__title">', status=200), "rate_limit"),
+        (SitePage("", status=500), "server"),
+        (SitePage(DUCK, delay=30), "timeout"),
     ],
 )
 async def test_a_duckduckgo_that_blocks_is_not_one_that_finds_nothing(
-    duckduckgo: Callable[[Page], Site], page: Page, kind: str
+    duckduckgo: Callable[[SitePage], Site], page: SitePage, kind: str
 ) -> None:
     duckduckgo(page)
     found = await search_chain("duckduckgo,none", seconds=1).search("q")
@@ -308,8 +308,8 @@ async def test_a_duckduckgo_that_is_gone_hands_over(monkeypatch: pytest.MonkeyPa
     assert kinds(found) == [("duckduckgo", "connection")]
 
 
-async def test_duckduckgo_is_asked_about_once_a_second(duckduckgo: Callable[[Page], Site]) -> None:
-    site = duckduckgo(Page(NO_DUCK))
+async def test_duckduckgo_is_asked_about_once_a_second(duckduckgo: Callable[[SitePage], Site]) -> None:
+    site = duckduckgo(SitePage(NO_DUCK))
     chain = search_chain("duckduckgo")
     await asyncio.gather(chain.search("one"), chain.search("two"))
     assert 0.9 < site.log[1].arrived - site.log[0].arrived < 3
@@ -318,16 +318,16 @@ async def test_duckduckgo_is_asked_about_once_a_second(duckduckgo: Callable[[Pag
 # ----------------------------------------------------------------------------------------------------------- langchain
 
 
-async def test_a_langchain_wrapper_finds(duckduckgo: Callable[[Page], Site]) -> None:
+async def test_a_langchain_wrapper_finds(duckduckgo: Callable[[SitePage], Site]) -> None:
     # Its DuckDuckGo wrapper asks every engine of ddgs; here only the local one is left.
     from ddgs import engines
 
-    site = duckduckgo(Page(DUCK.format(n=2)))
+    site = duckduckgo(SitePage(DUCK.format(n=2)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(engines.ENGINES, "text", {"duckduckgo": engines.ENGINES["text"]["duckduckgo"]})
         chain = search_chain("langchain:DuckDuckGoSearchAPIWrapper")
         found = await chain.search("q", 5)
-        site.pages = {"/html/": Page(NO_DUCK)}
+        site.pages = {"/html/": SitePage(NO_DUCK)}
         nothing = await search_chain("langchain:DuckDuckGoSearchAPIWrapper,none").search("q")
     assert [(hit.url, hit.title, hit.engine) for hit in found.hits] == [
         ("https://example.org/2", "Title 2", "langchain:DuckDuckGoSearchAPIWrapper")
@@ -350,12 +350,12 @@ async def test_a_langchain_wrapper_with_a_key_over_the_wire(monkeypatch: pytest.
 
     monkeypatch.setenv("BRAVE_SEARCH_API_KEY", "brave-key-0123456789")
     results = [{"title": "T", "url": "https://example.org/brave", "description": "D", "extra_snippets": ["E"]}]
-    with Site({"/": Page(json.dumps({"web": {"results": results}}), "application/json")}) as site:
+    with Site({"/": SitePage(json.dumps({"web": {"results": results}}), "application/json")}) as site:
         here = partial(utilities.BraveSearchWrapper, base_url=f"{site.url}/")
         monkeypatch.setattr(utilities, "BraveSearchWrapper", here, raising=False)
         chain = search_chain("langchain:BraveSearchWrapper,none")
         found = await chain.search("q", 5)
-        site.pages = {"/": Page("", status=429)}
+        site.pages = {"/": SitePage("", status=429)}
         limited = await chain.search("q", 5)
     assert [(hit.url, hit.title, hit.snippet) for hit in found.hits] == [("https://example.org/brave", "T", "D E")]
     assert (limited.engine, kinds(limited)) == ("none", [("langchain:BraveSearchWrapper", "rate_limit")])

@@ -1,0 +1,146 @@
+"""The one way to SQLite: a connection with a thread of its own, asked from async code."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import aiosqlite
+
+WAIT = 30.0  # seconds that one writer waits for another
+
+
+class DatabaseError(OSError):
+    """A database can't be read or written: the disk is full or gone, or the file is damaged."""
+
+
+class Database:
+    """An open SQLite file. All methods may be called at the same time; what they ask is done one after another.
+
+    Attributes:
+        path: the file.
+        connection: for a library that works on one, such as LangGraph's checkpoint saver.
+    """
+
+    def __init__(self, path: Path, connection: aiosqlite.Connection) -> None:
+        """Use `open`."""
+        self.path, self.connection = path, connection
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        *,
+        prepare: Callable[[sqlite3.Connection], None] | None = None,
+        schema: Sequence[str] = (),
+        mode: str = "",
+    ) -> Self:
+        """Open a file, and make it and its folder if they aren't there.
+
+        Several processes may open it at once; it is in write-ahead mode, so that readers don't wait for a writer.
+
+        Args:
+            path: the file.
+            prepare: is given the connection before anything is written: the place to refuse a foreign file.
+            schema: the statements that make its tables where they aren't there; done as one.
+            mode: `mode=ro` and the like, in which nothing is made or written.
+
+        Raises:
+            DatabaseError: it can't be opened.
+        """
+        try:
+            if mode:
+                target = f"{(await asyncio.to_thread(path.absolute)).as_uri()}?{mode}"
+                connection = await aiosqlite.connect(target, uri=True, timeout=WAIT, isolation_level=None)
+            else:
+                await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
+                connection = await aiosqlite.connect(path, timeout=WAIT, isolation_level=None)
+        except (sqlite3.Error, OSError) as error:
+            raise DatabaseError(f"{path}: {error}") from error
+        database = cls(path, connection)
+        connection.row_factory = sqlite3.Row
+        try:
+            if prepare:
+                await database.together(prepare)
+            if not mode:
+                await _in_write_ahead_mode(connection)
+                # What is committed outlives the process; a power cut may cost the last moments, and nothing else.
+                await connection.execute("PRAGMA synchronous=NORMAL")
+            if schema:
+                await database.together(lambda made: [made.execute(statement) for statement in schema])
+        except BaseException as error:
+            await connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise DatabaseError(f"{path}: {error}") from error
+            raise
+        return database
+
+    async def rows(self, statement: str, *values: Any) -> list[sqlite3.Row]:
+        """What a query finds.
+
+        Raises:
+            DatabaseError: it can't be read.
+        """
+        try:
+            return list(await self.connection.execute_fetchall(statement, values))
+        except (sqlite3.Error, ValueError) as error:
+            raise DatabaseError(f"{self.path}: {error}") from error
+
+    async def write(self, statement: str, *values: Any) -> int:
+        """Carry out one statement; gives the number of rows it changed.
+
+        Raises:
+            DatabaseError: it can't be written.
+        """
+        try:
+            async with self.connection.execute(statement, values) as done:
+                return done.rowcount
+        except (sqlite3.Error, ValueError) as error:
+            raise DatabaseError(f"{self.path}: {error}") from error
+
+    async def write_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Carry out one statement for each of these rows, all or none.
+
+        Raises:
+            DatabaseError: they can't be written.
+        """
+        held = list(rows)
+        try:
+            await self.together(lambda made: made.executemany(statement, held))
+        except (sqlite3.Error, ValueError) as error:
+            raise DatabaseError(f"{self.path}: {error}") from error
+
+    async def together(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        """Do several things in one transaction, in the connection's thread; an error undoes them all, and is raised."""
+
+        def transaction() -> None:
+            made = self.connection._conn
+            made.execute("BEGIN IMMEDIATE" if not made.execute("PRAGMA query_only").fetchone()[0] else "BEGIN")
+            try:
+                work(made)
+            except BaseException:
+                made.rollback()
+                raise
+            made.commit()
+
+        await self.connection._execute(transaction)  # type: ignore[no-untyped-call]
+
+    async def close(self) -> None:
+        """Write out what SQLite still holds beside the file."""
+        await self.connection.close()
+
+
+async def _in_write_ahead_mode(connection: aiosqlite.Connection) -> None:
+    """The one step that doesn't wait its turn when several open a new file at once."""
+    for left in reversed(range(100)):
+        try:
+            await connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if not left or "locked" not in str(error):
+                raise
+            await asyncio.sleep(0.02)
+        else:
+            return
