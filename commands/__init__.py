@@ -24,6 +24,7 @@ from tribunal.commands import (
     review,
     sweep,
 )
+from tribunal.commands.sections import Sectioned
 
 app = typer.Typer(
     name="tribunal",
@@ -52,9 +53,9 @@ def _options(
     pass
 
 
-app.command("judge", epilog=judge.EPILOG)(judge.judge)
-app.command("eval", epilog=evaluate.EPILOG)(evaluate.evaluate)
-app.command("batch", epilog=evaluate.EPILOG)(batch.batch)
+app.command("judge", cls=Sectioned, epilog=judge.EPILOG)(judge.judge)
+app.command("eval", cls=Sectioned, epilog=evaluate.EPILOG)(evaluate.evaluate)
+app.command("batch", cls=Sectioned, epilog=evaluate.EPILOG)(batch.batch)
 app.command("sweep", epilog=evaluate.EPILOG)(sweep.sweep)
 app.command("metrics")(metrics.metrics)
 app.command("fit")(fit.fit)

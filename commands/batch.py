@@ -53,9 +53,16 @@ def batch(
                 warn=warn,
             )
         if as_json:
-            counted = {"total": tally.total, "done": tally.before + tally.done, "outcomes": dict(tally.outcomes)}
-            told = {**counted, "calls": tally.calls, "tokens": tally.tokens, "stopped": tally.stopped or None}
-            sys.stdout.write(json.dumps({"out": str(out), **told}, ensure_ascii=False) + "\n")
+            printed = {
+                "out": str(out),
+                "total": tally.total,
+                "done": tally.before + tally.done,
+                "outcomes": dict(tally.outcomes),
+                "calls": tally.calls,
+                "tokens": tally.tokens,
+                "stopped": tally.stopped or None,
+            }
+            sys.stdout.write(json.dumps(printed, ensure_ascii=False) + "\n")
         else:
             said = in_words(tally, priced=table is not None)
             typer.echo(f"{tally.done:,} decided now, {tally.before:,} before: {said}")

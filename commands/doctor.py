@@ -35,7 +35,9 @@ def doctor(
 async def _examine(offline: bool) -> dict[str, Any]:
     import asyncio
 
-    from tribunal.context import REHEARSAL, data_folder, environment
+    from tribunal import plugins
+    from tribunal.context import REHEARSAL
+    from tribunal.environment import data_folder, environment
     from tribunal.models.providers import PROVIDERS
 
     held = environment()
@@ -43,7 +45,9 @@ async def _examine(offline: bool) -> dict[str, Any]:
     checks = [_check("model in force", "ok", named or f"{REHEARSAL}: offline, by rules; set TRIBUNAL_MODEL or --model")]
     if named:
         checks[0] = _named(named, held)
-    checks += await asyncio.gather(*(_provider(provider, held, offline) for provider in PROVIDERS.values()))
+    rehearsal = REHEARSAL.partition(":")[0]
+    providers = [name for name in (*PROVIDERS, *plugins.names("tribunal.providers")) if name != rehearsal]
+    checks += await asyncio.gather(*(_provider(name, held, offline) for name in providers))
     checks.append(_check("rehearsal", "ok", "always there; no moderator, for trying things out"))
     checks.append(_folder(data_folder()))
     checks.append(_studio())
@@ -56,40 +60,55 @@ def _check(what: str, state: str, found: str) -> dict[str, str]:
 
 def _named(named: str, held: dict[str, str]) -> dict[str, str]:
     from tribunal.errors import BadInput
-    from tribunal.models.providers import missing_key, provider_named, specs
+    from tribunal.models.seating import checked_models
 
     try:
-        for spec in specs(named, "TRIBUNAL_MODEL"):
-            provider = provider_named(spec.provider)
-            if provider.keys_wanted(held) and not provider.key_pool(held):
-                raise missing_key(spec, "TRIBUNAL_MODEL")
+        checked_models(named, held, "TRIBUNAL_MODEL")
     except BadInput as error:
         return _check("model in force", "broken", str(error))
     return _check("model in force", "ok", f"{named} (TRIBUNAL_MODEL)")
 
 
-async def _provider(provider: Any, held: dict[str, str], offline: bool) -> dict[str, str]:
-    import httpx
+async def _provider(name: str, held: dict[str, str], offline: bool) -> dict[str, str]:
+    from tribunal.errors import BadInput
+    from tribunal.models.providers import find_provider
 
-    from tribunal.models.diagnosis import scrub
-
+    try:
+        provider = find_provider(name, "model")
+    except BadInput as error:
+        return _check(name, "broken", str(error))
+    assert provider is not None  # noqa: S101 (it is ours, or declared)
     keys = provider.key_pool(held)
     if provider.keys_wanted(held) and not keys:
-        return _check(provider.name, "missing", f"no key; set {' or '.join(provider.keys)} (from {provider.where})")
+        where = f" (from {provider.where})" if provider.where else ""
+        return _check(name, "missing", f"no key; set {' or '.join(provider.keys)}{where}")
     count = "no key needed" if not keys else f"{len(keys)} key{'s' if len(keys) > 1 else ''}"
-    if offline:
-        return _check(provider.name, "ok", f"{count}; not asked")
-    url, headers = provider.listing(held, keys[0] if keys else None)
+    if offline or provider.listing is None:
+        return _check(name, "ok", f"{count}; not asked")
+    url = provider.url(held, provider.listing)
+    state, answer = await _asked(url, provider.headers(keys[0] if keys else None), keys)
+    # A server of one's own that isn't running is no fault.
+    state = "missing" if provider.keyless and state == "silent" else "ok" if state == "ok" else "broken"
+    return _check(name, state, f"{count}; {answer}")
+
+
+async def _asked(url: str, headers: dict[str, str], keys: list[str]) -> tuple[str, str]:
+    """Whether a server answers (`ok`, `silent`, or its status), and that in words."""
+    from urllib.parse import urlsplit
+
+    import aiohttp
+
+    from tribunal.models.diagnosis import scrub
+    from tribunal.models.providers.http import session_here
+
+    host, within = urlsplit(url).hostname, aiohttp.ClientTimeout(total=10)
     try:
-        async with httpx.AsyncClient(timeout=10) as client:
-            answer = await client.get(url, headers=headers)
-    except httpx.HTTPError as error:
-        state = "missing" if provider.name == "ollama" else "broken"
-        reason = scrub(str(error) or type(error).__name__, keys)
-        return _check(provider.name, state, f"{count}; {httpx.URL(url).host} doesn't answer: {reason}")
-    if answer.is_success:
-        return _check(provider.name, "ok", f"{count}; {httpx.URL(url).host} answers")
-    return _check(provider.name, "broken", f"{count}; {httpx.URL(url).host} says {answer.status_code}")
+        session = await session_here()
+        async with session.get(url, headers=headers, timeout=within, allow_redirects=False) as response:
+            status = response.status
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        return "silent", f"{host} doesn't answer: {scrub(str(error) or type(error).__name__, keys)}"
+    return ("ok", f"{host} answers") if 200 <= status < 300 else (str(status), f"{host} says {status}")
 
 
 def _folder(folder: Any) -> dict[str, str]:

@@ -13,7 +13,7 @@ from tribunal.commands.errors import INTERRUPTED, ending_well
 from tribunal.commands.options import Graph, pairs, with_settings
 
 if TYPE_CHECKING:
-    from tribunal.eval.runs.engine import Tally
+    from tribunal.eval.runs.tally import Tally
 
 EPILOG = """\b
 Exit status: 0 everything is decided, 1 stopped before the end (the same command goes on), 2 wrong usage or input,
@@ -121,12 +121,13 @@ def status(tally: Tally) -> int:
 
 def _print(tally: Tally, out: Path, *, priced: bool) -> None:
     from tribunal.commands.metrics import show
+    from tribunal.eval.measures.metrics import written_metrics
     from tribunal.eval.runs.progress import in_words
     from tribunal.text import visible
 
     typer.echo(f"{tally.done:,} decided now, {tally.before:,} before: {in_words(tally, priced=priced)}")
-    if (out / "metrics.json").exists():
-        show(json.loads((out / "metrics.json").read_bytes()))
+    if (measured := written_metrics(out)) is not None:
+        show(measured)
     typer.echo(f"results: {visible(str(out))}; tribunal report {visible(str(out))} makes a page of them")
 
 

@@ -1,4 +1,4 @@
-"""`tribunal evidence`: the evidence record, as a person would want to read it."""
+"""`tribunal evidence`: the archive of web research, as a person would want to read it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from tribunal.commands.errors import ending_well
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tribunal.retrievers.web.archive import Overview, StoredPage, Trail
+    from tribunal.retrievers.web.trail import Overview, StoredPage, Trail
 
 JSON = dict[str, Any]
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="The evidence record: what was searched, read, kept and decided on the way to a verdict.",
+    help="The archive: what was searched, read, kept and decided on the way to a verdict.",
 )
 
 File = Annotated[
-    Path | None, typer.Option("--record", metavar="FILE", help="The record; left out: the one in the data folder.")
+    Path | None, typer.Option("--archive", metavar="FILE", help="The archive; left out: the one in the data folder.")
 ]
 
 
@@ -33,33 +33,33 @@ def show(
     post: Annotated[
         str | None, typer.Argument(metavar="[POST_ID]", help="A post, or a run of it; left out: the latest run.")
     ] = None,
-    record: File = None,
+    archive: File = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print all that is recorded as one JSON object, and nothing else.")
+        bool, typer.Option("--json", help="Print all that is archived as one JSON object, and nothing else.")
     ] = False,
 ) -> None:
-    """Show the chain of a post: queries, hits, pages, passages, judgements, and the verdict with what it cites."""
+    """Show the trail of a post: queries, hits, pages, passages, judgements, and the verdict with what it cites."""
     with ending_well():
-        trail = asyncio.run(_trail(post, record))
+        trail = asyncio.run(_trail(post, archive))
         if as_json:
             import sys
 
             # A half of a surrogate pair has no UTF-8, and a terminal obeys what it isn't told is text.
             sys.stdout.write(trail.model_dump_json(indent=2, ensure_ascii=True) + "\n")
             return
-        _Telling(_console()).tell(trail)
+        _Printer(_console()).print(trail)
 
 
 @app.command("list")
-def list_(record: File = None) -> None:
-    """List the runs that are recorded, the latest last."""
+def list_(archive: File = None) -> None:
+    """List the runs that are archived, the latest last."""
     from rich.table import Table
     from rich.text import Text
 
     from tribunal.text import visible
 
     with ending_well():
-        rows = asyncio.run(_listed(record))
+        rows = asyncio.run(_listed(archive))
     table = Table("post", "run", "began (UTC)", "searches", "pages", "verdict", box=None, pad_edge=False)
     for each in rows:
         began = each.run.started[:19].replace("T", " ")
@@ -70,28 +70,28 @@ def list_(record: File = None) -> None:
 
 async def _trail(post: str | None, file: Path | None) -> Trail:
     from tribunal.errors import BadInput
-    from tribunal.retrievers.web.archive import Record
+    from tribunal.retrievers.web.archive import Archive
 
-    record = await Record.open(file, existing=True)
+    archive = await Archive.open(file, existing=True)
     try:
         if post is None:
-            latest = await record.latest()
+            latest = await archive.latest()
             if latest is None:
-                raise BadInput(f"record {record.path}: holds no run yet")
+                raise BadInput(f"archive {archive.path}: holds no run yet")
             post = latest.id
-        return await record.chain(post)
+        return await archive.trail(post)
     finally:
-        record.close()
+        await archive.close()
 
 
 async def _listed(file: Path | None) -> list[Overview]:
-    from tribunal.retrievers.web.archive import Record
+    from tribunal.retrievers.web.archive import Archive
 
-    record = await Record.open(file, existing=True)
+    archive = await Archive.open(file, existing=True)
     try:
-        return await record.overviews()
+        return await archive.overviews()
     finally:
-        record.close()
+        await archive.close()
 
 
 def _verdict(trail: Trail) -> JSON:
@@ -106,13 +106,13 @@ def _label(verdict: JSON) -> str:
     return label if confidence is None else f"{label} ({confidence:.2f})" if isinstance(confidence, float) else label
 
 
-class _Telling:
+class _Printer:
     """Prints a trail. All in it but our own words is a stranger's, and is made visible."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def tell(self, trail: Trail) -> None:
+    def print(self, trail: Trail) -> None:
         self._head(trail)
         for turn in _turns(trail):
             self._say(f"\nTurn {turn}", style="bold")
@@ -158,7 +158,7 @@ class _Telling:
             page = trail.pages.get(str(fetched.get("page")))
             failure = fetched.get("failure") or note.get("error")
             if page is None:
-                self._say("no page: ", str(failure or f"{url}: no word of it is recorded"), 2, style="yellow")
+                self._say("no page: ", str(failure or f"{url}: no word of it is archived"), 2, style="yellow")
                 continue
             self._page(url, page, failure)
             held = [each for each in _evidence(trail) if each.get("page_id") == page.id]
@@ -188,7 +188,7 @@ class _Telling:
     def _outcome(self, trail: Trail) -> None:
         verdict = _verdict(trail)
         if not verdict:
-            self._say("\nNo verdict is recorded: the run was ended before it, or is still under way.", style="yellow")
+            self._say("\nNo verdict is archived: the run was ended before it, or is still under way.", style="yellow")
             return
         self._say(f"\nVerdict: {_label(verdict)}", style="bold")
         known = {str(each.get("id")): each for each in _evidence(trail)}
@@ -202,7 +202,7 @@ class _Telling:
 
     def _cited(self, cited: str, evidence: JSON | None) -> None:
         if evidence is None:
-            self._say(f"[{cited}] is not in the record", indent=4, style="yellow")
+            self._say(f"[{cited}] is not in the archive", indent=4, style="yellow")
             return
         self._say(f"[{cited}] {evidence.get('stance')}, {evidence.get('url')}", indent=4, style="dim")
         self._say(f"“{evidence.get('passage')}”", indent=6)
@@ -250,7 +250,7 @@ def _after(words: Any) -> str:
 
 
 def _normal(url: str) -> str:
-    from tribunal.retrievers.web.search import normal_url
+    from tribunal.retrievers.web.search.hits import normal_url
 
     return normal_url(url)
 

@@ -29,12 +29,13 @@ def fit(
     with ending_well():
         from tribunal.errors import BadInput
         from tribunal.eval.measures.fit import fit as fitted
+        from tribunal.files import write_whole
         from tribunal.text import visible
 
         found = fitted(folder, agreement=agreement, level=level, seed=seed)
         path = out or folder / "threshold.json"
         try:
-            path.write_text(found.model_dump_json(indent=2) + "\n", "utf-8")
+            write_whole(path, found.model_dump_json(indent=2) + "\n")
         except OSError as error:
             raise BadInput(f"out: {path}: {error.strerror}; give a file that can be written") from error
         for said in _said(found):

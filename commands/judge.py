@@ -31,10 +31,15 @@ def judge(
     settings: dict[str, Any],
 ) -> None:
     """Decide whether a post is hate speech, and show why."""
+    from tribunal.errors import BadInput
+
     with ending_well():
         words, picture = _post(text, image)
-        chosen = {**settings, "trace": True} if trace else settings
-        outcome = _run(words, picture, graph, chosen, post_id, as_json, trace)
+        if trace:
+            if "trace" in settings:
+                raise BadInput("trace: is given by --trace and by --set; give it once")
+            settings["trace"] = True
+        outcome = _run(words, picture, graph, settings, post_id, as_json)
     raise typer.Exit(STATUS[outcome])
 
 
@@ -45,7 +50,6 @@ def _run(
     settings: dict[str, Any],
     post_id: str | None,
     as_json: bool,
-    trace: bool,
 ) -> str:
     import asyncio
     import json
@@ -55,7 +59,7 @@ def _run(
     from tribunal.context import context_from
 
     context = context_from(settings)
-    room = Courtroom(quiet=as_json, trace=trace)
+    room = Courtroom(quiet=as_json, trace=context.trace)
     with room:
         record = asyncio.run(hear(text, image, graph=graph, context=context, post_id=post_id, listen=room.listen))
     if as_json:

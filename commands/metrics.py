@@ -35,7 +35,7 @@ def show(measured: JSON) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from tribunal.eval.measures.scores import MEASURES
+    from tribunal.eval.measures.confusion import MEASURES
 
     console = Console(highlight=False)
     if measured["rehearsed"]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
+
+from tribunal.settings import SECTIONS, SETTINGS, description
 
 Graph = Annotated[
     str,
@@ -17,173 +20,69 @@ Graph = Annotated[
 ]
 
 
-def _settings(
-    task: Annotated[
-        str | None,
-        typer.Option(help="hate (default), sarcasm or misinformation; of mv_debate and the three graphs after it."),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="The model of every seat, as provider:model; several, separated by commas, are asked in turn when one "
-            "refuses or fails. Default: TRIBUNAL_MODEL, else the offline rehearsal model."
-        ),
-    ] = None,
-    aux_model: Annotated[str | None, typer.Option(help="The model of every seat but the judge's.")] = None,
-    judge_model: Annotated[str | None, typer.Option(help="The model of the judge.")] = None,
-    seat: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=MODEL", help="A model for one seat; may be given again.")
-    ] = None,
-    temperature: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=NUMBER", help="A temperature for one seat in place of the published one."),
-    ] = None,
-    line_up: Annotated[
-        str | None, typer.Option(help="A TOML file with [seats], [temperatures] and views; options here beat it.")
-    ] = None,
-    views: Annotated[
-        str | None, typer.Option(help="Of mv_debate: the views that debate, with commas. Default: all.")
-    ] = None,
-    tau: Annotated[
-        float | None, typer.Option(help="Of mv_debate: the gain from which a reflection is adopted. Default: 0.1.")
-    ] = None,
-    top_k: Annotated[
-        int | None, typer.Option(help="Of mv_debate: how many answer again. Default: half the views.")
-    ] = None,
-    reflection: Annotated[str | None, typer.Option(help="Of mv_debate: gated (default), none or always.")] = None,
-    history: Annotated[
-        str | None, typer.Option(help="Of mv_debate: best (default) or all answers of a round are kept.")
-    ] = None,
-    draws: Annotated[int | None, typer.Option(help="Of self_consistency: the most draws. Default: 5.")] = None,
-    agents: Annotated[int | None, typer.Option(help="Of symmetric_debate: how many debate. Default: 4.")] = None,
-    perspectives: Annotated[
-        str | None,
-        typer.Option(
-            help="The perspectives to hear: names or TOML files, with commas; all that are built; or none. Default: "
-            "none in tribunal, five small examples in predict."
-        ),
-    ] = None,
-    web: Annotated[bool, typer.Option("--web", help="Of tribunal: look the post up on the web.")] = False,
-    early_exit: Annotated[
-        bool | None,
-        typer.Option(help="End a deep dive once no cue is in dispute. Default: on in tribunal, off elsewhere."),
-    ] = None,
-    triage: Annotated[
-        str | None,
-        typer.Option(metavar="MODEL", help="Of tribunal: a first look by this model; clear posts skip the trial."),
-    ] = None,
-    triage_confidence: Annotated[
-        float | None, typer.Option(help="The confidence from which a first look counts as clear. Default: 0.9.")
-    ] = None,
-    judge_draws: Annotated[
-        int | None, typer.Option(help="Ask the judge up to so many times, and count. Default: 1.")
-    ] = None,
-    draw_temperature: Annotated[
-        float | None, typer.Option(help="The temperature of every draw after the first. Default: 0.7.")
-    ] = None,
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER|FILE",
-            help="The confidence below which a verdict is uncertain, or a file of tribunal fit. Default: 0.75 where "
-            "the judge is asked for one.",
-        ),
-    ] = None,
-    review: Annotated[
-        bool,
-        typer.Option("--review", help="Of tribunal: leave uncertain and refused cases to a person (tribunal review)."),
-    ] = False,
-    review_rule: Annotated[
-        str | None,
-        typer.Option(help="Cases that a person sees besides: hateful, all, or categories, with commas."),
-    ] = None,
-    mode: Annotated[
-        str | None,
-        typer.Option(
-            help="Of predict: full (default), round-1-only, majority, single, base, leave-out, criterion-only or "
-            "examples-only. Of antihate: full, no-knowledge, no-search, no-details or zero-shot."
-        ),
-    ] = None,
-    leave_out: Annotated[str | None, typer.Option(help="A perspective that is not heard.")] = None,
-    embedding: Annotated[str | None, typer.Option(help="The embedding that the indexes must be built with.")] = None,
-    search: Annotated[
-        str | None,
-        typer.Option(
-            help="duckduckgo (default), searxng, langchain:NAME or none; several, with commas, in turn "
-            "when one fails; replay:FILE, a recorded run."
-        ),
-    ] = None,
-    searxng_url: Annotated[str | None, typer.Option(help="A SearXNG server. Default: SEARXNG_URL.")] = None,
-    record: Annotated[str | None, typer.Option(help="The SQLite file of the evidence record.")] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Of a replay: ask the model anew over the recorded pages.")
-    ] = False,
-    max_turns: Annotated[int | None, typer.Option(help="Of the web: turns of searching. Default: 3.")] = None,
-    max_pages: Annotated[int | None, typer.Option(help="Of the web: pages read a turn. Default: 6.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(help="Of the web: seconds of research. Default: 600.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="The most rounds of a debate, 1 to 10. Default: 3.")] = None,
-    scheme: Annotated[str | None, typer.Option(help="fine (the policy's categories, default) or binary.")] = None,
-    policy: Annotated[str | None, typer.Option(help="The policy: a TOML file, or the task's own (default).")] = None,
-    max_calls: Annotated[
-        int | None, typer.Option(help="Requests the post may cost before only the judge is asked.")
-    ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(help="Tokens the post may cost before only the judge is asked.")
-    ] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds that one request may take. Default: 120.")] = None,
-    cache: Annotated[
-        str | None, typer.Option(help="A SQLite file of answers, from which equal calls are served.")
-    ] = None,
-) -> dict[str, Any]:
-    """What the options set: the fields of `Context` that were given.
+class Own(NamedTuple):
+    """A setting's own option: its type, what its value is called, and its name where that isn't the setting's."""
 
-    Raises:
-        BadInput: an option is not of its form.
-    """
-    settings: dict[str, Any] = {
-        "task": task,
-        "model": model,
-        "aux_model": aux_model,
-        "judge_model": judge_model,
-        "seats": pairs(seat, "seat", "NAME=PROVIDER:MODEL"),
-        "temperatures": _numbers(pairs(temperature, "temperature", "NAME=NUMBER")),
-        "line_up": line_up,
-        "views": _names(views),
-        "tau": tau,
-        "top_k": top_k,
-        "reflection_mode": reflection,
-        "history": history,
-        "draws": draws,
-        "agents": agents,
-        "perspectives": _names(perspectives),
-        "web": web or None,
-        "early_exit": early_exit,
-        "triage": triage,
-        "triage_confidence": triage_confidence,
-        "judge_draws": judge_draws,
-        "draw_temperature": draw_temperature,
-        **_threshold(threshold),
-        "review": review or None,
-        "review_rule": _names(review_rule),
-        "mode": mode,
-        "leave_out": leave_out,
-        "embedding": embedding,
-        "search": search,
-        "searxng_url": searxng_url,
-        "record": record,
-        "fresh": fresh or None,
-        "max_turns": max_turns,
-        "max_pages": max_pages,
-        "max_seconds": max_seconds,
-        "rounds": rounds,
-        "scheme": scheme,
-        "policy": policy,
-        "max_calls": max_calls,
-        "max_tokens": max_tokens,
-        "timeout": timeout,
-        "cache": cache,
-    }
-    return {name: value for name, value in settings.items() if value not in (None, {})}
+    kind: Any = str
+    metavar: str | None = None
+    flags: tuple[str, ...] = ()
+
+
+_MODEL, _FILE, _NAMES = Own(metavar="MODEL"), Own(metavar="FILE"), Own(metavar="NAME,…")
+# The settings that have an option of their own; the others are given by --set.
+OWN: dict[str, Own] = {
+    "task": Own(),
+    "policy": Own(metavar="NAME|FILE"),
+    "scheme": Own(),
+    "model": _MODEL,
+    "judge_model": _MODEL,
+    "aux_model": _MODEL,
+    "seats": Own(list[str], "NAME=MODEL", ("--seat",)),
+    "temperatures": Own(list[str], "NAME=NUMBER", ("--temperature",)),
+    "draw_temperature": Own(float),
+    "line_up": _FILE,
+    "perspectives": _NAMES,
+    "leave_out": Own(metavar="NAME"),
+    "embedding": Own(),
+    "web": Own(bool, flags=("--web",)),
+    "search": Own(),
+    "searxng_url": Own(metavar="URL"),
+    "archive": _FILE,
+    "fresh": Own(bool, flags=("--fresh",)),
+    "max_turns": Own(int),
+    "max_pages": Own(int),
+    "max_seconds": Own(float),
+    "triage": _MODEL,
+    "triage_confidence": Own(float),
+    "rounds": Own(int),
+    "early_exit": Own(bool, flags=("--early-exit/--no-early-exit",)),
+    "mode": Own(),
+    "views": _NAMES,
+    "top_k": Own(int),
+    "reflection_mode": Own(flags=("--reflection", "--reflection-mode")),
+    "tau": Own(float),
+    "history": Own(),
+    "draws": Own(int),
+    "agents": Own(int),
+    "judge_draws": Own(int),
+    "threshold": Own(metavar="NUMBER|FILE"),
+    "review": Own(bool, flags=("--review",)),
+    "review_rule": _NAMES,
+    "max_calls": Own(int),
+    "max_tokens": Own(int),
+    "timeout": Own(float),
+    "cache": _FILE,
+}
+# --threshold takes a number or a file, each a setting of its own.
+_SHARED = {"threshold_file": "--threshold FILE"}
+_OTHERS = [name for name in SETTINGS if name not in OWN and name not in _SHARED]
+_SET = typer.Option(
+    "--set",
+    metavar="NAME=VALUE",
+    rich_help_panel="Every setting",
+    help="Any setting by its name, such as window_tokens=1000 or seats.judge=openai:gpt-5. VALUE is text, or a number, "
+    f"a list or a table in TOML or JSON. May be given again. Only this way: {', '.join(_OTHERS)}.",
+)
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
@@ -191,18 +90,71 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     from tribunal.commands.errors import ending_well
 
     own = inspect.signature(command, eval_str=True).parameters
-    shared = inspect.signature(_settings, eval_str=True).parameters
 
     def with_options(**given: Any) -> None:
         with ending_well():
-            settings = _settings(**{name: given.pop(name) for name in shared})
+            settings = _settings({name: given.pop(name) for name in OWN}, given.pop("set"))
         command(**given, settings=settings)
 
-    parameters = [each for name, each in own.items() if name != "settings"] + list(shared.values())
-    keyword_only = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
-    with_options.__signature__ = inspect.Signature(keyword_only)  # type: ignore[attr-defined]
+    parameters = [each.replace(kind=_KEYWORD) for name, each in own.items() if name != "settings"]
+    parameters += [_option(name) for section in SECTIONS.values() for name in section if name in OWN]
+    parameters += [inspect.Parameter("set", _KEYWORD, default=None, annotation=Annotated[list[str] | None, _SET])]
+    with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_options.__name__, with_options.__doc__ = command.__name__, command.__doc__
     return with_options
+
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def _option(name: str) -> inspect.Parameter:
+    own, section = OWN[name], next(title for title, held in SECTIONS.items() if name in held)
+    flags = own.flags or (flag(name),)
+    option = typer.Option(*flags, metavar=own.metavar, help=help_of(name), rich_help_panel=section, show_default=False)
+    return inspect.Parameter(name, _KEYWORD, default=None, annotation=Annotated[own.kind | None, option])
+
+
+def flag(name: str) -> str:
+    """How a setting is given: by an option of its own, or by --set."""
+    if name not in OWN:
+        return _SHARED.get(name, f"--set {name}")
+    return OWN[name].flags[0].partition("/")[0] if OWN[name].flags else f"--{name.replace('_', '-')}"
+
+
+def help_of(name: str) -> str:
+    """A setting's description, with the options for the names of other settings."""
+    words = description(name)
+    if name == "threshold":
+        words += f" FILE: {SETTINGS['threshold_file'].does}"
+    return re.sub(r"`(\w+)`", lambda named: flag(named[1]), words)
+
+
+def _settings(own: dict[str, Any], assigned: list[str] | None) -> dict[str, Any]:
+    """What the options set: the fields of `Context` that were given.
+
+    Raises:
+        BadInput: an option is not of its form, or one setting is given in two ways.
+    """
+    settings: dict[str, Any] = {
+        **own,
+        "seats": pairs(own["seats"], "seat", "NAME=PROVIDER:MODEL"),
+        "temperatures": _numbers(pairs(own["temperatures"], "temperature", "NAME=NUMBER")),
+        "perspectives": _names(own["perspectives"]),
+        "views": _names(own["views"]),
+        "review_rule": _names(own["review_rule"]),
+        "threshold": None,
+        **_threshold(own["threshold"]),
+    }
+    settings = {name: value for name, value in settings.items() if value not in (None, {})}
+    if assigned:
+        from tribunal.commands.assignments import assignments
+        from tribunal.errors import BadInput
+
+        for name, value in assignments(assigned).items():
+            if name in settings:
+                raise BadInput(f"{name}: is given by {flag(name)} and by --set; give it once")
+            settings[name] = value
+    return settings
 
 
 def _names(given: str | None) -> list[str] | None:
@@ -220,6 +172,11 @@ def _threshold(given: str | None) -> dict[str, Any]:
 
 
 def pairs(given: list[str] | None, option: str, form: str) -> dict[str, str]:
+    """What several `NAME=VALUE` come to.
+
+    Raises:
+        BadInput: one is not of the form.
+    """
     from tribunal.errors import BadInput
 
     pairs = {}

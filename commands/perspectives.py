@@ -15,7 +15,8 @@ from tribunal.commands.errors import ending_well
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tribunal.retrievers.perspectives.store import Manifest, Progress
+    from tribunal.retrievers.perspectives.building import Progress
+    from tribunal.retrievers.perspectives.manifest import Manifest
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -37,8 +38,8 @@ def build(
     ] = None,
 ) -> None:
     """Build a perspective's index from the files of its set. A build that was stopped goes on where it was."""
+    from tribunal.retrievers.perspectives.building import build as build_index
     from tribunal.retrievers.perspectives.perspective import find, user_folder
-    from tribunal.retrievers.perspectives.store import build as build_index
 
     with ending_well():
         perspective = find(spec)
@@ -56,8 +57,8 @@ def list_() -> None:
     """List the perspectives there are, and which of them can be used."""
     from rich.table import Table
 
+    from tribunal.retrievers.perspectives.manifest import read_manifest
     from tribunal.retrievers.perspectives.perspective import SHIPPED, available, load, user_folder
-    from tribunal.retrievers.perspectives.store import read_manifest
 
     table = Table("name", "language", "labels", "texts", "embedding", "from", box=None, pad_edge=False)
     with ending_well():
@@ -80,7 +81,7 @@ def list_() -> None:
 @app.command()
 def show(name: Name) -> None:
     """Show a perspective's criterion and its index, after checking every file of the index against its hash."""
-    from tribunal.retrievers.perspectives.store import open_index, resolve
+    from tribunal.retrievers.perspectives.opening import open_index, resolve
 
     console = _console()
 
@@ -126,7 +127,7 @@ def search(
     ] = None,
 ) -> None:
     """Show the labelled texts that are nearest to a text, without those that are equal to it."""
-    from tribunal.retrievers.perspectives.store import open_store
+    from tribunal.retrievers.perspectives.opening import open_store
     from tribunal.schema import Example
 
     async def found() -> list[Example]:
@@ -150,10 +151,10 @@ def _progress(name: str) -> Iterator[Progress]:
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(f"{name}: reading", total=None)
 
-        def told(done: int, total: int) -> None:
+        def advance(done: int, total: int) -> None:
             bar.update(task, description=f"{name}: embedding", completed=done, total=total)
 
-        yield told
+        yield advance
 
 
 def _console(*, wide: bool = False) -> Console:

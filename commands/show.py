@@ -12,8 +12,8 @@ from rich.rule import Rule
 from rich.status import Status
 from rich.text import Text
 
-from tribunal.context import VIEWS
 from tribunal.schema import JSON, Opinion, Record, Turn
+from tribunal.seats import VIEWS
 from tribunal.text import visible
 
 _STAGES = {

@@ -13,7 +13,7 @@ from tribunal.commands.errors import ending_well
 from tribunal.commands.evaluate import AsJson, status, warn
 
 if TYPE_CHECKING:
-    from tribunal.eval.runs.engine import Tally, Watch
+    from tribunal.eval.runs.tally import Tally, Watch
 
 
 def sweep(
@@ -46,8 +46,9 @@ def sweep(
 
 
 def _row(folder: Path, name: str, cell: dict[str, Any], tally: Tally) -> dict[str, Any]:
-    file = folder / "metrics.json"
-    measured = json.loads(file.read_bytes()) if file.exists() else {}  # a full disk may have left none
+    from tribunal.eval.measures.metrics import written_metrics
+
+    measured = written_metrics(folder) or {}
     headline = {each: measured.get(each) for each in ("n", "accuracy", "macro_f1", "f1", "refusals", "failures")}
     return {"folder": name, **cell, **headline, "calls": tally.calls, "stopped": tally.stopped or None}
 

@@ -10,11 +10,12 @@ from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import open_dataset
 from tribunal.eval.datasets.sampling import choose
-from tribunal.eval.evaluate import carry_out, outcomes_of
-from tribunal.eval.runs.engine import Job, Tally, Watch
+from tribunal.eval.runs.engine import Job
+from tribunal.eval.runs.lifecycle import carry_out, outcomes_of
 from tribunal.eval.runs.prices import Prices
 from tribunal.eval.runs.runfile import describe
 from tribunal.eval.runs.tables import check_format, write_table
+from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.graphs import graph as graph_named
 
 
@@ -54,7 +55,7 @@ def batch(
     context, plan = context_from(dict(settings)), choose(dataset)
     data = {"name": "table", "files": [posts.name], "sha256": dataset.fingerprint, "columns": dict(columns or {})}
     held = describe(graph, data, {}, 1, len(plan), context)
-    job = Job(graph=graph, context=context, posts=plan, count=len(plan), in_flight=in_flight)
+    job = Job(graph=graph, context=context, samples=plan, count=len(plan), in_flight=in_flight)
 
     def write(tally: Tally) -> None:
         if not tally.stopped:

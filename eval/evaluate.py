@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
@@ -14,15 +13,15 @@ from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset, open_dataset
 from tribunal.eval.datasets.sampling import Balance, choose
-from tribunal.eval.measures.metrics import write_metrics
-from tribunal.eval.runs.engine import Job, Tally, Watch, run
-from tribunal.eval.runs.journal import RESULTS, set_aside
+from tribunal.eval.measures.metrics import write_metrics, written_metrics
+from tribunal.eval.runs.engine import Job
+from tribunal.eval.runs.lifecycle import carry_out, outcomes_of
 from tribunal.eval.runs.prices import Prices
-from tribunal.eval.runs.runfile import alone, begin, describe, finish
+from tribunal.eval.runs.results import read_results, read_run, read_whole
+from tribunal.eval.runs.runfile import describe
+from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.graphs import graph as graph_named
 from tribunal.schema import JSON
-
-RETRIED = ("failures", "refusals")
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def evaluate(
     job = Job(
         graph=wanted.graph,
         context=context,
-        posts=plan,
+        samples=plan,
         count=len(plan),
         repeats=wanted.repeats,
         in_flight=in_flight,
@@ -115,55 +114,6 @@ def evaluate(
     )
 
 
-def carry_out(
-    job: Job,
-    folder: Path,
-    wanted: JSON,
-    write_out: Callable[[Tally], None],
-    *,
-    retried: Collection[str],
-    prices: Prices | None,
-    watch: Watch | None,
-    warnings: Collection[str],
-    warn: Callable[[str], None],
-) -> Tally:
-    """Begin a run in its folder, or go on with it, alone.
-
-    Args:
-        job: what is decided.
-        folder: the run's.
-        wanted: what its run.json holds (`tribunal.eval.runs.runfile.describe`).
-        write_out: makes of the results what is made of them; called when the run has ended, however it has.
-        retried: the outcomes that are to be decided anew.
-        warnings: what `warn` is told before the first post.
-
-    Raises:
-        BadInput: the folder holds another run, another process is at it, or a setting is wrong.
-    """
-    with alone(folder):
-        held = begin(folder, wanted)
-        for warning in warnings:
-            warn(warning)
-        if retried and (folder / RESULTS).exists():
-            set_aside(folder, lambda head: head.outcome in retried)
-        tally = asyncio.run(run(job, folder, prices=prices, watch=watch))
-        write_out(tally)
-        if not tally.stopped:
-            finish(folder, held)
-    return tally
-
-
-def outcomes_of(retry: Collection[str]) -> set[str]:
-    """The outcomes that are to be decided anew.
-
-    Raises:
-        BadInput: a word is none of `RETRIED`.
-    """
-    if unknown := next((each for each in retry if each not in RETRIED), None):
-        raise BadInput(f"retry: {unknown!r}: what can be retried is {', '.join(RETRIED)}")
-    return {each.removesuffix("s") for each in retry}
-
-
 def _described(dataset: Dataset, wanted: Evaluation) -> JSON:
     mapped = {"columns": dict(wanted.columns), "labels": dict(wanted.labels)}
     mapped = {name: given for name, given in mapped.items() if given}
@@ -179,8 +129,6 @@ def tokens_by_post(folder: Path) -> dict[str, int]:
     Raises:
         BadInput: the folder is no run's.
     """
-    from tribunal.eval.runs.results import read_results, read_run, read_whole
-
     read_run(folder)
     tokens: dict[str, int] = {}
     for offset, result in read_results(folder):
@@ -211,5 +159,5 @@ def summary(tally: Tally, out: Path) -> JSON:
         "cost": round(tally.cost, 6),
         "unpriced_calls": tally.unpriced,
         "stopped": tally.stopped or None,
-        "metrics": json.loads((out / "metrics.json").read_bytes()) if (out / "metrics.json").exists() else None,
+        "metrics": written_metrics(out),
     }

@@ -22,16 +22,17 @@ from tribunal.context import Context, context_from, describe
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import Balance
 from tribunal.eval.evaluate import Evaluation, evaluate
-from tribunal.eval.runs.engine import Tally, Watch
+from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.graphs import graph
 from tribunal.line_up import in_force
 from tribunal.models.door import door_here
+from tribunal.models.seating import check_models
 from tribunal.schema import JSON
 
 CACHE = "cache.sqlite"
 _LONGEST = 150  # letters of a cell's folder
 # What a grid may vary beside the fields of `Context`.
-_BESIDE = ("graph", "seed", "samples", "split")
+_OF_THE_EVALUATION = ("graph", "seed", "samples", "split")
 
 
 class Sweep(BaseModel):
@@ -60,11 +61,11 @@ class Sweep(BaseModel):
     def _names_are_known(cls, grid: dict[str, list[Any]]) -> dict[str, list[Any]]:
         for name, values in grid.items():
             kind, _, key = name.partition(".")
-            if name not in _BESIDE and not (
+            if name not in _OF_THE_EVALUATION and not (
                 name in Context.model_fields or (key and kind in ("seats", "temperatures"))
             ):
                 raise ValueError(
-                    f"{name}: is no setting; name one, {', '.join(_BESIDE)}, seats.NAME or temperatures.NAME"
+                    f"{name}: is no setting; name one, {', '.join(_OF_THE_EVALUATION)}, seats.NAME or temperatures.NAME"
                 )
             if not values:
                 raise ValueError(f"{name}: names no value")
@@ -130,7 +131,7 @@ async def _check(evaluations: Iterable[Evaluation]) -> None:
     door = await door_here()
     for evaluation in evaluations:
         graph(evaluation.graph)
-        door.check_settings(await in_force(context_from(dict(evaluation.settings)), afresh=True))
+        check_models(await in_force(context_from(dict(evaluation.settings)), afresh=True), door.environment)
 
 
 def _evaluation(sweep: Sweep, cell: JSON) -> Evaluation:
@@ -138,7 +139,7 @@ def _evaluation(sweep: Sweep, cell: JSON) -> Evaluation:
     beside: JSON = {}
     for name, value in cell.items():
         kind, _, key = name.partition(".")
-        if name in _BESIDE:
+        if name in _OF_THE_EVALUATION:
             beside[name] = value
         elif key:
             settings[kind] = {**settings.get(kind, {}), key: value}

@@ -4,7 +4,8 @@ from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
 from tribunal.graphs.research import graph as research
-from tribunal.nodes.antihate.research import answer, begin, conclude, to_research
+from tribunal.nodes.antihate.opening import begin, to_research
+from tribunal.nodes.antihate.verdict import answer, conclude
 from tribunal.nodes.intake import receive
 from tribunal.nodes.state import PostInput, Research, ResearchOutput
 

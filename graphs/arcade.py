@@ -6,7 +6,7 @@ from tribunal.context import Context
 from tribunal.graphs.deep_dive import graph as deep_dive
 from tribunal.graphs.fast_track import graph as fast_track
 from tribunal.graphs.pieces import checked
-from tribunal.nodes.arcade.gatekeeper import gatekeeper, track
+from tribunal.nodes.arcade.gatekeeper import gatekeeper, to_track
 from tribunal.nodes.arcade.judge import judge, to_judge
 from tribunal.nodes.intake import receive
 from tribunal.nodes.state import Court, CourtOutput, PostInput
@@ -19,7 +19,7 @@ builder.add_node("deep_dive", deep_dive)
 builder.add_node("judge", judge)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "gatekeeper")
-builder.add_conditional_edges("gatekeeper", track)
+builder.add_conditional_edges("gatekeeper", to_track)
 builder.add_edge("fast_track", "judge")
 builder.add_conditional_edges("deep_dive", to_judge)
 builder.add_edge("judge", END)

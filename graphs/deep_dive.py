@@ -6,8 +6,15 @@ The judge is its caller's.
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import MAX_ROUNDS, Context
-from tribunal.nodes.arcade.defender import defend, next_round
-from tribunal.nodes.arcade.prosecutor import answered, charges, dismiss, investigate, prosecute, rest
+from tribunal.nodes.arcade.defender import defend, to_prosecution_or_rest
+from tribunal.nodes.arcade.prosecutor import (
+    dismiss,
+    investigate,
+    prosecute,
+    rest,
+    to_defence_or_dismissal,
+    to_defence_or_rest,
+)
 from tribunal.nodes.state import Court, TrackOutput
 
 builder = StateGraph(Court, context_schema=Context, output_schema=TrackOutput)
@@ -17,9 +24,9 @@ builder.add_node("prosecute", prosecute)
 builder.add_node("rest", rest)
 builder.add_node("dismiss", dismiss)
 builder.add_edge(START, "investigate")
-builder.add_conditional_edges("investigate", charges)
-builder.add_conditional_edges("defend", next_round)
-builder.add_conditional_edges("prosecute", answered)
+builder.add_conditional_edges("investigate", to_defence_or_dismissal)
+builder.add_conditional_edges("defend", to_prosecution_or_rest)
+builder.add_conditional_edges("prosecute", to_defence_or_rest)
 builder.add_edge("rest", END)
 builder.add_edge("dismiss", END)
 

@@ -5,7 +5,7 @@ from langgraph.graph import END, START, StateGraph
 from tribunal.context import MAX_ROUNDS, Context
 from tribunal.graphs.debate_round import graph as debate_round
 from tribunal.nodes.intake import receive_any
-from tribunal.nodes.mv_debate.summary import another_round, summarise
+from tribunal.nodes.mv_debate.summary import summarise, to_next_round
 from tribunal.nodes.mv_debate.views import open_debate
 from tribunal.nodes.state import DebateOutput, PostInput, Views
 
@@ -17,7 +17,7 @@ builder.add_node("summarise", summarise)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "open")
 builder.add_edge("open", "debate_round")
-builder.add_conditional_edges("debate_round", another_round)
+builder.add_conditional_edges("debate_round", to_next_round)
 builder.add_edge("summarise", END)
 
 graph = builder.compile(name="mv_debate").with_config(recursion_limit=MAX_ROUNDS + 5)

@@ -3,14 +3,14 @@
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
-from tribunal.nodes.predict.perspective import perspective, recall, seats
+from tribunal.nodes.predict.perspective import perspective, recall, to_perspectives
 from tribunal.nodes.state import Panel, PerspectivesOutput
 
 builder = StateGraph(Panel, context_schema=Context, output_schema=PerspectivesOutput)
 builder.add_node("recall", recall)
 builder.add_node("perspective", perspective)
 builder.add_edge(START, "recall")
-builder.add_conditional_edges("recall", seats, ["perspective"])
+builder.add_conditional_edges("recall", to_perspectives, ["perspective"])
 builder.add_edge("perspective", END)
 
 graph = builder.compile(name="perspectives")

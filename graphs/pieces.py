@@ -41,34 +41,30 @@ class Contract:
         yield from dict.fromkeys((*self.needs, *self.uses, *self.writes))
 
 
-# What every agent touches besides: the record of its calls, and how the case ends if it fails.
-RECORD = ("calls", "warnings", "budget_spent")
-MATERIAL = ("evidence", "opinions", "question")
+# What every agent touches besides: the log of its calls, and how the case ends if it fails.
+LOG = ("calls", "warnings", "budget_spent")
+EXHIBITS = ("evidence", "opinions", "question")
 
 # By the place of each piece in `tribunal`, so that a graph imports none but its own.
 PIECES: dict[str, Contract] = {
-    "nodes.intake:receive": Contract(writes=("post", "policy", *RECORD)),
-    "nodes.court.case:open_case": Contract(
-        needs=("post", "policy"), writes=("early_exit", "question", "review", *RECORD)
-    ),
-    "nodes.court.triage:triage": Contract(needs=("post",), writes=("outcome", "track", "saved", *RECORD)),
-    "nodes.arcade.gatekeeper:gatekeeper": Contract(needs=("post",), writes=("scan", "transcript", *RECORD)),
-    "graphs.web:graph": Contract(needs=("post",), writes=("evidence", "run", "pages", *RECORD)),
-    "graphs.perspectives:graph": Contract(needs=("post",), writes=("opinions", "absent", *RECORD)),
-    "nodes.court.case:assign": Contract(needs=("scan",), uses=MATERIAL, writes=("warnings",)),
-    "graphs.fast_track:graph": Contract(
-        needs=("post",), uses=MATERIAL, writes=("cues", "transcript", "track", *RECORD)
-    ),
+    "nodes.intake:receive": Contract(writes=("post", "policy", *LOG)),
+    "nodes.court.case:open_case": Contract(needs=("post", "policy"), writes=("early_exit", "question", "review", *LOG)),
+    "nodes.court.triage:triage": Contract(needs=("post",), writes=("outcome", "track", "saved", *LOG)),
+    "nodes.arcade.gatekeeper:gatekeeper": Contract(needs=("post",), writes=("scan", "transcript", *LOG)),
+    "graphs.web:graph": Contract(needs=("post",), writes=("evidence", "run", "pages", *LOG)),
+    "graphs.perspectives:graph": Contract(needs=("post",), writes=("opinions", "absent", *LOG)),
+    "nodes.court.case:assign": Contract(needs=("scan",), uses=EXHIBITS, writes=("warnings",)),
+    "graphs.fast_track:graph": Contract(needs=("post",), uses=EXHIBITS, writes=("cues", "transcript", "track", *LOG)),
     "graphs.deep_dive:graph": Contract(
-        needs=("post",), uses=(*MATERIAL, "early_exit"), writes=("cues", "transcript", "track", "saved", *RECORD)
+        needs=("post",), uses=(*EXHIBITS, "early_exit"), writes=("cues", "transcript", "track", "saved", *LOG)
     ),
     "graphs.debate:graph": Contract(
-        needs=("post", "opinions"), uses=("evidence", "question"), writes=("transcript", *RECORD)
+        needs=("post", "opinions"), uses=("evidence", "question"), writes=("transcript", *LOG)
     ),
     "nodes.arcade.judge:judge": Contract(
-        needs=("post", "transcript"), uses=MATERIAL, writes=("outcome", "saved", *RECORD)
+        needs=("post", "transcript"), uses=EXHIBITS, writes=("outcome", "saved", *LOG)
     ),
-    "nodes.court.review:review": Contract(needs=("outcome",), uses=MATERIAL, writes=("review", "trials", "outcome")),
+    "nodes.court.review:review": Contract(needs=("outcome",), uses=EXHIBITS, writes=("review", "trials", "outcome")),
 }
 
 _own: list[tuple[object, Contract]] = []

@@ -6,7 +6,14 @@ from tribunal.context import Context
 from tribunal.graphs.debate import graph as debate
 from tribunal.graphs.perspectives import graph as perspectives
 from tribunal.nodes.intake import receive
-from tribunal.nodes.predict.debater import annotate, consensus, heard, judge_debate, panel_or_annotator, vote
+from tribunal.nodes.predict.debater import (
+    annotate,
+    heard,
+    judge_debate,
+    to_debate_or_vote,
+    to_perspectives_or_annotator,
+    vote,
+)
 from tribunal.nodes.predict.perspective import convene
 from tribunal.nodes.state import Panel, PostInput, PredictOutput
 
@@ -21,9 +28,9 @@ builder.add_node("vote", vote)
 builder.add_node("annotate", annotate)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "convene")
-builder.add_conditional_edges("convene", panel_or_annotator)
+builder.add_conditional_edges("convene", to_perspectives_or_annotator)
 builder.add_edge("perspectives", "heard")
-builder.add_conditional_edges("heard", consensus)
+builder.add_conditional_edges("heard", to_debate_or_vote)
 builder.add_edge("debate", "judge")
 builder.add_edge("judge", END)
 builder.add_edge("vote", END)

@@ -6,19 +6,9 @@ It needs `begin` before it, and leaves the verdict to its caller.
 from langgraph.graph import START, StateGraph
 
 from tribunal.context import Context
-from tribunal.nodes.antihate.research import (
-    another_turn,
-    choose,
-    enough,
-    fetch,
-    next_page,
-    propose,
-    read,
-    search,
-    to_read,
-    to_search,
-    weigh,
-)
+from tribunal.nodes.antihate.judgement import enough, to_next_turn, weigh
+from tribunal.nodes.antihate.pages import choose, fetch, read, to_fetch, to_next_page
+from tribunal.nodes.antihate.queries import propose, search, to_search
 from tribunal.nodes.state import Research
 
 builder = StateGraph(Research, context_schema=Context)
@@ -32,11 +22,11 @@ builder.add_node("enough", enough)
 builder.add_edge(START, "propose")
 builder.add_conditional_edges("propose", to_search)
 builder.add_edge("search", "choose")
-builder.add_conditional_edges("choose", to_read)
+builder.add_conditional_edges("choose", to_fetch)
 builder.add_edge("fetch", "read")
 builder.add_edge("read", "weigh")
-builder.add_conditional_edges("weigh", next_page)
-builder.add_conditional_edges("enough", another_turn)
+builder.add_conditional_edges("weigh", to_next_page)
+builder.add_conditional_edges("enough", to_next_turn)
 
 # A turn takes five steps and two more a page; the bounds are those of the settings.
 graph = builder.compile(name="research").with_config(recursion_limit=10 * (5 + 2 * 50) + 5)

@@ -5,7 +5,7 @@ from langgraph.graph import END, START, StateGraph
 from tribunal.context import MAX_ROUNDS, Context
 from tribunal.nodes.intake import receive_any
 from tribunal.nodes.mv_debate.views import open_debate
-from tribunal.nodes.peers.equals import next_round, speak, to_agents, vote
+from tribunal.nodes.peers.symmetric_debate import next_round, speak, to_agents, vote
 from tribunal.nodes.state import DebateOutput, PostInput, Views
 
 builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=DebateOutput)

@@ -8,10 +8,10 @@ from tribunal.graphs.fast_track import graph as fast_track
 from tribunal.graphs.perspectives import graph as perspectives
 from tribunal.graphs.pieces import checked
 from tribunal.graphs.web import graph as web
-from tribunal.nodes.arcade.gatekeeper import gatekeeper, track
+from tribunal.nodes.arcade.gatekeeper import gatekeeper, to_track
 from tribunal.nodes.arcade.judge import judge
-from tribunal.nodes.court.case import after_outcome, assign, first_look, open_case, to_judge, unless_clear
-from tribunal.nodes.court.review import review, reviewed
+from tribunal.nodes.court.case import assign, open_case, to_court_unless_clear, to_judge, to_review, to_triage
+from tribunal.nodes.court.review import review, to_retrial
 from tribunal.nodes.court.triage import triage
 from tribunal.nodes.intake import receive
 from tribunal.nodes.state import Case, PostInput, Ruling
@@ -32,15 +32,15 @@ builder.add_node("judge", judge)
 builder.add_node("review", review)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "open_case")
-builder.add_conditional_edges("open_case", first_look, ["triage", *COURT])
-builder.add_conditional_edges("triage", unless_clear, [*COURT, "review", END])
+builder.add_conditional_edges("open_case", to_triage, ["triage", *COURT])
+builder.add_conditional_edges("triage", to_court_unless_clear, [*COURT, "review", END])
 builder.add_edge("gatekeeper", "assign")
 builder.add_edge("web", "assign")
 builder.add_edge("perspectives", "assign")
-builder.add_conditional_edges("assign", track)
+builder.add_conditional_edges("assign", to_track)
 builder.add_edge("fast_track", "judge")
 builder.add_conditional_edges("deep_dive", to_judge)
-builder.add_conditional_edges("judge", after_outcome)
-builder.add_conditional_edges("review", reviewed)
+builder.add_conditional_edges("judge", to_review)
+builder.add_conditional_edges("review", to_retrial)
 
 graph = checked(builder).compile(name="tribunal")

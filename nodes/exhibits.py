@@ -1,4 +1,4 @@
-"""What the court was told beside the post, as every seat reads it: passages from the web, perspectives, a question."""
+"""What the court is shown beside the post, as every seat reads it: passages from the web, perspectives, a question."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def cites_only(state: Court, words: Callable[[Any], Iterable[str]]) -> Callable[
     """
     held = [each["id"] for each in state.get("evidence", [])]
 
-    def check(reply: Any) -> None:
-        for text in words(reply):
+    def check(answer: Any) -> None:
+        for text in words(answer):
             if unknown := next((each for each in citations(text) if each not in held), None):
                 known = f"the passages are {', '.join(held)}" if held else "there are none to cite"
                 raise ValueError(f"{unknown!r} is cited, and is no passage of this case; {known}")

@@ -12,12 +12,15 @@ from langgraph.types import Overwrite
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
 from tribunal.line_up import in_force
+from tribunal.models.cache import cache_here
 from tribunal.models.door import door_here
 from tribunal.models.image import keep, keep_bytes, picture
+from tribunal.models.seating import check_models
 from tribunal.nodes.certainty import fitted_threshold
 from tribunal.nodes.state import Court, PostInput
 from tribunal.prompts.policy import policy_in_force
-from tribunal.retrievers.web.fetch import IMAGES, FetchError
+from tribunal.retrievers.web.fetch.errors import FetchError
+from tribunal.retrievers.web.fetch.kinds import IMAGES
 from tribunal.retrievers.web.library import web_reader
 from tribunal.schema import JSON, Image, Post
 from tribunal.text import wellformed
@@ -44,7 +47,7 @@ async def receive(state: Court, runtime: Runtime[Context]) -> JSON:
 
 
 async def receive_any(state: Court, runtime: Runtime[Context]) -> JSON:
-    """Check the post and the settings, and open a fresh record, whatever an earlier case left on this thread.
+    """Check the post and the settings, and clear what an earlier case left on this thread.
 
     Raises:
         BadInput: the field, the value, and the way out.
@@ -54,7 +57,7 @@ async def receive_any(state: Court, runtime: Runtime[Context]) -> JSON:
     text, ref = _checked_text(state, context), _checked_ref(state)
     if not text.strip() and ref is None:
         raise BadInput("text: there is neither a text nor an image; give one or both")
-    models = door.check_settings(context)
+    models = check_models(context, door.environment)
     policy = await policy_in_force(context.policy)
     if policy.task != context.task:
         raise BadInput(
@@ -63,7 +66,7 @@ async def receive_any(state: Court, runtime: Runtime[Context]) -> JSON:
         )
     await fitted_threshold(context, afresh=True)
     if context.cache:
-        await door.open_cache(context.cache)
+        await cache_here(context.cache)
     image: Image | None = None
     if ref is not None:
         if ref.startswith("data:"):

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from tribunal.context import Context
 from tribunal.errors import BudgetSpent, CallFailed, ModelError, Refused
-from tribunal.models.door import Answer
+from tribunal.models.ask import Answer
 from tribunal.schema import JSON, Cue, Failure, Opinion, Post, Refusal, Turn
 
 
@@ -34,11 +34,6 @@ def union(held: list[str], new: list[str]) -> list[str]:
     return list(dict.fromkeys([*held, *new]))
 
 
-def opinions_of(state: Court) -> list[Opinion]:
-    """What the perspectives said, in the order of their names as they were asked for."""
-    return [Opinion.model_validate(opinion) for opinion in state.get("opinions", [])]
-
-
 class PostInput(TypedDict, total=False):
     """What a graph takes: a text, an image, or both."""
 
@@ -51,7 +46,7 @@ class PostInput(TypedDict, total=False):
 
 
 class Court(PostInput, total=False):
-    """The record of a case. Every channel is plain JSON; the models behind it are those of `tribunal.schema`."""
+    """The state of a case. Every channel is plain JSON; the models behind it are those of `tribunal.schema`."""
 
     post: JSON
     policy: JSON
@@ -64,8 +59,8 @@ class Court(PostInput, total=False):
     warnings: Annotated[list[str], union]
     budget_spent: bool
     outcome: JSON | None
-    # What the court is told beside the post, by pieces that ran before it. It only reads them, so they are merged where
-    # they are written (`Panel`, `Research`): a channel that merges costs every step of every graph.
+    # The exhibits: what the court is shown beside the post, from pieces that ran before it. It only reads them, so they
+    # are merged where they are written (`Panel`, `Research`): a channel that merges costs every step of every graph.
     evidence: list[JSON]
     opinions: list[JSON]
     question: str | None
@@ -76,7 +71,7 @@ class Court(PostInput, total=False):
 
 
 class Panel(Court, total=False):
-    """A court that hears perspectives (PREDICT). `examples` and `absent` go by perspective."""
+    """The state of a case that hears perspectives (PREDICT). `examples` and `absent` go by perspective."""
 
     panel: list[JSON]
     examples: JSON
@@ -85,34 +80,42 @@ class Panel(Court, total=False):
     scheme: str
 
 
-class PerspectivesOutput(TypedDict, total=False):
-    """What hearing the perspectives gives back."""
+class Log(TypedDict, total=False):
+    """What every graph gives back: what was asked of models, and what the reader should know."""
 
-    panel: list[JSON]
-    opinions: list[JSON]
-    absent: list[JSON]
     calls: list[JSON]
     warnings: list[str]
-    budget_spent: bool
 
 
-class PredictOutput(TypedDict, total=False):
-    """What `predict` gives back."""
+class Decided(Log, total=False):
+    """What every graph that decides gives back besides."""
 
     post: JSON
     policy: JSON
     outcome: JSON
+
+
+class PerspectivesOutput(Log, total=False):
+    """What `perspectives` gives back to the graph that heard them."""
+
+    panel: list[JSON]
+    opinions: list[JSON]
+    absent: list[JSON]
+    budget_spent: bool
+
+
+class PredictOutput(Decided, total=False):
+    """What `predict` gives back."""
+
     track: str | None
     transcript: list[JSON]
     opinions: list[JSON]
     absent: list[JSON]
-    calls: list[JSON]
-    warnings: list[str]
     scheme: str
 
 
 class Research(Court, total=False):
-    """A case that looks things up (AntiHateAgent). Pages lie in the evidence record; here are only their ids."""
+    """The state of a case that looks things up (AntiHateAgent). Pages lie in the archive; here are only their ids."""
 
     scheme: str
     run: str
@@ -132,7 +135,7 @@ class Research(Court, total=False):
     missing: str
 
 
-class WebOutput(TypedDict, total=False):
+class WebOutput(Log, total=False):
     """What a look at the web gives back to the court that sent for it."""
 
     run: str
@@ -142,94 +145,75 @@ class WebOutput(TypedDict, total=False):
     evidence: list[JSON]
     judgements: list[JSON]
     sufficient: bool | None
-    calls: list[JSON]
-    warnings: list[str]
 
 
-class ResearchOutput(WebOutput, total=False):
+class ResearchOutput(WebOutput, Decided, total=False):
     """What `antihate` gives back."""
 
-    post: JSON
-    policy: JSON
-    outcome: JSON
     track: str | None
     scheme: str
 
 
 class Case(Panel, Research, total=False):
-    """Every channel of every piece: the state of the hybrid court, and of a pipeline of one's own."""
+    """The state with every channel of every piece: that of the hybrid court, and of a pipeline of one's own."""
 
     review: JSON | None
     trials: Annotated[list[JSON], merge]
 
 
 class Views(Court, total=False):
-    """A debate of views or of equals (MV-Debate and its peers). `dropped` names who fell out of which round."""
+    """The state of a debate of views or of equals (MV-Debate, its peers). `dropped`: who fell out of which round."""
 
     scheme: str
     debate: Annotated[list[JSON], merge]
     dropped: Annotated[list[JSON], merge]
 
 
-class RoundOutput(TypedDict, total=False):
+class RoundOutput(Log, total=False):
     """What a round of MV-Debate gives back."""
 
     round: int
     debate: list[JSON]
     dropped: list[JSON]
     transcript: list[JSON]
-    calls: list[JSON]
-    warnings: list[str]
     budget_spent: bool
     outcome: JSON | None
 
 
-class DebateOutput(TypedDict, total=False):
+class DebateOutput(Decided, total=False):
     """What `mv_debate` and its peers give back."""
 
-    post: JSON
-    policy: JSON
-    outcome: JSON
     scheme: str
     round: int
     debate: list[JSON]
     dropped: list[JSON]
     transcript: list[JSON]
-    calls: list[JSON]
-    warnings: list[str]
 
 
-class TrackOutput(TypedDict, total=False):
+class TrackOutput(Log, total=False):
     """What a track gives back to the court that held it."""
 
     cues: list[JSON] | None
     transcript: list[JSON]
     round: int
     track: str | None
-    calls: list[JSON]
-    warnings: list[str]
     saved: list[JSON]
     budget_spent: bool
     outcome: JSON | None
 
 
-class CourtOutput(TypedDict, total=False):
-    """What a graph gives back."""
+class CourtOutput(Decided, total=False):
+    """What `arcade`, `multiround` and `baseline` give back."""
 
-    post: JSON
-    policy: JSON
-    outcome: JSON
     track: str | None
     round: int
     transcript: list[JSON]
     cues: list[JSON] | None
-    calls: list[JSON]
-    warnings: list[str]
     saved: list[JSON]
 
 
 class Ruling(CourtOutput, WebOutput, total=False):
-    """What the hybrid court gives back, and a pipeline of one's own."""
+    """What `tribunal` gives back, and a pipeline of one's own."""
 
     opinions: list[JSON]
     absent: list[JSON]
@@ -254,6 +238,11 @@ def cues_in(state: Court) -> list[Cue]:
     return [Cue.model_validate(cue) for cue in state.get("cues") or []]
 
 
+def opinions_of(state: Court) -> list[Opinion]:
+    """What the perspectives said, in the order of their names as they were asked for."""
+    return [Opinion.model_validate(opinion) for opinion in state.get("opinions", [])]
+
+
 def last_turn(state: Court, seat: str, round: int) -> Turn | None:
     """What a seat said in a round of the debate, if it spoke."""
     for turn in state.get("transcript", []):
@@ -270,7 +259,7 @@ def closed(state: Court) -> bool:
 def agent(node: Node) -> Node:
     """A node that speaks in a case only while it is open, and whose faults end the case as the outcome they are.
 
-    A refusal becomes a `Refusal` and a technical failure a `Failure`; both keep the record of every call. A spent
+    A refusal becomes a `Refusal` and a technical failure a `Failure`; both keep the log of every call. A spent
     budget leaves the seat silent, and the verdict says so.
     """
 
@@ -300,7 +289,7 @@ def outcome_of(fault: ModelError) -> JSON:
 
 
 def spoke(turn: Turn, answer: Answer[Any], runtime: Runtime[Context], warnings: Sequence[str] = ()) -> JSON:
-    """A turn as it is streamed to whoever watches and written to the state, with the record of its call."""
+    """A turn as it is streamed to whoever watches and written to the state, with the log of its call."""
     said = turn.dump()
     runtime.stream_writer({"event": "turn", **said})
     return {"transcript": [said], **answer.log, "warnings": [*answer.log["warnings"], *warnings]}

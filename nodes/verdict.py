@@ -1,4 +1,4 @@
-"""Delivering a verdict: by label, in the names of the policy in force, told to whoever watches."""
+"""Delivering a verdict: by label, in the names of the policy in force, streamed to whoever watches."""
 
 from __future__ import annotations
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from tribunal.cases.session import hear
@@ -46,6 +47,9 @@ def argument(words: str, stance: str, cue_id: str = "C1") -> dict[str, str]:
 
 
 Script = Callable[[Request], Reply | Fault]
+AsyncScript = Callable[[Request], Awaitable[Reply | Fault]]
+# Seconds after which a test that would wait for ever fails; no test takes so long.
+PATIENCE = 30
 
 
 def court_script(*, explicit: bool = False, implicit: bool = True, **instead: Any) -> Script:
@@ -81,6 +85,32 @@ def court_script(*, explicit: bool = False, implicit: bool = True, **instead: An
         return Reply(answers[name], prompt_tokens=10, completion_tokens=5)
 
     return script
+
+
+def side_by_side(script: Script, company: Mapping[str, int], name: Callable[[Request], str] = part) -> AsyncScript:
+    """The same script, whose answers wait for each other: the proof that requests are under way at the same time.
+
+    Args:
+        company: how many requests of a name are answered together, and not before all of them have come. Where they
+            come one after another none is answered, and the test ends in an error.
+        name: what a request is counted as; those that `company` doesn't name are answered at once.
+    """
+    come: dict[str, list[asyncio.Future[None]]] = {each: [] for each in company}
+
+    async def together(request: Request) -> Reply | Fault:
+        group = name(request)
+        if group in company:
+            turn = asyncio.get_running_loop().create_future()
+            come[group].append(turn)
+            if len(come[group]) == company[group]:
+                for each in come[group]:  # answered in the order in which they came
+                    each.set_result(None)
+                come[group].clear()
+            async with asyncio.timeout(PATIENCE):
+                await turn
+        return script(request)
+
+    return together
 
 
 async def decide(

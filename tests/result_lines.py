@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tribunal.schema import Record
+from tribunal.eval.measures.metrics import metrics
+from tribunal.schema import JSON, Record
 
 NAMES = ("NotHate", "Racist", "Sexist", "Homophobic", "Religious", "OtherHate")
 
@@ -74,6 +75,11 @@ def write_run(folder: Path, lines: Iterable[dict[str, Any]], **run: Any) -> Path
     with (folder / "results.jsonl").open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in lines)
     return folder
+
+
+def measure(folder: Path, lines: Iterable[dict[str, Any]], **run: Any) -> JSON:
+    """The measures of such a run."""
+    return metrics(write_run(folder, lines, **run))
 
 
 def answers(gold: str, given: str, **other: Any) -> list[dict[str, Any]]:

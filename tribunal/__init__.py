@@ -93,6 +93,13 @@ def judge(text: str | None = None, **options: Any) -> Record:
 
 def main() -> None:
     """The `tribunal` command."""
+    import gc
+    import sys
+
+    # Most of what a command makes are modules, which stay: to look through them again and again for garbage is a sixth
+    # of the time to a first verdict. A long run turns the collector on again (`cases.session.settle`).
+    gc.disable()
+    sys.path.append("")  # so that `module:object` in a setting finds the working folder, behind all that is installed
     from tribunal.commands import app
 
     app()
@@ -104,7 +111,3 @@ def __getattr__(name: str) -> Any:
 
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'tribunal' has no attribute {name!r}")
-
-
-if __name__ == "__main__":
-    main()

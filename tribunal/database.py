@@ -54,10 +54,12 @@ class Database:
         try:
             if mode:
                 target = f"{(await asyncio.to_thread(path.absolute)).as_uri()}?{mode}"
-                connection = await aiosqlite.connect(target, uri=True, timeout=WAIT, isolation_level=None)
+                opening = aiosqlite.connect(target, uri=True, timeout=WAIT, isolation_level=None)
             else:
                 await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
-                connection = await aiosqlite.connect(path, timeout=WAIT, isolation_level=None)
+                opening = aiosqlite.connect(path, timeout=WAIT, isolation_level=None)
+            opening._thread.daemon = True  # one that nobody closed must not keep the program from ending
+            connection = await opening
         except (sqlite3.Error, OSError) as error:
             raise DatabaseError(f"{path}: {error}") from error
         database = cls(path, connection)

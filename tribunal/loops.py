@@ -1,44 +1,93 @@
-"""One thing for each event loop: made at first use, closed with the loop."""
+"""What belongs to one event loop, and what must not hold one up."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Generic, TypeVar
+import threading
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
 Thing = TypeVar("Thing")
 
 
 class PerLoop(Generic[Thing]):
-    """What `make` makes, once for each running event loop, and `close` ends.
+    """What `make` makes, once for each running event loop, or once for each key on it; `close` ends it with the loop.
 
     A loop closes the asynchronous generators that were begun on it when it shuts down (`asyncio.run` sees to that);
     there is no other such moment, so a generator waits here for it.
     """
 
-    def __init__(self, make: Callable[[], Awaitable[Thing]], close: Callable[[Thing], Awaitable[object]]) -> None:
+    def __init__(
+        self, make: Callable[..., Awaitable[Thing]], close: Callable[[Thing], Awaitable[object]] | None = None
+    ) -> None:
         self._make, self._close = make, close
-        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Thing, AsyncGenerator[None]]] = (
-            WeakKeyDictionary()
-        )
+        self._held: WeakKeyDictionary[asyncio.AbstractEventLoop, _Held[Thing]] = WeakKeyDictionary()
 
-    async def here(self) -> Thing:
-        """The running loop's own."""
+    async def here(self, *key: Hashable) -> Thing:
+        """The running loop's own, made at first use.
+
+        Args:
+            key: which one, where there are several: what `make` is called with.
+        """
         loop = asyncio.get_running_loop()
-        if loop not in self._held:
-            made = await self._make()
-            if loop in self._held:  # another task was quicker
-                await self._close(made)
-            else:
-                keeper = self._kept(made)
-                self._held[loop] = made, keeper
-                await anext(keeper)
-        return self._held[loop][0]
+        held = self._held.get(loop)
+        if held is None:
+            held = self._held[loop] = _Held()
+        if key not in held.things:
+            async with held.making:  # one at a time, so that nothing is made twice
+                if key not in held.things:
+                    made = await self._make(*key)
+                    keeper = self._kept(key, made)
+                    held.things[key] = made, keeper
+                    await anext(keeper)
+        return held.things[key][0]
 
-    async def _kept(self, made: Thing) -> AsyncGenerator[None]:
+    async def _kept(self, key: tuple[Hashable, ...], made: Thing) -> AsyncGenerator[None]:
         try:
             yield
         finally:
-            self._held.pop(asyncio.get_running_loop(), None)
-            await self._close(made)
+            loop = asyncio.get_running_loop()
+            if held := self._held.get(loop):
+                held.things.pop(key, None)
+                if not held.things:
+                    del self._held[loop]
+            if self._close:
+                await self._close(made)
+
+
+class _Held(Generic[Thing]):
+    """The things of one loop, each with the generator that waits for its end."""
+
+    def __init__(self) -> None:
+        self.things: dict[tuple[Hashable, ...], tuple[Thing, AsyncGenerator[None]]] = {}
+        self.making = asyncio.Lock()
+
+
+async def aside(work: Callable[[], Thing], name: str) -> Thing:
+    """What `work` gives, or raises, on a thread of its own, which is left behind when nobody waits for it any more.
+
+    A pool would be the worse for every call that hangs, and the program would wait for it before it ends.
+
+    Args:
+        work: what blocks, and may do so for ever.
+        name: the thread's.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Thing] = loop.create_future()
+
+    def settle(set_outcome: Callable[[Any], None], outcome: Any) -> None:
+        if not done.done():
+            set_outcome(outcome)
+
+    def run() -> None:
+        try:
+            outcome: tuple[Callable[[Any], None], Any] = done.set_result, work()
+        except Exception as error:  # noqa: BLE001 (it is raised where it is waited for)
+            outcome = done.set_exception, error
+        with suppress(RuntimeError):  # the loop is gone, and nobody waits any more
+            loop.call_soon_threadsafe(settle, *outcome)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await done

@@ -1,4 +1,8 @@
-"""The data sets by name: what the papers evaluate on, HateCheck, and any table."""
+"""The data sets by name: what the papers evaluate on, HateCheck, any table, and what others bring.
+
+A data set of one's own is a `DatasetSpec`. It is registered by an entry point in the group `tribunal.datasets`, or
+named as `module:object`.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.dataset import Dataset, DatasetSpec
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperProtocol
 from tribunal.eval.datasets.hvli import H_VLI
 from tribunal.eval.datasets.korean import K_HATERS, K_MHAS, KODOLI, KOLD, UNSMILE
 from tribunal.eval.datasets.memes import FHM, MMHS150K
 from tribunal.eval.datasets.multimodal import GOSSIPCOP, MMSD
+from tribunal.eval.datasets.sample import Gold, Sample, binary
 from tribunal.eval.datasets.table import FOURCHAN, TABLE
 from tribunal.eval.datasets.texts import GHC, HATECHECK, SBIC
+from tribunal.plugins import known, names, plugin
 
-__all__ = ["DATASETS", "Dataset", "DatasetSpec", "describe", "open_dataset"]
+__all__ = [
+    "DATASETS", "Dataset", "DatasetSpec", "Gold", "PaperProtocol", "Sample", "binary", "describe", "open_dataset",
+    "spec_of",
+]  # fmt: skip
 
 DATASETS: dict[str, DatasetSpec] = {
     spec.name: spec
@@ -27,18 +36,24 @@ DATASETS: dict[str, DatasetSpec] = {
 
 
 def spec_of(name: str) -> DatasetSpec:
-    """The set of this name.
+    """The set of this name: one of ours, an entry point's, or `module:object`.
 
     Raises:
-        BadInput: there is none; the names there are.
+        BadInput: there is none (the names there are), it can't be loaded, or it is called as one of ours is.
     """
-    if name not in DATASETS:
-        close = difflib.get_close_matches(name.casefold(), DATASETS, n=1)
+    if name in DATASETS:
+        return DATASETS[name]
+    found = plugin("tribunal.datasets", name, DatasetSpec, "dataset")
+    if found is None:
+        close = difflib.get_close_matches(name.casefold(), [*DATASETS, *names("tribunal.datasets")], n=1)
         raise BadInput(
             f"dataset: {name!r}: there is none of that name{f'; did you mean {close[0]}?' if close else ''} "
-            f"(there are {', '.join(DATASETS)})"
+            f"(there are {known(DATASETS, 'tribunal.datasets')}; or name one of your own as module:object)"
         )
-    return DATASETS[name]
+    if found.name in DATASETS:
+        # Results are compared by the name of their set, with those that the papers published too.
+        raise BadInput(f"dataset: {name}: it is called {found.name!r}, as a set of Tribunal is; give it another name")
+    return found
 
 
 def open_dataset(
@@ -52,7 +67,7 @@ def open_dataset(
     """A data set's posts, from the user's own copy of its files.
 
     Args:
-        name: of the set, one of `DATASETS`.
+        name: of the set: one of `DATASETS`, an entry point's, or `module:object`.
         data: the folder of its files, or the one file of a split.
         split: which part; none named: the one that the papers evaluate on.
         columns: of `table` and `4chan`: the column that is the text, id, label, image, language (and of 4chan the
@@ -68,7 +83,7 @@ def open_dataset(
 
 
 def describe(name: str) -> str:
-    """A set in a few lines: title, task, where it is obtained, licence, files by split, and the papers' sample.
+    """A set in a few lines: title, task, where it is obtained, licence, files by split, and the papers' protocol.
 
     Raises:
         BadInput: there is no such set.
@@ -84,6 +99,6 @@ def describe(name: str) -> str:
             + ", ".join(" or ".join(names) for names in files)
             for split, files in spec.splits.items()
         ),
-        f"the papers' sample: {spec.protocol.says if spec.protocol else 'none'}",
+        f"the papers' protocol: {spec.protocol.says if spec.protocol else 'none'}",
     ]
     return "\n".join(lines)

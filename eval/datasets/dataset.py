@@ -1,4 +1,4 @@
-"""What a data set is here: a published set's files, read one post at a time, with what its own analysis needs.
+"""What a data set is here: the files of a set, read one sample at a time, with what its own analysis needs.
 
 Nothing is downloaded: the user has the files, and the error for a missing one says where the set is obtained.
 """
@@ -6,21 +6,17 @@ Nothing is downloaded: the user has the files, and the error for a missing one s
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Literal
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.sample import Gold, Sample
-from tribunal.retrievers.perspectives.rows import Record, as_text, file_hash, records
-from tribunal.text import wellformed
+from tribunal.eval.datasets.sample import Sample
+from tribunal.retrievers.perspectives.rows import TableRow, file_hash, files_named, keyed_rows, read_rows
 
 Task = Literal["hate", "sarcasm", "misinformation"]
 Names = tuple[str, ...]  # what one file may be called, the first that is there being read; a name may hold *
@@ -29,11 +25,16 @@ _NAMED = 3  # missing images that an error names
 
 
 @dataclass(frozen=True, slots=True)
-class Protocol:
-    """A paper's own sample: how many posts of each stratum.
+class PaperProtocol:
+    """Which posts of a set a paper evaluated on: how many of each stratum.
 
-    `stratum` tells the stratum of a post, None where it is outside the pool. `whole`: the paper took every post of the
-    split, so that the split must hold exactly as many. `seed`: the paper's, which stands above the caller's.
+    Attributes:
+        says: the paper, its section, and what it took, in words.
+        split: the split they are of.
+        quotas: how many posts of each stratum.
+        stratum: gives the stratum of a post, and None where the post is outside the pool.
+        whole: the paper took every post of the split, which must hold exactly as many.
+        seed: the paper's, which stands above the caller's.
     """
 
     says: str
@@ -48,9 +49,24 @@ class Protocol:
 class DatasetSpec:
     """A set that can be named: what it is, where it is obtained, its files by split, and how they are read.
 
-    `splits` holds a split's files. A file is looked for in the folder that was given and in that folder's `data`.
-    `beside` names further files beside the first one, read where they are there. `images` is the folder that the set's
-    image paths begin with. `mapped` sets take the caller's columns and labels, and a file of any name.
+    Attributes:
+        name: by which results are told apart.
+        title: in full.
+        task: what a positive post is.
+        obtain: where the set is obtained, for the error for a missing file.
+        licence: of the set.
+        splits: each split's files, and each file's possible names. A file is looked for in the folder that was given
+            and in that folder's `data`.
+        default: the split that is read when none is named.
+        read: gives the samples, from the rows of `Dataset.rows` or `Dataset.keyed_rows`; raises `BadInput` for a wrong
+            row (`TableRow.wrong`), and counts with `Dataset.skip` a row that gives none.
+        beside: a pattern for further files beside the first one, read where they are there.
+        images: the folder that the set's image paths begin with.
+        protocol: which posts the set's paper evaluated on.
+        mapped: the set takes the caller's columns and labels, and a file of any name.
+
+    Raises:
+        BadInput: `default` is none of the splits.
     """
 
     name: str
@@ -63,8 +79,12 @@ class DatasetSpec:
     read: Callable[[Dataset], Iterator[Sample]]
     beside: str | None = None
     images: str | None = None
-    protocol: Protocol | None = None
+    protocol: PaperProtocol | None = None
     mapped: bool = False
+
+    def __post_init__(self) -> None:
+        if self.default not in self.splits:
+            raise BadInput(f"data set {self.name}: default: {self.default!r}: is none of {', '.join(self.splits)}")
 
     def locate(self, data: Path, split: str | None) -> tuple[str, tuple[Path, ...]]:
         """The split that is meant, and its files in a folder; or the one file that was given, and its split.
@@ -83,12 +103,12 @@ class DatasetSpec:
             )
         found: list[Path] = []
         for names in self.splits[wanted]:
-            hits = _matches(data, names)
-            if not hits:
+            files = _there(data, names)
+            if not files:
                 raise BadInput(
                     f"data: {data}: has no {' or '.join(names)}; {self._expected(wanted)}{self._others(data)}"
                 )
-            found += hits
+            found += files
         further = sorted(found[0].parent.glob(self.beside)) if self.beside else []
         return wanted, (*found, *further)
 
@@ -111,79 +131,12 @@ class DatasetSpec:
         return f"{self.name} ({split}) is read from {files}, obtained from {self.obtain}"
 
     def _others(self, data: Path) -> str:
-        there = [name for name, files in self.splits.items() if all(_matches(data, names) for names in files)]
+        there = [name for name, files in self.splits.items() if all(_there(data, names) for names in files)]
         return f"; the folder has the split {' and '.join(there)}: name it" if there else ""
 
 
-def _matches(folder: Path, names: Names) -> list[Path]:
-    places = (sorted(folder.glob(prefix + name)) for name in names for prefix in ("", "data/"))
-    return next((hits for hits in places if hits), [])
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row of a set's file. `number` counts from 1, or is the row's key in a file that has keys."""
-
-    dataset: str
-    file: str
-    number: int | str
-    values: Record
-
-    def __getitem__(self, column: str) -> Any:
-        """The cell of a column that must be there.
-
-        Raises:
-            BadInput: it isn't; the message names those that are.
-        """
-        try:
-            return self.values[column]
-        except KeyError as error:
-            raise self.error(
-                f"has no column {column!r}; it has {', '.join(str(name) for name in self.values)}"
-            ) from error
-
-    def text(self, column: str) -> str:
-        return wellformed(as_text(self[column]))
-
-    def error(self, problem: str) -> BadInput:
-        return BadInput(f"data set {self.dataset}: {self.file} row {self.number}: {problem}")
-
-    def wrong(self, column: str, value: object, expected: str) -> BadInput:
-        shown = repr(value)
-        return self.error(f"{column} = {shown if len(shown) < 80 else shown[:77] + '…'}: is not {expected}")
-
-    def two_way(self, column: str, yes: Collection[str], no: Collection[str]) -> Gold | None:
-        """The gold label of a column with values for yes and for no, letter case aside; None where it is blank.
-
-        Raises:
-            BadInput: there is no such column, or its value is of neither kind.
-        """
-        value = self.text(column)
-        if not value:
-            return None
-        if value.casefold() not in {*yes, *no}:
-            raise self.wrong(column, value, f"{' or '.join(yes)} (yes), {' or '.join(no)} (no)")
-        return binary(value.casefold() in yes, value)
-
-    def number_of(self, column: str) -> float | None:
-        """The number in a column; None where it is blank.
-
-        Raises:
-            BadInput: it is not a number.
-        """
-        value = self.text(column)
-        try:
-            number = float(value) if value else None
-        except ValueError as error:
-            raise self.wrong(column, value, "a number") from error
-        if number is not None and not math.isfinite(number):
-            raise self.wrong(column, value, "a number")
-        return number
-
-
-def binary(positive: bool, name: str) -> Gold:
-    """A yes or no label, in the set's own word."""
-    return Gold(label=int(positive), scheme="binary", positive=positive, name=name)
+def _there(folder: Path, names: Names) -> list[Path]:
+    return files_named(folder, (prefix + name for name in names for prefix in ("", "data/")))
 
 
 class Dataset:
@@ -205,6 +158,7 @@ class Dataset:
             if given and not spec.mapped:
                 raise BadInput(f"{option}: {spec.name} knows its own; leave it out, or read the file as a `table`")
         self.spec, self.name, self.title, self.task = spec, spec.name, spec.title, spec.task
+        self._owner = f"data set {spec.name}"
         self.split, self.files = spec.locate(data, split)
         self.columns, self.labels = dict(columns or {}), dict(labels or {})
         self.folder = self._image_root(data if data.is_dir() else data.parent)
@@ -216,7 +170,7 @@ class Dataset:
 
     @property
     def protocol(self) -> str | None:
-        """The sample that the paper evaluated on, in words."""
+        """Which posts the paper evaluated on, in words."""
         return self.spec.protocol.says if self.spec.protocol else None
 
     @cached_property
@@ -258,29 +212,15 @@ class Dataset:
         """Count a row that gives no post."""
         self.skipped[reason] += 1
 
-    def rows(self, *files: Path) -> Iterator[Row]:
+    def rows(self, *files: Path) -> Iterator[TableRow]:
         """The rows of these files of the set; none named: of all."""
         for file in files or self.files:
             # Published sets are read as leniently as pandas, with which they were written, reads them.
-            for number, record in enumerate(records(file, strict=self.spec.mapped), start=1):
-                yield Row(self.name, file.name, number, record)
+            yield from read_rows(file, self._owner, strict=self.spec.mapped)
 
-    def keyed_rows(self, file: Path) -> Iterator[Row]:
-        """The rows of a file that is one JSON object of rows by their ids; the format needs it read whole."""
-        try:
-            with file.open(encoding="utf-8-sig") as opened:
-                held = json.load(opened)
-        except OSError as error:
-            raise BadInput(f"file {file}: {error.strerror or error}") from error
-        except (ValueError, RecursionError) as error:
-            raise BadInput(f"file {file}: not JSON: {error}") from error
-        if not isinstance(held, dict):
-            raise BadInput(f"file {file}: {self.name} is one object, of posts by their ids, not {type(held).__name__}")
-        for key, values in held.items():
-            row = Row(self.name, file.name, wellformed(key), values)
-            if not isinstance(values, dict):
-                raise row.error(f"a post is an object with named fields, not {type(values).__name__}")
-            yield row
+    def keyed_rows(self, file: Path) -> Iterator[TableRow]:
+        """The rows of a file that is one JSON object of rows by their ids."""
+        return keyed_rows(file, self._owner)
 
     # --------------------------------------------------------------------------------------------------------- images
 
@@ -346,10 +286,3 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:  # a name that no file system takes
         return False
-
-
-def peek(rows: Iterator[Row], count: int = 100) -> tuple[list[str], Iterator[Row]]:
-    """The columns of the first rows, in order, and all the rows."""
-    first = list(islice(rows, count))
-    columns = dict.fromkeys(str(name) for row in first for name in row.values)
-    return list(columns), chain(first, rows)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, Protocol, Row
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperProtocol
 from tribunal.eval.datasets.sample import Gold, Sample
 from tribunal.prompts.policy import policy
-from tribunal.retrievers.perspectives.rows import as_text
+from tribunal.retrievers.perspectives.rows import TableRow
 
 # By SMI pattern, the digits (text, image, combined): paper, section 3.1.
 DIFFICULTY = {
@@ -30,7 +30,7 @@ def _read(dataset: Dataset) -> Iterator[Sample]:
                 label=final,
                 scheme="fine",
                 positive=final > 0,
-                name=as_text(row.values.get("final_label_str")) or names[final],
+                name=row.optional("final_label_str") or names[final],
             ),
             fields={
                 "smi_pattern": pattern,
@@ -42,7 +42,7 @@ def _read(dataset: Dataset) -> Iterator[Sample]:
         )
 
 
-def _label(row: Row, column: str, names: list[str]) -> int:
+def _label(row: TableRow, column: str, names: list[str]) -> int:
     value = row.text(column)
     if value not in {str(number) for number in range(len(names))}:
         raise row.wrong(column, value, f"a category, 0 to {len(names) - 1}")
@@ -59,7 +59,7 @@ H_VLI = DatasetSpec(
     default="test",
     read=_read,
     images="imgs",
-    protocol=Protocol(
+    protocol=PaperProtocol(
         says="ARCADE, section 5.2: all 1,178 posts of the test split",
         split="test",
         quotas={"posts": 1178},

@@ -1,23 +1,24 @@
 """The five Korean sets of the PREDICT paper (section 4.1), folded to hate or not as its perspectives fold them.
 
-Columns and folding stand in the perspectives' own specs (retrievers/specs), and are read from there.
+Columns and folding stand in the perspectives' own files (`retrievers/perspectives/specs`), and are read from there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, Names, Protocol, Row, binary
-from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, Names, PaperProtocol
+from tribunal.eval.datasets.sample import Sample, binary
+from tribunal.retrievers.perspectives.labelled_texts import is_hate, source_of
 from tribunal.retrievers.perspectives.perspective import SHIPPED, Source, load
-from tribunal.retrievers.perspectives.rows import as_text, is_hate, source_of
+from tribunal.retrievers.perspectives.rows import TableRow
 from tribunal.schema import JSON
 
 _KMHAS = ("origin", "physical", "politics", "profanity", "age", "gender", "race", "religion")
 
 
 def _reader(
-    perspective: str, fields: Callable[[Row, Source], JSON], key: str | None = None
+    perspective: str, fields: Callable[[TableRow, Source], JSON], key: str | None = None
 ) -> Callable[[Dataset], Iterator[Sample]]:
     def read(dataset: Dataset) -> Iterator[Sample]:
         held = load(SHIPPED / f"{perspective}.toml")
@@ -26,12 +27,7 @@ def _reader(
             if source.label.column and not row.text(source.label.column):
                 dataset.skip("no label")
                 continue
-            for column in source.label.columns:
-                row[column]  # a missing one is said with those that are there
-            try:
-                hate = is_hate(row.values, source.label)
-            except ValueError as error:
-                raise row.error(str(error)) from error
+            hate = is_hate(row, source.label)
             yield Sample(
                 id=row.text(key) if key else f"{dataset.split}-{row.number}",
                 text=row.text(source.text),
@@ -43,36 +39,27 @@ def _reader(
     return read
 
 
-def _khaters(row: Row, _: Source) -> JSON:
-    return {"label": row.text("label"), "targets": _several(row, "target_label")}
+def _khaters(row: TableRow, _: Source) -> JSON:
+    targets = row.several("target_label") if "target_label" in row.cells else []
+    return {"label": row.text("label"), "targets": [target for target in targets if target]}
 
 
-def _kmhas(row: Row, source: Source) -> JSON:
-    cell = row.values["label"]
-    given = (
-        [as_text(value) for value in cell] if isinstance(cell, list) else as_text(cell).split(source.label.separator)
-    )
-    numbers = (int(value) for value in given if value.strip().isdecimal())
+def _kmhas(row: TableRow, source: Source) -> JSON:
+    given = row.several("label", source.label.separator)
+    numbers = (int(value) for value in given if value.isdecimal())
     return {"targets": [_KMHAS[number] for number in numbers if number < len(_KMHAS)]}
 
 
-def _kold(row: Row, _: Source) -> JSON:
-    return {"aimed_at": as_text(row.values.get("TGT")) or None, "target": as_text(row.values.get("GRP")) or None}
+def _kold(row: TableRow, _: Source) -> JSON:
+    return {"aimed_at": row.optional("TGT") or None, "target": row.optional("GRP") or None}
 
 
-def _kodoli(row: Row, _: Source) -> JSON:
-    return {column: row.text(column) for column in ("offensiveness", "abuse", "sentiment") if column in row.values}
+def _kodoli(row: TableRow, _: Source) -> JSON:
+    return {column: row.text(column) for column in ("offensiveness", "abuse", "sentiment") if column in row.cells}
 
 
-def _unsmile(row: Row, source: Source) -> JSON:
+def _unsmile(row: TableRow, source: Source) -> JSON:
     return {"targets": [column for column in source.label.any_of if row.text(column) == "1"]}
-
-
-def _several(row: Row, column: str) -> list[str]:
-    """The values of a column that may hold none, one or a list."""
-    cell = row.values.get(column)
-    values = cell if isinstance(cell, list) else [cell]
-    return [text for text in map(as_text, values) if text]
 
 
 def _spec(
@@ -84,7 +71,7 @@ def _spec(
     default: str,
     read: Callable[[Dataset], Iterator[Sample]],
 ) -> DatasetSpec:
-    protocol = Protocol(
+    protocol = PaperProtocol(
         says="PREDICT, section 4.1.1: 200 hate and 200 not"
         + (f", of the {default} split" if len(splits) > 1 else "; the set is published unsplit"),
         split=default,

@@ -7,19 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, Protocol, Row, binary
-from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperProtocol
+from tribunal.eval.datasets.sample import Sample, binary
+from tribunal.retrievers.perspectives.rows import TableRow
 
 CATEGORIES = ("NotHate", "Racist", "Sexist", "Homophobe", "Religion", "OtherHate")
 
 
 def _fhm(dataset: Dataset) -> Iterator[Sample]:
     for row in dataset.rows():
-        if "label" not in row.values:  # as the challenge's test files were first published
-            dataset.skip("no label")
-            continue
-        gold = row.two_way("label", yes=("1",), no=("0",))
-        if gold is None:
+        # The challenge's test files were first published without the column.
+        hateful = row.yes_or_no("label", yes=("1",), no=("0",)) if "label" in row.cells else None
+        if hateful is None:
             dataset.skip("no label")
             continue
         yield Sample(
@@ -27,7 +26,7 @@ def _fhm(dataset: Dataset) -> Iterator[Sample]:
             text=row.text("text"),
             image=row.text("img") or None,
             language="en",
-            gold=binary(gold.positive, "hateful" if gold.positive else "not hateful"),
+            gold=binary(hateful, "hateful" if hateful else "not hateful"),
             fields={"split": dataset.split},
         )
 
@@ -58,7 +57,7 @@ def _mmhs(dataset: Dataset) -> Iterator[Sample]:
         )
 
 
-def _votes(row: Row) -> list[int]:
+def _votes(row: TableRow) -> list[int]:
     votes = row["labels"]
     if not isinstance(votes, list) or not all(vote in range(len(CATEGORIES)) for vote in votes):
         raise row.wrong("labels", votes, f"a list of categories, 0 to {len(CATEGORIES) - 1}")
@@ -88,7 +87,7 @@ FHM = DatasetSpec(
     default="dev",
     read=_fhm,
     images="img",
-    protocol=Protocol(
+    protocol=PaperProtocol(
         says="ARCADE, section 5.2: all 500 posts of the dev split",
         split="dev",
         quotas={"posts": 500},

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, Protocol, binary
-from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperProtocol
+from tribunal.eval.datasets.sample import Sample, binary
 from tribunal.retrievers.perspectives.rows import as_text
 from tribunal.schema import JSON
 from tribunal.text import wellformed
@@ -19,9 +19,9 @@ from tribunal.text import wellformed
 def _mmsd(dataset: Dataset) -> Iterator[Sample]:
     seen: set[str] = set()
     for row in dataset.rows():
-        gold, name = row.two_way("label", yes=("1",), no=("0",)), row.text("image_id")
-        if gold is None or name in seen:
-            dataset.skip("no label" if gold is None else "an id that was there before")
+        sarcastic, name = row.yes_or_no("label", yes=("1",), no=("0",)), row.text("image_id")
+        if sarcastic is None or name in seen:
+            dataset.skip("no label" if sarcastic is None else "an id that was there before")
             continue
         seen.add(name)
         yield Sample(
@@ -29,13 +29,13 @@ def _mmsd(dataset: Dataset) -> Iterator[Sample]:
             text=row.text("text"),
             image=f"dataset_image/{name}.jpg",
             language="en",
-            gold=binary(gold.positive, "sarcastic" if gold.positive else "not sarcastic"),
+            gold=binary(sarcastic, "sarcastic" if sarcastic else "not sarcastic"),
             fields={"split": dataset.split},
         )
 
 
-def _five_hundred(split: str) -> Protocol:
-    return Protocol(
+def _five_hundred(split: str) -> PaperProtocol:
+    return PaperProtocol(
         says="MV-Debate, Setup: 500 at random, seed 42; which 500 the paper drew isn't published",
         split=split,
         quotas={"posts": 500},

@@ -19,6 +19,11 @@ class Gold(Frozen):
     name: str = Field(description="the label in the set's own words")
 
 
+def binary(positive: bool, name: str) -> Gold:
+    """A yes or no label, in the set's own word."""
+    return Gold(label=int(positive), scheme="binary", positive=positive, name=name)
+
+
 class Sample(Frozen):
     """One post of a data set. `fields` are the set's own: smi_pattern, difficulty, functionality, target, split, …"""
 

@@ -1,7 +1,7 @@
-"""Which posts of a data set a run takes: all, some at random, balanced, or a paper's own sample.
+"""Which posts of a data set a run takes: all, some at random, balanced, or as many as a paper took.
 
-A post's rank is a hash of the seed and its id, and the lowest ranks are taken. So a sample is the same on every machine
-and version of Python, doesn't change with the order of a file, and the first 100 are among the first 200.
+A post's rank is a hash of the seed and its id, and the lowest ranks are taken. So the choice is the same on every
+machine and version of Python, doesn't change with the order of a file, and the first 100 are among the first 200.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset
-from tribunal.eval.datasets.dataset import Protocol
+from tribunal.eval.datasets.dataset import PaperProtocol
 from tribunal.eval.datasets.sample import Sample
 
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ def choose(
         dataset: the set.
         samples: how many; none given: all. With `balance` pattern, the number over all patterns; with label, the
             number of each label.
-        seed: another seed, another sample.
+        seed: another seed, other posts.
         balance: `pattern`: an equal quota of each SMI pattern, the rest filled at random from what is left; `label`:
             as many of each gold label.
-        protocol: `paper`: the sample that the set's paper evaluated on.
+        protocol: `paper`: the posts that the set's paper evaluated on.
 
     Returns:
         The posts, in the set's order.
@@ -77,53 +77,53 @@ def choose(
     """
     if protocol is not None:
         if samples is not None or balance is not None:
-            raise BadInput("protocol: the paper's sample has its own size; leave out samples and balance")
+            raise BadInput("protocol: the paper's has a size of its own; leave out samples and balance")
         return _paper(dataset, seed)
     if samples is None:
         if balance is not None:
             raise BadInput("balance: give the number of samples as well")
-        drawn = _Draw(dataset, seed, lambda _: "posts")
-        return drawn.plan(None)
+        ranked = _Ranked(dataset, seed, lambda _: "posts")
+        return ranked.plan(None)
     if samples < 1:
         raise BadInput(f"samples: {samples}: is not 1 or more")
     if balance == "pattern":
         return _by_pattern(dataset, samples, seed)
     if balance == "label":
-        drawn = _Draw(dataset, seed, lambda post: f"label {post.gold.label}" if post.gold else None)
-        drawn.needs("balance", "gold labels")
-        return drawn.plan(dict.fromkeys(drawn.counts, samples))
-    return _Draw(dataset, seed, lambda _: "posts").plan({"posts": samples})
+        ranked = _Ranked(dataset, seed, lambda post: f"label {post.gold.label}" if post.gold else None)
+        ranked.needs("balance", "gold labels")
+        return ranked.plan(dict.fromkeys(ranked.counts, samples))
+    return _Ranked(dataset, seed, lambda _: "posts").plan({"posts": samples})
 
 
 def _by_pattern(dataset: Dataset, samples: int, seed: int) -> Plan:
-    drawn = _Draw(dataset, seed, lambda post: post.fields.get("smi_pattern"))
-    drawn.needs("balance", "SMI patterns")
-    quota = samples // len(drawn.counts)
-    quotas = {pattern: min(quota, held) for pattern, held in drawn.counts.items()}
-    return drawn.plan(quotas, fill=samples - sum(quotas.values()))
+    ranked = _Ranked(dataset, seed, lambda post: post.fields.get("smi_pattern"))
+    ranked.needs("balance", "SMI patterns")
+    quota = samples // len(ranked.counts)
+    quotas = {pattern: min(quota, held) for pattern, held in ranked.counts.items()}
+    return ranked.plan(quotas, fill=samples - sum(quotas.values()))
 
 
 def _paper(dataset: Dataset, seed: int) -> Plan:
     paper = dataset.spec.protocol
     if paper is None:
-        raise BadInput(f"protocol: paper: none of the papers has a sample of {dataset.name}; give samples and seed")
+        raise BadInput(f"protocol: paper: no paper has one for {dataset.name}; give samples and seed")
     if dataset.split != paper.split:
-        raise BadInput(f"protocol: paper: the paper's sample is of the split {paper.split}, not {dataset.split}")
-    drawn = _Draw(dataset, seed if paper.seed is None else paper.seed, paper.stratum)
-    _check_whole(drawn, paper)
-    return drawn.plan(paper.quotas, called=f"protocol: paper ({paper.says})")
+        raise BadInput(f"protocol: paper: the paper's is of the split {paper.split}, not {dataset.split}")
+    ranked = _Ranked(dataset, seed if paper.seed is None else paper.seed, paper.stratum)
+    _check_whole(ranked, paper)
+    return ranked.plan(paper.quotas, called=f"protocol: paper ({paper.says})")
 
 
-def _check_whole(drawn: _Draw, paper: Protocol) -> None:
+def _check_whole(ranked: _Ranked, paper: PaperProtocol) -> None:
     wanted = sum(paper.quotas.values())
-    if paper.whole and len(drawn) > wanted:
+    if paper.whole and len(ranked) > wanted:
         raise BadInput(
-            f"protocol: paper ({paper.says}): {drawn.dataset.name} has {len(drawn):,} here, so it is not that split"
+            f"protocol: paper ({paper.says}): {ranked.dataset.name} has {len(ranked):,} here, so it is not that split"
         )
 
 
-class _Draw:
-    """One pass over a set: the rank and the stratum of every post, ten bytes each, and no post."""
+class _Ranked:
+    """The rank and the stratum of every post of a set, found in one pass: ten bytes each, and no post."""
 
     def __init__(self, dataset: Dataset, seed: int, stratum: Callable[[Sample], str | None]) -> None:
         self.dataset, self.seed = dataset, seed

@@ -7,24 +7,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, Protocol, Row, peek
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperProtocol
 from tribunal.eval.datasets.sample import Gold, Sample
 from tribunal.prompts.policy import policy
+from tribunal.retrievers.perspectives.rows import NO, YES, TableRow
 from tribunal.text import wellformed
 
 ROLES = ("text", "id", "label", "image", "language")
 _HATE, _NOT = ("hate", "hateful"), ("not", "not_hate", "not-hate", "nothate", "non-hate", "nonhate", "not hate")
 _PLAIN = {
-    **dict.fromkeys((*_HATE, "1", "true", "yes"), "hate"),
-    **dict.fromkeys((*_NOT, "0", "false", "no"), "not"),
+    **dict.fromkeys((*_HATE, *YES), "hate"),
+    **dict.fromkeys((*_NOT, *NO), "not"),
 }
 
 
 def _read(dataset: Dataset, roles: Collection[str] = ROLES) -> Iterator[Sample]:
-    names, rows = peek(dataset.rows())
+    names, rows = _with_columns(dataset.rows())
     columns = _columns(dataset, names, roles)
     label = columns.get("label")
     if dataset.labels and label is None:
@@ -33,24 +35,26 @@ def _read(dataset: Dataset, roles: Collection[str] = ROLES) -> Iterator[Sample]:
     for row in rows:
         gold = None
         if label is not None:
-            value = _cell(row, label)
+            value = row.optional(label)
             if not value:
                 dataset.skip("no label")
                 continue
             gold = mapped.gold(row, label, value)
         yield Sample(
-            id=_cell(row, columns.get("id")) or str(row.number),
-            text=_cell(row, columns.get("text")),
-            image=_cell(row, columns.get("image")) or None,
-            language=_cell(row, columns.get("language")) or None,
+            id=row.optional(columns.get("id")) or str(row.number),
+            text=row.optional(columns.get("text")),
+            image=row.optional(columns.get("image")) or None,
+            language=row.optional(columns.get("language")) or None,
             gold=gold,
             fields=_fields(row, used={column for role, column in columns.items() if role in ROLES}),
         )
 
 
-def _cell(row: Row, column: str | None) -> str:
-    """A cell's text; blank where the row, as one of JSONL may, lacks the column."""
-    return row.text(column) if column is not None and column in row.values else ""
+def _with_columns(rows: Iterator[TableRow], count: int = 100) -> tuple[list[str], Iterator[TableRow]]:
+    """The columns of the first rows, in order, and all the rows."""
+    first = list(islice(rows, count))
+    columns = dict.fromkeys(str(name) for row in first for name in row.cells)
+    return list(columns), chain(first, rows)
 
 
 def _columns(dataset: Dataset, names: list[str], roles: Collection[str]) -> dict[str, str]:
@@ -102,7 +106,7 @@ class _Labels:
             )
         return names.index(value)
 
-    def gold(self, row: Row, column: str, value: str) -> Gold:
+    def gold(self, row: TableRow, column: str, value: str) -> Gold:
         meant = self._given.get(value.casefold())
         if meant is None:
             raise row.wrong(column, value, f"{self._expected}; say with labels what each value means")
@@ -110,10 +114,10 @@ class _Labels:
         return Gold(label=number, scheme=self._scheme, positive=number > 0, name=value)
 
 
-def _fields(row: Row, used: Collection[str]) -> dict[str, Any]:
+def _fields(row: TableRow, used: Collection[str]) -> dict[str, Any]:
     return {
         wellformed(str(name)): _plain(value)
-        for name, value in row.values.items()
+        for name, value in row.cells.items()
         if name not in used and not isinstance(value, bytes)
     }
 
@@ -169,7 +173,7 @@ FOURCHAN = DatasetSpec(
     default="all",
     read=_fourchan,
     mapped=True,
-    protocol=Protocol(
+    protocol=PaperProtocol(
         says="AntiHateAgent, section 4.1: the 704 hate posts, and 704 not hate",
         split="all",
         quotas={"hate": 704, "not hate": 704},

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, Protocol, Row, binary
-from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperProtocol
+from tribunal.eval.datasets.sample import Sample, binary
+from tribunal.retrievers.perspectives.rows import TableRow
 
 # ---------------------------------------------------------------------------------------------------------------- SBIC
 
@@ -37,7 +38,7 @@ def _sbic(dataset: Dataset) -> Iterator[Sample]:
             )
 
 
-def _listed(row: Row, column: str) -> list[str]:
+def _listed(row: TableRow, column: str) -> list[str]:
     """A cell that holds a JSON list of texts."""
     cell = row.text(column)
     try:
@@ -66,7 +67,7 @@ SBIC = DatasetSpec(
     splits={"all": tuple(_SBIC.values()), "train": (_SBIC["trn"],), "dev": (_SBIC["dev"],), "test": (_SBIC["tst"],)},
     default="all",
     read=_sbic,
-    protocol=Protocol(
+    protocol=PaperProtocol(
         says="AntiHateAgent, section 4.1: 500 hate and 500 not, of the posts whose whoTarget is 0.0",
         split="all",
         quotas={"hate": 500, "not hate": 500},
@@ -126,11 +127,8 @@ def _ghc_posts(dataset: Dataset) -> Iterator[Sample]:
         )
 
 
-def _flag(row: Row, column: str) -> bool:
-    value = row.text(column)  # blank where the annotator was not asked
-    if value not in {"", "0", "1"}:
-        raise row.wrong(column, value, "0 or 1")
-    return value == "1"
+def _flag(row: TableRow, column: str) -> bool:
+    return row.yes_or_no(column, yes=("1",), no=("0",)) or False  # blank where the annotator was not asked
 
 
 def _ghc_stratum(sample: Sample) -> str | None:
@@ -152,7 +150,7 @@ GHC = DatasetSpec(
     },
     default="all",
     read=_ghc,
-    protocol=Protocol(
+    protocol=PaperProtocol(
         says="AntiHateAgent, section 4.1: the 252 implicitly framed hate posts, and 252 not hate",
         split="all",
         quotas={"implicit hate": 252, "not hate": 252},
@@ -165,15 +163,15 @@ GHC = DatasetSpec(
 
 def _hatecheck(dataset: Dataset) -> Iterator[Sample]:
     for row in dataset.rows():
-        gold = row.two_way("label_gold", yes=("hateful",), no=("non-hateful",))
-        if gold is None:
+        hateful = row.yes_or_no("label_gold", yes=("hateful",), no=("non-hateful",))
+        if hateful is None:
             dataset.skip("no label")
             continue
         yield Sample(
             id=row.text("case_id"),
             text=row.text("test_case"),
             language="en",
-            gold=gold,
+            gold=binary(hateful, row.text("label_gold")),
             fields={
                 "functionality": row.text("functionality"),
                 "target": row.text("target_ident") or None,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -57,6 +57,7 @@ class LocalServer(InThread):
     Attributes:
         log: every request so far, in order of arrival.
         delay: seconds each answer takes.
+        hold: what each answer waits for besides, if anything: a moment that a test chooses.
     """
 
     def __init__(self, *, delay: float = 0.0, address: str = "127.0.0.1") -> None:
@@ -65,6 +66,7 @@ class LocalServer(InThread):
         self.address = address
         self.port = 0
         self.log: list[Seen] = []
+        self.hold: Callable[[Seen], Awaitable[None]] | None = None
         self._runner: web.AppRunner | None = None
 
     @property
@@ -88,6 +90,8 @@ class LocalServer(InThread):
         page = self.answer(request)
         if wait := page.delay + (0.0 if request.path == "/robots.txt" else self.delay):
             await asyncio.sleep(seen.arrived + wait - time.monotonic())
+        if self.hold:
+            await self.hold(seen)
         seen.finished = time.monotonic()
         body = page.body.encode() if isinstance(page.body, str) else page.body
         return web.Response(status=page.status, body=body, headers={"Content-Type": page.content_type, **page.headers})

@@ -25,9 +25,9 @@ def cost(columns: Columns) -> JSON:
         "seconds": columns.seconds,
         "from_cache": columns.from_cache,
     }
-    told = columns.cached_tokens >= 0
-    if told.any():
-        each["cached_tokens"] = columns.cached_tokens[told]
+    known = columns.cached_tokens >= 0
+    if known.any():
+        each["cached_tokens"] = columns.cached_tokens[known]
     return {name: _summary(values) for name, values in each.items()}
 
 

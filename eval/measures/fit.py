@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _SPARE_ERRORS = 2
 
 
-class Half(NamedTuple):
+class LabelledPosts(NamedTuple):
     """Posts with a gold label. `confidence` is -1 for what is never accepted: no verdict, or one without confidence."""
 
     confidence: Floats
@@ -82,7 +82,7 @@ def fit(folder: Path, *, agreement: float = 0.95, level: float = 0.9, seed: int 
     )
 
 
-def lowest(fitting: Half, held_out: Half, agreement: float, level: float) -> float | None:
+def lowest(fitting: LabelledPosts, held_out: LabelledPosts, agreement: float, level: float) -> float | None:
     """The lowest threshold of the fixed sequence that is accepted; None where its first one isn't."""
     sequence = _sequence(held_out, agreement, level)
     shown = _shown(
@@ -102,7 +102,7 @@ def least(agreement: float, level: float, errors: int = 0) -> int:
     return posts[bisect_left(posts, True, key=enough)]
 
 
-def _sequence(held_out: Half, agreement: float, level: float) -> Floats:
+def _sequence(held_out: LabelledPosts, agreement: float, level: float) -> Floats:
     """The thresholds that are tested, from the highest down: the confidences that occur, from the first that accepts
     enough posts; where none does, only the lowest."""
     occurring = np.unique(held_out.confidence[held_out.confidence >= 0])[::-1]
@@ -125,7 +125,7 @@ def _shown(accepted: Ints, wrong: Ints, agreement: float, level: float) -> Bools
     return shown
 
 
-def _halves(columns: Columns, seed: int) -> tuple[Half, Half]:
+def _halves(columns: Columns, seed: int) -> tuple[LabelledPosts, LabelledPosts]:
     """The labelled posts in two, at random by post: the same for the same posts, in whatever order they ended."""
     rows = np.flatnonzero(columns.labelled & (columns.repeat == 0))
     if len(rows) < 2:
@@ -140,11 +140,11 @@ def _halves(columns: Columns, seed: int) -> tuple[Half, Half]:
             f"{columns.folder}: no verdict on a labelled post states a confidence; run a graph or mode that does"
         )
     confidence = np.where(sure, columns.confidence, -1.0)
-    first, second = np.array_split(shuffled, 2)
-    return Half(confidence[first], columns.right[first]), Half(confidence[second], columns.right[second])
+    fitting, held_out = (LabelledPosts(confidence[half], columns.right[half]) for half in np.array_split(shuffled, 2))
+    return fitting, held_out
 
 
-def _what_is_possible(fitting: Half, held_out: Half, agreement: float, level: float) -> str:
+def _what_is_possible(fitting: LabelledPosts, held_out: LabelledPosts, agreement: float, level: float) -> str:
     lower = (each / 100 for each in range(math.ceil(agreement * 100) - 1, 0, -1))
     best = next((each for each in lower if lowest(fitting, held_out, each, level) is not None), None)
     needed = least(agreement, level)

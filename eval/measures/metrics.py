@@ -15,6 +15,7 @@ from tribunal.eval.measures.columns import GROUPS, Columns, read_columns
 from tribunal.eval.measures.cost import cost
 from tribunal.eval.measures.repeats import over_agents, over_repeats
 from tribunal.eval.measures.scores import binary_scores, by_label, confusion, scores, without_verdict
+from tribunal.files import write_whole
 
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import Ints
@@ -48,13 +49,21 @@ def write_metrics(folder: Path) -> JSON:
         BadInput: as `metrics`; or the file can't be written.
     """
     measured = metrics(folder)
-    path, aside = folder / METRICS, folder / f".{METRICS}.part"
+    path = folder / METRICS
     try:
-        aside.write_text(json.dumps(measured, indent=2, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
-        aside.replace(path)
+        write_whole(path, json.dumps(measured, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}; make room, or let the folder be written") from error
     return measured
+
+
+def written_metrics(folder: Path) -> JSON | None:
+    """What metrics.json holds; None where there is none, as of a run that a full disk has ended."""
+    path = folder / METRICS
+    if not path.exists():
+        return None
+    held: JSON = json.loads(path.read_bytes())
+    return held
 
 
 def measures(columns: Columns) -> JSON:

@@ -8,11 +8,10 @@ import numpy as np
 
 from tribunal.eval.measures.agreement import fleiss_kappa
 from tribunal.eval.measures.columns import NO_LABEL
-from tribunal.eval.measures.scores import MEASURES, scores
+from tribunal.eval.measures.confusion import MEASURES
+from tribunal.eval.measures.scores import scores
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
     from tribunal.eval.measures.columns import Columns, Ints
     from tribunal.schema import JSON
 
@@ -34,7 +33,7 @@ def over_repeats(columns: Columns) -> JSON:
         "repeats": len(repeats),
         **{name: _spread([measured[name] for measured in each]) for name in MEASURES},
         "posts": len(decided),
-        "kappa": kappa(decided),
+        "kappa": fleiss_kappa(decided),
         "flip_rate": _flips(decided) if len(repeats) > 1 else None,
         "counting_errors": {
             **{name: _spread([measured["counting_errors"][name] for measured in each]) for name in MEASURES},
@@ -48,12 +47,11 @@ def over_agents(columns: Columns) -> JSON:
     """Fleiss' kappa over the perspectives of a panel, and how many results all of them took a stance on."""
     agents = sorted({agent for row in set(columns.stances) for agent, _ in row})
     heard = [dict(row) for row in columns.stances if len(row) == len(agents) > 1]
-    return {"agents": agents, "n": len(heard), "kappa": kappa([[row[agent] for agent in agents] for row in heard])}
-
-
-def kappa(rows: Sequence[Sequence[Hashable]]) -> float | None:
-    """Fleiss' kappa of complete rows; None where there are no rows, or no two raters."""
-    return fleiss_kappa(rows) if rows and len(rows[0]) > 1 else None
+    return {
+        "agents": agents,
+        "n": len(heard),
+        "kappa": fleiss_kappa([[row[agent] for agent in agents] for row in heard]),
+    }
 
 
 def _answers(columns: Columns, repeats: list[int]) -> list[list[int | None]]:

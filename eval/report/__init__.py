@@ -11,10 +11,11 @@ from tribunal.errors import BadInput
 from tribunal.eval.measures.columns import read_columns
 from tribunal.eval.measures.compare import compare_all
 from tribunal.eval.measures.metrics import measures
-from tribunal.eval.report.cases import LONGEST, uncertain, wrong
 from tribunal.eval.report.charts import reliability_bars, risk_line, risk_top
 from tribunal.eval.report.page import html, markdown
-from tribunal.eval.report.published import CITATION, TEST_POSTS, beside
+from tribunal.eval.report.posts import LONGEST, uncertain, wrong
+from tribunal.eval.report.published import CITATION, TEST_POSTS, paper_table
+from tribunal.files import write_whole
 
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import Columns
@@ -76,8 +77,8 @@ def write_report(folders: Sequence[Path], out: Path, *, most: int = MOST) -> tup
     page, text = out / PAGE, out / TEXT
     try:
         out.mkdir(parents=True, exist_ok=True)
-        page.write_text(html(held), "utf-8")
-        text.write_text(markdown(held), "utf-8")
+        write_whole(page, html(held))
+        write_whole(text, markdown(held))
     except OSError as error:
         raise BadInput(f"out: {out}: {error.strerror}; give a folder that can be written") from error
     return page, text
@@ -96,8 +97,8 @@ def _run(columns: Columns, most: int) -> JSON:
         "bars": reliability_bars(calibration),
         "curve": risk_line(calibration),
         "curve_top": risk_top(calibration),
-        "beside": beside(columns.run, measured),
-        "cases": [
+        "paper": paper_table(columns.run, measured),
+        "reported": [
             ("Wrong verdicts", "the most confident first", wrong(columns, most)),
             ("Uncertain posts", "the least confident first", uncertain(columns, most)),
         ],

@@ -23,7 +23,7 @@ _DIFFICULTIES = ("Easy", "Normal", "Hard")
 _METHODS = {"ARCADE": "ARCADE", "baseline": "one call, no training", "trained": "trained"}
 
 
-class Beside(NamedTuple):
+class PaperTable(NamedTuple):
     """A measured row and the paper's, under the same heads. All are percentages; None where there is none."""
 
     task: str
@@ -32,7 +32,7 @@ class Beside(NamedTuple):
     published: list[tuple[str, str, list[float]]]  # model, method, figures
 
 
-def beside(run: JSON, measured: JSON) -> Beside | None:
+def paper_table(run: JSON, measured: JSON) -> PaperTable | None:
     """The rows to put beside a run; None unless it is ARCADE, its ablation or its baseline on H-VLI."""
     if run.get("graph") not in _GRAPHS or run.get("dataset") != "h-vli":
         return None
@@ -45,7 +45,7 @@ def beside(run: JSON, measured: JSON) -> Beside | None:
     columns = [f"{scheme}_{name}" for name in ("easy", "normal", "hard", *wanted)]
     table = csv.DictReader(files(__package__).joinpath("arcade_table3.csv").read_text("utf-8").splitlines())
     rows = [(row["model"], _METHODS[row["method"]], [float(row[column]) for column in columns]) for row in table]
-    return Beside(
+    return PaperTable(
         task="Task 1, fine-grained" if scheme == "fine" else "Task 2, binary",
         heads=[*_DIFFICULTIES, *wanted.values()],
         measured=[None if value is None else 100 * value for value in own],

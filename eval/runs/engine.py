@@ -6,18 +6,18 @@ import asyncio
 import json
 import signal
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from tribunal.cases.session import hear, settle
 from tribunal.context import Context
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, heads
+from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, line_starts
 from tribunal.eval.runs.prices import Prices
+from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.schema import JSON, Record, Usage
 
 # Of these, so many in a row mean that something is wrong for all posts, and not that those were hard.
@@ -32,51 +32,16 @@ _LOCKED_OUT = ("authentication", "quota")
 _OF_THE_POST = ("text", "image", "post_id", "language")
 
 
-@dataclass
-class Tally:
-    """How a run stands. Costs are in the unit of the price table; `unpriced` are calls of models that it lacks."""
-
-    total: int
-    done: int = 0
-    before: int = 0
-    in_flight: int = 0
-    outcomes: Counter[str] = field(default_factory=Counter)
-    calls: int = 0
-    tokens: int = 0
-    cost: float = 0.0
-    unpriced: int = 0
-    started: float = field(default_factory=time.monotonic)
-    stopped: str = ""
-    interrupted: bool = False
-
-    def add(self, record: Record, prices: Prices | None) -> None:
-        verdict = "positive" if record.label else "negative"
-        self.outcomes[verdict if record.outcome == "verdict" else record.outcome] += 1
-        self.done += 1
-        self.calls += record.usage.calls
-        self.tokens += record.usage.prompt_tokens + record.usage.completion_tokens
-        for call in record.calls if prices else ():
-            cost = prices.of(call) if prices else None
-            self.cost += cost or 0.0
-            self.unpriced += cost is None
-
-    @property
-    def seconds_left(self) -> float | None:
-        """By the pace so far; None before there is one."""
-        spent = time.monotonic() - self.started
-        return None if not self.done else spent / self.done * (self.total - self.before - self.done)
-
-
 @dataclass(frozen=True)
 class Job:
     """What a run decides, and how.
 
-    `posts` gives the same posts in the same order at every iteration; `budgets` are tokens by post id.
+    `samples` gives the same ones in the same order at every iteration; `budgets` are tokens by post id.
     """
 
     graph: str
     context: Context
-    posts: Iterable[Sample]
+    samples: Iterable[Sample]
     count: int
     repeats: int = 1
     in_flight: int = 16
@@ -86,9 +51,6 @@ class Job:
 
 class Stopped(Exception):
     """Why a run can't go on now."""
-
-
-Watch = Callable[[Tally], None]
 
 
 async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Watch | None = None) -> Tally:
@@ -105,18 +67,18 @@ async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Wa
     """
     done = _done(folder, job)
     tally = Tally(total=job.count * job.repeats, before=sum(done))
-    course = _Course(job, tally, prices, watch)
+    under_way = _UnderWay(job, tally, prices, watch)
     settle()
-    with Journal(folder) as journal, _interruptible(course):
-        course.journal = journal
-        course.left = _left(job, done)
-        workers = [asyncio.ensure_future(course.work()) for _ in range(job.in_flight)]
-        course.workers = workers
+    with Journal(folder) as journal, _interruptible(under_way):
+        under_way.journal = journal
+        under_way.left = _left(job, done)
+        workers = [asyncio.ensure_future(under_way.work()) for _ in range(job.in_flight)]
+        under_way.workers = workers
         for worker in workers:
-            worker.add_done_callback(course.ended)
+            worker.add_done_callback(under_way.ended)
         try:
             await asyncio.gather(*workers, return_exceptions=True)
-            await course.end()
+            await under_way.end()
         except asyncio.CancelledError:
             if not tally.interrupted:
                 raise
@@ -124,7 +86,7 @@ async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Wa
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-            await course.settle()
+            await under_way.settle()
     for worker in workers:
         if not worker.cancelled() and (error := worker.exception()) is not None:
             raise error
@@ -134,10 +96,10 @@ async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Wa
 def _done(folder: Path, job: Job) -> bytearray:
     """A byte a post and repeat: 1 where there is a result."""
     done = bytearray(job.count * job.repeats)
-    for head in heads(folder / RESULTS):
-        at = head.repeat * job.count + head.place
-        held = f"{folder / RESULTS}: holds post {head.place}, repeat {head.repeat}"
-        if head.repeat >= job.repeats or head.place >= job.count:
+    for start in line_starts(folder / RESULTS):
+        at = start.repeat * job.count + start.place
+        held = f"{folder / RESULTS}: holds post {start.place}, repeat {start.repeat}"
+        if start.repeat >= job.repeats or start.place >= job.count:
             raise BadInput(f"{held}, which this run has not; remove the line")
         if done[at]:
             raise BadInput(f"{held} twice; remove one of the two lines")
@@ -146,14 +108,14 @@ def _done(folder: Path, job: Job) -> bytearray:
 
 
 def _left(job: Job, done: bytearray) -> Iterator[tuple[int, int, Sample]]:
-    """Place, repeat and post of what is left, in order; read as it is asked for."""
+    """Place, repeat and sample of what is left, in order; read as it is asked for."""
     for repeat in range(job.repeats):
-        for place, sample in enumerate(job.posts):
+        for place, sample in enumerate(job.samples):
             if not done[repeat * job.count + place]:
                 yield place, repeat, sample
 
 
-class _Course:
+class _UnderWay:
     """A run under way: what its workers share."""
 
     def __init__(self, job: Job, tally: Tally, prices: Prices | None, watch: Watch | None) -> None:
@@ -215,7 +177,7 @@ class _Course:
 
     async def _take(self, record: Record, line: bytes) -> None:
         """Write a result down; one that says only that nobody answers waits for another that tells why."""
-        kind = _kind(record)
+        kind = _kind_of_failure(record)
         if kind in _LOCKED_OUT:
             raise Stopped(f"{record.explanation}. See to the key")
         if kind in _NO_ANSWER:
@@ -235,8 +197,8 @@ class _Course:
         if self.stop or not self._held:
             return
         last = self._held[-1][0]
-        if not self._answered and any(_kind(record) != "server" for record, _ in self._held):
-            self.halt(f"no post had an answer: {last.explanation}. {_NO_ANSWER[_kind(last)]}")
+        if not self._answered and any(_kind_of_failure(record) != "server" for record, _ in self._held):
+            self.halt(f"no post had an answer: {last.explanation}. {_NO_ANSWER[_kind_of_failure(last)]}")
             return
         try:
             await self.release()
@@ -261,7 +223,7 @@ class _Course:
         self.tally.add(record, self.prices)
 
 
-def _kind(record: Record) -> str:
+def _kind_of_failure(record: Record) -> str:
     """Of which kind a failure is; empty for any other outcome."""
     return str((record.fault or {}).get("kind", "")) if record.outcome == "failure" else ""
 
@@ -304,20 +266,20 @@ def _unusable(sample: Sample, graph: str, context: Context, error: BadInput) -> 
 
 
 @contextmanager
-def _interruptible(course: _Course) -> Iterator[None]:
+def _interruptible(under_way: _UnderWay) -> Iterator[None]:
     """The first signal stops taking posts, the second stops at once."""
-    loop, tally = asyncio.get_running_loop(), course.tally
+    loop, tally = asyncio.get_running_loop(), under_way.tally
 
     def asked() -> None:
         if tally.interrupted:
             tally.stopped = "stopped at once"
-            for worker in course.workers:
+            for worker in under_way.workers:
                 worker.cancel()
             return
         tally.interrupted = True
-        course.halt("interrupted")
-        if course._watch:
-            course._watch(tally)
+        under_way.halt("interrupted")
+        if under_way._watch:
+            under_way._watch(tally)
 
     signals = (signal.SIGINT, signal.SIGTERM)
     try:

@@ -17,17 +17,18 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from tribunal.errors import BadInput, TribunalError
+from tribunal.files import whole
 
 RESULTS, SUPERSEDED = "results.jsonl", "superseded.jsonl"
 SYNC_EVERY = 1.0  # seconds
-_HEAD = re.compile(rb'\{"place":(\d+),"repeat":(\d+),"seconds":[-+.\deE]+,"outcome":"(\w+)"')
+_START = re.compile(rb'\{"place":(\d+),"repeat":(\d+),"seconds":[-+.\deE]+,"outcome":"(\w+)"')
 
 
 class DiskFull(TribunalError):
     """A result could not be written; everything before it is in the file."""
 
 
-class Head(NamedTuple):
+class LineStart(NamedTuple):
     """What a line says first, and where it begins."""
 
     place: int
@@ -89,7 +90,7 @@ class Journal:
             raise DiskFull(f"{self.path}: results could not be put on the disk: {error}") from error
 
 
-def heads(path: Path) -> Iterator[Head]:
+def line_starts(path: Path) -> Iterator[LineStart]:
     """What every whole line of a results file says first; a torn last line is left out.
 
     Raises:
@@ -102,14 +103,14 @@ def heads(path: Path) -> Iterator[Head]:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return
-            found = _HEAD.match(line)
+            found = _START.match(line)
             if found is None:
                 raise BadInput(f"{path}: line {number}: is no result of a run; remove the line, and let the run go on")
-            yield Head(int(found[1]), int(found[2]), found[3].decode(), offset)
+            yield LineStart(int(found[1]), int(found[2]), found[3].decode(), offset)
             offset += len(line)
 
 
-def set_aside(folder: Path, superseded: Callable[[Head], bool]) -> int:
+def set_aside(folder: Path, superseded: Callable[[LineStart], bool]) -> int:
     """Take results out, to be decided anew; they are kept in superseded.jsonl.
 
     A crash at any moment leaves every result in one of the two files, and each place at most once in results.jsonl.
@@ -120,22 +121,19 @@ def set_aside(folder: Path, superseded: Callable[[Head], bool]) -> int:
     Raises:
         DiskFull: there is no room for it; results.jsonl is as it was.
     """
-    path, kept = folder / RESULTS, folder / f".{RESULTS}.part"
+    path = folder / RESULTS
     taken = 0
     try:
         _cut_torn(path)
-        with path.open("rb") as old, kept.open("wb") as new, (folder / SUPERSEDED).open("ab") as aside:
-            for head, line in zip(heads(path), old, strict=False):
-                out = superseded(head)
-                (aside if out else new).write(line)
+        if not any(map(superseded, line_starts(path))):
+            return 0
+        with path.open("rb") as old, whole(path) as kept, (folder / SUPERSEDED).open("ab") as aside:
+            for start, line in zip(line_starts(path), old, strict=False):
+                out = superseded(start)
+                (aside if out else kept).write(line)
                 taken += out
-            for file in (aside, new):
-                file.flush()
-                os.fsync(file.fileno())
-        if taken:
-            kept.replace(path)
-        else:
-            kept.unlink()
+            aside.flush()
+            os.fsync(aside.fileno())  # before the file that lacks these lines takes its place
     except OSError as error:
         raise DiskFull(f"{path}: results could not be set aside: {error}; make room, and retry again") from error
     return taken

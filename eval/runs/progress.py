@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tribunal.eval.runs.engine import Tally, Watch
+from tribunal.eval.runs.tally import Tally, Watch
 
 EVERY = 0.25  # seconds between two looks of the bar
 LINE_EVERY = 30.0
@@ -84,17 +84,17 @@ def _bar(priced: bool) -> Iterator[Watch]:
 
 
 def _lines(priced: bool) -> Watch:
-    told = time.monotonic()
+    written = time.monotonic()
     warned = False
 
     def watch(tally: Tally) -> None:
-        nonlocal told, warned
+        nonlocal written, warned
         now = time.monotonic()
         if tally.interrupted and not warned:
             warned = True
             sys.stderr.write("tribunal: finishing what is in flight; Ctrl-C again stops at once\n")
-        if now - told >= LINE_EVERY:
-            told = now
+        if now - written >= LINE_EVERY:
+            written = now
             at = f"{tally.before + tally.done:,} of {tally.total:,}"
             sys.stderr.write(f"{at}: {in_words(tally, priced=priced)}, {_left(tally)}\n")
 

@@ -23,7 +23,7 @@ class _Read(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
-class PaidFor(_Read):
+class ResultUsage(_Read):
     """What a post cost. `cached_tokens` are those that the provider served from its own prompt cache."""
 
     calls: int = 0
@@ -32,11 +32,11 @@ class PaidFor(_Read):
     cached_tokens: int | None = None
 
 
-class Called(_Read):
+class ResultCall(_Read):
     cached: bool = False
 
 
-class Stood(_Read):
+class ResultOpinion(_Read):
     id: str
     stance: Stance
 
@@ -55,9 +55,9 @@ class Result(_Read):
     gold: Gold | None = None
     fields: JSON = Field(default_factory=dict)
     seconds: float = 0.0
-    usage: PaidFor = PaidFor()
-    calls: tuple[Called, ...] = ()
-    opinions: tuple[Stood, ...] = ()
+    usage: ResultUsage = ResultUsage()
+    calls: tuple[ResultCall, ...] = ()
+    opinions: tuple[ResultOpinion, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @model_validator(mode="after")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.resources import files
@@ -17,13 +15,14 @@ from typing import Any
 from tribunal.context import Context, kept_settings
 from tribunal.errors import BadInput
 from tribunal.eval.runs.journal import RESULTS, SUPERSEDED
+from tribunal.files import Taken, alone, write_whole
 from tribunal.prompts.policy import policy
 from tribunal.retrievers.perspectives.rows import file_hash
 from tribunal.schema import JSON
 
 RUN = "run.json"
 # Settings on which no result depends.
-_BESIDE = {"cache", "trace", "repeat", "timeout", "attempts"}
+_WITHOUT_EFFECT = {"cache", "trace", "repeat", "timeout", "attempts"}
 _HELD = ("graph", "data", "sampling", "repeats", "settings", "models", "policy", "prompts", "files", "n")
 
 
@@ -36,7 +35,7 @@ def describe(graph: str, dataset: JSON, sampling: JSON, repeats: int, n: int, co
         sampling: how posts were chosen.
         n: how many were.
     """
-    settings = {name: value for name, value in kept_settings(context).items() if name not in _BESIDE}
+    settings = {name: value for name, value in kept_settings(context).items() if name not in _WITHOUT_EFFECT}
     if context.searxng_url and "searxng_url" not in settings:
         settings["searxng_url"] = "(with a password)"
     in_force = policy(context.policy)
@@ -59,7 +58,7 @@ def describe(graph: str, dataset: JSON, sampling: JSON, repeats: int, n: int, co
 
 
 def _model_of_the_environment(context: Context) -> str | None:
-    from tribunal.context import setting
+    from tribunal.environment import setting
 
     return None if context.model else setting("TRIBUNAL_MODEL") or "rehearsal"
 
@@ -146,13 +145,9 @@ def write(folder: Path, run: JSON) -> None:
     Raises:
         BadInput: it can't be written.
     """
-    path, aside = folder / RUN, folder / f".{RUN}.part"
+    path = folder / RUN
     try:
-        with aside.open("w", encoding="utf-8", errors="replace") as file:
-            file.write(json.dumps(run, indent=2, ensure_ascii=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())  # without it a power cut may leave the new name over an empty file
-        aside.replace(path)
+        write_whole(path, json.dumps(run, indent=2, ensure_ascii=False) + "\n")
     except OSError as error:
         raise BadInput(f"out: {path}: can't be written: {error.strerror or error}; make room") from error
 
@@ -163,24 +158,18 @@ def finish(folder: Path, run: JSON) -> None:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def alone_in(folder: Path) -> Iterator[None]:
     """Keep other processes out of a run's folder; the lock goes with the process, however it ends.
 
     Raises:
         BadInput: another process is at it, or nothing can be written there.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        held = sqlite3.connect(folder / ".lock", timeout=0, isolation_level=None)
-    except (OSError, sqlite3.Error) as error:
-        raise BadInput(f"out: {folder}: can't be written: {error}; take another folder") from error
-    try:
+    with ExitStack() as stack:
         try:
-            held.execute("BEGIN EXCLUSIVE")
-        except sqlite3.Error as error:
-            if "locked" not in str(error):
-                raise BadInput(f"out: {folder}: can't be written: {error}; take another folder") from error
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(alone(folder / ".lock"))
+        except Taken as error:
             raise BadInput(f"out: {folder}: another process is at this run; wait for it, or stop it") from error
+        except OSError as error:
+            raise BadInput(f"out: {folder}: can't be written: {error}; take another folder") from error
         yield
-    finally:
-        held.close()

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
-import os
 from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset
 from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.journal import RESULTS, heads
+from tribunal.eval.runs.journal import RESULTS, line_starts
+from tribunal.files import whole
 from tribunal.schema import JSON
 
 COLUMNS = ("outcome", "label", "category", "hateful", "confidence", "explanation", "track", "calls", "tokens")
@@ -43,32 +44,31 @@ def write_table(dataset: Dataset, run: Path, count: int, out: Path) -> None:
     Raises:
         BadInput: the file can't be written.
     """
-    aside = out.with_name(f".{out.name}.part")
     try:
-        _WRITERS[out.suffix.casefold()](_Decided(dataset, run, count), aside)
-        os.replace(aside, out)  # noqa: PTH105 (over a file that is there, on every platform)
+        decided = _Decided(dataset, run, count)
+        with whole(out) as file:
+            _WRITERS[out.suffix.casefold()](decided, file)
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise BadInput(f"out: {out}: {error.strerror or error}; the results are in {run}, run it again") from error
 
 
 class _Decided:
     """Each row of the input with its record, in order. In memory are eight bytes a row, and the names of columns.
 
-    `theirs` are the input's columns, of all its rows. `ours` leads `COLUMNS` to what they are called in the output:
+    `given` are the input's columns, of all its rows. `added` leads `COLUMNS` to what they are called in the output:
     tribunal_NAME where the input has a column of that name.
     """
 
     def __init__(self, dataset: Dataset, run: Path, count: int) -> None:
         self._dataset, self._results = dataset, run / RESULTS
         self._offsets = array("q", bytes(8 * count))
-        for head in heads(self._results):
-            self._offsets[head.place] = head.offset
-        self.theirs = list(dict.fromkeys(name for sample in dataset for name in _row(dataset, sample)))
-        self.ours = {name: self._free(name) for name in COLUMNS}
+        for start in line_starts(self._results):
+            self._offsets[start.place] = start.offset
+        self.given = list(dict.fromkeys(name for sample in dataset for name in _row(dataset, sample)))
+        self.added = {name: self._free(name) for name in COLUMNS}
 
     def _free(self, name: str) -> str:
-        while name in self.theirs:
+        while name in self.given:
             name = f"tribunal_{name}"
         return name
 
@@ -79,13 +79,13 @@ class _Decided:
                 yield _row(self._dataset, sample), json.loads(results.readline())
 
     def flat(self) -> Iterator[tuple[JSON, JSON]]:
-        """Each row's cells: the input's, and ours by the names they have here."""
+        """Each row's cells: the input's, and what is added, by the names it has here."""
         for row, record in self:
             usage = record["usage"]
-            told = {**record, "calls": usage["calls"], "tokens": usage["prompt_tokens"] + usage["completion_tokens"]}
+            found = {**record, "calls": usage["calls"], "tokens": usage["prompt_tokens"] + usage["completion_tokens"]}
             yield (
                 {name: _cell(value) for name, value in row.items()},
-                {called: told[name] for name, called in self.ours.items()},
+                {called: found[name] for name, called in self.added.items()},
             )
 
 
@@ -109,25 +109,25 @@ def _harmless(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
-def _as_lines(decided: _Decided, path: Path) -> None:
-    with path.open("w", encoding="utf-8", errors="replace") as file:
-        for row, record in decided:
-            file.write(json.dumps({**record, "input": row}, ensure_ascii=False) + "\n")
+def _as_lines(decided: _Decided, file: IO[bytes]) -> None:
+    for row, record in decided:
+        line = json.dumps({**record, "input": row}, ensure_ascii=False) + "\n"
+        file.write(line.encode("utf-8", "replace"))
 
 
-def _as_text(delimiter: str) -> Callable[[_Decided, Path], None]:
-    def write(decided: _Decided, path: Path) -> None:
-        with path.open("w", encoding="utf-8", errors="replace", newline="") as file:
-            writer = csv.DictWriter(file, [*decided.theirs, *decided.ours.values()], delimiter=delimiter)
-            writer.writeheader()
-            for theirs, ours in decided.flat():
-                writer.writerow({**theirs, **{name: _harmless(value) for name, value in ours.items()}})
+def _as_text(delimiter: str) -> Callable[[_Decided, IO[bytes]], None]:
+    def write(decided: _Decided, file: IO[bytes]) -> None:
+        text = codecs.getwriter("utf-8")(file, "replace")
+        writer = csv.DictWriter(text, [*decided.given, *decided.added.values()], delimiter=delimiter)
+        writer.writeheader()
+        for given, added in decided.flat():
+            writer.writerow({**given, **{name: _harmless(value) for name, value in added.items()}})
 
     return write
 
 
-def _as_parquet(decided: _Decided, path: Path) -> None:
-    """Our columns have types; the input's are texts, whatever their file said, since a later row may differ."""
+def _as_parquet(decided: _Decided, file: IO[bytes]) -> None:
+    """What is added has types; the input's cells are texts, whatever their file said, since a later row may differ."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -135,12 +135,12 @@ def _as_parquet(decided: _Decided, path: Path) -> None:
         "label": pa.int64(), "hateful": pa.bool_(), "confidence": pa.float64(), "calls": pa.int64(),
         "tokens": pa.int64(),
     }  # fmt: skip
-    texts = [(name, pa.string()) for name in decided.theirs]
-    typed = [(called, kinds.get(name, pa.string())) for name, called in decided.ours.items()]
+    texts = [(name, pa.string()) for name in decided.given]
+    typed = [(called, kinds.get(name, pa.string())) for name, called in decided.added.items()]
     group: list[JSON] = []
-    with pq.ParquetWriter(path, pa.schema(texts + typed)) as writer:
-        for theirs, ours in decided.flat():
-            group.append({**{name: None if cell is None else str(cell) for name, cell in theirs.items()}, **ours})
+    with pq.ParquetWriter(file, pa.schema(texts + typed)) as writer:
+        for given, added in decided.flat():
+            group.append({**{name: None if cell is None else str(cell) for name, cell in given.items()}, **added})
             if len(group) == _ROWS_A_GROUP:
                 writer.write_table(pa.Table.from_pylist(group, schema=writer.schema))
                 group.clear()
@@ -148,7 +148,7 @@ def _as_parquet(decided: _Decided, path: Path) -> None:
             writer.write_table(pa.Table.from_pylist(group, schema=writer.schema))
 
 
-_WRITERS: dict[str, Callable[[_Decided, Path], None]] = {
+_WRITERS: dict[str, Callable[[_Decided, IO[bytes]], None]] = {
     ".jsonl": _as_lines,
     ".csv": _as_text(","),
     ".tsv": _as_text("\t"),

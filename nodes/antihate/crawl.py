@@ -10,8 +10,9 @@ import asyncio
 import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Generic, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, Generic, TypeVar
+
+from tribunal.loops import PerLoop
 
 Found = TypeVar("Found")
 _KEPT = 256
@@ -28,7 +29,7 @@ class Crawl(Generic[Found]):
         """The next of the pending pages that is done, or None if none is within so many seconds.
 
         With `in_order`, the first of the pending ones, however long the others have been done: a replay goes the way
-        that the recorded run went.
+        that the archived run went.
         """
         for url in pending:
             if url not in self._tasks:
@@ -46,12 +47,24 @@ class Crawl(Generic[Found]):
             task.cancel()
 
 
-_crawls: WeakKeyDictionary[asyncio.AbstractEventLoop, OrderedDict[str, Crawl[object]]] = WeakKeyDictionary()
+Crawls = OrderedDict[str, Crawl[Any]]
 
 
-def start(urls: Iterable[str], work: Callable[[str], Awaitable[Found]]) -> str:
+async def _none() -> Crawls:
+    return OrderedDict()
+
+
+async def _stop(crawls: Crawls) -> None:
+    for crawl in crawls.values():
+        crawl.cancel()
+
+
+_crawls = PerLoop(_none, _stop)
+
+
+async def start(urls: Iterable[str], work: Callable[[str], Awaitable[Found]]) -> str:
     """Begin a crawl; gives its id. The oldest of very many is stopped: its case was paused and never went on."""
-    held = _crawls.setdefault(asyncio.get_running_loop(), OrderedDict())
+    held = await _crawls.here()
     crawl_id = uuid.uuid4().hex[:12]
     held[crawl_id] = Crawl(urls, work)
     while len(held) > _KEPT:
@@ -59,16 +72,16 @@ def start(urls: Iterable[str], work: Callable[[str], Awaitable[Found]]) -> str:
     return crawl_id
 
 
-def here(crawl_id: str | None, work: Callable[[str], Awaitable[Found]]) -> Crawl[Found]:
+async def resume(crawl_id: str | None, work: Callable[[str], Awaitable[Found]]) -> Crawl[Found]:
     """The crawl of this id; where it was begun in another process, one that starts its pages when asked for them."""
-    held = _crawls.setdefault(asyncio.get_running_loop(), OrderedDict())
+    held = await _crawls.here()
     if crawl_id not in held:
         held[crawl_id or ""] = Crawl((), work)
-    return held[crawl_id or ""]  # type: ignore[return-value]
+    return held[crawl_id or ""]
 
 
-def end(crawl_id: str | None) -> None:
+async def end(crawl_id: str | None) -> None:
     """Forget a crawl, and stop what it still has under way."""
-    held = _crawls.get(asyncio.get_running_loop(), OrderedDict())
+    held = await _crawls.here()
     if crawl := held.pop(crawl_id or "", None):
         crawl.cancel()

@@ -1,22 +1,17 @@
-"""What the two sides of the court say, as forms for a model to fill in, and as words for the others to read."""
+"""What ARCADE's two sides say: as forms for a model to fill in, and as words for the others to read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Literal, cast
+from typing import Any, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
+from tribunal.nodes.forms import Form, one_of
 from tribunal.prompts import quote
 from tribunal.prompts.policy import Policy
 from tribunal.schema import Argument, Cue, CueType, Scheme, Turn
-
-
-class Form(BaseModel):
-    """The base of what models fill in. More than was asked for is overlooked; less is not."""
-
-    model_config = ConfigDict(extra="ignore", str_strip_whitespace=True)
 
 
 class CueForm(Form):
@@ -51,20 +46,6 @@ class ArgumentsForm(Form):
     arguments: list[ArgumentForm]
 
 
-def one_of(names: Sequence[str]) -> Any:
-    """A type of just these strings; spelt with other capitals or dashes, they are taken for what they are."""
-    spelt = {_spelling(name): name for name in names}
-
-    def as_named(value: Any) -> Any:
-        return spelt.get(_spelling(value), value) if isinstance(value, str) else value
-
-    return Annotated[Literal[tuple(names)], BeforeValidator(as_named)]
-
-
-def _spelling(name: str) -> str:
-    return "".join(character for character in name.casefold() if character.isalnum())
-
-
 def cues_form(types: tuple[CueType, ...], least: int = 0) -> Callable[[Policy, Scheme], type[CuesForm]]:
     """A maker of the form for cues of these types, at least so many of them."""
 
@@ -95,40 +76,8 @@ def arguments_form(*stances: str) -> Callable[[Policy, Scheme], type[ArgumentsFo
     return form
 
 
-class DecisionForm(Form):
-    """A decision, and why."""
-
-    category: str
-    explanation: str = Field(min_length=1)
-
-
-@lru_cache(maxsize=32)
-def decision_form(policy: Policy, scheme: Scheme) -> type[DecisionForm]:
-    """The form of a decision: a category of the scheme by its name; its number is taken for it."""
-    names = [category.name for category in policy.categories(scheme)]
-
-    def named(value: Any) -> Any:
-        number = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
-        return names[number] if type(number) is int and 0 <= number < len(names) else value
-
-    category: Any = Annotated[one_of(names), BeforeValidator(named)]
-    return create_model("Decision", __base__=DecisionForm, category=(category, ...))
-
-
-@lru_cache(maxsize=32)
-def sure_decision_form(policy: Policy, scheme: Scheme) -> type[DecisionForm]:
-    """The form of a decision with a `confidence`, from 0 to 1."""
-    sure: Any = (float, Field(ge=0, le=1))
-    return create_model("SureDecision", __base__=decision_form(policy, scheme), confidence=sure)
-
-
-def confidence_of(reply: DecisionForm) -> float | None:
-    """How sure a decision is, where that was asked for."""
-    return getattr(reply, "confidence", None)
-
-
 def numbered(found: Sequence[CueForm], most: int, who: str) -> tuple[list[Cue], list[str]]:
-    """The court's cues C1, C2, … from a reply, at most so many, and a warning where some were left out."""
+    """The court's cues C1, C2, … from an answer, at most so many, and a warning where some were left out."""
     cues = [Cue(id=f"C{place}", **cue.model_dump()) for place, cue in enumerate(found[:most], start=1)]
     extra = len(found) - most
     return cues, [f"the {who} named {len(found)} cues; the first {most} were heard"] if extra > 0 else []
@@ -138,16 +87,16 @@ def known_cues(cues: Iterable[Cue]) -> Callable[[ArgumentsForm], None]:
     """A check that arguments speak of these cues."""
     ids = [cue.id for cue in cues]
 
-    def check(reply: ArgumentsForm) -> None:
-        for argument in reply.arguments:
+    def check(answer: ArgumentsForm) -> None:
+        for argument in answer.arguments:
             if argument.cue_id not in ids:
                 raise ValueError(f"arguments.cue_id: {argument.cue_id!r} is not one of the cues {', '.join(ids)}")
 
     return check
 
 
-def spoken(reply: ArgumentsForm) -> tuple[Argument, ...]:
-    return tuple(Argument(**argument.model_dump()) for argument in reply.arguments)
+def arguments_in(answer: ArgumentsForm) -> tuple[Argument, ...]:
+    return tuple(Argument(**argument.model_dump()) for argument in answer.arguments)
 
 
 def in_words(turn: Turn) -> str:

@@ -7,8 +7,9 @@ from typing import Literal
 from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
-from tribunal.models.door import Role, ask
-from tribunal.nodes.arcade.cues import arguments_form, quoted, spoken
+from tribunal.models.ask import ask
+from tribunal.models.role import Role
+from tribunal.nodes.arcade.cues import arguments_form, arguments_in, quoted
 from tribunal.nodes.arcade.prosecutor import admissible, settled
 from tribunal.nodes.exhibits import exhibits
 from tribunal.nodes.state import Court, agent, closed, last_turn, spoke
@@ -39,11 +40,11 @@ async def defend(state: Court, runtime: Runtime[Context]) -> JSON:
         evidence=bool(state.get("evidence")),
         prosecution=quoted(pressed) if pressed else "Nothing.",
     )
-    turn = Turn(id=f"defender/{k}", seat="defender", stage="rebuttal", round=k, arguments=spoken(answer.value))
+    turn = Turn(id=f"defender/{k}", seat="defender", stage="rebuttal", round=k, arguments=arguments_in(answer.value))
     return spoke(turn, answer, runtime)
 
 
-async def next_round(state: Court, runtime: Runtime[Context]) -> Literal["prosecute", "rest", "__end__"]:
+async def to_prosecution_or_rest(state: Court, runtime: Runtime[Context]) -> Literal["prosecute", "rest", "__end__"]:
     """Rounds 2…K; a closed case or a spent budget ends the debate where it stands, an early exit where it settles."""
     if closed(state) or state.get("budget_spent") or state["round"] >= context_of(runtime).rounds:
         return "__end__"

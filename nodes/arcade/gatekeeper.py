@@ -7,7 +7,8 @@ from typing import Literal
 from langgraph.runtime import Runtime
 
 from tribunal.context import Context
-from tribunal.models.door import Role, ask
+from tribunal.models.ask import ask
+from tribunal.models.role import Role
 from tribunal.nodes.arcade.cues import cues_form, numbered
 from tribunal.nodes.state import Court, agent, spoke
 from tribunal.schema import JSON, Turn
@@ -29,6 +30,6 @@ async def gatekeeper(state: Court, runtime: Runtime[Context]) -> JSON:
 
 
 # Routers are coroutines because LangGraph sends a plain function to a thread, which costs more than the function does.
-async def track(state: Court) -> Literal["fast_track", "deep_dive"]:
+async def to_track(state: Court) -> Literal["fast_track", "deep_dive"]:
     """Φ = 1, an explicit cue was found: the fast track. Φ = 0: the deep dive."""
     return "fast_track" if state.get("scan") else "deep_dive"

@@ -8,10 +8,12 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
-from tribunal.models.door import Answer, Role, ask
-from tribunal.nodes.arcade.cues import DecisionForm, confidence_of, decision_form, minutes, sure_decision_form
+from tribunal.models.ask import Answer, ask
+from tribunal.models.role import Role
+from tribunal.nodes.arcade.cues import minutes
 from tribunal.nodes.certainty import confidence_wanted, threshold_in_force
 from tribunal.nodes.exhibits import citations, cites_only, exhibits
+from tribunal.nodes.forms import DecisionForm, confidence_of, decision_form, sure_decision_form
 from tribunal.nodes.state import Court, agent, closed, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.nodes.vote import Poll, poll
@@ -70,7 +72,7 @@ async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
     context, names = context_of(runtime), await categories_in_force(runtime)
     sure = confidence_wanted(context)
     role = replace(JUDGE, form=sure_decision_form) if sure else JUDGE
-    check, shared = cites_only(state, lambda reply: [reply.explanation]), exhibits(state)
+    check, shared = cites_only(state, lambda answer: [answer.explanation]), exhibits(state)
     transcript = minutes(transcript_of(state))
 
     async def draw(number: int) -> Answer[DecisionForm]:

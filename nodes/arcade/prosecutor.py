@@ -8,16 +8,17 @@ from typing import Literal
 from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
-from tribunal.models.door import Role, ask
+from tribunal.models.ask import ask
+from tribunal.models.role import Role
 from tribunal.nodes.arcade.cues import (
     ArgumentsForm,
     CuesForm,
     arguments_form,
+    arguments_in,
     cues_form,
     known_cues,
     numbered,
     quoted,
-    spoken,
 )
 from tribunal.nodes.exhibits import cites_only, exhibits
 from tribunal.nodes.state import Court, agent, closed, cues_in, last_turn, spoke, transcript_of
@@ -85,24 +86,26 @@ async def prosecute(state: Court, runtime: Runtime[Context]) -> JSON:
         own=quoted(own) if own else "Nothing.",
         defence=quoted(defence) if defence else "Nothing.",
     )
-    turn = Turn(id=f"prosecutor/{k}", seat="prosecutor", stage="argument", round=k, arguments=spoken(answer.value))
+    turn = Turn(
+        id=f"prosecutor/{k}", seat="prosecutor", stage="argument", round=k, arguments=arguments_in(answer.value)
+    )
     return {"round": k, **spoke(turn, answer, runtime)}
 
 
 def admissible(state: Court) -> Callable[[ArgumentsForm], None]:
     """A check that arguments speak of the cues of the case, and cite nothing that it doesn't hold."""
     of_cues = known_cues(cues_in(state))
-    of_passages = cites_only(state, lambda reply: [each.argument for each in reply.arguments])
+    of_passages = cites_only(state, lambda answer: [each.argument for each in answer.arguments])
 
-    def check(reply: ArgumentsForm) -> None:
-        of_cues(reply)
-        of_passages(reply)
+    def check(answer: ArgumentsForm) -> None:
+        of_cues(answer)
+        of_passages(answer)
 
     return check
 
 
-def _reasons(reply: CuesForm) -> list[str]:
-    return [cue.justification for cue in reply.cues]
+def _reasons(answer: CuesForm) -> list[str]:
+    return [cue.justification for cue in answer.cues]
 
 
 def settled(state: Court, runtime: Runtime[Context]) -> bool:
@@ -120,7 +123,7 @@ def settled(state: Court, runtime: Runtime[Context]) -> bool:
     )
 
 
-async def answered(state: Court, runtime: Runtime[Context]) -> Literal["defend", "rest"]:
+async def to_defence_or_rest(state: Court, runtime: Runtime[Context]) -> Literal["defend", "rest"]:
     """The defence answers, unless nothing is left to answer."""
     open_still = not closed(state) and not state.get("budget_spent")
     return "rest" if open_still and settled(state, runtime) else "defend"
@@ -135,7 +138,7 @@ async def rest(state: Court, runtime: Runtime[Context]) -> JSON:
     return {"saved": [*state.get("saved", []), Saving(id="early_exit", calls=spared, how=how).dump()]}
 
 
-async def charges(state: Court) -> Literal["defend", "dismiss", "__end__"]:
+async def to_defence_or_dismissal(state: Court) -> Literal["defend", "dismiss", "__end__"]:
     """Cues go to the defence; an investigation that found none is dismissed; one that was never held ends here."""
     if closed(state) or state.get("cues") is None:
         return "__end__"

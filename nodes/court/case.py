@@ -1,6 +1,6 @@
 """The hybrid court's case: opened with everything checked, sent to those who look things up, assigned to a track.
 
-What is found is the court's material (`evidence`, `opinions`); what could not be found is said in the verdict.
+What is found is an exhibit of the court (`evidence`, `opinions`); what could not be found is said in the verdict.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
 
+from tribunal.budget import leaving
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
-from tribunal.nodes.antihate.research import begin
+from tribunal.nodes.antihate.opening import begin
 from tribunal.nodes.certainty import fitted_threshold, misfits
 from tribunal.nodes.predict.perspective import searchers
 from tribunal.nodes.state import Case, closed, post_of
@@ -30,7 +31,7 @@ async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
     """Check what the court's own settings name, before any call, and clear what an earlier case left.
 
     Raises:
-        BadInput: a perspective, the search, the evidence record, the threshold file or the review rule is wrong.
+        BadInput: a perspective, the search, the archive, the threshold file or the review rule is wrong.
     """
     context = context_of(runtime)
     if context.mode not in MODES:
@@ -72,29 +73,29 @@ def hears_perspectives(context: Context) -> bool:
     return context.perspectives not in ([], ["none"])
 
 
-async def first_look(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
+async def to_triage(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
     """To the first look where there is one, else straight to the court."""
     return ["triage"] if context_of(runtime).triage else await to_court(state, runtime)
 
 
-async def unless_clear(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
+async def to_court_unless_clear(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
     """A post that the first look found clear is decided; any other goes to the court."""
-    return [await after_outcome(state, runtime)] if closed(state) else await to_court(state, runtime)
+    return [await to_review(state, runtime)] if closed(state) else await to_court(state, runtime)
 
 
 async def to_court(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
     """The gatekeeper, and beside it whoever looks things up.
 
-    They run at the same time and see nothing of each other's calls, so each is told what to leave of the budget.
+    They run at the same time and see nothing of each other's calls, so each leaves a share of the budget to the others.
     """
     context = context_of(runtime)
     text = _has_words(state)
     heard = len(await searchers(context)) if hears_perspectives(context) and text else 0
     sent: list[Send | str] = ["gatekeeper"]
     if context.web and text:
-        sent.append(Send("web", {**state, "reserved": heard + TRIAL}))
+        sent.append(Send("web", leaving(state, heard + TRIAL)))
     if heard:
-        sent.append(Send("perspectives", {**state, "reserved": TRIAL}))
+        sent.append(Send("perspectives", leaving(state, TRIAL)))
     return sent
 
 
@@ -107,7 +108,7 @@ async def assign(state: Case, runtime: Runtime[Context]) -> JSON:
 
 
 async def report(state: Case, runtime: Runtime[Context]) -> JSON:
-    """What the court is told of a look at the web. Where it broke off, that is said, and the trial goes on."""
+    """What a look at the web hands to the court. Where it broke off, that is said, and the trial goes on."""
     outcome: JSON = state.get("outcome") or {}
     if not outcome:
         return {}
@@ -116,18 +117,18 @@ async def report(state: Case, runtime: Runtime[Context]) -> JSON:
 
 
 async def look_up(state: Case, runtime: Runtime[Context]) -> JSON:
-    """Open the evidence record of the case; another scheme than the research's own stays the court's."""
+    """Open the search and the archive; another scheme than the research's own stays the court's."""
     return {name: value for name, value in (await begin(state, runtime)).items() if name != "scheme"}
 
 
-async def after_outcome(state: Case, runtime: Runtime[Context]) -> Literal["review", "__end__"]:
+async def to_review(state: Case, runtime: Runtime[Context]) -> Literal["review", "__end__"]:
     """Where a case with an outcome goes: before a person, if review is on and there is a reason."""
     return "review" if review_reason(state, context_of(runtime)) else "__end__"
 
 
 async def to_judge(state: Case, runtime: Runtime[Context]) -> Literal["judge", "review", "__end__"]:
     """A case that was dismissed, or that a fault has ended, needs no judge, and perhaps a person."""
-    return await after_outcome(state, runtime) if closed(state) else "judge"
+    return await to_review(state, runtime) if closed(state) else "judge"
 
 
 def review_reason(state: Any, context: Context) -> str:

@@ -15,10 +15,11 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, interrupt
 from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model, model_validator
 
+from tribunal.budget import renewed
 from tribunal.context import Context, context_of
-from tribunal.nodes.arcade.cues import one_of
 from tribunal.nodes.court.case import review_reason
 from tribunal.nodes.exhibits import evidence_of
+from tribunal.nodes.forms import one_of
 from tribunal.nodes.state import Case, closed, cues_in, post_of, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.policy import Policy, policy_in_force
@@ -186,12 +187,11 @@ def _sent_back(state: Case, question: str, reviewer: str | None, at: str) -> JSO
         "cues": None,
         "round": 0,
         "outcome": None,
-        "budget_spent": False,
-        "budget_from": len(state.get("calls", [])),
+        **renewed(state),
     }
 
 
-async def reviewed(state: Case) -> Literal["gatekeeper", "assign", "__end__"]:
+async def to_retrial(state: Case) -> Literal["gatekeeper", "assign", "__end__"]:
     """A decided case ends; one sent back goes to its track, or to the scan where there was none."""
     if closed(state):
         return "__end__"

@@ -6,10 +6,11 @@ from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
 from tribunal.errors import ModelError
-from tribunal.models.door import Role, ask
-from tribunal.nodes.arcade.cues import confidence_of, sure_decision_form
+from tribunal.models.ask import ask
+from tribunal.models.role import Role
 from tribunal.nodes.arcade.judge import categories_in_force, decided
 from tribunal.nodes.certainty import confidence_wanted, threshold_in_force
+from tribunal.nodes.forms import confidence_of, sure_decision_form
 from tribunal.nodes.state import Court, closed
 from tribunal.schema import JSON, Saving
 
@@ -26,7 +27,7 @@ TRIAGE = Role(
 async def triage(state: Court, runtime: Runtime[Context]) -> JSON:
     """Decide what is clear at a first look; sees the post alone.
 
-    A decision that isn't sure enough is only kept on record: nobody who argues or judges is shown it. A first look that
+    A decision that isn't sure enough stays in the log: nobody who argues or judges is shown it. A first look that
     refuses or fails leaves the post to the trial.
     """
     if closed(state):

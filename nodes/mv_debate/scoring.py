@@ -16,27 +16,27 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
+from tribunal.budget import Budget
 from tribunal.context import Context, context_of
 from tribunal.errors import ModelError
-from tribunal.models.door import Answer, Role, ask
-from tribunal.nodes.arcade.cues import Form
+from tribunal.models.ask import Answer, ask
+from tribunal.models.role import Role
+from tribunal.nodes.forms import Form, always
 from tribunal.nodes.mv_debate.gate import adopts, best, exact, gain, top
 from tribunal.nodes.mv_debate.views import (
-    affords,
-    answered,
-    entry_of,
-    gone_from,
-    lost,
+    answer_in_words,
+    answers_in_words,
+    dropouts,
+    dropped_out,
     out_of_budget,
-    shown,
+    round_entry,
     turn_id,
     turns_of,
     views_of,
 )
 from tribunal.nodes.state import Views, agent, closed, spoke
 from tribunal.prompts import quote
-from tribunal.prompts.policy import Policy
-from tribunal.schema import JSON, Scheme, Turn
+from tribunal.schema import JSON, Turn
 
 
 def _number(value: Any) -> Any:
@@ -79,29 +79,21 @@ def _by_view(name: str, kind: Any, views: tuple[str, ...]) -> type[BaseModel]:
 def judge_of(views: tuple[str, ...]) -> Role[ScoresForm]:
     """The Judge of the answers of these views."""
     form = create_model("Scores", __base__=ScoresForm, scores=(_by_view("ScoreOfEach", Score, views), ...))
-    return replace(_JUDGE, form=lambda policy, scheme: form)
+    return replace(_JUDGE, form=always(form))
 
 
 @lru_cache(maxsize=128)
 def reflection_on(views: tuple[str, ...]) -> Role[ReflectionForm]:
     """The Reflection on the answers of these views."""
     form = create_model("Reflection", __base__=ReflectionForm, feedback=(_by_view("OnEach", Criticism, views), ...))
-    return replace(_REFLECTION, form=lambda policy, scheme: form)
-
-
-def _scores_form(policy: Policy, scheme: Scheme) -> type[ScoresForm]:
-    return ScoresForm
-
-
-def _reflection_form(policy: Policy, scheme: Scheme) -> type[ReflectionForm]:
-    return ReflectionForm
+    return replace(_REFLECTION, form=always(form))
 
 
 _JUDGE = Role(
     name="judge.scores",
     seat="judge",
     prompt="mv_debate/score",
-    form=_scores_form,
+    form=always(ScoresForm),
     temperature=0.0,
     falls_to="judge_model",
     system="task",
@@ -110,7 +102,7 @@ _REFLECTION = Role(
     name="reflection",
     seat="reflection",
     prompt="mv_debate/reflection",
-    form=_reflection_form,
+    form=always(ReflectionForm),
     temperature=0.0,
     falls_to="judge_model",
     system="task",
@@ -122,7 +114,7 @@ async def score(state: Views, runtime: Runtime[Context]) -> JSON:
     """Score the answers of a round; sees the post and every answer."""
     answers = turns_of(state, "answer", state["round"])
     scores, said = await _scored(answers, "", state, runtime)
-    return {**said, "debate": [{**entry_of(state), "scores": scores}]}
+    return {**said, "debate": [{**round_entry(state), "scores": scores}]}
 
 
 @agent
@@ -132,14 +124,14 @@ async def rescore(state: Views, runtime: Runtime[Context]) -> JSON:
     if not answers:
         return {}
     scores, said = await _scored(answers, "revision", state, runtime)
-    return {**said, "debate": [{**entry_of(state), "new_scores": scores}]}
+    return {**said, "debate": [{**round_entry(state), "new_scores": scores}]}
 
 
 async def _scored(
     answers: Sequence[Turn], again: Literal["", "revision"], state: Views, runtime: Runtime[Context]
 ) -> tuple[dict[str, float], JSON]:
     views = tuple(turn.seat.partition(":")[2] for turn in answers)
-    answer: Answer[ScoresForm] = await ask(judge_of(views), state, runtime, responses=shown(answers))
+    answer: Answer[ScoresForm] = await ask(judge_of(views), state, runtime, responses=answers_in_words(answers))
     scores = {view: getattr(answer.value.scores, view) for view in views}
     listed = ", ".join(f"{view} {value:g}" for view, value in scores.items())
     turn = Turn(
@@ -157,9 +149,11 @@ async def reflect(state: Views, runtime: Runtime[Context]) -> JSON:
     answers = turns_of(state, "answer", state["round"])
     views = tuple(turn.seat.partition(":")[2] for turn in answers)
     try:
-        answer: Answer[ReflectionForm] = await ask(reflection_on(views), state, runtime, responses=shown(answers))
+        answer: Answer[ReflectionForm] = await ask(
+            reflection_on(views), state, runtime, responses=answers_in_words(answers)
+        )
     except ModelError as fault:
-        return lost(fault, "reflection", state["round"])
+        return dropped_out(fault, "reflection", state["round"])
     lines = [_criticised(view, getattr(answer.value.feedback, view)) for view in views]
     turn = Turn(
         id=turn_id("reflection", "reflection", state["round"]),
@@ -179,13 +173,14 @@ def _criticised(view: str, said: Criticism) -> str:
 @agent
 async def select(state: Views, runtime: Runtime[Context]) -> JSON:
     """The top k of a round, who answer again, where there is a reflection and the budget pays for it."""
-    context, entry = context_of(runtime), entry_of(state)
+    context, entry = context_of(runtime), round_entry(state)
     if not turns_of(state, "reflection", state["round"]):
         return {}
     k = context.top_k or max(1, len(await views_of(runtime)) // 2)
     chosen = top(_exact(entry["scores"], await views_of(runtime)), k)
-    if not affords(context, state, len(chosen) + 1):
-        return out_of_budget(context, f"the second answers of round {state['round']}")
+    budget = Budget.of(context, state)
+    if not budget.affords(len(chosen) + 1):
+        return out_of_budget(budget, f"the second answers of round {state['round']}")
     return {"debate": [{**entry, "top": chosen}]}
 
 
@@ -195,7 +190,7 @@ async def to_revise(state: Views) -> list[Send] | Literal["close", "__end__"]:
         return "__end__"
     answers = {turn.seat: turn for turn in turns_of(state, "answer", state["round"])}
     reflections = turns_of(state, "reflection", state["round"])
-    chosen = entry_of(state).get("top", [])
+    chosen = round_entry(state).get("top", [])
     if not chosen or not reflections:
         return "close"
     shared = {
@@ -203,13 +198,15 @@ async def to_revise(state: Views) -> list[Send] | Literal["close", "__end__"]:
         "round": state["round"],
         "reflection": quote("reflection", reflections[-1].text),
     }
-    return [Send("revise", {**shared, "view": view, "own": answered(answers[f"view:{view}"])}) for view in chosen]
+    return [
+        Send("revise", {**shared, "view": view, "own": answer_in_words(answers[f"view:{view}"])}) for view in chosen
+    ]
 
 
 @agent
 async def close(state: Views, runtime: Runtime[Context]) -> JSON:
     """The gate: adopt the second answers, or let the first stand; and name what joins the history."""
-    context, views, entry = context_of(runtime), await views_of(runtime), dict(entry_of(state))
+    context, views, entry = context_of(runtime), await views_of(runtime), dict(round_entry(state))
     final = old = _exact(entry["scores"], views)
     if entry.get("new_scores"):
         new = _exact(entry["new_scores"], views)
@@ -218,7 +215,7 @@ async def close(state: Views, runtime: Runtime[Context]) -> JSON:
         final = {**old, **new} if entry["adopted"] else old
     entry["best"] = best(final)
     entry["kept"] = [entry["best"]] if context.history == "best" else list(final)
-    entry["dropped"] = gone_from(state)
+    entry["dropped"] = dropouts(state)
     runtime.stream_writer({"event": "round", **entry})
     return {"debate": [entry]}
 

@@ -8,13 +8,13 @@ from langgraph.runtime import Runtime
 from pydantic import Field, create_model
 
 from tribunal.context import Context, context_of
-from tribunal.models.door import Role, ask
-from tribunal.nodes.arcade.cues import Form, one_of
-from tribunal.nodes.mv_debate.views import NO, YES, entry_of, history, shown, turns_of
+from tribunal.models.ask import ask
+from tribunal.models.role import Role
+from tribunal.nodes.forms import Form, always, one_of
+from tribunal.nodes.mv_debate.views import NO, YES, answers_in_words, history, round_entry, turns_of
 from tribunal.nodes.state import Views, agent, closed
 from tribunal.nodes.verdict import deliver
-from tribunal.prompts.policy import Policy
-from tribunal.schema import JSON, Scheme
+from tribunal.schema import JSON
 
 
 class SummaryForm(Form):
@@ -24,18 +24,11 @@ class SummaryForm(Form):
     explanation: str = Field(min_length=1)
 
 
-_FORM = create_model("Summary", __base__=SummaryForm, answer=(one_of((YES, NO)), ...))
-
-
-def _form(policy: Policy, scheme: Scheme) -> type[SummaryForm]:
-    return _FORM
-
-
 SUMMARY = Role(
     name="summary",
     seat="summary",
     prompt="mv_debate/summary",
-    form=_form,
+    form=always(create_model("Summary", __base__=SummaryForm, answer=(one_of((YES, NO)), ...))),
     temperature=0.0,
     falls_to="judge_model",
     system="task",
@@ -43,25 +36,25 @@ SUMMARY = Role(
 )
 
 
-async def another_round(state: Views, runtime: Runtime[Context]) -> Literal["debate_round", "summarise", "__end__"]:
+async def to_next_round(state: Views, runtime: Runtime[Context]) -> Literal["debate_round", "summarise", "__end__"]:
     """Consensus, the last round and a spent budget lead to the Summary."""
     if closed(state):
         return "__end__"
-    over = state.get("budget_spent") or entry_of(state).get("consensus")
+    over = state.get("budget_spent") or round_entry(state).get("consensus")
     return "summarise" if over or state["round"] >= context_of(runtime).rounds else "debate_round"
 
 
 @agent
 async def summarise(state: Views, runtime: Runtime[Context]) -> JSON:
     """Decide; sees the post and the history, and the answers of a last round that nobody weighed, as on consensus."""
-    entry = entry_of(state)
+    entry = round_entry(state)
     unweighed = [] if entry.get("best") else turns_of(state, "answer", state["round"])
     answer = await ask(
         SUMMARY,
         state,
         runtime,
         history=history(state),
-        responses=shown(unweighed),
+        responses=answers_in_words(unweighed),
         agreed=bool(entry.get("consensus")),
     )
     label = int(answer.value.answer == YES)

@@ -15,17 +15,18 @@ from langgraph.types import Overwrite, Send
 from pydantic import Field, create_model
 from typing_extensions import TypedDict
 
-from tribunal.budget import limits, paid_requests, paid_tokens
-from tribunal.context import VIEWS, Context, context_of
+from tribunal.budget import Budget
+from tribunal.context import Context, context_of
 from tribunal.errors import ModelError
 from tribunal.line_up import in_force
-from tribunal.models.door import Answer, Role, ask
-from tribunal.nodes.arcade.cues import Form, one_of
+from tribunal.models.ask import Answer, ask
+from tribunal.models.role import Role
+from tribunal.nodes.forms import Form, always, one_of
 from tribunal.nodes.mv_debate.gate import agreed
 from tribunal.nodes.state import Views, agent, closed, outcome_of, spoke
 from tribunal.prompts import quote
-from tribunal.prompts.policy import Policy
-from tribunal.schema import JSON, Scheme, Turn
+from tribunal.schema import JSON, Turn
+from tribunal.seats import VIEWS
 
 YES, NO = "YES", "NO"
 
@@ -37,12 +38,7 @@ class ViewForm(Form):
     reason: str = Field(min_length=1)
 
 
-_ANSWER = create_model("Answer", __base__=ViewForm, answer=(one_of((YES, NO)), ...))
-
-
-def answer_form(policy: Policy, scheme: Scheme) -> type[ViewForm]:
-    return _ANSWER
-
+answer_form = always(create_model("Answer", __base__=ViewForm, answer=(one_of((YES, NO)), ...)))
 
 ANSWER = Role(
     name="view.answer", seat="view", prompt="mv_debate/answer", form=answer_form, temperature=0.0, system="task"
@@ -66,16 +62,9 @@ async def views_of(runtime: Runtime[Context]) -> list[str]:
     return (await in_force(context_of(runtime))).views or list(VIEWS)
 
 
-def affords(context: Context, state: Mapping[str, Any], calls: int) -> bool:
-    """Whether the budget pays for so many calls at the same time, one more being kept for the last word."""
-    if context.max_tokens is not None and paid_tokens(state) >= context.max_tokens:
-        return False
-    return context.max_calls is None or paid_requests(state) + calls + 1 <= context.max_calls
-
-
-def out_of_budget(context: Context, what: str) -> JSON:
+def out_of_budget(budget: Budget, what: str) -> JSON:
     """That the budget didn't reach for a step, as an update of the state."""
-    return {"budget_spent": True, "warnings": [f"the budget of {limits(context)} left out {what}"]}
+    return {"budget_spent": True, "warnings": [f"the budget of {budget.limits} left out {what}"]}
 
 
 async def open_debate(state: Views, runtime: Runtime[Context]) -> JSON:
@@ -91,9 +80,8 @@ async def open_vote(state: Views, runtime: Runtime[Context]) -> JSON:
 async def call_round(state: Views, runtime: Runtime[Context]) -> JSON:
     """Open the next round, if the budget pays for it."""
     number, views = state.get("round", 0) + 1, await views_of(runtime)
-    if not affords(context_of(runtime), state, len(views)):
-        return out_of_budget(context_of(runtime), f"round {number}")
-    return {"round": number}
+    budget = Budget.of(context_of(runtime), state)
+    return {"round": number} if budget.affords(len(views)) else out_of_budget(budget, f"round {number}")
 
 
 async def to_views(state: Views, runtime: Runtime[Context]) -> list[Send] | Literal["__end__"]:
@@ -108,16 +96,18 @@ async def to_views(state: Views, runtime: Runtime[Context]) -> list[Send] | Lite
 async def view(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
     """One view's answer; sees the post and, from round 2 on, the history."""
     name = state["view"]
-    return await heard(ANSWER, f"view:{name}", "answer", state, runtime, view=name, history=state["history"])
+    return await take_turn(ANSWER, f"view:{name}", "answer", state, runtime, view=name, history=state["history"])
 
 
 async def revise(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
     """One view's second answer; sees the post, its first answer, and the reflection."""
     name, own, reflection = state["view"], state["own"], state["reflection"]
-    return await heard(REVISION, f"view:{name}", "revision", state, runtime, view=name, own=own, reflection=reflection)
+    return await take_turn(
+        REVISION, f"view:{name}", "revision", state, runtime, view=name, own=own, reflection=reflection
+    )
 
 
-async def heard(
+async def take_turn(
     role: Role[ViewForm],
     seat: str,
     stage: Literal["answer", "revision"],
@@ -136,7 +126,7 @@ async def heard(
     try:
         answer: Answer[ViewForm] = await ask(replace(role, seat=seat), state, runtime, **asked)
     except ModelError as fault:
-        return lost(fault, stage, number)
+        return dropped_out(fault, stage, number)
     turn = Turn(
         id=turn_id(seat, stage, number),
         seat=seat,
@@ -153,7 +143,7 @@ def turn_id(seat: str, stage: str, round: int) -> str:
     return f"{seat}/{round}/again" if stage == "revision" else f"{seat}/{round}"
 
 
-def lost(fault: ModelError, stage: str, round: int) -> JSON:
+def dropped_out(fault: ModelError, stage: str, round: int) -> JSON:
     """That a seat drops out of a round, as an update of the state."""
     gone = {"id": turn_id(fault.seat, stage, round), "round": round, "stage": stage, **outcome_of(fault)}
     how = "refused" if gone["outcome"] == "refusal" else "failed"
@@ -171,26 +161,27 @@ async def compare(state: Views, runtime: Runtime[Context]) -> JSON:
         "round": number,
         "answers": {view: answers[view] for view in await views_of(runtime) if view in answers},
         "consensus": len(answers) > 1 and agreed(answers.values()),
-        "dropped": gone_from(state),
+        "dropped": dropouts(state),
     }
     if len(answers) < 2:
-        return {"debate": [entry], **nobody_left(state, len(answers), runtime)}
+        return {"debate": [entry], **too_few_left(state, len(answers), runtime)}
     if entry["consensus"]:
         runtime.stream_writer({"event": "round", **entry})
         return {"debate": [entry]}
     calls = 1 if context.reflection_mode == "none" else 2
-    spent = {} if affords(context, state, calls) else out_of_budget(context, f"the scores of round {number}")
+    budget = Budget.of(context, state)
+    spent = {} if budget.affords(calls) else out_of_budget(budget, f"the scores of round {number}")
     return {"debate": [entry], **spent}
 
 
-def gone_from(state: Views) -> list[JSON]:
+def dropouts(state: Views) -> list[JSON]:
     """Who dropped out of the round under way, at which stage, and why."""
     kept = ("seat", "stage", "outcome", "explanation")
     gone = [each for each in state.get("dropped", []) if each["round"] == state["round"]]
     return [{name: each[name] for name in kept} for each in gone]
 
 
-def nobody_left(state: Views, left: int, runtime: Runtime[Context]) -> JSON:
+def too_few_left(state: Views, left: int, runtime: Runtime[Context]) -> JSON:
     """The outcome of a case with too few to debate it: that of the first who dropped out, with everybody's reasons."""
     number = state["round"]
     gone = [each for each in state.get("dropped", []) if each["round"] == number]
@@ -204,7 +195,7 @@ def nobody_left(state: Views, left: int, runtime: Runtime[Context]) -> JSON:
 
 async def to_control(state: Views, runtime: Runtime[Context]) -> list[str] | Literal["__end__"]:
     """Who looks at the answers: the Judge and the Reflection at the same time, since neither waits for the other."""
-    if closed(state) or state.get("budget_spent") or entry_of(state)["consensus"]:
+    if closed(state) or state.get("budget_spent") or round_entry(state)["consensus"]:
         return "__end__"
     return ["score"] if context_of(runtime).reflection_mode == "none" else ["score", "reflect"]
 
@@ -215,18 +206,18 @@ def turns_of(state: Views, stage: str, round: int) -> list[Turn]:
     return [Turn.model_validate(turn) for turn in said]
 
 
-def entry_of(state: Views, round: int | None = None) -> JSON:
-    """What stands in the record of a round so far; by default of the one that is under way. Not to be changed."""
+def round_entry(state: Views, round: int | None = None) -> JSON:
+    """What the state holds of a round so far; by default of the one under way. Not to be changed in place."""
     wanted = state["round"] if round is None else round
     return next((entry for entry in state.get("debate", []) if entry["round"] == wanted), {})
 
 
-def shown(turns: Iterable[Turn], title: str = "") -> str:
+def answers_in_words(turns: Iterable[Turn], title: str = "") -> str:
     """Answers as material in a prompt, each under its view's name and with what it says."""
-    return "\n\n".join(f"{title}{turn.seat.partition(':')[2]}: {answered(turn)}" for turn in turns)
+    return "\n\n".join(f"{title}{turn.seat.partition(':')[2]}: {answer_in_words(turn)}" for turn in turns)
 
 
-def answered(turn: Turn) -> str:
+def answer_in_words(turn: Turn) -> str:
     """One answer as material in a prompt."""
     return f"{turn.stance}\n{quote('answer', turn.text)}"
 
@@ -243,7 +234,7 @@ def history(state: Views) -> str:
             turns |= {turn.seat: turn for turn in turns_of(state, "revision", entry["round"])}
         answers = [turns[f"view:{name}"] for name in entry.get("kept", []) if f"view:{name}" in turns]
         if answers:
-            kept.append(f"Round {entry['round']}:\n\n{shown(answers)}")
+            kept.append(f"Round {entry['round']}:\n\n{answers_in_words(answers)}")
         if entry.get("adopted"):
             kept += [quote("reflection", turn.text) for turn in turns_of(state, "reflection", entry["round"])]
     return "\n\n".join(kept)

@@ -11,15 +11,15 @@ from langgraph.runtime import Runtime
 from pydantic import Field, create_model
 
 from tribunal.context import Context, context_of
-from tribunal.models.door import Role, ask
-from tribunal.nodes.arcade.cues import Form, one_of
+from tribunal.models.ask import ask
+from tribunal.models.role import Role
 from tribunal.nodes.exhibits import exhibits
+from tribunal.nodes.forms import Form, always, one_of
 from tribunal.nodes.predict.perspective import ANNOTATOR, StanceForm, stance_form
 from tribunal.nodes.state import Panel, agent, closed, opinions_of, spoke, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts import quote
-from tribunal.prompts.policy import Policy
-from tribunal.schema import JSON, Scheme, Stance, Turn
+from tribunal.schema import JSON, Stance, Turn
 
 SIDES: dict[Stance, str] = {"not_hate": "non-hate", "hate": "hate"}
 
@@ -36,15 +36,8 @@ class ResponseForm(SpeechForm):
     stance: str
 
 
-_RESPONSE = create_model("Response", __base__=ResponseForm, stance=(one_of(("agree", "rebut")), ...))
-
-
-def argument_form(policy: Policy, scheme: Scheme) -> type[SpeechForm]:
-    return SpeechForm
-
-
-def response_form(policy: Policy, scheme: Scheme) -> type[ResponseForm]:
-    return _RESPONSE
+_RESPONSE = always(create_model("Response", __base__=ResponseForm, stance=(one_of(("agree", "rebut")), ...)))
+_SPEECH = always(SpeechForm)
 
 
 def opening(side: Stance) -> Role[SpeechForm]:
@@ -52,7 +45,7 @@ def opening(side: Stance) -> Role[SpeechForm]:
         name=f"debater.opening.{side}",
         seat=f"debater:{side}",
         prompt=f"predict/opening_{'hate' if side == 'hate' else 'non_hate'}",
-        form=argument_form,
+        form=_SPEECH,
         temperature=0.0,
         system="panel",
     )
@@ -63,7 +56,7 @@ def response(side: Stance) -> Role[ResponseForm]:
         name=f"debater.response.{side}",
         seat=f"debater:{side}",
         prompt="predict/response",
-        form=response_form,
+        form=_RESPONSE,
         temperature=0.0,
         system="panel",
     )
@@ -87,25 +80,25 @@ def reference(state: Panel, side: Stance) -> str:
     return quote("reference", "\n".join(reasons)) if reasons else ""
 
 
-def _beside(state: Panel) -> str:
+def _exhibits(state: Panel) -> str:
     """What the case holds beside the post; what the perspectives said reaches each side as its reference."""
     return exhibits(state, opinions=False)
 
 
-def said(state: Panel, turn_id: str) -> str:
+def turn_in_words(state: Panel, turn_id: str) -> str:
     """One turn's words, as material."""
     found = next((turn for turn in transcript_of(state) if turn.id == turn_id), None)
     return quote(found.stage, found.text) if found else "Nothing."
 
 
-def _turn(side: Stance, round: int, stage: Literal["opening", "response"], reply: Any) -> Turn:
+def _turn(side: Stance, round: int, stage: Literal["opening", "response"], answer: Any) -> Turn:
     return Turn(
         id=f"debater:{side}/{round}",
         seat=f"debater:{side}",
         stage=stage,
         round=round,
-        stance=getattr(reply, "stance", None),
-        text=reply.argument,
+        stance=getattr(answer, "stance", None),
+        text=answer.argument,
     )
 
 
@@ -113,7 +106,7 @@ def _turn(side: Stance, round: int, stage: Literal["opening", "response"], reply
 async def open_non_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
     """Step 1: sees its own reference."""
     answer = await ask(
-        opening("not_hate"), state, runtime, shared=_beside(state), reference=reference(state, "not_hate")
+        opening("not_hate"), state, runtime, shared=_exhibits(state), reference=reference(state, "not_hate")
     )
     return spoke(_turn("not_hate", 1, "opening", answer.value), answer, runtime)
 
@@ -125,8 +118,8 @@ async def open_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
         opening("hate"),
         state,
         runtime,
-        shared=_beside(state),
-        opposing=said(state, "debater:not_hate/1"),
+        shared=_exhibits(state),
+        opposing=turn_in_words(state, "debater:not_hate/1"),
         reference=reference(state, "hate"),
     )
     return spoke(_turn("hate", 1, "opening", answer.value), answer, runtime)
@@ -139,10 +132,10 @@ async def answer_non_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
         response("not_hate"),
         state,
         runtime,
-        shared=_beside(state),
+        shared=_exhibits(state),
         side="non-hate",
-        own=said(state, "debater:not_hate/1"),
-        opposing=said(state, "debater:hate/1"),
+        own=turn_in_words(state, "debater:not_hate/1"),
+        opposing=turn_in_words(state, "debater:hate/1"),
     )
     return spoke(_turn("not_hate", 2, "response", answer.value), answer, runtime)
 
@@ -154,15 +147,15 @@ async def answer_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
         response("hate"),
         state,
         runtime,
-        shared=_beside(state),
+        shared=_exhibits(state),
         side="hate",
-        own=said(state, "debater:hate/1"),
-        opposing=said(state, "debater:not_hate/2"),
+        own=turn_in_words(state, "debater:hate/1"),
+        opposing=turn_in_words(state, "debater:not_hate/2"),
     )
     return spoke(_turn("hate", 2, "response", answer.value), answer, runtime)
 
 
-async def second_round(state: Panel, runtime: Runtime[Context]) -> Literal["answer_non_hate", "__end__"]:
+async def to_responses(state: Panel, runtime: Runtime[Context]) -> Literal["answer_non_hate", "__end__"]:
     """Round 2, but for the ablation that stops after round 1, and for a case that is closed or out of budget."""
     over = closed(state) or state.get("budget_spent") or context_of(runtime).mode == "round-1-only"
     return "__end__" if over else "answer_non_hate"
@@ -177,7 +170,7 @@ async def judge_debate(state: Panel, runtime: Runtime[Context]) -> JSON:
         for turn in transcript_of(state)
     ]
     answer = await ask(
-        JUDGE, state, runtime, shared=_beside(state), debate="\n\n".join(heard) or "Neither side was heard."
+        JUDGE, state, runtime, shared=_exhibits(state), debate="\n\n".join(heard) or "Neither side was heard."
     )
     return {**await deliver(_label(answer.value), "binary", answer.value.reason, runtime), **answer.log}
 
@@ -213,17 +206,17 @@ async def heard(state: Panel, runtime: Runtime[Context]) -> JSON:
     return {"outcome": outcome}
 
 
-async def consensus(state: Panel, runtime: Runtime[Context]) -> Literal["debate", "vote", "__end__"]:
+async def to_debate_or_vote(state: Panel, runtime: Runtime[Context]) -> Literal["debate", "vote", "__end__"]:
     """How the perspectives come to one verdict: by debate, or by counting them."""
     if closed(state):
         return "__end__"
     return "vote" if context_of(runtime).mode in ("majority", "single") else "debate"
 
 
-async def panel_or_annotator(state: Panel, runtime: Runtime[Context]) -> Literal["perspectives", "annotate"]:
+async def to_perspectives_or_annotator(state: Panel, runtime: Runtime[Context]) -> Literal["perspectives", "annotate"]:
     """The zero-shot base agent hears no perspective."""
     return "annotate" if context_of(runtime).mode == "base" else "perspectives"
 
 
-def _label(reply: StanceForm) -> int:
-    return int(reply.label == "hate")
+def _label(answer: StanceForm) -> int:
+    return int(answer.label == "hate")

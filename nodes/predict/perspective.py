@@ -16,21 +16,24 @@ from langgraph.types import Overwrite, Send
 from pydantic import Field, create_model
 from typing_extensions import TypedDict
 
-from tribunal.budget import paid_requests
+from tribunal.budget import LAST_WORD, Budget
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput, BudgetSpent, ModelError, TribunalError
-from tribunal.models.door import Role, ask
-from tribunal.nodes.arcade.cues import Form, one_of
+from tribunal.models.ask import ask
+from tribunal.models.role import Role
+from tribunal.nodes.forms import Form, always, one_of
 from tribunal.nodes.state import Panel, closed, outcome_of, post_of
 from tribunal.prompts import quote
 from tribunal.prompts.policy import Policy
+from tribunal.retrievers.perspectives.opening import every, open_stores
 from tribunal.retrievers.perspectives.perspective import EXAMPLES as SMALL
 from tribunal.retrievers.perspectives.perspective import Perspective
-from tribunal.retrievers.perspectives.store import Searcher, every, open_stores, search_together
+from tribunal.retrievers.perspectives.searcher import Searcher
+from tribunal.retrievers.perspectives.store import search_together
 from tribunal.schema import JSON, Example, Failure, Opinion, Scheme
 
 EXAMPLES = 3
-OURS = (
+SMALL_EXAMPLES = (
     "no perspective was named, so five small examples of this project's own making were heard; build and name real "
     "ones (tribunal perspectives list)"
 )
@@ -46,8 +49,7 @@ class StanceForm(Form):
 @lru_cache(maxsize=64)
 def stance_form(hate: str, not_hate: str) -> Callable[[Policy, Scheme], type[StanceForm]]:
     """A maker of the form for a stance, by the names of the two labels."""
-    form = create_model("Stance", __base__=StanceForm, label=(one_of((hate, not_hate)), ...))
-    return lambda policy, scheme: form
+    return always(create_model("Stance", __base__=StanceForm, label=(one_of((hate, not_hate)), ...)))
 
 
 PERSPECTIVE = Role(
@@ -106,23 +108,25 @@ async def recall(state: Panel, runtime: Runtime[Context]) -> JSON:
         "panel": [_facts(each.perspective) for each in stores if each.perspective.name in heard],
         "examples": {name: [example.dump() for example in each] for name, each in heard.items()},
         "absent": lost,
-        "warnings": [*([OURS] if _ours(stores, context) else []), *map(_said, lost), *spent],
+        "warnings": [
+            *([SMALL_EXAMPLES] if _small_examples(stores, context) else []),
+            *map(_absence_in_words, lost),
+            *spent,
+        ],
     }
 
 
-def _ours(stores: Sequence[Searcher], context: Context) -> bool:
+def _small_examples(stores: Sequence[Searcher], context: Context) -> bool:
     """Whether the small examples play because nothing else was named, or built."""
     return context.perspectives in ([], ["all"]) and {each.perspective.name for each in stores} <= set(SMALL)
 
 
 def _affordable(names: list[str], context: Context, state: Panel) -> tuple[list[str], list[str]]:
     """The perspectives that the budget pays for, and what to say of the rest; asked at once, none sees it spent."""
-    if context.max_calls is None:
+    most = Budget.of(context, state).most(len(names), kept=LAST_WORD)
+    if most == len(names):
         return names, []
-    left = max(0, context.max_calls - paid_requests(state) - 1)
-    if left >= len(names):
-        return names, []
-    return names[:left], [f"the budget of {context.max_calls} calls left {', '.join(names[left:])} unheard"]
+    return names[:most], [f"the budget of {context.max_calls} calls left {', '.join(names[most:])} unheard"]
 
 
 async def searchers(context: Context) -> Sequence[Searcher]:
@@ -165,7 +169,7 @@ def _facts(own: Perspective) -> JSON:
     }
 
 
-async def seats(state: Panel) -> list[Send]:
+async def to_perspectives(state: Panel) -> list[Send]:
     """One call for each perspective, all of them at once."""
     shared = {"post": state["post"], "calls": state.get("calls", []), "outcome": state.get("outcome")}
     examples = state.get("examples", {})
@@ -194,7 +198,7 @@ async def perspective(state: Seat, runtime: Runtime[Context]) -> JSON:
         return {"budget_spent": True, "warnings": [str(spent)]}
     except ModelError as fault:
         lost = {"id": own["id"], **outcome_of(fault)}
-        return {"absent": [lost], "calls": list(fault.calls), "warnings": [*fault.warnings, _said(lost)]}
+        return {"absent": [lost], "calls": list(fault.calls), "warnings": [*fault.warnings, _absence_in_words(lost)]}
     opinion = Opinion(
         id=own["id"],
         title=own["title"],
@@ -218,7 +222,7 @@ def _absent(name: str, error: TribunalError) -> JSON:
     return {"id": name, **Failure(seat=seat, role="perspective", model="", error=kind, explanation=str(error)).dump()}
 
 
-def _said(lost: Any) -> str:
+def _absence_in_words(lost: Any) -> str:
     """A perspective's absence, in words for the verdict."""
     how = "refused" if lost["outcome"] == "refusal" else "failed"
     return f"perspective {lost['id']} {how} and was not heard: {lost['explanation']}"

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from langchain_core.language_models import BaseChatModel
+from tribunal.models.providers import Endpoint, Provider, RequestSettings
+from tribunal.schema import JSON
 
-from tribunal.models.providers import Endpoint, Provider
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
 
 
-def _make(endpoint: Endpoint, http: Any) -> BaseChatModel:
+def _make(endpoint: Endpoint) -> BaseChatModel:
     from tribunal.nodes.rehearsal.model import Rehearsal
 
     return Rehearsal()
 
 
-PROVIDER = Provider("rehearsal", (), (), None, _make, keyless=True, sees_question=True)
+def _options(wanted: RequestSettings) -> JSON:
+    return {}  # it reads the question itself
+
+
+PROVIDER = Provider(name="rehearsal", make=_make, options=_options, only_model="court", sees_question=True)

@@ -15,7 +15,7 @@ from typing import Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from tribunal.context import data_folder
+from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.schema import Frozen, Stance
 
@@ -72,7 +72,7 @@ class Source(Frozen):
     """The files of a labelled set, as its authors publish them.
 
     Each entry of `files` is a file name, or several that may stand for each other, the first that is there being read;
-    a name may hold `*`. CSV, TSV (also .txt), JSONL, JSON (an array of objects) and Parquet are told by the suffix.
+    a name may hold `*`. CSV, TSV (also .txt), JSONL, JSON (an array of objects) and Parquet go by the suffix.
     """
 
     files: tuple[str | tuple[str, ...], ...] = Field(min_length=1)

@@ -1,130 +1,102 @@
-"""The labelled rows of a perspective, read from its files as their authors publish them."""
+"""The rows of a file: CSV, TSV, JSONL, JSON or Parquet, each of which can say what is wrong with it."""
 
 from __future__ import annotations
 
 import csv
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tribunal.errors import BadInput
-from tribunal.retrievers.perspectives.perspective import Perspective, Rule, Source
+from tribunal.text import wellformed
 
-Record = Mapping[str, Any]
-_TRUE, _FALSE = frozenset({"1", "true", "yes"}), frozenset({"0", "false", "no", ""})
+Cells = Mapping[str, Any]
+YES, NO = ("1", "true", "yes"), ("0", "false", "no")
 # The csv module takes 128 KiB a cell; FakeNewsNet puts every tweet id of a story into one.
 _CELL = 16 * 1024 * 1024
 
 
-class Row(NamedTuple):
-    """One labelled text; `text` is blank where the file's was."""
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One row of a file.
 
-    text: str
-    hate: bool
-
-
-def locate(perspective: Perspective, folder: Path) -> list[Path]:
-    """The files of a perspective's set in `folder`, in the order of its spec.
-
-    Raises:
-        BadInput: one is missing: its names, and where the set is obtained.
+    Attributes:
+        owner: whose file it is, as errors name it: `data set kodoli`, `perspective kodoli`.
+        file: its name.
+        number: counts from 1, or is the row's key in a file that has keys.
+        cells: the values by column.
     """
-    source = source_of(perspective)
-    found: list[Path] = []
-    for entry in source.files:
-        names = (entry,) if isinstance(entry, str) else entry
-        matches = next((hit for name in names if (hit := sorted(folder.glob(name)))), None)
-        if matches is None:
-            raise BadInput(
-                f"perspective {perspective.name}: no {' or '.join(names)} in {folder}; "
-                f"the set is obtained from {source.obtain}"
-            )
-        found += matches
-    return found
 
+    owner: str
+    file: str
+    number: int | str
+    cells: Cells
 
-def file_hash(path: Path) -> str:
-    """The SHA-256 of a file, read in pieces."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    def __getitem__(self, column: str) -> Any:
+        """The cell of a column that must be there.
 
+        Raises:
+            BadInput: it isn't; the message names those that are.
+        """
+        try:
+            return self.cells[column]
+        except KeyError as error:
+            has = ", ".join(str(name) for name in self.cells)
+            raise self.error(f"has no column {column!r}; it has {has}") from error
 
-def read(perspective: Perspective, files: Iterable[Path]) -> Iterator[Row]:
-    """Every row of these files, blank texts included.
+    def text(self, column: str) -> str:
+        """The text of a cell, ends trimmed; blank where it holds nothing."""
+        return wellformed(as_text(self[column]))
 
-    Raises:
-        BadInput: a column is missing (those present are named), a value is in neither label's list, or a file is not
-            what its suffix says; with the file and the row.
-    """
-    source = source_of(perspective)
-    for path in files:
-        found = records(path, encoding=source.encoding, delimiter=source.delimiter, remedy="set source.encoding")
-        for number, record in enumerate(found, start=1):
-            try:
-                text, hate = record[source.text], is_hate(record, source.label)
-            except KeyError as error:
-                raise BadInput(
-                    f"perspective {perspective.name}: {path.name} row {number} has no column {error.args[0]!r}; "
-                    f"it has {', '.join(str(name) for name in record)}"
-                ) from error
-            except ValueError as error:
-                raise BadInput(f"perspective {perspective.name}: {path.name} row {number}: {error}") from error
-            # A lone surrogate, which JSON can carry, has no form in Parquet.
-            yield Row(as_text(text).encode("utf-8", "replace").decode("utf-8"), hate)
+    def optional(self, column: str | None) -> str:
+        """The text of a cell; blank also where the row, as one of JSONL may, lacks the column."""
+        return self.text(column) if column is not None and column in self.cells else ""
 
+    def several(self, column: str, separator: str | None = None) -> list[str]:
+        """The texts in a cell that holds a list, or several texts with a separator between them."""
+        cell = self[column]
+        if isinstance(cell, list | tuple):
+            return [wellformed(as_text(value)) for value in cell]
+        return [part.strip() for part in self.text(column).split(separator)] if separator else [self.text(column)]
 
-def source_of(perspective: Perspective) -> Source:
-    """The files of a perspective's set.
+    def yes_or_no(self, column: str, yes: Collection[str] = YES, no: Collection[str] = NO) -> bool | None:
+        """What a column with values for yes and for no says, letter case aside; None where the cell is blank.
 
-    Raises:
-        BadInput: it has none; its texts lie in its own file.
-    """
-    if perspective.source is None:
-        raise BadInput(f"perspective {perspective.name}: its texts lie in its own file; there is nothing to build")
-    return perspective.source
+        Raises:
+            BadInput: there is no such column, or its value is of neither kind.
+        """
+        value = self.text(column)
+        if not value:
+            return None
+        if value.casefold() not in {*yes, *no}:
+            raise self.wrong(column, value, f"{' or '.join(yes)} (yes), {' or '.join(no)} (no)")
+        return value.casefold() in yes
 
+    def number_of(self, column: str) -> float | None:
+        """The number in a column; None where it is blank.
 
-def is_hate(record: Record, rule: Rule) -> bool:
-    """Whether a row is hate by a perspective's rule.
+        Raises:
+            BadInput: it is not a number.
+        """
+        value = self.text(column)
+        try:
+            number = float(value) if value else None
+        except ValueError as error:
+            raise self.wrong(column, value, "a number") from error
+        if number is not None and not math.isfinite(number):
+            raise self.wrong(column, value, "a number")
+        return number
 
-    Raises:
-        KeyError: it has no such column.
-        ValueError: the value is in neither label's list; the message names the column, the value and both lists.
-    """
-    if rule.column is None:
-        # All columns are read, so that one that is missing or not 0/1 is found whatever the others hold.
-        flags = [_flag(column, record[column]) for column in rule.any_of]
-        return any(flags)
-    cell = record[rule.column]
-    if isinstance(cell, list | tuple):
-        values = [as_text(value) for value in cell]
-    else:
-        values = [part.strip() for part in as_text(cell).split(rule.separator)] if rule.separator else [as_text(cell)]
-    found = [_value_is_hate(value, rule) for value in values]
-    return any(found)
+    def error(self, problem: str) -> BadInput:
+        return BadInput(f"{self.owner}: {self.file} row {self.number}: {problem}")
 
-
-def _value_is_hate(value: str, rule: Rule) -> bool:
-    folded = value.casefold()
-    if folded in (known.casefold() for known in rule.hate):
-        return True
-    if folded in (known.casefold() for known in rule.not_hate):
-        return False
-    if rule.hate and rule.not_hate:
-        raise ValueError(
-            f"{rule.column} = {value!r} is neither among the values of hate ({', '.join(rule.hate)}) "
-            f"nor of not hate ({', '.join(rule.not_hate)})"
-        )
-    return not rule.hate
-
-
-def _flag(column: str, cell: Any) -> bool:
-    value = as_text(cell).casefold()
-    if value not in _TRUE | _FALSE:
-        raise ValueError(f"{column} = {value!r} is neither 0 nor 1")
-    return value in _TRUE
+    def wrong(self, column: str, value: object, expected: str) -> BadInput:
+        shown = repr(value)
+        return self.error(f"{column} = {shown if len(shown) < 80 else shown[:77] + '…'}: is not {expected}")
 
 
 def as_text(value: Any) -> str:
@@ -136,18 +108,31 @@ def as_text(value: Any) -> str:
     return str(value).strip()
 
 
-def records(
+def files_named(folder: Path, names: Iterable[str]) -> list[Path]:
+    """The files of the first of these names that is there; a name may hold `*`. None where none is."""
+    return next((found for name in names if (found := sorted(folder.glob(name)))), [])
+
+
+def file_hash(path: Path) -> str:
+    """The SHA-256 of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_rows(
     path: Path,
+    owner: str,
     *,
     encoding: str = "utf-8",
     delimiter: str | None = None,
     strict: bool = False,
     remedy: str = "save it as UTF-8",
-) -> Iterator[Record]:
-    """Every row of a file as its columns' values, one at a time. CSV, TSV, JSONL, JSON and Parquet go by the suffix.
+) -> Iterator[TableRow]:
+    """Every row of a file, one at a time. CSV, TSV, JSONL, JSON and Parquet go by the suffix.
 
     Args:
         path: the file.
+        owner: whose it is, for the errors of its rows.
         encoding: of CSV, TSV and JSON.
         delimiter: between cells; none given: a comma in .csv, a tab in .tsv, .tab and .txt.
         strict: refuse a cell whose quotes don't close, which else takes the rest of the file for its own.
@@ -161,38 +146,62 @@ def records(
     codec = "utf-8-sig" if encoding.lower() in {"utf-8", "utf8"} else encoding
     try:
         if suffix == ".parquet":
-            yield from _parquet(path)
+            found = _parquet(path)
         elif suffix in {".csv", ".tsv", ".tab", ".txt"}:
-            yield from _delimited(path, codec, delimiter or ("," if suffix == ".csv" else "\t"), strict)
+            found = _delimited(path, codec, delimiter or ("," if suffix == ".csv" else "\t"), strict)
         elif suffix in {".json", ".jsonl", ".ndjson"}:
-            yield from _json(path, codec)
+            found = _json(path, codec)
         else:
             raise BadInput(f"file {path}: {suffix or 'no suffix'}: not CSV, TSV, TXT, JSONL, JSON or Parquet")
+        for number, cells in enumerate(found, start=1):
+            yield TableRow(owner, path.name, number, cells)
     except OSError as error:
         raise BadInput(f"file {path}: {error.strerror or error}") from error
     except (UnicodeDecodeError, LookupError) as error:
         raise BadInput(f"file {path}: can't be read as {encoding} ({error}); {remedy}") from error
 
 
-def _delimited(path: Path, encoding: str, delimiter: str, strict: bool) -> Iterator[Record]:
+def keyed_rows(path: Path, owner: str) -> Iterator[TableRow]:
+    """The rows of a file that is one JSON object of rows by their ids; the format needs it read whole.
+
+    Raises:
+        BadInput: the file can't be read, or is of another form.
+    """
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            held = json.load(file)
+    except OSError as error:
+        raise BadInput(f"file {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"file {path}: not JSON: {error}") from error
+    if not isinstance(held, dict):
+        raise BadInput(f"file {path}: {owner} is one object, of posts by their ids, not {type(held).__name__}")
+    for key, cells in held.items():
+        row = TableRow(owner, path.name, wellformed(key), cells)
+        if not isinstance(cells, dict):
+            raise row.error(f"a post is an object with named fields, not {type(cells).__name__}")
+        yield row
+
+
+def _delimited(path: Path, encoding: str, delimiter: str, strict: bool) -> Iterator[Cells]:
     csv.field_size_limit(_CELL)
     with path.open(encoding=encoding, newline="") as file:
         reader = csv.DictReader(file, delimiter=delimiter, strict=strict)
         try:
-            for record in reader:
-                if any(cell.strip() for cell in record.pop(None, ())):
+            for cells in reader:
+                if any(cell.strip() for cell in cells.pop(None, ())):
                     raise BadInput(
                         f"file {path}: line {reader.line_num}: more cells than the {len(reader.fieldnames or ())} "
                         f"columns; put a cell that holds {delimiter!r} into double quotes"
                     )
-                yield record
+                yield cells
         except csv.Error as error:
             raise BadInput(
                 f"file {path}: after line {reader.line_num}: not delimited by {delimiter!r}: {error}"
             ) from error
 
 
-def _json(path: Path, encoding: str) -> Iterator[Record]:
+def _json(path: Path, encoding: str) -> Iterator[Cells]:
     with path.open(encoding=encoding) as file:
         number, line = 1, ""
         try:
@@ -211,14 +220,14 @@ def _json(path: Path, encoding: str) -> Iterator[Record]:
             raise BadInput(f"file {path}: line {number}: not JSON: {error}") from error
 
 
-def _objects(path: Path, values: Iterable[Any]) -> Iterator[Record]:
+def _objects(path: Path, values: Iterable[Any]) -> Iterator[Cells]:
     for value in values:
         if not isinstance(value, dict):
             raise BadInput(f"file {path}: a row is an object with named fields, not {type(value).__name__}")
         yield value
 
 
-def _parquet(path: Path) -> Iterator[Record]:
+def _parquet(path: Path) -> Iterator[Cells]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""Where research looks things up, and where it writes down what it found: search, pages, the record, a replay.
+"""Where research looks things up, and where it writes down what it found: search, pages, the archive, a replay.
 
 One library serves all cases of an event loop that share its settings; it is opened at first use.
 """
@@ -7,21 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
-from weakref import WeakKeyDictionary
+from typing import Any, Self
 
-from tribunal.context import Context, setting
-from tribunal.retrievers.web.archive import ArchiveError, Record, Replay, StoredPage
-from tribunal.retrievers.web.fetch import Fetcher, FetchError, allowed_places
-from tribunal.retrievers.web.pages import PageUnreadable, Reader, TokenCounter
-from tribunal.retrievers.web.search import Chain, Found, search_chain
+from tribunal.context import Context
+from tribunal.environment import setting
+from tribunal.loops import PerLoop
+from tribunal.retrievers.web.archive import Archive, ArchiveError
+from tribunal.retrievers.web.fetch.errors import FetchError
+from tribunal.retrievers.web.fetch.fetcher import Fetcher, allowed_places
+from tribunal.retrievers.web.pages.reader import Reader
+from tribunal.retrievers.web.pages.text import PageUnreadable
+from tribunal.retrievers.web.pages.tokens import TokenCounter
+from tribunal.retrievers.web.replay import Replay
+from tribunal.retrievers.web.search.chain import Chain, Found, search_chain
+from tribunal.retrievers.web.trail import StoredPage
 from tribunal.schema import JSON, Post
 
 REPLAY = "replay:"
-Page = StoredPage
 
 
 @dataclass
@@ -32,13 +37,37 @@ class WebReader:
     reader: Reader
     counter: asyncio.Task[TokenCounter]
 
+    @classmethod
+    async def open(cls) -> Self:
+        places = await asyncio.to_thread(allowed_places)
+        return cls(Fetcher(places), _reader(), asyncio.ensure_future(TokenCounter.load()))
+
+    async def close(self) -> None:
+        self.counter.cancel()
+
+    async def page(self, url: str, *, secret_text: str = "") -> StoredPage:
+        """A page, fetched and read.
+
+        Raises:
+            FetchError: it can't be had.
+            PageUnreadable: it has no text.
+        """
+        got = await self.fetcher.fetch(url, secret_text=secret_text)
+        return StoredPage.of(got, await self.reader.read(got.body, got.content_type, got.charset))
+
+
+@lru_cache(maxsize=1)
+def _reader() -> Reader:
+    """Its processes serve every event loop, and end with the program."""
+    return Reader()
+
 
 @dataclass
 class Library:
-    """Search, pages and record of some settings."""
+    """Search, pages and archive of some settings. It searches by a chain, or in a replay."""
 
-    means: WebReader
-    record: Record
+    web: WebReader
+    archive: Archive
     chain: Chain | None
     replay: Replay | None
     fresh: bool
@@ -46,79 +75,65 @@ class Library:
 
     async def counter(self) -> TokenCounter:
         """What measures reading windows."""
-        return await self.means.counter
+        return await self.web.counter
 
     def warnings(self, run: str) -> list[str]:
         """What the verdict should say of how this case was looked up."""
         notes = list(self._notes.get(run, []))
         if self.replay and self.replay.unknown_queries:
-            notes += [f"search: {query!r} is not in the record" for query in self.replay.unknown_queries]
+            notes += [f"search: {query!r} is not in the archive" for query in self.replay.unknown_queries]
         return list(dict.fromkeys(notes))
 
     async def begin(self, post: Post, settings: JSON) -> str:
-        """Open the record of a case; gives its id."""
+        """Begin a case in the archive; gives its run's id."""
         if self.chain is not None:
-            self.means.reader.warm()
+            self.web.reader.warm()
         if self.replay is not None:
             self.replay.rewind()
         try:
-            return await self.record.begin(post.id, post.text, settings)
+            return await self.archive.begin(post.id, post.text, settings)
         except ArchiveError as error:
-            run = f"unrecorded-{uuid.uuid4().hex[:12]}"
-            self._notes[run] = [f"there is no evidence record: {error}"]
+            run = f"unarchived-{uuid.uuid4().hex[:12]}"
+            self._notes[run] = [f"nothing is archived: {error}"]
             return run
 
     async def search(self, query: str, run: str, turn: int, k: int) -> Found:
         """One query's hits, and who found them; no result anywhere is a normal outcome."""
         found = await (self.replay.search(query, k) if self.replay else self._chain().search(query, k))
-        await self._write(
-            run,
-            self.record.add_search(
-                run,
-                turn,
-                query,
-                found.engine,
-                [hit.dump() for hit in found.hits],
-                [each.dump() for each in found.failures],
-            ),
-        )
+        hits, failures = [hit.dump() for hit in found.hits], [each.dump() for each in found.failures]
+        await self._write(run, self.archive.add_search(run, turn, query, found.engine, hits, failures))
         return found
 
     def _chain(self) -> Chain:
         assert self.chain is not None  # noqa: S101 (a library has one or the other)
         return self.chain
 
-    async def page(self, url: str, run: str, turn: int, *, secret_text: str = "") -> Page | str:
+    async def page(self, url: str, run: str, turn: int, *, secret_text: str = "") -> StoredPage | str:
         """A page as it was fetched and read, or in words why there is none."""
+        found: StoredPage | str
         if self.replay:
-            found: Page | str = await self.replay.fetch(url) or f"{url}: is not in the record"
-            if isinstance(found, StoredPage):
-                await self._write(run, self.record.add_page(found))
+            found = await self.replay.fetch(url) or f"{url}: is not in the archive"
         else:
-            found = await self._fetched(url, run, secret_text)
-        page_id, reason = (None, found) if isinstance(found, str) else (found.id, None)
-        await self._write(run, self.record.add_fetch(run, turn, url, page_id, reason))
+            try:
+                found = await self.web.page(url, secret_text=secret_text)
+            except (FetchError, PageUnreadable) as error:
+                found = f"{url}: {error.reason}: {error}"
+        if isinstance(found, str):
+            await self._write(run, self.archive.add_fetch(run, turn, url, None, found))
+        else:
+            await self._write(run, self.archive.add_page(found))
+            await self._write(run, self.archive.add_fetch(run, turn, url, found.id))
         return found
-
-    async def _fetched(self, url: str, run: str, secret_text: str) -> Page | str:
-        try:
-            got = await self.means.fetcher.fetch(url, secret_text=secret_text)
-            text = await self.means.reader.read(got.body, got.content_type, got.charset)
-        except (FetchError, PageUnreadable) as error:
-            return f"{url}: {error.reason}: {error}"
-        page = StoredPage.of(got, text)
-        await self._write(run, self.record.add_page(page))
-        return page
 
     async def reply(self, phase: str, key: str) -> Any:
         """In a replay, what was answered then; None in any other run."""
         return None if self.replay is None or self.fresh else await self.replay.reply(phase, key)
 
     async def replied(self, run: str, phase: str, key: str, reply: JSON, calls: Sequence[JSON]) -> None:
-        await self._write(run, self.record.add_reply(run, phase, key, reply, list(calls)))
+        await self._write(run, self.archive.add_reply(run, phase, key, reply, list(calls)))
 
     async def decided(self, run: str, kind: str, what: JSON) -> None:
-        await self._write(run, self.record.add_decision(run, kind, what))
+        await self._write(run, self.archive.add_decision(run, kind, what))
 
     async def order(self, turn: int, urls: Sequence[str]) -> list[str] | None:
         """In a replay, the order in which these pages were read then; None in any other run."""
@@ -127,68 +142,45 @@ class Library:
         then = await self.replay.fetched(turn)
         return sorted(urls, key=lambda url: then.index(url) if url in then else len(then))
 
-    async def _write(self, run: str, entry: Any) -> Any:
+    async def _write(self, run: str, entry: Awaitable[object]) -> None:
         try:
-            return await entry
+            await entry
         except ArchiveError as error:
-            self._notes.setdefault(run, []).append(f"the evidence record is incomplete: {error}")
-            return None
-
-
-_libraries: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[Any, ...], Library]] = WeakKeyDictionary()
-_readers: WeakKeyDictionary[asyncio.AbstractEventLoop, WebReader] = WeakKeyDictionary()
-_opening: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
+            self._notes.setdefault(run, []).append(f"the archive is incomplete: {error}")
 
 
 async def library(context: Context, post: Post | None = None) -> Library:
     """The library of these settings.
 
     Args:
-        context: `search`, `searxng_url`, `record` and `fresh` are read.
-        post: in a replay, whose recorded run is meant.
+        context: `search`, `searxng_url`, `archive` and `fresh` are read.
+        post: in a replay, whose archived run is meant.
 
     Raises:
-        BadInput: a search engine is unknown, the record can't be opened, or a replay has no such run.
+        BadInput: a search engine is unknown, the archive can't be opened, or a replay has no such run.
     """
-    replayed = context.search.startswith(REPLAY)
-    wanted = (
-        context.search,
-        context.searxng_url,
-        context.record,
-        context.fresh,
-        post.id if replayed and post else None,
-    )
-    loop = asyncio.get_running_loop()
-    held = _libraries.setdefault(loop, {})
-    if wanted not in held:
-        async with _opening.setdefault(loop, asyncio.Lock()):
-            if wanted not in held:
-                held[wanted] = await _open(context, post)
-    return held[wanted]
+    replayed = (post.id, post.text) if post and context.search.startswith(REPLAY) else None
+    return await _libraries.here(context.search, context.searxng_url, context.archive, context.fresh, replayed)
 
 
-async def _open(context: Context, post: Post | None) -> Library:
-    means = await web_reader()
+async def _open(
+    search: str, searxng_url: str | None, archive: str | None, fresh: bool, replayed: tuple[str, str] | None
+) -> Library:
+    web = await web_reader()
     replay, chain = None, None
-    if context.search.startswith(REPLAY):
-        replay = await Replay.open(context.search.removeprefix(REPLAY), post_text=post.text if post else "")
+    if search.startswith(REPLAY):
+        replay = await Replay.open(search.removeprefix(REPLAY), post_text=replayed[1] if replayed else "")
     else:
-        url = context.searxng_url or await asyncio.to_thread(setting, "SEARXNG_URL")
-        chain = search_chain(context.search, searxng_url=url)
-    return Library(means, await Record.open(context.record), chain, replay, context.fresh)
+        url = searxng_url or await asyncio.to_thread(setting, "SEARXNG_URL")
+        chain = search_chain(search, searxng_url=url)
+    return Library(web, await _archives.here(archive), chain, replay, fresh)
 
 
 async def web_reader() -> WebReader:
     """The fetcher, the page reader and the token counter of the running event loop."""
-    loop = asyncio.get_running_loop()
-    if loop not in _readers:
-        places = await asyncio.to_thread(allowed_places)
-        if loop not in _readers:
-            _readers[loop] = WebReader(Fetcher(places), _reader(), asyncio.ensure_future(TokenCounter.load()))
-    return _readers[loop]
+    return await _web_readers.here()
 
 
-@lru_cache(maxsize=1)
-def _reader() -> Reader:
-    """Its processes serve every event loop, and end with the program."""
-    return Reader()
+_web_readers = PerLoop(WebReader.open, WebReader.close)
+_archives = PerLoop(Archive.open, Archive.close)
+_libraries = PerLoop(_open)

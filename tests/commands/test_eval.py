@@ -50,10 +50,10 @@ async def test_stopped_is_1_the_same_command_goes_on_to_0_and_json_is_one_object
         stopped = await run(server, *command, "--json")
         assert stopped.exit_code == 1, stopped.output
         assert "See to the key; 4 of 6 are left, and the same command goes on with them" in stopped.stderr
-        told = json.loads(stopped.stdout)
+        printed = json.loads(stopped.stdout)
         assert stopped.stdout.count("\n") == 1
-        assert (told["done"], told["metrics"]["n"], told["metrics"]["missing"]) == (2, 2, 4)
-        assert "See to the key" in told["stopped"]
+        assert (printed["done"], printed["metrics"]["n"], printed["metrics"]["missing"]) == (2, 2, 4)
+        assert "See to the key" in printed["stopped"]
         locked["yes"] = False
         with (tmp_path / "run" / "results.jsonl").open("ab") as results:
             results.write(b'{"place":2,"repeat":0,"sec')  # as a crash leaves it
@@ -62,10 +62,10 @@ async def test_stopped_is_1_the_same_command_goes_on_to_0_and_json_is_one_object
         assert "4 decided now, 2 before: 2 negative" not in done.stdout
         assert "4 decided now, 2 before: 4 negative, 0 in flight, 4 calls, 4,400 tokens" in done.stdout
         again = await run(server, *command, "--json")
-    told = json.loads(again.stdout)
-    assert (again.exit_code, told["now"], told["done"], told["stopped"]) == (0, 0, 6, None)
-    assert told["metrics"] == json.loads((tmp_path / "run" / "metrics.json").read_bytes())
-    assert (told["metrics"]["accuracy"], told["metrics"]["recall"]) == (0.5, 0.0)
+    printed = json.loads(again.stdout)
+    assert (again.exit_code, printed["now"], printed["done"], printed["stopped"]) == (0, 0, 6, None)
+    assert printed["metrics"] == json.loads((tmp_path / "run" / "metrics.json").read_bytes())
+    assert (printed["metrics"]["accuracy"], printed["metrics"]["recall"]) == (0.5, 0.0)
     assert sorted(line["place"] for line in lines(tmp_path)) == list(range(6))
     assert json.loads((tmp_path / "run" / "run.json").read_bytes())["finished"] is not None
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from tests import PROJECT
 from tribunal.commands.evidence import app
-from tribunal.retrievers.web.archive import Record, StoredPage, page_id
+from tribunal.eval.doubles.web import Site, SitePage
+from tribunal.retrievers.web.archive import Archive
+from tribunal.retrievers.web.trail import StoredPage, page_id
 
 HOSTILE = "\x1b[2J\u202eevil [red]markup[/red]"
 
@@ -39,27 +45,27 @@ def a_hit(path: str, title: str) -> dict[str, Any]:
     return {"query": "q", "url": f"https://example.org/{path}", "title": title, "snippet": "", "engine": "e", "rank": 1}
 
 
-async def two_turns(record: Record) -> None:
-    run = await record.begin("post-7", "the words of the post", {"model": "openai:x", "search": "duckduckgo,searxng"})
+async def two_turns(archive: Archive) -> None:
+    run = await archive.begin("post-7", "the words of the post", {"model": "openai:x", "search": "duckduckgo,searxng"})
     failed = {"engine": "duckduckgo", "kind": "rate_limit", "message": "HTTP 202"}
-    await record.add_search(run, 1, "who said that", "searxng", [a_hit("a", "First"), a_hit("b", "Second")], [failed])
-    await record.add_search(run, 1, "nobody knows", None, [], [failed])
-    await record.add_decision(run, "relevance", {"turn": 1, "chosen": ["https://example.org/a"]})
+    await archive.add_search(run, 1, "who said that", "searxng", [a_hit("a", "First"), a_hit("b", "Second")], [failed])
+    await archive.add_search(run, 1, "nobody knows", None, [], [failed])
+    await archive.add_decision(run, "relevance", {"turn": 1, "chosen": ["https://example.org/a"]})
     page = a_page("a", title=f"Title {HOSTILE}")
-    await record.add_fetch(run, 1, page.url, await record.add_page(page))
+    await archive.add_fetch(run, 1, page.url, await archive.add_page(page))
     evidence = {
         "id": "E1", "query": "who said that", "url": page.url, "page_id": page.id, "title": page.title,
         "passage": "Words.\nMore words.", "stance": "supports", "window": 2, "start": 0, "end": 18,
     }  # fmt: skip
-    await record.add_decision(run, "evidence", evidence)
-    await record.add_decision(run, "page", {"turn": 1, "url": page.url, "page_id": page.id, "evidence": ["E1"]})
+    await archive.add_decision(run, "evidence", evidence)
+    await archive.add_decision(run, "page", {"turn": 1, "url": page.url, "page_id": page.id, "evidence": ["E1"]})
     judged = {"turn": 1, "url": page.url, "judgement": "hate", "reasoning": "It repeats a slur."}
-    await record.add_decision(run, "judgement", judged)
-    await record.add_decision(run, "sufficiency", {"turn": 1, "sufficient": False, "missing": "who spread it"})
-    await record.add_search(run, 2, "who spread it", "searxng", [a_hit("c", "Third")])
-    await record.add_decision(run, "relevance", {"turn": 2, "chosen": ["https://example.org/c"]})
-    await record.add_fetch(run, 2, "https://example.org/c", None, "https://example.org/c: robots: asks not to")
-    await record.add_decision(run, "sufficiency", {"turn": 2, "sufficient": True, "missing": ""})
+    await archive.add_decision(run, "judgement", judged)
+    await archive.add_decision(run, "sufficiency", {"turn": 1, "sufficient": False, "missing": "who spread it"})
+    await archive.add_search(run, 2, "who spread it", "searxng", [a_hit("c", "Third")])
+    await archive.add_decision(run, "relevance", {"turn": 2, "chosen": ["https://example.org/c"]})
+    await archive.add_fetch(run, 2, "https://example.org/c", None, "https://example.org/c: robots: asks not to")
+    await archive.add_decision(run, "sufficiency", {"turn": 2, "sufficient": True, "missing": ""})
     steps = [{"claim": "It repeats a slur", "evidence": ["E1", "E9"]}, {"claim": "So it is hate", "evidence": []}]
     verdict = {
         "outcome": "verdict",
@@ -69,16 +75,16 @@ async def two_turns(record: Record) -> None:
         "explanation": "x",
         "steps": steps,
     }
-    await record.add_decision(run, "verdict", verdict)
+    await archive.add_decision(run, "verdict", verdict)
 
 
 @pytest.fixture
 def held(tmp_path: Path) -> Path:
     async def write() -> None:
-        record = await Record.open(tmp_path / "e.sqlite")
-        await record.begin("post-1", "another", {})
-        await two_turns(record)
-        record.close()
+        archive = await Archive.open(tmp_path / "e.sqlite")
+        await archive.begin("post-1", "another", {})
+        await two_turns(archive)
+        await archive.close()
 
     asyncio.run(write())
     return tmp_path / "e.sqlite"
@@ -115,22 +121,22 @@ Verdict: HATE (0.83)
     [E1] supports, https://example.org/a
       “Words.
       More words.”
-    [E9] is not in the record
+    [E9] is not in the archive
   So it is hate
 """
 
 
 def test_a_chain_reads_from_the_queries_to_the_verdict(held: Path) -> None:
-    out = run("show", "post-7", "--record", str(held))
+    out = run("show", "post-7", "--archive", str(held))
     head, _, chain = out.partition("\nTurn 1")
     assert head.startswith("Post post-7\n  run ")
     assert "model openai:x, search duckduckgo,searxng" in head
     assert "\nTurn 1" + chain == CHAIN.format(page=a_page("a").id)
-    assert run("show", "--record", str(held)) == out  # the latest
+    assert run("show", "--archive", str(held)) == out  # the latest
 
 
 def test_a_terminal_gets_no_escape_but_our_own(held: Path) -> None:
-    out = run("show", "--record", str(held), terminal=True)
+    out = run("show", "--archive", str(held), terminal=True)
     assert "\x1b[2J" not in out
     assert "\u202e" not in out
     assert "evil [red]markup" in out
@@ -138,28 +144,28 @@ def test_a_terminal_gets_no_escape_but_our_own(held: Path) -> None:
 
 
 def test_json_is_one_object_with_all_of_it(held: Path) -> None:
-    trail = json.loads(run("show", "post-7", "--record", str(held), "--json"))
+    trail = json.loads(run("show", "post-7", "--archive", str(held), "--json"))
     assert trail["run"]["post_id"] == "post-7"
     assert [each["kind"] for each in trail["entries"]].count("search") == 3
     assert trail["pages"][a_page("a").id]["text"] == "Words.\nMore words."
 
 
 def test_a_run_without_a_verdict_says_so(held: Path) -> None:
-    assert "No verdict is recorded" in run("show", "post-1", "--record", str(held))
+    assert "No verdict is archived" in run("show", "post-1", "--archive", str(held))
 
 
 def test_runs_are_listed(held: Path) -> None:
-    lines = run("list", "--record", str(held)).splitlines()
+    lines = run("list", "--archive", str(held)).splitlines()
     assert [line.split()[0] for line in lines] == ["post", "post-1", "post-7"]
     assert lines[1].split()[-3:] == ["0", "0", "none"]
     assert lines[2].split()[-4:] == ["3", "1", "HATE", "(0.83)"]
 
 
-def test_the_default_record_is_that_of_the_data_folder(tmp_path: Path) -> None:
+def test_the_default_archive_is_that_of_the_data_folder(tmp_path: Path) -> None:
     assert "no such file" in run("list", ends=2)
 
     async def write() -> None:
-        (await Record.open()).close()
+        await (await Archive.open()).close()
 
     asyncio.run(write())
     assert "holds no run yet" in run("show", ends=2)
@@ -169,11 +175,50 @@ def test_the_default_record_is_that_of_the_data_folder(tmp_path: Path) -> None:
 def test_what_cannot_be_shown_is_one_line(held: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("words " * 100)
     for arguments, words in (
-        (["show", "post-9", "--record", str(held)], "'post-9'"),
-        (["show", "--record", str(tmp_path / "notes.txt")], "not a database"),
-        (["list", "--record", str(tmp_path / "none")], "no such file"),
+        (["show", "post-9", "--archive", str(held)], "'post-9'"),
+        (["show", "--archive", str(tmp_path / "notes.txt")], "not a database"),
+        (["list", "--archive", str(tmp_path / "none")], "no such file"),
     ):
         said = run(*arguments, ends=2)
         assert said.startswith("tribunal: error: ")
         assert words in said
         assert said.count("\n") == 1
+
+
+OURS = """
+import os
+from tribunal.retrievers.web.search.hits import Hit
+
+class Library:
+    name = "our-library"
+
+    async def search(self, query, k):
+        return [Hit(query=query, url=os.environ["OUR_PAGE"], title=query, snippet="", engine=self.name, rank=1)]
+
+ENGINE = Library()
+"""
+
+
+@pytest.mark.parametrize("named", ["our_search:ENGINE", "ours"])
+def test_a_search_engine_of_ones_own_from_the_command_line_to_the_archive(tmp_path: Path, named: str) -> None:
+    """By its place, and by the name of the entry point that an installed package declares."""
+    (tmp_path / "our_search.py").write_text(OURS)
+    package = tmp_path / "ours-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: ours\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[tribunal.search]\nours = our_search:ENGINE\n")
+    with Site({"/": SitePage("<p>Vermin is a derogatory word when it is said of people.</p>")}) as site:
+        environment = {
+            **os.environ, "PYTHONPATH": f"{PROJECT}{os.pathsep}{tmp_path}", "OUR_PAGE": f"{site.url}/",
+            "TRIBUNAL_FETCH_ALLOW": site.host,
+        }  # fmt: skip
+        judge = ["judge", "Gardeners are vermin", "--graph", "antihate", "--model", "rehearsal", "--search", named]
+        start = [sys.executable, "-W", "error", "-c", "import tribunal; tribunal.main()"]
+        done = subprocess.run(
+            [*start, *judge, "--archive", "e.sqlite"], env=environment, cwd=tmp_path, capture_output=True, text=True
+        )
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.glob("e.sqlite-*"))  # it was closed with the loop
+    shown = run("show", "--archive", str(tmp_path / "e.sqlite"))
+    assert "1 hit by our-library" in shown
+    assert "“Vermin is a derogatory word when it is said of people.”" in shown

@@ -60,10 +60,10 @@ def evaluate(tmp_path: Path, *more: str, out: str = "run") -> Result:
 def test_a_run_its_files_and_going_on(tmp_path: Path) -> None:
     done = evaluate(tmp_path, "--json")
     assert done.exit_code == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["total"], told["done"], told["stopped"]) == (3, 3, None)
-    assert told["metrics"]["accuracy"] == 1.0
-    assert json.loads((tmp_path / "run" / "metrics.json").read_bytes()) == told["metrics"]
+    printed = json.loads(done.stdout)
+    assert (printed["total"], printed["done"], printed["stopped"]) == (3, 3, None)
+    assert printed["metrics"]["accuracy"] == 1.0
+    assert json.loads((tmp_path / "run" / "metrics.json").read_bytes()) == printed["metrics"]
     held = json.loads((tmp_path / "run" / "run.json").read_bytes())
     assert (held["graph"], held["dataset"], held["n"], held["repeats"]) == ("arcade", "table", 3, 1)
     assert held["finished"] is not None

@@ -15,9 +15,10 @@ from tests.court import court_script
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.eval.evaluate import Evaluation, evaluate, summary
-from tribunal.eval.runs.engine import LOST_IN_A_ROW, Tally
+from tribunal.eval.runs.engine import LOST_IN_A_ROW
 from tribunal.eval.runs.journal import RESULTS, SUPERSEDED
-from tribunal.eval.runs.runfile import RUN, alone
+from tribunal.eval.runs.runfile import RUN, alone_in
+from tribunal.eval.runs.tally import Tally
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, prompt_tokens=30, completion_tokens=10)
 
@@ -102,9 +103,9 @@ async def test_a_change_is_named_by_its_own_name(tmp_path: Path) -> None:
             graph="arcade", dataset="table", data=tmp_path / "other.csv", columns={"label": "tag"},
             settings={**wanted(data).settings, "line_up": str(line_up), "timeout": 9.0},
         )  # fmt: skip
-        with pytest.raises(BadInput) as told:
+        with pytest.raises(BadInput) as raised:
             await decided(server, other, tmp_path / "run")
-    assert str(told.value).partition("begun otherwise: ")[2].split("; ") == [
+    assert str(raised.value).partition("begun otherwise: ")[2].split("; ") == [
         'graph: then "baseline", now "arcade"',
         'columns: then the default, now {"label": "tag"}',
         'files: then ["posts.csv"], now ["other.csv"]',
@@ -147,23 +148,23 @@ async def test_a_post_that_never_has_an_answer_can_be_retried_and_the_run_still_
 async def test_a_run_that_was_locked_out_at_once_is_measured_all_the_same(tmp_path: Path) -> None:
     async with ScriptedServer(lambda request: Fault(status=401, message="no such key")) as server:
         tally = await decided(server, wanted(posts(tmp_path, 5)), tmp_path / "run")
-    told = summary(tally, tmp_path / "run")
-    assert "See to the key" in told["stopped"]
-    assert (told["done"], told["metrics"]["n"], told["metrics"]["missing"]) == (0, 0, 5)
-    assert told["metrics"]["accuracy"] is None
+    printed = summary(tally, tmp_path / "run")
+    assert "See to the key" in printed["stopped"]
+    assert (printed["done"], printed["metrics"]["n"], printed["metrics"]["missing"]) == (0, 0, 5)
+    assert printed["metrics"]["accuracy"] is None
 
 
 async def test_what_should_be_known_of_the_posts_is_told_before_the_first(tmp_path: Path) -> None:
-    path, told = tmp_path / "posts.csv", list[str]()
+    path, warned = tmp_path / "posts.csv", list[str]()
     path.write_text("id,text,image,label\na,word-0.,one.png,0\nb,word-1.,two.png,\n")
 
     def script(request: Request) -> Reply:
-        assert told
+        assert warned
         return ANSWER
 
     async with ScriptedServer(script) as server:
-        await decided(server, wanted(path), tmp_path / "run", warn=told.append)
-    assert [warning.partition(": ")[2].partition(":")[0] for warning in told] == [
+        await decided(server, wanted(path), tmp_path / "run", warn=warned.append)
+    assert [warning.partition(": ")[2].partition(":")[0] for warning in warned] == [
         f"none of its 1 images is in {tmp_path}",
         "1 rows were left out",
     ]
@@ -192,7 +193,7 @@ def test_a_folder_that_can_t_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(BadInput, match=r"out: .*file: can't be written: .*; take another folder"),
-        alone(tmp_path / "file"),
+        alone_in(tmp_path / "file"),
     ):
         pass
     for content, says in ((None, "has results and no run.json"), ("{", "can't be used"), ("[]", "holds no object")):
@@ -201,6 +202,6 @@ def test_a_folder_that_can_t_be_used_is_named(tmp_path: Path) -> None:
         (folder / RESULTS).write_text("a result\n")
         if content is not None:
             (folder / RUN).write_text(content)
-        with pytest.raises(BadInput, match=says) as told:
+        with pytest.raises(BadInput, match=says) as raised:
             evaluate(wanted(posts(tmp_path, 1)), folder)
-        assert str(told.value).count("take another folder") == 1
+        assert str(raised.value).count("take another folder") == 1

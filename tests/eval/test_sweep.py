@@ -14,7 +14,7 @@ import pytest
 from tests.court import court_script, part
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.eval.runs.engine import Tally
+from tribunal.eval.runs.tally import Tally
 from tribunal.eval.sweep import name_of, read_sweep, run_sweep
 from tribunal.schema import JSON
 

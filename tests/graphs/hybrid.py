@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from tests.court import court_script
+from tests.court import AsyncScript, Script, court_script
 from tests.court import part as court_part
-from tests.graphs.test_antihate import World, html, researcher, world
-from tests.graphs.test_antihate import part as research_part
-from tests.graphs.test_predict import panel
-from tests.graphs.test_predict import part as panel_part
+from tests.graphs.panel_script import panel
+from tests.graphs.panel_script import part as panel_part
+from tests.graphs.research_world import World, html, researcher, world
+from tests.graphs.research_world import part as research_part
 from tribunal.eval.doubles.scripted import Fault, Reply, Request
 
 PASSAGE = "evidence-one says that it is an old insult."
@@ -21,10 +21,10 @@ FEW = "example-harm,example-newsroom"
 
 def part(request: Request) -> str:
     """Which part a request asks for, of whichever system."""
-    return next(name for told in (court_part, research_part, panel_part) if (name := _told_by(told, request)))
+    return next(name for named in (court_part, research_part, panel_part) if (name := _part_by(named, request)))
 
 
-def hybrid_script(*, explicit: bool = False, **instead: Any) -> Callable[[Request], Reply | Fault]:
+def hybrid_script(*, explicit: bool = False, **instead: Any) -> Script:
     """Answers for every part: those of the court, of the researcher and of the perspectives, with these `instead`."""
     scripts = {
         court_part: court_script(explicit=explicit, **instead),
@@ -37,23 +37,23 @@ def hybrid_script(*, explicit: bool = False, **instead: Any) -> Callable[[Reques
         if name in instead and not isinstance(instead[name], list):
             given = instead[name]
             return given if isinstance(given, Reply | Fault) else Reply(given)
-        answer = next(answers for told, answers in scripts.items() if _told_by(told, request))(request)
+        answer = next(answers for named, answers in scripts.items() if _part_by(named, request))(request)
         assert isinstance(answer, Reply | Fault)
         return answer
 
     return script
 
 
-def _told_by(told: Callable[[Request], str], request: Request) -> str | None:
+def _part_by(named: Callable[[Request], str], request: Request) -> str | None:
     """The part, if it is one of this system's."""
     try:
-        return told(request)
+        return named(request)
     except StopIteration:
         return None
 
 
 @asynccontextmanager
-async def hybrid(script: Callable[[Request], Reply | Fault] | None = None) -> AsyncIterator[World]:
+async def hybrid(script: Script | AsyncScript | None = None) -> AsyncIterator[World]:
     """The world of the research tests with one page on the web, and the hybrid court in it."""
     async with world(script or hybrid_script(), {"/1": html(PASSAGE)}) as it:
         yield replace(it, graph="tribunal", part=part)

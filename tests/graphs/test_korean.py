@@ -8,12 +8,12 @@ import pytest
 
 from tests import SHARED_DATA
 from tests.court import decide
-from tests.graphs.test_predict import panel
+from tests.graphs.panel_script import panel
 from tribunal.cases.session import hear
 from tribunal.context import context_from
 from tribunal.eval.doubles.scripted import ScriptedServer
+from tribunal.retrievers.perspectives.building import build
 from tribunal.retrievers.perspectives.perspective import find
-from tribunal.retrievers.perspectives.store import build
 
 DATA = SHARED_DATA / "korean"
 needs_data = pytest.mark.skipif(

@@ -3,42 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.court import QUOTED, decide
-from tests.graphs.test_hostile import HOSTILE
-from tests.graphs.views_script import ALL, SCORES, SPLIT, debate, part, parts, words
-from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.schema import Record
+from tests.court import QUOTED, decide, side_by_side
+from tests.graphs.hostile_posts import HOSTILE
+from tests.graphs.views_script import (
+    ALL,
+    NO,
+    SCORES,
+    SPLIT,
+    YES,
+    debate,
+    held,
+    part,
+    parts,
+    round_of,
+    scored,
+    views_in,
+    words,
+)
+from tribunal.eval.doubles.scripted import Reply, Request, ScriptedServer
 
-YES, NO = dict.fromkeys(ALL, "YES"), dict.fromkeys(ALL, "NO")
-FIRST = list(ALL)
 REFUSES = Reply("I'm sorry, but I can't help with that.")
 # A round in which surface and deep have the best scores: the Judge and the Reflection are asked at the same time.
 CONTROL, SECOND = {"score", "reflection"}, {"surface again", "deep again"}
 
 
-async def held(script: Any, **settings: Any) -> tuple[Record, ScriptedServer]:
-    async with ScriptedServer(script) as server:
-        return await decide(server, graph="mv_debate", **settings), server
-
-
-def round_of(server: ScriptedServer, number: int) -> list[Request]:
-    """The requests of a round, each of which has 9 calls."""
-    return server.requests[9 * (number - 1) : 9 * number]
-
-
-def views_in(requests: list[Request]) -> dict[str, str]:
-    """What each view was shown, by its part."""
-    return {part(request): request.text for request in requests}
+def company(request: Request) -> str:
+    """With whom a request is expected to come."""
+    name = part(request)
+    if name in ALL or name.endswith("again"):
+        return "a view" if name in ALL else "again"
+    return "control" if name in CONTROL and len(scored(request)) == len(ALL) else name
 
 
 async def test_consensus_in_round_1_costs_5_calls_the_first_four_together() -> None:
-    async with ScriptedServer(debate([YES]), latency=0.2) as server:
+    async with ScriptedServer(side_by_side(debate([YES]), {"a view": 4}, company)) as server:
         record = await decide(server, graph="mv_debate")
     assert set(parts(server.requests[:4])) == set(ALL)
     assert parts(server.requests[4:]) == ["summary"]
@@ -53,7 +55,7 @@ async def test_consensus_in_round_1_costs_5_calls_the_first_four_together() -> N
 
 
 async def test_three_rounds_in_their_order_all_at_temperature_0() -> None:
-    async with ScriptedServer(debate(), latency=0.05) as server:
+    async with ScriptedServer(side_by_side(debate(), {"a view": 4, "control": 2, "again": 2}, company)) as server:
         record = await decide(server, graph="mv_debate")
     assert len(server.requests) == 28
     for number in (1, 2, 3):
@@ -235,210 +237,6 @@ async def test_consensus_in_a_later_round_ends_it() -> None:
         "surface-second-1.", "context-first-2.", "agreed",
     ]  # fmt: skip
     assert [entry["consensus"] for entry in record.debate] == [False, True]
-
-
-WRONG: dict[str, Any] = {
-    "missing": {"surface": 0.8, "deep": 0.6, "contrast": 0.4},
-    "over 1": {**SCORES, "deep": 80},
-    "under 0": {**SCORES, "deep": -0.1},
-    "no number": {**SCORES, "deep": "good"},
-    "true": {**SCORES, "deep": True},
-    "null": {**SCORES, "deep": None},
-    "for nobody": {**SCORES, "stranger": 0.5},
-    "none": {},
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-async def test_a_wrong_score_is_asked_for_again(wrong: dict[str, Any]) -> None:
-    answers = [{"reason": "x", "scores": wrong}, None, None]
-    record, server = await held(debate(score=answers, reflection={}), rounds=1, reflection_mode="none")
-    assert parts(server.requests).count("score") == 2
-    assert "scores" in server.requests[5].messages[-1][1]
-    assert record.debate[0]["scores"] == SCORES
-
-
-@pytest.mark.parametrize(
-    "wrong", ['{"reason": "x", "scores": {"surface": NaN, "deep": 0, "contrast": 0, "context": 0}}']
-)
-async def test_a_score_that_stays_wrong_is_a_failure_and_no_0(wrong: str) -> None:
-    record, _ = await held(debate(score=wrong), rounds=1)
-    assert (record.outcome, record.label) == ("failure", None)
-    assert record.fault == {"seat": "judge", "role": "judge.scores", "model": "openai:scripted", "kind": "bad_output"}
-
-
-@pytest.mark.parametrize(("lost", "kind"), [(REFUSES, "refusal"), (Fault(404, "no"), "failure")])
-async def test_a_view_that_is_lost_drops_out_of_that_round(lost: Reply | Fault, kind: str) -> None:
-    record, server = await held(debate(deep=[lost, None, None]), rounds=2)
-    assert record.outcome == "verdict"
-    first, second = record.debate
-    assert list(first["answers"]) == ["surface", "contrast", "context"]
-    assert [(gone["seat"], gone["stage"], gone["outcome"]) for gone in first["dropped"]] == [
-        ("view:deep", "answer", kind)
-    ]
-    assert first["top"] == ["surface", "contrast"]
-    assert list(second["answers"]) == list(ALL)
-    assert second["dropped"] == []
-    assert any("view:deep" in warning and "round 1" in warning for warning in record.warnings)
-    assert "deep" not in server.seen(4).rpartition("# Your part")[2]
-
-
-async def test_a_view_that_is_lost_when_it_answers_again_keeps_its_first_answer() -> None:
-    record, server = await held(debate(deep_again=REFUSES, gain=0.1), rounds=1)
-    entry = record.debate[0]
-    assert (entry["new_scores"], entry["delta"], entry["adopted"]) == ({"surface": 0.9}, 0.1, True)
-    assert [(gone["seat"], gone["stage"]) for gone in entry["dropped"]] == [("view:deep", "revision")]
-    record, server = await held(debate(deep_again=REFUSES, surface_again=REFUSES), rounds=1)
-    assert record.outcome == "verdict"
-    assert "adopted" not in record.debate[0]
-    assert "surface-first-1." in server.seen(-1)
-    assert parts(server.requests).count("score") == 1
-
-
-async def test_without_its_reflection_a_round_stands_as_it_is() -> None:
-    record, server = await held(debate(reflection=REFUSES), rounds=1)
-    assert record.outcome == "verdict"
-    assert "again" not in " ".join(parts(server.requests))
-    assert [(gone["seat"], gone["stage"]) for gone in record.debate[0]["dropped"]] == [("reflection", "reflection")]
-
-
-async def test_with_fewer_than_two_views_the_outcome_says_why() -> None:
-    record, server = await held(debate(surface=REFUSES, deep=Fault(404, "no such thing"), contrast=REFUSES))
-    assert (record.outcome, len(server.requests)) == ("refusal", 4)
-    assert "1 of 4" in record.explanation
-    for seat in ("view:surface", "view:deep", "view:contrast"):
-        assert seat in record.explanation
-    assert "no such thing" in record.explanation
-    record, _ = await held(debate(surface=[None, REFUSES], deep=[None, REFUSES], contrast=[None, REFUSES]))
-    assert record.outcome == "refusal"
-    assert "round 2" in record.explanation
-
-
-@pytest.mark.parametrize(("name", "seat"), [("score", "judge"), ("summary", "summary")])
-async def test_a_fault_of_judge_or_summary_is_the_outcome(name: str, seat: str) -> None:
-    instead: dict[str, Any] = {name: REFUSES}
-    record, _ = await held(debate(**instead))
-    assert record.outcome == "refusal"
-    assert record.fault is not None
-    assert record.fault["seat"] == seat
-
-
-async def test_every_seat_can_have_a_model_of_its_own() -> None:
-    seats = {f"view:{view}": f"openai:for-{view}" for view in ALL}
-    seats |= {seat: f"openai:for-{seat}" for seat in ("judge", "reflection", "summary")}
-    _, server = await held(debate(), rounds=1, seats=seats)
-    for request in server.requests:
-        name = part(request).removesuffix(" again")
-        assert request.model == f"for-{'judge' if name == 'score' else name}"
-    _, server = await held(debate(), rounds=1, seats={"view": "openai:all-views"}, judge_model="openai:control")
-    assert {part(each): each.model for each in server.requests} == {
-        **dict.fromkeys(ALL, "all-views"),
-        "surface again": "all-views", "deep again": "all-views",
-        "score": "control", "reflection": "control", "summary": "control",
-    }  # fmt: skip
-
-
-async def test_a_line_up_is_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "mixed.toml"
-    file.write_text(
-        'views = ["deep", "context"]\n[seats]\n"view:deep" = "openai:a"\n"view:context" = "openai:b"\n'
-        "[temperatures]\nview = 0.5\n"
-    )
-    _, server = await held(debate([YES]), line_up=str(file))
-    assert {(part(each), each.model, each.temperature) for each in server.requests[:2]} == {
-        ("deep", "a", 0.5), ("context", "b", 0.5),
-    }  # fmt: skip
-    # What is set for a run beats the file, and the file is read anew for every post.
-    _, server = await held(
-        debate([YES]), line_up=str(file), seats={"view": "openai:c"}, temperatures={"view:deep": 0.0}
-    )
-    assert {(part(each), each.model, each.temperature) for each in server.requests[:2]} == {
-        ("deep", "c", 0.0), ("context", "c", 0.5),
-    }  # fmt: skip
-    file.write_text('views = ["surface", "deep", "contrast"]\n')
-    _, server = await held(debate([YES]), line_up=str(file))
-    assert len(server.requests) == 4
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("seats = 1", "seats: 1"),
-        ('[seats]\n"view:nobody" = "openai:a"', "no seat 'view:nobody'"),
-        ('model = "openai:a"', "model: a line-up has none"),
-        ('views = ["deep"]', "at least two"),
-        ("views = ", "give a TOML file"),
-        ('[seats]\njudge = "nobody:x"', "provider:model"),
-    ],
-)
-async def test_a_wrong_line_up_costs_no_call(tmp_path: Path, text: str, says: str) -> None:
-    file = tmp_path / "wrong.toml"
-    file.write_text(text)
-    async with ScriptedServer(debate()) as server:
-        with pytest.raises(BadInput, match=says):
-            await decide(server, graph="mv_debate", line_up=str(file))
-        assert server.requests == []
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({"views": ["deep"]}, "at least two"),
-        ({"views": ["deep", "deep"]}, "named once"),
-        ({"views": ["deep", "shallow"]}, "no view 'shallow'"),
-        ({"seats": {"view:shallow": "rehearsal"}}, "the views are"),
-        ({"task": "sarcasm", "policy": "h-vli"}, "is one for the task hate"),
-        ({"policy": "sarcasm"}, "is one for the task sarcasm"),
-        ({"task": "boredom"}, "task: 'boredom'"),
-        ({"tau": 2}, "tau"),
-    ],
-)
-async def test_wrong_settings_cost_no_call(settings: dict[str, Any], says: str) -> None:
-    async with ScriptedServer(debate()) as server:
-        with pytest.raises(BadInput, match=says):
-            await decide(server, graph="mv_debate", **settings)
-        assert server.requests == []
-
-
-@pytest.mark.parametrize("graph", ["arcade", "multiround", "predict", "antihate"])
-async def test_graphs_of_hate_refuse_other_tasks(graph: str) -> None:
-    async with ScriptedServer(debate()) as server:
-        with pytest.raises(BadInput, match="hate speech alone"):
-            await decide(server, graph=graph, task="sarcasm")
-        assert server.requests == []
-
-
-@pytest.mark.parametrize(
-    ("task", "question", "names"),
-    [
-        ("hate", "is it hate speech?", ("NotHate", "Hateful")),
-        ("sarcasm", "is it sarcastic?", ("not sarcastic", "sarcastic")),
-        ("misinformation", "is it misinformation?", ("not misinformation", "misinformation")),
-    ],
-)
-async def test_each_task_has_its_question_policy_and_labels(task: str, question: str, names: tuple[str, str]) -> None:
-    for side, label in (("YES", 1), ("NO", 0)):
-        record, server = await held(debate([YES], summary={"answer": side, "explanation": "so"}), task=task)
-        assert (record.task, record.label, record.category) == (task, label, names[label])
-        assert record.hateful is (bool(label) if task == "hate" else None)
-        assert record.scheme == "binary"
-        system = {request.messages[0][1] for request in server.requests}
-        assert len(system) == 1
-        told = system.pop()
-        assert words(told, question, *names) == [question, *names]
-        assert ("Protected groups:" in told) == (task == "hate")
-        assert ("hate speech" in told.casefold()) == (task == "hate")
-
-
-async def test_a_policy_of_one_s_own(tmp_path: Path) -> None:
-    file = tmp_path / "own.toml"
-    file.write_text(
-        'name = "dry humour"\ntask = "sarcasm"\ndefinition = "Humour, dry."\nexclusions = "Wet."\n'
-        'binary = [{name = "wet", meaning = "no"}, {name = "dry", meaning = "yes"}]\n'
-    )
-    record, server = await held(debate([YES]), task="sarcasm", policy=str(file))
-    assert (record.category, record.policy["name"]) == ("dry", "dry humour")
-    assert "Humour, dry." in server.seen(0)
 
 
 async def test_a_budget_ends_the_debate_and_the_summary_decides_on_what_is_there() -> None:

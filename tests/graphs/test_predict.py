@@ -10,53 +10,13 @@ import pytest
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from tests.court import decide
+from tests.court import decide, side_by_side
+from tests.graphs.panel_script import panel, part, whose
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.retrievers.perspectives.perspective import EXAMPLES, find
 
-PARTS = {
-    "an annotator": "perspective",
-    "the debater for non-hate\n": "open_non_hate",
-    "the debater for hate\n": "open_hate",
-    "the debater for non-hate, answering": "answer_non_hate",
-    "the debater for hate, answering": "answer_hate",
-    "the judge of the debate": "judge",
-}
 DEBATE = ["open_non_hate", "open_hate", "answer_non_hate", "answer_hate", "judge"]
-
-
-def part(request: Request) -> str:
-    task = request.text.rpartition("# Your part: ")[2]
-    return next(name for words, name in PARTS.items() if task.startswith(words))
-
-
-def whose(request: Request) -> str:
-    """Which example perspective a request is, by its criterion."""
-    return next(name for name in EXAMPLES if find(name).criterion.strip()[:60] in request.text)
-
-
-def panel(hateful: int = 3, /, **instead: Any) -> Any:
-    """A script: the first `hateful` perspectives call it hate; every answer is a word of its own."""
-
-    def script(request: Request) -> Reply | Fault:
-        name = part(request)
-        if name == "perspective":
-            own = find(whose(request)) if "The criterion:" in request.text else None
-            names = (own.labels.hate, own.labels.not_hate) if own else ("hate", "non-hate")
-            if own and own.name in instead:
-                given = instead[own.name]
-                return given if isinstance(given, Reply | Fault) else Reply(given)
-            stance = own is None or EXAMPLES.index(own.name) < hateful
-            return Reply({"label": names[0 if stance else 1], "reason": f"reason-of-{own.name if own else 'base'}"})
-        if name in instead:
-            return Reply(instead[name])
-        if name == "judge":
-            return Reply({"label": "hate", "reason": "judge-words"})
-        stance_too = {"stance": "rebut"} if name.startswith("answer") else {}
-        return Reply({"argument": f"words-of-{name}.", **stance_too})
-
-    return script
 
 
 def reasons_in(text: str) -> list[str]:
@@ -64,7 +24,7 @@ def reasons_in(text: str) -> list[str]:
 
 
 async def test_ten_calls_the_first_five_together_all_at_temperature_0() -> None:
-    async with ScriptedServer(panel(), latency=0.2) as server:
+    async with ScriptedServer(side_by_side(panel(), {"perspective": 5}, part)) as server:
         record = await decide(server, "a post", graph="predict")
     assert [part(request) for request in server.requests] == ["perspective"] * 5 + DEBATE
     assert {request.temperature for request in server.requests} == {0.0}
@@ -262,7 +222,7 @@ async def test_a_spent_budget_goes_to_the_judge() -> None:
 
 
 def test_any_langchain_vector_store_can_stand_in() -> None:
-    from tribunal.retrievers.perspectives.store import VectorStoreSearcher
+    from tribunal.retrievers.perspectives.langchain import VectorStoreSearcher
 
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_texts(["one", "two"], metadatas=[{"label": "hate"}, {"label": "not_hate"}])

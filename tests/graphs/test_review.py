@@ -189,7 +189,15 @@ async def test_stop_end_the_process_start_again_and_decide() -> None:
     Image.effect_noise((64, 64), 90).save(pixels, "PNG")
     uri = "data:image/png;base64," + base64.b64encode(pixels.getvalue()).decode()
     async with hybrid(hybrid_script(explicit=True, judge=UNSURE)) as it:
-        settings = ["--web", "--search", "searxng", "--searxng-url", it.settings["searxng_url"], "--record", "e.sqlite"]
+        settings = [
+            "--web",
+            "--search",
+            "searxng",
+            "--searxng-url",
+            it.settings["searxng_url"],
+            "--archive",
+            "e.sqlite",
+        ]
         os.environ |= {"OPENAI_BASE_URL": f"{it.model.url}/v1", "OPENAI_API_KEY": "sk-very-secret"}
         try:
             ask = ["judge", "post-words", "--image", uri, "--model", "openai:scripted", "--review", "--json", *settings]

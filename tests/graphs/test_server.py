@@ -5,21 +5,15 @@ from __future__ import annotations
 import base64
 import io
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 from langgraph_sdk import get_client
 from PIL import Image
 
 from tests import PROJECT
+from tests.dev_server import dev_server
 from tribunal.graphs import GRAPHS
 
 IMPLICIT = "Immigrants: the weeds in our garden."
@@ -27,52 +21,11 @@ IMPLICIT = "Immigrants: the weeds in our garden."
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server of this project's graphs, with no key, in strict msgpack mode."""
-    port, folder = free_port(), tmp_path_factory.mktemp("server")
-    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    environment = {
-        **kept,
-        "LANGSMITH_TRACING": "false",
-        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
-        "LANGGRAPH_STRICT_MSGPACK": "true",
-        "TRIBUNAL_DATA": str(folder / "data"),
-        "TRIBUNAL_MODEL": "",
-    }
-    command = [sys.executable, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--n-jobs-per-worker", "10"]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [*command, "--port", str(port), "--host", "127.0.0.1"],
-            cwd=PROJECT,
-            env=environment,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    address = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(240):
-            if process.poll() is not None:
-                break
-            try:
-                if httpx.get(f"{address}/ok", timeout=2).is_success:
-                    break
-            except httpx.HTTPError:
-                time.sleep(0.25)
-        else:
-            pytest.fail((folder / "log").read_text()[-3000:])
-        assert process.poll() is None, (folder / "log").read_text()[-3000:]
+    """The address of a server of this project's graphs."""
+    with dev_server(PROJECT, tmp_path_factory.mktemp("server")) as address:
         yield address
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(20)
 
 
 @pytest.fixture

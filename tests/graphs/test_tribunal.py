@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.court import argument, court_script, cue, decide
+from tests.court import argument, court_script, cue, decide, side_by_side
 from tests.graphs.hybrid import PASSAGE, hybrid, hybrid_script, part
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
@@ -62,7 +62,8 @@ async def test_who_is_shown_what(web: bool, perspectives: bool, explicit: bool) 
 
 
 async def test_retrieval_is_in_flight_beside_the_gatekeeper() -> None:
-    script = hybrid_script(gatekeeper=Reply({"cues": []}, delay=0.6))
+    beside_it = ("gatekeeper", "perspective", "queries")
+    script = side_by_side(hybrid_script(), {"at once": 4}, lambda each: "at once" if part(each) in beside_it else "")
     async with hybrid(script) as it:
         await it.decide(web=True, perspectives=["example-harm", "example-newsroom"])
     [gate], beside = it.asked("gatekeeper"), [*it.asked("perspective"), *it.asked("queries")]
@@ -229,8 +230,8 @@ async def test_a_confidence_out_of_range_is_asked_for_again() -> None:
 
 
 async def test_judges_who_agree_spare_the_rest_of_the_draws() -> None:
-    sure = Reply({"category": "Religious", "explanation": "words", "confidence": 0.9}, delay=0.3)
-    async with ScriptedServer(court_script(explicit=True, judge=sure)) as server:
+    sure = Reply({"category": "Religious", "explanation": "words", "confidence": 0.9})
+    async with ScriptedServer(side_by_side(court_script(explicit=True, judge=sure), {"judge": 3})) as server:
         record = await decide(server, graph="tribunal", judge_draws=5)
     judges = [request for request in server.requests if part(request) == "judge"]
     assert sorted(request.temperature or 0 for request in judges) == [0.1, 0.7, 0.7]

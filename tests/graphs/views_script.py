@@ -1,13 +1,14 @@
-"""A scripted model that plays MV-Debate and its peers, each answer a word of its own."""
+"""A scripted model that plays MV-Debate and its peers, each answer a word of its own; and what a debate was shown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from tests.court import QUOTED
-from tribunal.context import VIEWS
-from tribunal.eval.doubles.scripted import Fault, Reply, Request
+from tests.court import QUOTED, decide
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tribunal.schema import Record
+from tribunal.seats import VIEWS
 
 ALL = tuple(VIEWS)
 HEADINGS = {
@@ -18,6 +19,7 @@ HEADINGS = {
     "the safety classifier": "classifier",
     "an agent among equals": "agent",
 }
+YES, NO = dict.fromkeys(ALL, "YES"), dict.fromkeys(ALL, "NO")
 SPLIT = {"surface": "YES", "deep": "YES", "contrast": "NO", "context": "NO"}
 SCORES = {"surface": 0.8, "deep": 0.6, "contrast": 0.4, "context": 0.2}
 
@@ -112,3 +114,19 @@ def debate(
 def words(text: str, *names: str) -> list[str]:
     """Which of these words stand in a text."""
     return [name for name in names if name in text]
+
+
+async def held(script: Any, **settings: Any) -> tuple[Record, ScriptedServer]:
+    """One post through MV-Debate on a server with this script."""
+    async with ScriptedServer(script) as server:
+        return await decide(server, graph="mv_debate", **settings), server
+
+
+def round_of(server: ScriptedServer, number: int) -> list[Request]:
+    """The requests of a round, each of which has 9 calls."""
+    return server.requests[9 * (number - 1) : 9 * number]
+
+
+def views_in(requests: list[Request]) -> dict[str, str]:
+    """What each view was shown, by its part."""
+    return {part(request): request.text for request in requests}

@@ -73,16 +73,16 @@ def test_what_is_read(text: str) -> None:
     ],
 )
 def test_what_is_not_guessed(text: str, why: str) -> None:
-    with pytest.raises(Unreadable) as told:
+    with pytest.raises(Unreadable) as caught:
         read_answer(text, Ruling)
-    assert why in str(told.value)
+    assert why in str(caught.value)
 
 
 def test_a_complaint_is_short_whatever_was_said() -> None:
     many = {"cues": [[number] * 50 for number in range(50)]}
-    with pytest.raises(Unreadable) as told:
+    with pytest.raises(Unreadable) as caught:
         read_answer(json.dumps(many), Other)
-    assert len(str(told.value)) < 1000
+    assert len(str(caught.value)) < 1000
 
 
 def test_half_a_surrogate_pair_is_no_letter() -> None:

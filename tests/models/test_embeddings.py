@@ -14,8 +14,8 @@ import pytest
 from aiohttp import web
 
 from tribunal.errors import BadInput, CallFailed
-from tribunal.models import embeddings
-from tribunal.models.embeddings import HASHING_DIMENSION, Hashing, embedder, plain
+from tribunal.models.embeddings import Hashing, embedder, plain, remote
+from tribunal.models.embeddings.hashing import DIMENSION
 
 KEY = "sk-test-0123456789abcdef"
 
@@ -26,7 +26,7 @@ KEY = "sk-test-0123456789abcdef"
 def test_hashing_gives_unit_vectors_in_the_order_of_the_texts() -> None:
     texts = [f"text number {number} 안녕" for number in range(2500)]
     whole = Hashing().vectors(texts)
-    assert whole.shape == (2500, HASHING_DIMENSION)
+    assert whole.shape == (2500, DIMENSION)
     assert whole.dtype == np.float32
     assert np.allclose(np.linalg.norm(whole, axis=1), 1, atol=1e-5)
     # A text's vector doesn't depend on the texts that are hashed beside it.
@@ -61,7 +61,7 @@ def test_similar_words_are_near_in_any_script(text: str, near: str, far: str) ->
 
 def test_a_text_with_nothing_in_it_is_all_zeros() -> None:
     assert not Hashing().vectors(["", " \u200b\n"]).any()
-    assert Hashing().vectors([]).shape == (0, HASHING_DIMENSION)
+    assert Hashing().vectors([]).shape == (0, DIMENSION)
     assert np.isfinite(Hashing().vectors(["a", "\ud800", "😀"])).all()
 
 
@@ -196,7 +196,7 @@ async def test_requests_keep_the_providers_limits_and_run_side_by_side(server: S
     found = await embedder(name).embed(texts)
     sizes = [len(request.get("input") or request["requests"]) for request in server.requests]
     assert sorted(sizes) == [1, most, most, most]
-    assert 1 < server.most_in_flight <= embeddings.AT_ONCE
+    assert 1 < server.most_in_flight <= remote.AT_ONCE
     assert np.allclose(found[-1], unit(server, texts[-1]))
 
 
@@ -204,32 +204,30 @@ async def test_long_texts_are_cut_and_share_out_over_requests(server: Server) ->
     await embedder("openai:small").embed([f"{number} " + "가" * 4000 for number in range(40)])
     sent = [request["input"] for request in server.requests]
     assert len(sent) == 2
-    assert all(sum(len(text.encode()) for text in batch) <= embeddings.LARGEST_REQUEST_BYTES for batch in sent)
-    assert all(len(text.encode()) <= embeddings.LONGEST_TEXT_BYTES for batch in sent for text in batch)
+    assert all(sum(len(text.encode()) for text in batch) <= remote.LARGEST_REQUEST_BYTES for batch in sent)
+    assert all(len(text.encode()) <= remote.LONGEST_TEXT_BYTES for batch in sent for text in batch)
 
 
 async def test_a_429_waits_for_as_long_as_the_server_says(server: Server) -> None:
     server.script = [web.json_response({"error": "slow down"}, status=429, headers={"Retry-After": "0.3"})]
     began = time.monotonic()
     await embedder("openai:small").embed(["one"])
-    assert 0.3 <= time.monotonic() - began < 3
+    assert time.monotonic() - began >= 0.3
     assert len(server.requests) == 2
 
 
-async def test_a_passing_fault_is_tried_again(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embeddings, "_backoff", lambda state: 0.0)
+async def test_a_passing_fault_is_tried_again(server: Server) -> None:
     server.script = [web.Response(status=503), web.Response(status=500)]
     assert (await embedder("openai:small").embed(["one"])).shape == (1, 4)
     assert len(server.requests) == 3
 
 
-async def test_a_fault_that_stays_is_said_after_the_last_try(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embeddings, "_backoff", lambda state: 0.0)
+async def test_a_fault_that_stays_is_said_after_the_last_try(server: Server) -> None:
     server.script = [web.Response(status=503, text="busy") for _ in range(20)]
     with pytest.raises(CallFailed, match=r"embedding openai:small: server at 127\.0\.0\.1:\d+ \(HTTP 503\).*busy") as e:
         await embedder("openai:small").embed(["one"])
     assert e.value.kind == "server"
-    assert len(server.requests) == embeddings.ATTEMPTS
+    assert len(server.requests) == remote.ATTEMPTS
 
 
 async def test_a_declined_key_is_said_at_once_and_never_shown(server: Server) -> None:
@@ -286,14 +284,13 @@ async def test_a_model_that_changes_its_length_under_its_name(server: Server) ->
 
 async def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    monkeypatch.setattr(embeddings, "_backoff", lambda state: 0.0)
     with pytest.raises(CallFailed, match=r"connection at 127\.0\.0\.1:9") as caught:
         await embedder("openai:small").embed(["one"])  # a server of one's own needs no key
     assert caught.value.kind == "connection"
 
 
 async def test_a_cache_that_is_something_else_is_said(server: Server) -> None:
-    from tribunal.context import data_folder
+    from tribunal.environment import data_folder
 
     data_folder().mkdir(parents=True)
     (data_folder() / "embeddings.sqlite3").write_text("not a database, but long enough to look at " * 40)

@@ -141,10 +141,10 @@ def _animated(format: str) -> bytes:
     ids=["empty", "text", "svg", "cut png", "cut jpeg", "cut header", "gif", "apng", "webp", "large", "bomb"],
 )
 def test_what_is_refused(raw: bytes, says: str) -> None:
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as caught:
         keep_bytes(raw, "x.png")
-    assert says in str(told.value)
-    assert "\n" not in str(told.value)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_over_the_size(tmp_path: Path) -> None:
@@ -171,11 +171,11 @@ def test_over_the_size(tmp_path: Path) -> None:
     ],
 )
 async def test_a_reference_that_leads_nowhere(ref: str, says: str) -> None:
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as caught:
         await picture(ref, 1024)
-    assert says in str(told.value)
-    assert len(str(told.value)) < 400
-    assert "\n" not in str(told.value)
+    assert says in str(caught.value)
+    assert len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value)
 
 
 def test_a_data_uri_becomes_a_file_named_by_its_content(tmp_path: Path) -> None:

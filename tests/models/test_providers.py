@@ -1,4 +1,4 @@
-"""Every provider through the same door: its address, its key, its words for form and room, its faults and refusals."""
+"""Every provider through the same door: its address, its key, its words for form and limit, its faults and refusals."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ import pytest
 from PIL import Image as Pillow
 
 from tests.court import court_script, part
+from tests.models.classified import CUT, GOOD, came_of
 from tribunal.cases.session import hear
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
-from tribunal.models import door
-from tribunal.models.providers import PROVIDERS, Endpoint, ModelName, specs
+from tribunal.models.providers import PROVIDERS, Endpoint, ModelName, model_names
 from tribunal.schema import Record
 
-GOOD = {"category": "Sexist", "explanation": "because"}
-CUT = '{"category": "Sexist", "explanation": "bec'
 PROSE = "It is certainly sexist."
 
 
@@ -51,11 +49,6 @@ WAYS = [GEMINI, ANTHROPIC, OLLAMA, QWEN, GLM]
 KEY = "sk-ant-zero-0123456789"
 
 
-@pytest.fixture(autouse=True)
-def no_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(door, "back_off", lambda attempt: 0.0)
-
-
 @pytest.fixture
 def png(tmp_path: Path) -> str:
     file = tmp_path / "post.png"
@@ -77,11 +70,6 @@ async def judged(
         return await hear("a post", image, graph=graph, context=context), server
 
 
-def told(record: Record) -> tuple[str, str | None, int]:
-    kind = record.fault["kind"] if record.fault else None
-    return record.outcome, kind, sum(call.attempts for call in record.calls)
-
-
 by_way = pytest.mark.parametrize("way", WAYS, ids=[way.model.partition(":")[0] for way in WAYS])
 
 
@@ -89,7 +77,7 @@ by_way = pytest.mark.parametrize("way", WAYS, ids=[way.model.partition(":")[0] f
 async def test_a_call_as_it_goes_over_the_wire(way: Way, monkeypatch: pytest.MonkeyPatch, png: str) -> None:
     answer = Reply(GOOD, prompt_tokens=11, completion_tokens=7)
     record, server = await judged(way, answer, monkeypatch, image=png, max_output_tokens=333)
-    assert told(record) == ("verdict", None, 1)
+    assert came_of(record) == ("verdict", None, 1)
     request = server.requests[0]
     assert (request.protocol, request.path) == (way.protocol, way.path)
     assert request.model == way.model.partition(":")[2]
@@ -157,7 +145,7 @@ async def test_a_fault_is_a_failure_of_its_kind(
 ) -> None:
     hangs = isinstance(answer, Fault) and answer.hang
     record, server = await judged(way, answer, monkeypatch, timeout=0.3 if hangs else 10)
-    assert told(record) == ("failure", kind, attempts)
+    assert came_of(record) == ("failure", kind, attempts)
     assert len(server.requests) == attempts
     assert record.fault == {"seat": "classifier", "role": "classifier", "model": way.model, "kind": kind}
     assert KEY not in record.model_dump_json()
@@ -171,9 +159,9 @@ async def test_a_fault_is_a_failure_of_its_kind(
 )
 async def test_what_passes_is_tried_again(way: Way, first: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     record, server = await judged(way, [first, GOOD], monkeypatch)
-    assert told(record) == ("verdict", None, 2)
-    room = 4 * 2048 if isinstance(first, Reply) and first.finish_reason == "length" else 2048
-    assert server.requests[1].max_tokens == room
+    assert came_of(record) == ("verdict", None, 2)
+    limit = 4 * 2048 if isinstance(first, Reply) and first.finish_reason == "length" else 2048
+    assert server.requests[1].max_tokens == limit
 
 
 REFUSALS: list[tuple[str, Way, Any, str]] = [
@@ -202,7 +190,7 @@ async def test_a_refusal_in_its_own_form(
 ) -> None:
     caplog.set_level(logging.CRITICAL)  # Gemini's client says aloud that the answer is empty
     record, server = await judged(way, answer, monkeypatch)
-    assert told(record) == ("refusal", form, 1)
+    assert came_of(record) == ("refusal", form, 1)
     assert len(server.requests) == 1
     assert record.label is None
 
@@ -236,7 +224,7 @@ async def test_a_refusal_in_its_own_form(
 )
 async def test_what_the_server_asks_to_wait_is_waited(way: Way, fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
     record, server = await judged(way, [fault, GOOD], monkeypatch)
-    assert told(record) == ("verdict", None, 2)
+    assert came_of(record) == ("verdict", None, 2)
     assert server.requests[1].arrived - server.requests[0].arrived >= 0.5
 
 
@@ -248,13 +236,13 @@ async def test_gemini_s_quota_of_a_day_is_spent(monkeypatch: pytest.MonkeyPatch)
     message = "You exceeded your current quota, please check your plan and billing details."
     body = {"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": message, "details": details}}
     record, _ = await judged(GEMINI, Fault(429, body=body), monkeypatch)
-    assert told(record) == ("failure", "quota", 1)
+    assert came_of(record) == ("failure", "quota", 1)
 
 
 async def test_gemini_s_way_of_saying_that_a_key_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     fault = Fault(400, "API key not valid. Please pass a valid API key.", "INVALID_ARGUMENT")
     record, _ = await judged(GEMINI, fault, monkeypatch)
-    assert told(record) == ("failure", "authentication", 1)
+    assert came_of(record) == ("failure", "authentication", 1)
 
 
 @pytest.mark.parametrize(
@@ -303,13 +291,13 @@ async def test_a_server_that_isn_t_there(monkeypatch: pytest.MonkeyPatch) -> Non
             monkeypatch.setenv(way.key, KEY)
         context = context_from({"model": way.model, "attempts": 2, "timeout": 10})
         record = await hear("a post", graph="baseline", context=context)
-        assert told(record) == ("failure", "connection", 2), way.model
+        assert came_of(record) == ("failure", "connection", 2), way.model
 
 
 async def test_a_model_that_takes_no_temperature_by_its_published_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     way = ANTHROPIC._replace(model="anthropic:claude-opus-5")
     record, server = await judged(way, GOOD, monkeypatch)
-    assert told(record) == ("verdict", None, 1)
+    assert came_of(record) == ("verdict", None, 1)
     assert "temperature" not in server.requests[0].body
     assert (record.calls[0].temperature, record.calls[0].wanted_temperature) == (None, 0.8)
 
@@ -318,16 +306,16 @@ async def test_a_model_that_takes_no_temperature_by_its_published_profile(monkey
 
 
 def test_models_by_name() -> None:
-    assert specs("openai:gpt-4o-mini", "model") == (ModelName("openai", "gpt-4o-mini"),)
-    assert specs("ollama:llama3.2:3b , qwen: qwen-max", "model") == (
+    assert model_names("openai:gpt-4o-mini", "model") == (ModelName("openai", "gpt-4o-mini"),)
+    assert model_names("ollama:llama3.2:3b , qwen: qwen-max", "model") == (
         ModelName("ollama", "llama3.2:3b"),
         ModelName("qwen", "qwen-max"),
     )
-    assert specs("rehearsal", "model") == specs("rehearsal:court", "model")
+    assert model_names("rehearsal", "model") == model_names("rehearsal:court", "model")
     assert str(ModelName("openai", "org/model")) == "openai:org/model"
     for wrong in ("", "gpt-4o", ":x", "openai:", "openai: ", "Openai:x", "openai:a,"):
         with pytest.raises(BadInput, match="not a model"):
-            specs(wrong, "model")
+            model_names(wrong, "model")
 
 
 def test_keys_by_name() -> None:

@@ -41,7 +41,7 @@ FILES = {
     "cache.db": b"this is no database, and long enough to be seen to be none" * 20,
     "policy.toml": b"name = 'x'",
 }
-ONE_MODEL = "give provider:model, where provider is one of rehearsal, openai"
+ONE_MODEL = "give provider:model, where provider is one of openai, google_genai"
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ from langgraph.errors import is_invalid_resume
 from langgraph.types import Command
 from pydantic import ValidationError
 
-from tribunal.context import Context, context_from, data_folder, kept_settings
+from tribunal.context import Context, context_from, kept_settings
+from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.graphs import builder
 from tribunal.loops import PerLoop

@@ -129,6 +129,7 @@ def settle() -> None:
     """Before a long run: set aside what the imports left, which the garbage collector would walk time and again."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def record(state: JSON, graph: str, context: Context) -> Record:

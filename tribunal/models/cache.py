@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import sqlite3
-import time
 from pathlib import Path
-from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
+from tribunal.database import Database, DatabaseError
 from tribunal.errors import BadInput
+from tribunal.loops import PerLoop
 
 
 class Cached(NamedTuple):
@@ -26,26 +25,44 @@ class Cached(NamedTuple):
     blind: bool = False
 
 
+_SCHEMA = [
+    "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, text TEXT NOT NULL, prompt_tokens INTEGER"
+    " NOT NULL, completion_tokens INTEGER NOT NULL, format TEXT NOT NULL, temperature REAL, blind INTEGER"
+    " NOT NULL, stored TEXT DEFAULT CURRENT_TIMESTAMP) WITHOUT ROWID"
+]
 _LOOK_UP = "SELECT text, prompt_tokens, completion_tokens, format, temperature, blind FROM answers WHERE key = ?"
+_PUT = (
+    "INSERT OR REPLACE INTO answers (key, text, prompt_tokens, completion_tokens, format, temperature, blind)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
 
 
 class Cache:
-    """A SQLite file of answers by key. Safe to share between processes, and between the calls of one.
+    """A SQLite file of answers by key. Safe to share between processes, and between the calls of one."""
 
-    Raises:
-        BadInput: the file can't be opened, or is something else.
-    """
+    def __init__(self, database: Database) -> None:
+        """Use `open`."""
+        self.database = database
 
-    def __init__(self, path: str) -> None:
-        self._lock = Lock()
+    @classmethod
+    async def open(cls, path: str) -> Self:
+        """Open a cache, and make it where it isn't there.
+
+        Raises:
+            BadInput: the file can't be opened, or is something else.
+        """
+        database = None
         try:
-            file = Path(path).expanduser()
-            file.parent.mkdir(parents=True, exist_ok=True)
-            self._db = _opened(file)
-        except (sqlite3.Error, OSError) as error:
+            database = await Database.open(await asyncio.to_thread(Path(path).expanduser), schema=_SCHEMA)
+            await database.rows(_LOOK_UP, "")  # a table of another make is found now, not in the middle of a case
+        except DatabaseError as error:
+            if database:
+                await database.close()
+            why = error.__cause__ or error
             raise BadInput(
-                f"cache: {path}: can't be used: {error}; give a file of its own, in a folder that can be written"
+                f"cache: {path}: can't be used: {why}; give a file of its own, in a folder that can be written"
             ) from error
+        return cls(database)
 
     async def get(self, key: str) -> Cached | None:
         """The answer under a key.
@@ -53,7 +70,11 @@ class Cache:
         Raises:
             OSError: the file can't be read any more.
         """
-        return await asyncio.to_thread(self._get, key)
+        try:
+            rows = await self.database.rows(_LOOK_UP, key)
+        except DatabaseError as error:
+            raise OSError(f"cache: {error.__cause__ or error}") from error
+        return Cached(*rows[0])._replace(blind=bool(rows[0]["blind"])) if rows else None
 
     async def put(self, key: str, answer: Cached) -> None:
         """Store an answer, in the place of one that is there.
@@ -61,60 +82,26 @@ class Cache:
         Raises:
             OSError: the disk is full or gone.
         """
-        await asyncio.to_thread(self._put, key, answer)
-
-    def close(self) -> None:
-        with self._lock:
-            self._db.close()
-
-    def _get(self, key: str) -> Cached | None:
         try:
-            with self._lock:
-                row = self._db.execute(_LOOK_UP, (key,)).fetchone()
-        except sqlite3.Error as error:
-            raise OSError(f"cache: {error}") from error
-        return Cached(*row)._replace(blind=bool(row[5])) if row else None
+            await self.database.write(_PUT, key, *answer)
+        except DatabaseError as error:
+            raise OSError(f"cache: {error.__cause__ or error}") from error
 
-    def _put(self, key: str, answer: Cached) -> None:
-        try:
-            with self._lock:
-                self._db.execute(
-                    "INSERT OR REPLACE INTO answers (key, text, prompt_tokens, completion_tokens, format, temperature,"
-                    " blind) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (key, *answer),
-                )
-        except sqlite3.Error as error:
-            raise OSError(f"cache: {error}") from error
+    async def close(self) -> None:
+        """Close the file."""
+        await self.database.close()
 
 
-def _opened(file: Path) -> sqlite3.Connection:
-    database = sqlite3.connect(file, timeout=30, check_same_thread=False, isolation_level=None)
-    try:
-        in_wal_mode(database)
-        database.execute("PRAGMA synchronous=NORMAL")
-        database.execute(
-            "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, text TEXT NOT NULL, prompt_tokens INTEGER"
-            " NOT NULL, completion_tokens INTEGER NOT NULL, format TEXT NOT NULL, temperature REAL, blind INTEGER"
-            " NOT NULL, stored TEXT DEFAULT CURRENT_TIMESTAMP) WITHOUT ROWID"
-        )
-        database.execute(_LOOK_UP, ("",))  # a table of another make is found now, not in the middle of a case
-    except sqlite3.Error:
-        database.close()
-        raise
-    return database
+_caches: PerLoop[Cache] = PerLoop(Cache.open, Cache.close)
 
 
-def in_wal_mode(database: sqlite3.Connection) -> None:
-    """The one step that doesn't wait its turn when several open a new file at once."""
-    for left in reversed(range(100)):
-        try:
-            database.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as error:
-            if not left or "locked" not in str(error):
-                raise
-            time.sleep(0.02)
-        else:
-            return
+async def cache_here(path: str) -> Cache:
+    """The running event loop's cache in this file, opened at its first use and closed with the loop.
+
+    Raises:
+        BadInput: as `Cache.open`.
+    """
+    return await _caches.here(path)
 
 
 def cache_key(**depends_on: Any) -> str:

@@ -96,6 +96,11 @@ class Diagnosis:
     status: int | None = None
     retry_after: float | None = None
 
+    @property
+    def passes(self) -> bool:
+        """Whether it may be gone on the next try."""
+        return self.kind in ("rate_limit", "server", "timeout", "connection")
+
 
 def diagnose(error: BaseException, *, sent: Iterable[str] = (), secrets: Iterable[str] = ()) -> Diagnosis:
     """What an exception of any client library means.

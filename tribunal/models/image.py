@@ -17,15 +17,15 @@ import zlib
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from threading import Lock
 from urllib.parse import unquote_to_bytes
 
 from PIL import Image as Pillow
 from PIL import ImageOps, UnidentifiedImageError
 
-from tribunal.context import data_folder
+from tribunal.environment import data_folder
 from tribunal.errors import BadInput
+from tribunal.files import write_whole
 from tribunal.schema import Image
 
 MAX_BYTES = 20 * 1024 * 1024
@@ -100,25 +100,12 @@ def keep_bytes(raw: bytes, ref: str) -> str:
     try:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            _write(raw, path)
+            write_whole(path, raw)
     except OSError as error:
         raise BadInput(
             f"image: can't be kept in {path.parent}: {error.strerror or error}; set TRIBUNAL_DATA to a folder"
         ) from error
     return str(path)
-
-
-def _write(raw: bytes, path: Path) -> None:
-    """All of it or nothing, whatever else writes there."""
-    with NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        made = Path(file.name)
-        try:
-            file.write(raw)
-            file.flush()
-            made.replace(path)
-        except OSError:
-            made.unlink(missing_ok=True)
-            raise
 
 
 def check(raw: bytes, ref: str) -> Image:

@@ -47,7 +47,7 @@ def test_every_set_of_the_papers_is_there_and_described() -> None:
     for name in NAMES:
         said = describe(name)
         assert said.startswith(f"{name}: ")
-        for part in ("task: ", "obtained from: ", "licence: ", "(default): ", "the papers' sample: "):
+        for part in ("task: ", "obtained from: ", "licence: ", "(default): ", "the papers' protocol: "):
             assert part in said, (name, part)
 
 

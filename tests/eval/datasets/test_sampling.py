@@ -19,9 +19,7 @@ from hypothesis import strategies as st
 
 from tests import PROJECT
 from tribunal.errors import BadInput
-from tribunal.eval.datasets import DATASETS, Dataset, open_dataset
-from tribunal.eval.datasets.dataset import DatasetSpec, binary
-from tribunal.eval.datasets.sample import Gold, Sample
+from tribunal.eval.datasets import DATASETS, Dataset, DatasetSpec, Gold, Sample, binary, open_dataset
 from tribunal.eval.datasets.sampling import Plan, choose
 
 
@@ -125,8 +123,8 @@ def test_every_post_is_as_likely_as_another(tmp_path: Path) -> None:
         ({"balance": "label"}, "balance: give the number of samples as well"),
         ({"samples": 4, "balance": "pattern"}, "balance: the posts of table have no SMI patterns"),
         ({"samples": 4, "balance": "label"}, "balance: the posts of table have no gold labels"),
-        ({"protocol": "paper"}, "protocol: paper: none of the papers has a sample of table"),
-        ({"protocol": "paper", "samples": 3}, "protocol: the paper's sample has its own size"),
+        ({"protocol": "paper"}, "protocol: paper: no paper has one for table"),
+        ({"protocol": "paper", "samples": 3}, "protocol: the paper's has a size of its own"),
     ],
 )
 def test_what_cannot_be_chosen_is_said(tmp_path: Path, asked: dict[str, Any], said: str) -> None:
@@ -258,7 +256,7 @@ def test_hvli_takes_its_whole_test_split_and_no_other(tmp_path: Path) -> None:
         choose(saved(1177), protocol="paper")
     with pytest.raises(BadInput, match="h-vli has 1,179 here, so it is not that split"):
         choose(saved(1179), protocol="paper")
-    with pytest.raises(BadInput, match="the paper's sample is of the split test, not train"):
+    with pytest.raises(BadInput, match="the paper's is of the split test, not train"):
         choose(saved(1178, "train_set.json"), protocol="paper")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.result_lines import line, write_run
 from tribunal.errors import BadInput
-from tribunal.eval.measures.fit import Half, fit, least, lowest
+from tribunal.eval.measures.fit import LabelledPosts, fit, least, lowest
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,7 +45,9 @@ def test_the_agreement_is_missed_no_more_often_than_stated(
     for _ in range(fits):
         confidence = drawn(random, 600)
         right = random.random(600) < rightness(confidence)
-        threshold = lowest(Half(confidence[:300], right[:300]), Half(confidence[300:], right[300:]), agreement, 0.9)
+        threshold = lowest(
+            LabelledPosts(confidence[:300], right[:300]), LabelledPosts(confidence[300:], right[300:]), agreement, 0.9
+        )
         # An agreement of exactly what is wanted isn't a miss; the mean of a sample strays from it.
         missed += threshold is not None and truly[population >= threshold].mean() < agreement - 1e-9
     assert missed / fits <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / fits)

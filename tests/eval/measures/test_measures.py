@@ -1,30 +1,18 @@
-"""The measures against cases worked by hand, and against scikit-learn on generated ones."""
+"""The measures against cases worked by hand."""
 
 from __future__ import annotations
 
 import json
-import math
-import tempfile
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, f1_score, precision_score, recall_score
 
-from tests.result_lines import answers, line, write_run
+from tests.result_lines import answers, line, measure, write_run
 from tribunal.errors import BadInput
-from tribunal.eval.measures.bootstrap import measured
+from tribunal.eval.measures.confusion import MEASURES
 from tribunal.eval.measures.metrics import metrics, write_metrics
-from tribunal.eval.measures.scores import MEASURES
 from tribunal.nodes.intake import REHEARSED
 from tribunal.schema import JSON
-
-
-def measure(folder: Path, lines: list[dict[str, Any]], **run: Any) -> JSON:
-    return metrics(write_run(folder, lines, **run))
 
 
 def test_a_fine_case_worked_by_hand(tmp_path: Path) -> None:
@@ -221,123 +209,3 @@ def test_metrics_that_cannot_be_written_are_said_so(tmp_path: Path) -> None:
     (folder / "metrics.json").mkdir()
     with pytest.raises(BadInput, match=r"metrics\.json"):
         write_metrics(folder)
-
-
-# ------------------------------------------------------------------------------------------ against scikit-learn
-
-NONE = {-1: "refusal", -2: "failure", -3: "pending"}
-PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(-3, 5)), min_size=1, max_size=40)
-
-
-def of(pairs: list[tuple[int, int]], scheme: str) -> JSON:
-    top = 1 if scheme == "binary" else 5
-    lines = [
-        line(f"p{i}", min(gold, top), NONE.get(answer) or min(answer, top), scheme=scheme, gold_scheme=scheme)
-        for i, (gold, answer) in enumerate(pairs)
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        return metrics(write_run(Path(folder), lines))
-
-
-@settings(max_examples=60, deadline=None)
-@given(PAIRS, st.sampled_from(["fine", "binary"]))
-def test_as_scikit_learn_has_it(pairs: list[tuple[int, int]], scheme: str) -> None:
-    found = of(pairs, scheme)
-    top = 1 if scheme == "binary" else 5
-    truth = np.array([min(gold, top) for gold, _ in pairs])
-    answer = np.array([min(answer, top) for _, answer in pairs])
-    decided = answer >= 0
-    wrong = 1 - truth if scheme == "binary" else np.full(len(truth), -1)
-    for held, given_, measured_ in (
-        (truth[decided], answer[decided], found),
-        (truth, np.where(decided, answer, wrong), found["counting_errors"]),
-    ):
-        if not len(held):
-            assert all(measured_[name] is None for name in MEASURES)
-            continue
-        labels = sorted({*held.tolist(), *given_.tolist()} - {-1})
-        assert measured_["accuracy"] == pytest.approx(accuracy_score(held, given_))
-        for average in ("macro", "weighted"):
-            expected = f1_score(held, given_, labels=labels, average=average, zero_division=0)
-            assert measured_[f"{average}_f1"] == pytest.approx(expected)
-        yes = held > 0
-        said_yes = np.where(given_ >= 0, given_ > 0, ~yes)
-        for name, judge in (("precision", precision_score), ("recall", recall_score), ("f1", f1_score)):
-            expected = float(judge(yes, said_yes, zero_division=np.nan))
-            assert measured_[name] is None if math.isnan(expected) else measured_[name] == pytest.approx(expected)
-
-
-@settings(max_examples=60, deadline=None)
-@given(PAIRS, st.sampled_from(["fine", "binary"]), st.data())
-def test_an_outage_cannot_flatter(pairs: list[tuple[int, int]], scheme: str, data: st.DataObject) -> None:
-    """Whatever verdicts an outage takes away, right or wrong ones, no measure that counts errors rises for it: none of
-    two labels, and of several none that asks whether an answer is right, or yes or no. (A wrong answer that is taken
-    away is one false alarm less for the label it fell on, so the F1 of several labels may rise.)"""
-    struck = data.draw(st.sets(st.integers(0, len(pairs) - 1)))
-    outcome = data.draw(st.sampled_from([-1, -2, -3]))
-    after = [(gold, outcome if i in struck else answer) for i, (gold, answer) in enumerate(pairs)]
-    before, then = of(pairs, scheme)["counting_errors"], of(after, scheme)["counting_errors"]
-    for name in ("accuracy", "precision", "recall", "f1"):
-        assert (then[name] or 0) <= (before[name] or 0)
-    if scheme == "binary":
-        assert then["macro_f1"] <= before["macro_f1"] + 1e-12
-        assert then["weighted_f1"] <= before["weighted_f1"] + 1e-12
-
-
-# ----------------------------------------------------------------------------------------------- intervals
-
-
-@settings(max_examples=40, deadline=None)
-@given(PAIRS, st.sampled_from(["fine", "binary"]))
-def test_measures_of_tables_are_those_of_scikit_learn(pairs: list[tuple[int, int]], scheme: str) -> None:
-    """The bootstrap has its own arithmetic, over many tables at once; a table's measures are the run's."""
-    top = 1 if scheme == "binary" else 5
-    table = np.zeros((1, top + 1, top + 2), dtype=np.int64)
-    for gold, answer in pairs:
-        table[0, min(gold, top), min(answer, top) if answer >= 0 else top + 1] += 1
-    found = of(pairs, scheme)
-    for tables, expected in ((table[..., :-1], found), (table, found["counting_errors"])):
-        for name, values in measured(tables, list(range(top + 1)), scheme == "binary").items():
-            assert (None if np.isnan(values[0]) else pytest.approx(values[0])) == expected[name]
-
-
-def test_intervals_are_those_of_drawing_posts_one_by_one(tmp_path: Path) -> None:
-    gold, given_ = "0" * 60 + "1" * 40, "0" * 50 + "1" * 8 + "RF" + "1" * 25 + "0" * 10 + "RRRFF"
-    found = measure(tmp_path / "run", answers(gold, given_, scheme="binary", gold_scheme="binary"))
-    truth = np.array([int(each) for each in gold])
-    answer = np.array([-1 if each in "RF" else int(each) for each in given_])
-    random = np.random.default_rng(7)
-    drawn: dict[str, list[float]] = {"accuracy": [], "f1": [], "counted": []}
-    for _ in range(2000):
-        rows = random.integers(0, 100, 100)
-        t, a = truth[rows], answer[rows]
-        kept = a >= 0
-        drawn["accuracy"].append(float((t == a)[kept].mean()))
-        drawn["f1"].append(float(f1_score(t[kept], a[kept])))
-        drawn["counted"].append(float((t == a).mean()))
-    for values, interval in (
-        (drawn["accuracy"], found["intervals"]["accuracy"]),
-        (drawn["f1"], found["intervals"]["f1"]),
-        (drawn["counted"], found["counting_errors"]["intervals"]["accuracy"]),
-    ):
-        assert interval == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=0.015)
-    assert found["bootstrap"] == {"resamples": 2000, "level": 0.95, "seed": 0}
-
-
-def test_repeats_of_a_post_are_drawn_together(tmp_path: Path) -> None:
-    once = measure(tmp_path / "once", answers("01" * 25, "01" * 20 + "10" * 5))
-    lines = [
-        line(each["post_id"], each["gold"]["label"], each["label"], repeat=repeat)
-        for repeat in range(4)
-        for each in answers("01" * 25, "01" * 20 + "10" * 5)
-    ]
-    four = measure(tmp_path / "four", lines)
-    assert four["accuracy"] == once["accuracy"] == 0.8
-    # Four equal repeats tell nothing new: were they drawn apart, the interval would be half as wide.
-    assert four["intervals"]["accuracy"] == pytest.approx(once["intervals"]["accuracy"], abs=0.03)
-
-
-def test_the_order_of_finishing_changes_nothing(tmp_path: Path) -> None:
-    lines = answers("0011223", "01R12F3")
-    there, back = measure(tmp_path / "there", lines), measure(tmp_path / "back", lines[::-1])
-    assert there == back

@@ -16,8 +16,8 @@ from tests.result_lines import answers, line, write_run
 from tribunal.errors import BadInput
 from tribunal.eval.measures.metrics import metrics
 from tribunal.eval.report import write_report
-from tribunal.eval.report.cases import LONGEST
-from tribunal.eval.report.published import beside
+from tribunal.eval.report.posts import LONGEST
+from tribunal.eval.report.published import paper_table
 from tribunal.nodes.intake import REHEARSED
 
 VOID = {"meta", "line", "rect", "polyline"}
@@ -261,8 +261,8 @@ def test_the_papers_rows_stand_apart_from_what_was_measured(tmp_path: Path) -> N
 
 def test_other_graphs_and_sets_have_no_papers_rows(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", answers("01", "01"))
-    assert beside({"graph": "predict", "dataset": "h-vli"}, metrics(run)) is None
-    assert beside({"graph": "arcade", "dataset": "fhm"}, metrics(run)) is None
+    assert paper_table({"graph": "predict", "dataset": "h-vli"}, metrics(run)) is None
+    assert paper_table({"graph": "arcade", "dataset": "fhm"}, metrics(run)) is None
 
 
 def test_runs_over_the_same_data_are_compared(tmp_path: Path) -> None:

@@ -22,9 +22,10 @@ from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.eval.runs.engine import LOST_IN_A_ROW, Job, Tally, run
-from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, Journal, heads, set_aside
-from tribunal.eval.runs.runfile import alone, begin
+from tribunal.eval.runs.engine import LOST_IN_A_ROW, Job, run
+from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, Journal, line_starts, set_aside
+from tribunal.eval.runs.runfile import alone_in, begin
+from tribunal.eval.runs.tally import Tally
 
 
 def lines(folder: Path) -> list[dict[str, Any]]:
@@ -194,7 +195,7 @@ async def test_data_that_break_off_cost_nothing_that_was_in_flight(tmp_path: Pat
             yield from posts(4)
             raise BadInput("data set: its files have changed")
 
-    work = Job(graph="baseline", context=job(1, 1).context, posts=Breaking(), count=9, in_flight=5)
+    work = Job(graph="baseline", context=job(1, 1).context, samples=Breaking(), count=9, in_flight=5)
     async with ScriptedServer(court_script(), latency=0.2) as server:
         with pytest.raises(BadInput, match="files have changed"):
             await decided(server, tmp_path, work)
@@ -233,7 +234,7 @@ async def test_failures_are_retried_alone(tmp_path: Path) -> None:
     async with ScriptedServer(script) as server:
         await decided(server, tmp_path, job(6, 2))
         broken["yes"] = False
-        assert set_aside(tmp_path, lambda head: head.outcome == "failure") == 2
+        assert set_aside(tmp_path, lambda start: start.outcome == "failure") == 2
         before = len(server.requests)
         tally = await decided(server, tmp_path, job(6, 2))
     assert (tally.before, tally.done) == (4, 2)
@@ -244,7 +245,7 @@ async def test_failures_are_retried_alone(tmp_path: Path) -> None:
 
 async def test_repeats_are_drawn_anew_past_the_cache(tmp_path: Path) -> None:
     work = job(2, 2, cache=str(tmp_path / "cache.sqlite"))
-    work = Job(graph="baseline", context=work.context, posts=work.posts, count=2, repeats=3, in_flight=2)
+    work = Job(graph="baseline", context=work.context, samples=work.samples, count=2, repeats=3, in_flight=2)
     async with ScriptedServer(court_script()) as server:
         await decided(server, tmp_path / "one", work)
         assert len(server.requests) == 6
@@ -258,7 +259,7 @@ async def test_repeats_are_drawn_anew_past_the_cache(tmp_path: Path) -> None:
 
 async def test_a_post_that_can_t_be_taken_in_is_a_failure_and_costs_no_call(tmp_path: Path) -> None:
     bad = [Sample(id="a", text=""), Sample(id="b", image=str(tmp_path / "none.png")), Sample(id="c", text="word-0.")]
-    work = Job(graph="baseline", context=context_from({"model": "openai:s"}), posts=bad, count=3)
+    work = Job(graph="baseline", context=context_from({"model": "openai:s"}), samples=bad, count=3)
     async with ScriptedServer(court_script()) as server:
         tally = await decided(server, tmp_path, work)
     assert (len(server.requests), tally.outcomes["failure"], tally.stopped) == (1, 2, "")
@@ -266,14 +267,14 @@ async def test_a_post_that_can_t_be_taken_in_is_a_failure_and_costs_no_call(tmp_
 
 
 async def test_a_wrong_setting_ends_the_run_before_any_result(tmp_path: Path) -> None:
-    work = Job(graph="baseline", context=context_from({"model": "nobody:x"}), posts=posts(9), count=9)
+    work = Job(graph="baseline", context=context_from({"model": "nobody:x"}), samples=posts(9), count=9)
     with pytest.raises(BadInput, match="provider:model"):
         await run(work, tmp_path)
     assert lines(tmp_path) == []
 
 
 async def test_tokens_of_another_run_are_a_posts_budget(tmp_path: Path) -> None:
-    work = Job(graph="arcade", context=context_from({"model": "openai:s"}), posts=posts(2), count=2,
+    work = Job(graph="arcade", context=context_from({"model": "openai:s"}), samples=posts(2), count=2,
                budgets={"post-0": 30, "post-1": 10_000})  # fmt: skip
     async with ScriptedServer(court_script()) as server:
         await decided(server, tmp_path, work)
@@ -322,7 +323,7 @@ AT_RANDOM: list[Reply | Fault] = [*STORM, Fault(status=502, raw=b"<html>"), Faul
 async def test_a_fifth_of_all_calls_fail_and_every_request_is_accounted_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tribunal.models.door.back_off", lambda attempt: 0.0)
+    monkeypatch.setattr("tribunal.models.tries.back_off", lambda attempt: 0.0)
     draws, faults, answered = random.Random(5), 0, court_script()
 
     def script(request: Request) -> Reply | Fault:
@@ -333,7 +334,7 @@ async def test_a_fifth_of_all_calls_fail_and_every_request_is_accounted_for(
         return draws.choice(AT_RANDOM)
 
     context = context_from({"model": "openai:scripted", "rounds": 1, "attempts": 3, "timeout": 0.5})
-    work = Job(graph="arcade", context=context, posts=posts(60), count=60, in_flight=12)
+    work = Job(graph="arcade", context=context, samples=posts(60), count=60, in_flight=12)
     async with ScriptedServer(script) as server:
         tally = await decided(server, tmp_path, work)
     held = lines(tmp_path)
@@ -344,9 +345,9 @@ async def test_a_fifth_of_all_calls_fail_and_every_request_is_accounted_for(
 
 
 def test_two_processes_never_share_a_folder(tmp_path: Path) -> None:
-    with alone(tmp_path), pytest.raises(BadInput, match="another process is at this run"), alone(tmp_path):
+    with alone_in(tmp_path), pytest.raises(BadInput, match="another process is at this run"), alone_in(tmp_path):
         pass
-    with alone(tmp_path):
+    with alone_in(tmp_path):
         pass
 
 
@@ -359,16 +360,16 @@ def test_a_changed_setting_is_refused_with_the_difference(tmp_path: Path) -> Non
     (tmp_path / RESULTS).write_bytes(b"a result\n")
     assert begin(tmp_path, held) == held
     changed = {**held, "settings": {"rounds": 3}, "repeats": 2, "data": {"sha256": "b"}}
-    with pytest.raises(BadInput) as told:
+    with pytest.raises(BadInput) as raised:
         begin(tmp_path, changed)
     for words in ("rounds: then 2, now 3", "repeats: then 1, now 2", "the files' contents differ"):
-        assert words in str(told.value)
+        assert words in str(raised.value)
 
 
 def test_a_broken_line_is_named(tmp_path: Path) -> None:
     (tmp_path / RESULTS).write_text('{"place":0,"repeat":0,"seconds":0.1,"outcome":"verdict"}\nnonsense\n')
     with pytest.raises(BadInput, match="line 2"):
-        list(heads(tmp_path / RESULTS))
+        list(line_starts(tmp_path / RESULTS))
 
 
 async def test_a_torn_line_is_cut_and_nothing_else(tmp_path: Path) -> None:
@@ -377,4 +378,4 @@ async def test_a_torn_line_is_cut_and_nothing_else(tmp_path: Path) -> None:
         (tmp_path / RESULTS).write_bytes(whole + torn)
         with Journal(tmp_path) as journal:
             await journal.append(whole.replace(b":0,", b":1,", 1))
-        assert [head.place for head in heads(tmp_path / RESULTS)] == [0, 1]
+        assert [start.place for start in line_starts(tmp_path / RESULTS)] == [0, 1]

@@ -139,6 +139,6 @@ def test_a_file_that_no_batch_has_written_is_left_alone(tmp_path: Path) -> None:
 
 def test_rows_without_a_post_are_left_out_and_told_of(tmp_path: Path) -> None:
     posts = lines(tmp_path / "in.jsonl", {"text": " ", "n": 1}, {"text": "Good morning.", "n": 2}, {"n": 3})
-    told: list[str] = []
-    assert [row["n"] for row in decided(posts, tmp_path / "out.csv", warn=told.append)] == ["2"]
-    assert told == ["table: 2 rows were left out: neither text nor image 2"]
+    warned: list[str] = []
+    assert [row["n"] for row in decided(posts, tmp_path / "out.csv", warn=warned.append)] == ["2"]
+    assert warned == ["table: 2 rows were left out: neither text nor image 2"]

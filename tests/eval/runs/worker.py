@@ -35,12 +35,12 @@ def posts(number: int) -> list[Sample]:
 
 def job(number: int, in_flight: int, **settings: object) -> Job:
     context = context_from({"model": "openai:scripted", "scheme": "binary", "attempts": 1, **settings})
-    return Job(graph="baseline", context=context, posts=posts(number), count=number, in_flight=in_flight)
+    return Job(graph="baseline", context=context, samples=posts(number), count=number, in_flight=in_flight)
 
 
 def again(folder: Path, number: int, in_flight: int) -> None:
     graph("baseline")  # what is imported here, no child has to import
-    import tribunal.models.openai_chat  # noqa: F401
+    import tribunal.models.providers.openai_chat  # noqa: F401
 
     for _ in sys.stdin:
         child = os.fork()

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests import PROJECT
 from tribunal.cases.session import hear
-from tribunal.context import VIEWS, context_from
-from tribunal.nodes.rehearsal.views import MARKS, TAKEN_BACK
+from tribunal.context import context_from
 from tribunal.schema import Record
+from tribunal.seats import VIEWS
 
 FOUND: list[tuple[str, str, list[str]]] = [
     ("hate", "Immigrants are vermin and should be deported.", list(VIEWS)),
@@ -22,6 +21,7 @@ FOUND: list[tuple[str, str, list[str]]] = [
     ("sarcasm", "I love it when my train is delayed.", ["contrast"]),
     ("sarcasm", "Can't wait for Monday.", ["deep", "context"]),
     ("sarcasm", "I love Mondays, I mean it.", []),
+    ("sarcasm", "I lo\u200bve\u2028Ｍon\x00days", ["deep", "context"]),
     ("sarcasm", "My train is delayed.", []),
     ("misinformation", "The moon landing was faked.", list(VIEWS)),
     ("misinformation", "Share before it’s deleted!", ["surface", "deep"]),
@@ -76,22 +76,3 @@ async def test_equals_of_both_kinds() -> None:
         {"agent:1": "NO", "agent:2": "YES", "agent:3": "NO", "agent:4": "YES"},
         dict.fromkeys(("agent:1", "agent:2", "agent:3", "agent:4"), "YES"),
     ]
-
-
-def marks_in_words() -> str:
-    """The marks as the page shows them."""
-    lines = []
-    for task, marks in MARKS.items():
-        lines += [f"{task.capitalize()}:", ""]
-        for mark in marks:
-            who = "every view" if mark.views is None else ", ".join(mark.views)
-            beside = f", beside `{mark.beside.pattern}`" if mark.beside else ""
-            unless = f", unless `{mark.unless.pattern}`" if mark.unless else ""
-            lines.append(f"- **{mark.name}** ({who}): `{mark.pattern.pattern}`{beside}{unless}")
-        lines += [f"- **taken back** by `{TAKEN_BACK[task].pattern}`", ""]
-    return "\n".join(lines).strip()
-
-
-def test_the_page_shows_the_marks_in_force() -> None:
-    page = PROJECT.joinpath("docs/rehearsal.md").read_text("utf-8")
-    assert marks_in_words() in page, "docs/rehearsal.md: put the output of marks_in_words() where the marks are"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -11,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests import PROJECT
+from tests import SHARED_DATA
 from tribunal.errors import BadInput
+from tribunal.retrievers.perspectives.labelled_texts import LabelledText, locate, read
 from tribunal.retrievers.perspectives.perspective import (
     EXAMPLES,
     PAPER,
@@ -22,7 +22,6 @@ from tribunal.retrievers.perspectives.perspective import (
     load,
     user_folder,
 )
-from tribunal.retrievers.perspectives.rows import Row, locate, read
 
 SPEC = """
 name = "mine"
@@ -49,7 +48,7 @@ def spec(**source: object) -> Perspective:
     )
 
 
-def rows_of(perspective: Perspective, folder: Path) -> list[Row]:
+def rows_of(perspective: Perspective, folder: Path) -> list[LabelledText]:
     return list(read(perspective, locate(perspective, folder)))
 
 
@@ -170,7 +169,7 @@ def _write(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["r.csv", "r.tsv", "r.txt", "r.jsonl", "r.json", "r.parquet"])
 def test_every_format_gives_the_same_rows(tmp_path: Path, name: str) -> None:
     _write(tmp_path, name)
-    assert rows_of(spec(files=[name]), tmp_path) == [Row("a, b", True), Row("안녕", False)]
+    assert rows_of(spec(files=[name]), tmp_path) == [LabelledText("a, b", True), LabelledText("안녕", False)]
 
 
 def test_several_files_are_read_in_order_and_a_pattern_takes_all_that_match(tmp_path: Path) -> None:
@@ -188,7 +187,7 @@ def test_of_several_names_for_a_file_the_first_that_is_there_is_read(tmp_path: P
 def test_any_of_several_columns(tmp_path: Path) -> None:
     (tmp_path / "r.tsv").write_text("문장\t여성/가족\t남성\tclean\n가\t0\t1\t0\n나\t0\t0\t1\n", encoding="utf-8")
     found = rows_of(spec(files=["r.tsv"], text="문장", label={"any_of": ["여성/가족", "남성"]}), tmp_path)
-    assert found == [Row("가", True), Row("나", False)]
+    assert found == [LabelledText("가", True), LabelledText("나", False)]
 
 
 def test_several_values_in_one_cell(tmp_path: Path) -> None:
@@ -210,14 +209,14 @@ def test_json_booleans_whole_floats_and_nulls_compare_as_text(tmp_path: Path) ->
     (tmp_path / "s.jsonl").write_text('{"text": "b", "OFF": 1.0}\n')
     label = {"column": "OFF", "hate": ["True", "1"], "not_hate": ["False"]}
     found = rows_of(spec(files=["r.json", "s.jsonl"], label=label), tmp_path)
-    assert found == [Row("a", True), Row("", False), Row("b", True)]
+    assert found == [LabelledText("a", True), LabelledText("", False), LabelledText("b", True)]
 
 
 def test_a_byte_order_mark_and_another_encoding(tmp_path: Path) -> None:
     (tmp_path / "bom.csv").write_bytes("\ufefftext,label\n가,1\n".encode())
     (tmp_path / "old.csv").write_bytes("text,label\n나,1\n".encode("cp949"))
-    assert rows_of(spec(files=["bom.csv"]), tmp_path) == [Row("가", True)]
-    assert rows_of(spec(files=["old.csv"], encoding="cp949"), tmp_path) == [Row("나", True)]
+    assert rows_of(spec(files=["bom.csv"]), tmp_path) == [LabelledText("가", True)]
+    assert rows_of(spec(files=["old.csv"], encoding="cp949"), tmp_path) == [LabelledText("나", True)]
     with pytest.raises(BadInput, match=r"old\.csv: can't be read as utf-8 .*set source\.encoding"):
         rows_of(spec(files=["old.csv"]), tmp_path)
 
@@ -230,8 +229,8 @@ def test_a_missing_file_says_where_the_set_is_obtained(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("sentence,label\na,1\n", r"rows\.csv row 1 has no column 'text'; it has sentence, label"),
-        ("text,kind\na,1\n", r"rows\.csv row 1 has no column 'label'; it has text, kind"),
+        ("sentence,label\na,1\n", r"rows\.csv row 1: has no column 'text'; it has sentence, label"),
+        ("text,kind\na,1\n", r"rows\.csv row 1: has no column 'label'; it has text, kind"),
         ("text,label\na,1\nb,maybe\n", r"rows\.csv row 2: label = 'maybe' is neither among the values of hate \(1\)"),
     ],
 )
@@ -243,7 +242,7 @@ def test_a_wrong_row_is_named(tmp_path: Path, content: str, said: str) -> None:
 
 def test_a_flag_that_is_neither_0_nor_1_is_named(tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text("text,a,b\nx,1,2\n")
-    with pytest.raises(BadInput, match="row 1: b = '2' is neither 0 nor 1"):
+    with pytest.raises(BadInput, match=r"row 1: b = '2': is not 1 or true or yes \(yes\), 0 or false or no \(no\)"):
         rows_of(spec(label={"any_of": ["a", "b"]}), tmp_path)
 
 
@@ -266,8 +265,7 @@ def test_a_file_that_is_not_what_its_suffix_says(tmp_path: Path, name: str, cont
 
 
 def korean() -> Path:
-    root = PROJECT
-    return Path(os.environ.get("TRIBUNAL_SHARED_DATA") or root / "../shared/data") / "korean"
+    return SHARED_DATA / "korean"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,43 @@
+"""A scripted model server on loopback: what the tests and the benchmark talk to in place of a provider.
+
+It speaks the providers' own wire protocols (OpenAI, Gemini, Anthropic, Ollama), answers what a script says, and keeps
+what it was shown. HTTP is read straight off asyncio's transport, since in a benchmark the server shares the machine
+with the client that is measured.
+
+    async with ScriptedServer(in_order(["first answer", Fault(status=429), {"label": 1}])) as server:
+        ...  # a client on f"{server.url}/v1"
+    assert "the post" in server.seen(0)
+
+As a process of its own, it says its port in one line of JSON:
+`python -m tribunal.eval.doubles.scripted --port 0 --latency 0.2 --script MODULE:NAME`.
+"""
+
+from __future__ import annotations
+
+from tribunal.eval.doubles.scripted.embeddings import embedding
+from tribunal.eval.doubles.scripted.replies import (
+    Answer,
+    Fault,
+    InOrder,
+    Latency,
+    Reply,
+    Script,
+    ScriptError,
+    in_order,
+)
+from tribunal.eval.doubles.scripted.request import Request
+from tribunal.eval.doubles.scripted.server import ScriptedServer
+
+__all__ = [
+    "Answer",
+    "Fault",
+    "InOrder",
+    "Latency",
+    "Reply",
+    "Request",
+    "Script",
+    "ScriptError",
+    "ScriptedServer",
+    "embedding",
+    "in_order",
+]

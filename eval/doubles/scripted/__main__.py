@@ -1,0 +1,54 @@
+"""The scripted server as a process of its own: `python -m tribunal.eval.doubles.scripted --script MODULE:NAME`."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+import json
+import signal
+import sys
+from collections.abc import Sequence
+
+from tribunal.eval.doubles.scripted import Latency, Script, ScriptedServer, ScriptError
+
+
+async def _serve(server: ScriptedServer) -> None:
+    over = asyncio.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(name, over.set)
+    async with server:
+        sys.stdout.write(json.dumps({"port": server.port, "url": server.url}) + "\n")
+        sys.stdout.flush()
+        await over.wait()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until SIGINT or SIGTERM; the one line on standard output is `{"port": …, "url": …}`.
+
+    `GET /scripted` gives the counts, the server's CPU seconds and the log; `DELETE /scripted` forgets them.
+    Returns 0, or 1 (with the first error on standard error) if the script failed.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m tribunal.eval.doubles.scripted", description="A scripted model server on loopback."
+    )
+    parser.add_argument("--script", required=True, metavar="MODULE:NAME", help="what answers")
+    parser.add_argument("--port", type=int, default=0, help="0 for a free one")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds an answer takes")
+    parser.add_argument("--spread", type=float, default=0.0, help="draw evenly from LATENCY ± SPREAD × LATENCY")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    parser.add_argument("--keep", action="store_true", help="keep every request in memory")
+    given = parser.parse_args(arguments)
+    module, _, name = given.script.partition(":")
+    script: Script = getattr(importlib.import_module(module), name)
+    latency = Latency(given.latency, given.spread, given.seed)
+    try:
+        asyncio.run(_serve(ScriptedServer(script, latency=latency, keep=given.keep, port=given.port)))
+    except ScriptError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

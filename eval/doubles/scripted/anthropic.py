@@ -1,0 +1,59 @@
+"""Anthropic's messages."""
+
+from __future__ import annotations
+
+from tribunal.eval.doubles.scripted.replies import Reply, encoded
+from tribunal.eval.doubles.scripted.request import JSON, Asked, Request, schema_in
+
+ENDS: tuple[str, ...] = ("/messages",)
+FINISH = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
+_KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+
+
+def read(body: JSON, path: str) -> Asked:
+    form = body.get("output_config", {}).get("format")
+    asked = Asked(
+        model=body["model"],
+        temperature=body.get("temperature"),
+        max_tokens=body.get("max_tokens"),
+        response_format=form,
+        schema=schema_in(form, "schema"),
+    )
+    system = [{"role": "system", "content": body["system"]}] if "system" in body else []
+    for message in (*system, *body["messages"]):
+        content = message.get("content")
+        parts: list[JSON] = [{"text": content}] if isinstance(content, str) else content or []
+        for part in parts:
+            if part.get("type") == "image":
+                source = part["source"]
+                asked.images.append(source.get("url") or f"data:{source['media_type']};base64,{source['data']}")
+        asked.add(message["role"], [part["text"] for part in parts if "text" in part])
+    return asked
+
+
+def write(request: Request, reply: Reply, finish: str, prompt: int, completion: int) -> bytes:
+    words = reply.text if reply.refusal is None else reply.refusal
+    body: JSON = {
+        "id": f"msg_scripted_{request.index}",
+        "type": "message",
+        "role": "assistant",
+        "model": request.model,
+        "content": [{"type": "text", "text": words}] if words else [],
+        "stop_reason": finish if reply.refusal is None else "refusal",
+        "stop_sequence": None,
+        "usage": {"input_tokens": prompt, "output_tokens": completion},
+    }
+    return encoded(body | reply.extra)
+
+
+def error(status: int, message: str, code: str | None) -> JSON:
+    kind = code or _KINDS.get(status, "api_error")
+    return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_scripted"}

@@ -1,0 +1,48 @@
+"""OpenAI's chat completions, and those of every server that speaks like it."""
+
+from __future__ import annotations
+
+import time
+
+from tribunal.eval.doubles.scripted.replies import Reply, encoded
+from tribunal.eval.doubles.scripted.request import JSON, Asked, Request, schema_in
+
+ENDS: tuple[str, ...] = ("/chat/completions",)
+FINISH: dict[str, str] = {}
+
+
+def read(body: JSON, path: str) -> Asked:
+    form = body.get("response_format")
+    asked = Asked(
+        model=body["model"],
+        temperature=body.get("temperature"),
+        max_tokens=body.get("max_completion_tokens", body.get("max_tokens")),
+        response_format=form,
+        # llama.cpp takes a schema beside `json_object`
+        schema=schema_in(form, "json_schema", "schema") or schema_in(form, "schema"),
+    )
+    for message in body["messages"]:
+        content = message.get("content")
+        parts: list[JSON] = [{"text": content}] if isinstance(content, str) else content or []
+        asked.images.extend(part["image_url"]["url"] for part in parts if part.get("type") == "image_url")
+        asked.add(message["role"], [part["text"] for part in parts if "text" in part])
+    return asked
+
+
+def write(request: Request, reply: Reply, finish: str, prompt: int, completion: int) -> bytes:
+    content = reply.text if reply.refusal is None else None
+    message = {"role": "assistant", "content": content, "refusal": reply.refusal}
+    body: JSON = {
+        "id": f"chatcmpl-scripted-{request.index}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": request.model,
+        "choices": [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}],
+        "usage": {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion},
+    }
+    return encoded(body | reply.extra)
+
+
+def error(status: int, message: str, code: str | None) -> JSON:
+    kind = "invalid_request_error" if status < 500 and status != 429 else "server_error"
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}

@@ -1,0 +1,71 @@
+"""The life of a run: begun in its folder or gone on with, alone, and finished once everything is decided."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from tribunal.errors import BadInput
+from tribunal.eval.runs.engine import Job, run
+from tribunal.eval.runs.journal import RESULTS, set_aside
+from tribunal.eval.runs.prices import Prices
+from tribunal.eval.runs.runfile import alone_in, begin, finish
+from tribunal.eval.runs.tally import Tally, Watch
+from tribunal.schema import JSON
+
+RETRIED = ("failures", "refusals")
+
+
+def carry_out(
+    job: Job,
+    folder: Path,
+    wanted: JSON,
+    write_out: Callable[[Tally], None],
+    *,
+    retried: Collection[str],
+    prices: Prices | None,
+    watch: Watch | None,
+    warnings: Collection[str],
+    warn: Callable[[str], None],
+) -> Tally:
+    """Begin a run in its folder, or go on with it, alone.
+
+    Args:
+        job: what is decided.
+        folder: the run's.
+        wanted: what its run.json holds (`tribunal.eval.runs.runfile.describe`).
+        write_out: makes of the results what is made of them; called when the run has ended, however it has.
+        retried: the outcomes that are to be decided anew (`outcomes_of`).
+        prices: for the running cost.
+        watch: is told how the run stands after every post.
+        warnings: what `warn` is told before the first post.
+
+    Returns:
+        How it stands; `stopped` says why it did, where it isn't done.
+
+    Raises:
+        BadInput: the folder holds another run, another process is at it, or a setting is wrong.
+    """
+    with alone_in(folder):
+        held = begin(folder, wanted)
+        for warning in warnings:
+            warn(warning)
+        if retried and (folder / RESULTS).exists():
+            set_aside(folder, lambda start: start.outcome in retried)
+        tally = asyncio.run(run(job, folder, prices=prices, watch=watch))
+        write_out(tally)
+        if not tally.stopped:
+            finish(folder, held)
+    return tally
+
+
+def outcomes_of(retry: Collection[str]) -> set[str]:
+    """The outcomes that are to be decided anew.
+
+    Raises:
+        BadInput: a word is none of `RETRIED`.
+    """
+    if unknown := next((each for each in retry if each not in RETRIED), None):
+        raise BadInput(f"retry: {unknown!r}: what can be retried is {', '.join(RETRIED)}")
+    return {each.removesuffix("s") for each in retry}

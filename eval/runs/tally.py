@@ -1,0 +1,49 @@
+"""How a run stands."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tribunal.eval.runs.prices import Prices
+from tribunal.schema import Record
+
+
+@dataclass
+class Tally:
+    """How a run stands. Costs are in the unit of the price table; `unpriced` are calls of models that it lacks."""
+
+    total: int
+    done: int = 0
+    before: int = 0
+    in_flight: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+    started: float = field(default_factory=time.monotonic)
+    stopped: str = ""
+    interrupted: bool = False
+
+    def add(self, record: Record, prices: Prices | None) -> None:
+        verdict = "positive" if record.label else "negative"
+        self.outcomes[verdict if record.outcome == "verdict" else record.outcome] += 1
+        self.done += 1
+        self.calls += record.usage.calls
+        self.tokens += record.usage.prompt_tokens + record.usage.completion_tokens
+        for call in record.calls if prices else ():
+            cost = prices.of(call) if prices else None
+            self.cost += cost or 0.0
+            self.unpriced += cost is None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """By the pace so far; None before there is one."""
+        spent = time.monotonic() - self.started
+        return None if not self.done else spent / self.done * (self.total - self.before - self.done)
+
+
+Watch = Callable[[Tally], None]

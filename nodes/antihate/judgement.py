@@ -1,0 +1,87 @@
+"""The judgement as it grows: weighed after each page, and asked after each turn whether it is enough (section 3)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from langgraph.runtime import Runtime
+
+from tribunal.context import Context, context_of
+from tribunal.nodes.antihate import crawl
+from tribunal.nodes.antihate.asking import asked, library_of
+from tribunal.nodes.antihate.opening import seconds_left
+from tribunal.nodes.antihate.roles import ENOUGH, WEIGH
+from tribunal.nodes.exhibits import cited, evidence_of, one_line
+from tribunal.nodes.state import Research, agent, closed
+from tribunal.prompts import quote
+from tribunal.schema import JSON
+
+
+@agent
+async def weigh(state: Research, runtime: Runtime[Context]) -> JSON:
+    """Phase 2b: the judgement so far, updated by the page just read; sees the post again, unchanged."""
+    page = state.get("page")
+    if not page or not page["evidence"]:
+        return {}
+    context = context_of(runtime)
+    fresh = [each for each in evidence_of(state) if each.id in page["evidence"]]
+    answer = await asked(
+        WEIGH,
+        state,
+        runtime,
+        "weigh",
+        f"{state['turn']}: {page['url']}",
+        judgement=judgement_so_far(state),
+        title=one_line(page["title"]),
+        evidence=quote("evidence", "\n".join(map(cited, fresh))),
+        details=context.mode != "no-details",
+    )
+    note = {"id": page["id"], "url": page["url"], "turn": state["turn"], **answer.value.model_dump()}
+    runtime.stream_writer({"event": "judgement", **note})
+    library = await library_of(state, runtime)
+    await library.decided(state["run"], "judgement", note)
+    return {"judgements": [note], **answer.log}
+
+
+@agent
+async def enough(state: Research, runtime: Runtime[Context]) -> JSON:
+    """Phase 2c: whether the evidence suffices; not asked where there is none, or where no further turn is left."""
+    await crawl.end(state.get("crawl"))
+    context, library = context_of(runtime), await library_of(state, runtime)
+    unasked = None
+    if not state.get("evidence"):
+        unasked = {"sufficient": False, "missing": "no page that was read held evidence"}
+    elif state["turn"] >= context.max_turns:
+        unasked = {"sufficient": False, "missing": ""}
+    if unasked:
+        await library.decided(state["run"], "sufficiency", {"turn": state["turn"], **unasked})
+        return unasked
+    answer = await asked(
+        ENOUGH,
+        state,
+        runtime,
+        "enough",
+        str(state["turn"]),
+        judgement=judgement_so_far(state),
+        evidence=quote("evidence", "\n".join(map(cited, evidence_of(state)))),
+        details=context.mode != "no-details",
+    )
+    await library.decided(state["run"], "sufficiency", {"turn": state["turn"], **answer.value.model_dump()})
+    runtime.stream_writer({"event": "sufficiency", "turn": state["turn"], **answer.value.model_dump()})
+    return {**answer.value.model_dump(), **answer.log}
+
+
+def judgement_so_far(state: Research) -> str:
+    """The last judgement, as material in a prompt."""
+    judgements = state.get("judgements", [])
+    if not judgements:
+        return "Undecided: no evidence has been weighed yet."
+    last = judgements[-1]
+    return quote("judgement", f"{last['judgement']}: {last['reasoning']}")
+
+
+async def to_next_turn(state: Research, runtime: Runtime[Context]) -> Literal["propose", "__end__"]:
+    """Back to the queries, unless it is enough, or a limit is reached: turns, calls, tokens or seconds."""
+    context = context_of(runtime)
+    over = state["turn"] >= context.max_turns or state.get("budget_spent") or seconds_left(state, context) <= 0
+    return "__end__" if state.get("sufficient") or over or closed(state) else "propose"

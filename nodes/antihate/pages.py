@@ -1,0 +1,107 @@
+"""Phase 2: choose among the hits, send for the pages, and take them one by one (AntiHateAgent, section 3)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from langgraph.runtime import Runtime
+
+from tribunal.context import Context, context_of
+from tribunal.models.ask import Answer
+from tribunal.nodes.antihate import crawl
+from tribunal.nodes.antihate.asking import all_answers, asked, library_of, log_of
+from tribunal.nodes.antihate.opening import seconds_left
+from tribunal.nodes.antihate.passages import page_reader
+from tribunal.nodes.antihate.roles import RELEVANCE
+from tribunal.nodes.exhibits import one_line
+from tribunal.nodes.state import Research, agent, closed
+from tribunal.prompts import quote
+from tribunal.schema import JSON
+
+
+@agent
+async def choose(state: Research, runtime: Runtime[Context]) -> JSON:
+    """Phase 2a: which hits are worth reading, judged from title and snippet; one call a query, all at the same time."""
+    context = context_of(runtime)
+    if not state["hits"]:
+        return {}
+    by_query: dict[str, list[JSON]] = {}
+    for hit in state["hits"]:
+        by_query.setdefault(hit["query"], []).append(hit)
+
+    async def judged(query: str, hits: list[JSON]) -> Answer[Any]:
+        shown = "\n".join(
+            f"{number}. {one_line(hit['title'])}\n   {hit['url']}\n   {one_line(hit['snippet'])}"
+            for number, hit in enumerate(hits, start=1)
+        )
+        key = f"{state['turn']}: {query}"
+        details = context.mode != "no-details"
+        material: JSON = {"query": quote("query", query), "hits": quote("hits", shown), "details": details}
+        return await asked(RELEVANCE, state, runtime, "relevance", key, **material)
+
+    answers = await all_answers(judged(query, hits) for query, hits in by_query.items())
+    chosen = [
+        [hits[number - 1] for number in dict.fromkeys(answer.value.relevant) if 1 <= number <= len(hits)]
+        for hits, answer in zip(by_query.values(), answers, strict=True)
+    ]
+    # The best of each query first, so that the limit on pages cuts the worst of all and not a whole query.
+    ranked = [hits[place] for place in range(context.hits) for hits in chosen if place < len(hits)]
+    pending = [{"url": hit["url"], "query": hit["query"], "title": hit["title"]} for hit in ranked[: context.max_pages]]
+    library = await library_of(state, runtime)
+    relevant = [hit["url"] for hits in chosen for hit in hits]
+    picked = [each["url"] for each in pending]
+    await library.decided(state["run"], "relevance", {"turn": state["turn"], "relevant": relevant, "chosen": picked})
+    return {"pending": pending, **log_of(answers)}
+
+
+async def fetch(state: Research, runtime: Runtime[Context]) -> JSON:
+    """Phase 2b: send for every chosen page at once; they are read as they arrive."""
+    if closed(state) or not state["pending"]:
+        return {}
+    return {"crawl": await crawl.start([each["url"] for each in state["pending"]], page_reader(state, runtime))}
+
+
+@agent
+async def read(state: Research, runtime: Runtime[Context]) -> JSON:
+    """Phase 2b: take the next page that has been read, with the passages that were found in it, word for word."""
+    context, library = context_of(runtime), await library_of(state, runtime)
+    urls = [each["url"] for each in state["pending"]]
+    if not urls:
+        return {"page": None}
+    order = await library.order(state["turn"], urls)
+    pages = await crawl.resume(state.get("crawl"), page_reader(state, runtime))
+    done = await pages.next(order or urls, in_order=order is not None, seconds=seconds_left(state, context))
+    if done is None:
+        await crawl.end(state.get("crawl"))
+        lost = [{"id": url, "url": url, "turn": state["turn"], "error": "no time was left for it"} for url in urls]
+        for each in lost:
+            await library.decided(state["run"], "page", each)
+        return {"pending": [], "page": None, "pages": lost, "warnings": [f"{len(urls)} pages were not waited for"]}
+    url, page = done
+    known = len(state.get("evidence", []))
+    evidence = [{**passage, "id": f"E{known + place}"} for place, passage in enumerate(page["passages"], start=1)]
+    note = {name: page[name] for name in ("id", "url", "turn", "page_id", "title", "language", "date", "error")}
+    note |= {"rejected": page["rejected"], "evidence": [each["id"] for each in evidence]}
+    runtime.stream_writer({"event": "page", **note})
+    await library.decided(state["run"], "page", note)
+    for each in evidence:
+        runtime.stream_writer({"event": "evidence", **each})
+        await library.decided(state["run"], "evidence", each)
+    return {
+        "pending": [each for each in state["pending"] if each["url"] != url],
+        "page": note,
+        "pages": [note],
+        "evidence": evidence,
+        "calls": page["calls"],
+        "warnings": page["warnings"],
+    }
+
+
+async def to_fetch(state: Research) -> Literal["fetch", "enough"]:
+    """Nothing worth reading ends the turn."""
+    return "fetch" if state.get("pending") else "enough"
+
+
+async def to_next_page(state: Research) -> Literal["read", "enough"]:
+    """Page after page, until none is left."""
+    return "read" if state.get("pending") and not closed(state) else "enough"

@@ -1,0 +1,106 @@
+"""Reading a page: fetched, read window by window, and kept of it what stands in it word for word (section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from langgraph.runtime import Runtime
+
+from tribunal.budget import LAST_WORD, Budget
+from tribunal.context import Context, context_of
+from tribunal.errors import ModelError
+from tribunal.models.ask import Answer
+from tribunal.nodes.antihate.asking import all_answers, asked, library_of, log_of
+from tribunal.nodes.antihate.roles import PASSAGES
+from tribunal.nodes.exhibits import one_line
+from tribunal.nodes.state import Research, post_of
+from tribunal.prompts import quote
+from tribunal.retrievers.web.pages.passages import find_passage
+from tribunal.retrievers.web.pages.windows import awindows
+from tribunal.retrievers.web.trail import StoredPage
+from tribunal.schema import JSON, Evidence
+
+
+def page_reader(state: Research, runtime: Runtime[Context]) -> Callable[[str], Awaitable[JSON]]:
+    """What is done with one URL: fetch it, read it window by window, keep passages that stand in it word for word."""
+    by_url = {each["url"]: each for each in state["pending"]}
+
+    async def work(url: str) -> JSON:
+        target = by_url[url]
+        note: JSON = {
+            "id": url, "url": url, "turn": state["turn"], "page_id": None, "title": target["title"], "language": None,
+            "date": None, "error": None, "passages": [], "rejected": 0, "calls": [], "warnings": [],
+        }  # fmt: skip
+        library = await library_of(state, runtime)
+        # A page that the model named itself may carry the post's own words outward; one that a search found can't.
+        secret = post_of(state).text if not target["query"] else ""
+        page = await library.page(url, state["run"], state["turn"], secret_text=secret)
+        if isinstance(page, str):
+            return {**note, "error": page}
+        title = page.title or target["title"]
+        note |= {"page_id": page.id, "title": title, "language": page.language, "date": page.date}
+        try:
+            return {**note, **await _passages(page, title, target["query"], state, runtime)}
+        except ModelError as fault:
+            # A page that the model won't or can't read is one page less, and not the end of the case.
+            said = f"{url}: could not be read: {fault}"
+            return {**note, "error": said, "calls": list(fault.calls), "warnings": [*fault.warnings, said]}
+
+    return work
+
+
+async def _passages(page: StoredPage, title: str, query: str, state: Research, runtime: Runtime[Context]) -> JSON:
+    """The evidence in a page, whose windows are read at the same time; how many passages it doesn't hold; and the log.
+
+    Args:
+        query: the one that found the page; empty where the model named it.
+    """
+    context, library = context_of(runtime), await library_of(state, runtime)
+    counter = await library.counter()
+    windows = await awindows(page.text, context.window_tokens, context.window_overlap, counter)
+    windows = windows[: _affordable(context, state)]
+
+    async def read(place: int) -> Answer[Any]:
+        return await asked(
+            PASSAGES,
+            state,
+            runtime,
+            "passages",
+            f"{page.id}: {place}",
+            window=place + 1,
+            windows=len(windows),
+            title=one_line(title),
+            page=quote("page", windows[place].text),
+            details=context.mode != "no-details",
+        )
+
+    answers = await all_answers(read(place) for place in range(len(windows)))
+    found: dict[tuple[int, int], JSON] = {}
+    rejected = 0
+    for window, given in zip(windows, answers, strict=True):
+        for named in given.value.passages:
+            span = find_passage(window.text, named.passage)
+            if span is None:
+                rejected += 1
+                continue
+            start, end = window.start + span[0], window.start + span[1]
+            if (start, end) not in found:
+                found[start, end] = Evidence(
+                    id="", query=query, url=page.url, page_id=page.id, title=title, passage=page.text[start:end],
+                    stance=named.stance, window=window.index, start=start, end=end,
+                ).dump()  # fmt: skip
+    log = log_of(answers)
+    warnings = [counter.warning] if counter.warning else []
+    warnings += log["warnings"]
+    if rejected:
+        warnings.append(f"{page.url}: {rejected} passages that it doesn't hold were rejected")
+    return {"passages": list(found.values()), "rejected": rejected, "calls": log["calls"], "warnings": warnings}
+
+
+def _affordable(context: Context, state: Research) -> int:
+    """How many windows of a page may be read: pages are read at once, so each gets its share of what is left."""
+    pending = max(1, len(state["pending"]))
+    # Kept: the judgement after each page, whether it is enough, and the verdict.
+    kept = len(state["pending"]) + 1 + LAST_WORD
+    return Budget.of(context, state).most(context.max_windows * pending, kept=kept) // pending

@@ -1,0 +1,86 @@
+"""Phase 3: the verdict, which cites its evidence; and the baseline, which has none (section 3, Appendix D)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from langgraph.runtime import Runtime
+
+from tribunal.context import Context, context_of
+from tribunal.models.ask import ask
+from tribunal.nodes.antihate.asking import library_of
+from tribunal.nodes.antihate.judgement import judgement_so_far
+from tribunal.nodes.antihate.opening import seconds_left
+from tribunal.nodes.antihate.roles import VERDICT, ZERO_SHOT, VerdictForm
+from tribunal.nodes.exhibits import cited, evidence_of
+from tribunal.nodes.state import Research, agent
+from tribunal.nodes.verdict import deliver
+from tribunal.prompts import quote
+from tribunal.schema import JSON, Evidence, Step
+
+
+@agent
+async def conclude(state: Research, runtime: Runtime[Context]) -> JSON:
+    """Phase 3: HATE or NON-HATE, with confidence, and a rationale whose steps cite evidence by id; sees all of it."""
+    context, evidence = context_of(runtime), evidence_of(state)
+    researched = context.mode != "no-knowledge"
+    answer = await ask(
+        VERDICT,
+        state,
+        runtime,
+        check=_known_ids(evidence),
+        researched=researched,
+        judgement=judgement_so_far(state) if researched else "",
+        evidence=quote("evidence", "\n".join(map(cited, evidence))) if evidence else "None was found.",
+        details=context.mode != "no-details",
+    )
+    finding = answer.value
+    steps = tuple(Step(claim=each.claim, evidence=tuple(each.evidence)) for each in finding.steps)
+    words = " ".join(f"{step.claim.rstrip('.')}{_marks(step)}." for step in steps)
+    done = await deliver(
+        int(finding.label == "HATE"), "binary", words, runtime, confidence=finding.confidence, steps=steps
+    )
+    warnings = (
+        [] if evidence or not researched else ["no page could be read with evidence kept: the post alone decided"]
+    )
+    warnings += _limits_reached(state, context) if researched else []
+    library = await library_of(state, runtime)
+    await library.decided(state["run"], "verdict", done["outcome"])
+    return {**done, **answer.log, "warnings": [*answer.log["warnings"], *warnings, *library.warnings(state["run"])]}
+
+
+@agent
+async def answer(state: Research, runtime: Runtime[Context]) -> JSON:
+    """The baseline: one zero-shot call, answered in words (Appendix D)."""
+    given = await ask(ZERO_SHOT, state, runtime)
+    return {
+        "track": "baseline",
+        **await deliver(int(given.value.hateful), "binary", given.value.reason, runtime),
+        **given.log,
+    }
+
+
+def _known_ids(evidence: Sequence[Evidence]) -> Callable[[VerdictForm], None]:
+    ids = {each.id for each in evidence}
+
+    def check(answer: VerdictForm) -> None:
+        for step in answer.steps:
+            if unknown := next((each for each in step.evidence if each not in ids), None):
+                held = f"the ids are {', '.join(sorted(ids))}" if ids else "there is no evidence to cite"
+                raise ValueError(f"steps.evidence: {unknown!r} is not among the evidence; {held}")
+
+    return check
+
+
+def _marks(step: Step) -> str:
+    return f" [{', '.join(step.evidence)}]" if step.evidence else ""
+
+
+def _limits_reached(state: Research, context: Context) -> list[str]:
+    if state.get("sufficient"):
+        return []
+    if seconds_left(state, context) <= 0:
+        return [f"the research was ended after {context.max_seconds:g} s"]
+    if state["turn"] >= context.max_turns:
+        return [f"the evidence was not found to be enough in {context.max_turns} turns"]
+    return []

@@ -1,0 +1,122 @@
+"""Symmetric debate: equals who see all the others' answers, round after round, and then vote.
+
+The peer that MV-Debate calls MAD: Du et al., *Improving Factuality and Reasoning in Language Models through Multiagent
+Debate*, ICML 2024. It takes no Judge and no roles. `max_tokens` lets it spend what another graph's run has spent.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+from typing_extensions import TypedDict
+
+from tribunal.budget import Budget, tokens_of
+from tribunal.context import Context, context_of
+from tribunal.models.role import Role
+from tribunal.nodes.mv_debate.views import (
+    NO,
+    YES,
+    answer_form,
+    answer_in_words,
+    answers_in_words,
+    out_of_budget,
+    take_turn,
+    too_few_left,
+    turns_of,
+)
+from tribunal.nodes.state import Views, agent, closed
+from tribunal.nodes.verdict import deliver
+from tribunal.schema import JSON
+
+AGENT = Role(
+    name="agent",
+    seat="agent",
+    prompt="peers/agent",
+    form=answer_form,
+    temperature=0.0,
+    system="task",
+    final=True,  # the budget is looked at before a round, which is held whole or not at all
+)
+
+
+class AgentSeat(TypedDict, total=False):
+    """What one agent is sent: the post, its number, its own last answer, and the others'."""
+
+    post: JSON
+    agent: int
+    round: int
+    own: str
+    others: str
+
+
+@agent
+async def next_round(state: Views, runtime: Runtime[Context]) -> JSON:
+    """Open the first round, or close one and open the next, if there is one to come and the budget reaches for it."""
+    context, number = context_of(runtime), state.get("round", 0)
+    if not number:
+        short = context.agents - _seated(context)
+        said = [f"the budget of {context.max_calls} calls seated {_seated(context)} of {context.agents} agents"]
+        return {"round": 1, "warnings": said if short else []}
+    answers = turns_of(state, "answer", number)
+    if not answers:
+        return too_few_left(state, 0, runtime)
+    before = sum(entry["calls"] for entry in state.get("debate", []))
+    calls = state["calls"][before:]
+    entry = {
+        "id": f"round/{number}",
+        "round": number,
+        "answers": {turn.seat: turn.stance for turn in answers},
+        "calls": len(calls),
+    }
+    if number >= context.rounds:
+        return {"debate": [entry]}
+    # Round 2 costs what round 1 did and the answers that every agent now reads; later ones what the last one did.
+    read = sum(call["completion_tokens"] for call in calls) * _seated(context) if number == 1 else 0
+    budget = Budget.of(context, state)
+    if not budget.reaches(_seated(context), tokens_of(calls) + read):
+        return {"debate": [entry], **out_of_budget(budget, f"round {number + 1}")}
+    return {"debate": [entry], "round": number + 1}
+
+
+def _seated(context: Context) -> int:
+    """How many agents debate: no more than the budget has calls."""
+    return Budget(context).most(context.agents)
+
+
+async def to_agents(state: Views, runtime: Runtime[Context]) -> list[Send] | Literal["vote", "__end__"]:
+    """All agents at once, each with its own last answer and all the others'."""
+    if closed(state):
+        return "__end__"
+    number = state["round"]
+    if turns_of(state, "answer", number):
+        return "vote"
+    last = turns_of(state, "answer", number - 1)
+    sends = []
+    for each in range(1, _seated(context_of(runtime)) + 1):
+        own = [answer_in_words(turn) for turn in last if turn.seat == f"agent:{each}"]
+        others = answers_in_words([turn for turn in last if turn.seat != f"agent:{each}"], "agent ")
+        seat = {"post": state["post"], "round": number, "agent": each, "own": "".join(own), "others": others}
+        sends.append(Send("speak", seat))
+    return sends
+
+
+async def speak(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
+    """One agent's answer; sees the post and, from round 2 on, its own last answer and all the others'."""
+    # Agents of one model are draws of one call: at temperature 0 they would all say the same.
+    shown = {"draw": state["agent"] - 1, "own": state["own"], "others": state["others"]}
+    return await take_turn(AGENT, f"agent:{state['agent']}", "answer", state, runtime, **shown)
+
+
+@agent
+async def vote(state: Views, runtime: Runtime[Context]) -> JSON:
+    """What more than half of the last round's answers say; a tie is NO, and marked."""
+    answers = turns_of(state, "answer", state["round"])
+    yes = sum(turn.stance == YES for turn in answers)
+    side = YES if yes * 2 > len(answers) else NO
+    tie = yes * 2 == len(answers)
+    count = yes if side == YES else len(answers) - yes
+    words = f"{count} of {len(answers)} agents answered {side}{', and a tie counts as NO' if tie else ''}. "
+    words += next(turn.text for turn in answers if turn.stance == side)
+    return await deliver(int(side == YES), "binary", words, runtime, tie=tie)

@@ -1,0 +1,115 @@
+"""The parts of the research agent: queries, addresses, hits, passages, and the verdict on the evidence."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tribunal.nodes.rehearsal.material import evidence, ids
+from tribunal.nodes.rehearsal.reading import reading_of
+from tribunal.schema import JSON
+
+if TYPE_CHECKING:
+    from tribunal.models.question import Question
+
+_KEYWORD = re.compile(r"[^\W\d_]{4,}")
+_SENTENCE = re.compile(r"[^.!?\n]{15,300}[.!?]?")
+_SUPPORTS = re.compile(
+    r"\b(?:slurs?|derogatory|dehumani[sz]\w*|racist|sexist|hateful|hate speech|insult\w*)\b", re.IGNORECASE
+)
+_REFUTES = re.compile(
+    r"\b(?:harmless|neutral|affectionate|festival|recipe|gardening|in jest|reclaimed)\b", re.IGNORECASE
+)
+_HIT = re.compile(r"^(\d+)\. (.*(?:\n   .*)*)", re.MULTILINE)
+
+
+def _keywords(text: str) -> list[str]:
+    """The longest words of a text, each once: what a search would begin with."""
+    words = dict.fromkeys(word.casefold() for word in _KEYWORD.findall(text))
+    return sorted(words, key=lambda word: (-len(word), word)) or ["post"]
+
+
+def queries(question: Question) -> JSON:
+    """Three queries from the post's longest words; on later turns the words and the angle move on."""
+    tried = (question.material["tried"] or "").splitlines()[1:-1]
+    words, turn = _keywords(question.post.text), len(tried) // 3
+    picked = [words[(turn + place) % len(words)] for place in range(3)]
+    angles = (("meaning", "slang", "hate speech"), ("origin", "news", "derogatory"), ("history", "symbol", "insult"))
+    angle = angles[turn % len(angles)]
+    return {"queries": [f'"{word}" {end} {turn or ""}'.strip() for word, end in zip(picked, angle, strict=True)]}
+
+
+def urls(question: Question) -> JSON:
+    """Three pages of a reference work, by the post's longest words."""
+    words, tried = _keywords(question.post.text), question.material["tried"] or ""
+    urls = [f"https://en.wikipedia.org/wiki/{word}" for word in words]
+    fresh = [url for url in urls if url not in tried] + [
+        f"https://en.wiktionary.org/wiki/{word}-{len(tried)}-{place}" for place, word in enumerate((words * 3)[:3])
+    ]
+    return {"urls": fresh[:3]}
+
+
+def relevance(question: Question) -> JSON:
+    """Hits whose title or snippet holds one of the query's words."""
+    words = set(_keywords(question.material["query"].partition("\n")[2].rpartition("\n")[0]))
+    relevant = [
+        int(number)
+        for number, shown in _HIT.findall(question.material["hits"])
+        if words & {word.casefold() for word in _KEYWORD.findall(shown)}
+    ]
+    return {"relevant": relevant}
+
+
+def passages(question: Question) -> JSON:
+    """Sentences that share a word with the post and call it hateful, or harmless, by a handful of words."""
+    page = question.material["page"].partition("\n")[2].rpartition("\n")[0]
+    words = set(_keywords(question.post.text))
+    found = []
+    for sentence in _SENTENCE.findall(page):
+        if words & {word.casefold() for word in _KEYWORD.findall(sentence)}:
+            if _SUPPORTS.search(sentence):
+                found.append({"passage": sentence.strip(), "stance": "supports"})
+            elif _REFUTES.search(sentence):
+                found.append({"passage": sentence.strip(), "stance": "refutes"})
+    return {"passages": found[:3]}
+
+
+def weigh(question: Question) -> JSON:
+    """With whichever side the new page speaks for more."""
+    found = evidence(question.material["evidence"])
+    for_hate = len(ids(found, "supports")) - len(ids(found, "refutes"))
+    judgement = "hate" if for_hate > 0 else "non-hate" if for_hate < 0 else "undecided"
+    return {"judgement": judgement, "reasoning": f"The page adds {', '.join(found)}, which speak for {judgement}."}
+
+
+def enough(question: Question) -> JSON:
+    """Two pieces of evidence are enough."""
+    sufficient = len(evidence(question.material["evidence"])) >= 2
+    return {"sufficient": sufficient, "missing": "" if sufficient else "a second source that says what the words mean"}
+
+
+def conclude(question: Question) -> JSON:
+    """By an attack in the post that nothing excuses, else by the greater part of the evidence."""
+    found, reading = evidence(question.material["evidence"]), reading_of(question)
+    supports, refutes, attack = ids(found, "supports"), ids(found, "refutes"), reading.gravest
+    excused = bool(reading.matches) and attack is None
+    hateful = attack is not None or (len(supports) > len(refutes) and not excused)
+    if attack:
+        claim = f"“{attack.words}” is an attack that nothing in the post takes back"
+    elif excused:
+        claim = "The post itself speaks against the words that would count"
+    else:
+        claim = "The post's own words hold no attack that the rules know"
+    steps: list[JSON] = [{"claim": claim, "evidence": []}]
+    if supports:
+        steps.append({"claim": "What was read calls its words hateful", "evidence": supports})
+    if refutes:
+        steps.append({"claim": "What was read calls its words harmless", "evidence": refutes})
+    return {"label": "HATE" if hateful else "NON-HATE", "confidence": 0.9 if attack or found else 0.6, "steps": steps}
+
+
+def in_words(question: Question) -> str:
+    """The baseline's answer in words."""
+    if attack := reading_of(question).gravest:
+        return f"hate speech: “{attack.words}” is an attack that nothing in the post takes back."
+    return "not hate speech: the post's words hold no attack that it doesn't itself take back."

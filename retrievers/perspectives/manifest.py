@@ -1,0 +1,171 @@
+"""What a perspective's index is, what it was built from, and whether its files are still those that were built.
+
+An index is a folder:
+
+- `index-….faiss`: the vectors, normalised (`index.py`).
+- `rows-….parquet`: the texts and labels (`texts_file.py`).
+- `manifest.json`: what was built from what, by which embedding, and the hash of each file. It is written last, by a
+  rename, and names the other files by their hash: a reader sees the old index or the new one, never half of each.
+- `verified.json`: sizes and times of the files when their hashes were last compared. Hashing 300 MB takes longer than
+  an index may take to open, so opening compares hashes only when a size or time has changed; `verify` always does.
+- `partial/`: a build under way (`building.py`). A killed build goes on from the last batch in it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from tribunal.errors import BadInput
+from tribunal.files import write_whole
+from tribunal.models.embeddings import HASHING
+from tribunal.retrievers.perspectives.perspective import Perspective
+from tribunal.retrievers.perspectives.rows import file_hash
+from tribunal.schema import JSON, Frozen
+
+FORMAT: Literal[1] = 1
+
+
+class FileNote(Frozen):
+    """A file, by name alone, as it was when the index was built."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+class Manifest(Frozen):
+    """What an index is, and what it was built from."""
+
+    format: Literal[1] = FORMAT
+    perspective: Perspective
+    spec_sha256: str = Field(description="of the perspective, criterion and label names included, as canonical JSON")
+    sources: tuple[FileNote, ...]
+    source_sha256: str = Field(description="of the hashes of the source files, in their order")
+    embedding: str
+    dimension: int
+    rows: int
+    hate: int
+    not_hate: int
+    skipped: int = Field(description="rows without a text")
+    index: Literal["exact", "half"]
+    recall_at_3: float = Field(description="against exact search, measured on its own rows; 1 where it is exact")
+    built: str = Field(description="when, in UTC")
+    vectors_file: FileNote
+    rows_file: FileNote
+
+    @property
+    def files(self) -> tuple[FileNote, FileNote]:
+        return self.vectors_file, self.rows_file
+
+
+def read_manifest(folder: Path, perspective: Perspective | None = None) -> Manifest:
+    """The manifest of the index in this folder.
+
+    Raises:
+        BadInput: there is none, with the command that builds it, or it is damaged.
+    """
+    name = perspective.name if perspective else folder.name
+    try:
+        return Manifest.model_validate_json((folder / "manifest.json").read_bytes())
+    except FileNotFoundError as error:
+        where = f"; the set is obtained from {perspective.source.obtain}" if perspective and perspective.source else ""
+        raise BadInput(f"perspective {name}: no index in {folder}; {how_to_build(name)}{where}") from error
+    except OSError as error:
+        raise BadInput(f"perspective {name}: {folder / 'manifest.json'}: {error.strerror or error}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        field = ".".join(map(str, first["loc"])) or "the whole file"
+        raise BadInput(
+            f"perspective {name}: the manifest in {folder} is damaged ({field}: {first['msg']}); "
+            f"{how_to_build_again(name)}"
+        ) from error
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Put an index in the place of the one before it, whose files may then go.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    _write_json(folder / "manifest.json", manifest.dump())
+    note_verified(folder, manifest)
+
+
+def note_of(path: Path) -> FileNote:
+    """A file as it is now."""
+    return FileNote(name=path.name, bytes=path.stat().st_size, sha256=file_hash(path))
+
+
+def check(folder: Path, manifest: Manifest) -> None:
+    """Compare the files of an index with its manifest: their sizes, and their hashes where a size or time has changed.
+
+    Raises:
+        BadInput: one is missing or differs.
+    """
+    for note in manifest.files:
+        path = folder / note.name
+        if not path.is_file():
+            raise damaged(manifest, f"lacks {note.name}")
+        if (size := path.stat().st_size) != note.bytes:
+            raise damaged(manifest, f"is truncated or changed: {note.name} has {size:,} bytes, not {note.bytes:,}")
+    try:
+        seen = json.loads((folder / "verified.json").read_bytes())
+    except (OSError, ValueError):
+        seen = None
+    if seen != _stamps(folder, manifest):
+        verify(folder, manifest)
+
+
+def verify(folder: Path, manifest: Manifest) -> None:
+    """Compare every file of an index with its hash, whatever its size and times are.
+
+    Raises:
+        BadInput: one is missing or differs.
+    """
+    for note in manifest.files:
+        try:
+            same = file_hash(folder / note.name) == note.sha256
+        except OSError as error:
+            raise damaged(manifest, f"lacks {note.name}") from error
+        if not same:
+            raise damaged(manifest, f"was changed since it was built: {note.name} has another hash")
+    note_verified(folder, manifest)
+
+
+def note_verified(folder: Path, manifest: Manifest) -> None:
+    """Note the sizes and times that the files have, now that their hashes are known to be right."""
+    try:
+        _write_json(folder / "verified.json", _stamps(folder, manifest))
+    except OSError:
+        # A folder that can't be written is hashed by every process that opens it: slower, and just as right.
+        return
+
+
+def _stamps(folder: Path, manifest: Manifest) -> JSON:
+    stats = {note.name: (folder / note.name).stat() for note in manifest.files}
+    return {name: [stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns] for name, stat in stats.items()}
+
+
+def _write_json(path: Path, content: JSON) -> None:
+    write_whole(path, json.dumps(content, ensure_ascii=False, indent=2))
+
+
+def damaged(manifest: Manifest, what: str) -> BadInput:
+    """The error for an index that can't be used as it is, with the command that builds it anew."""
+    name = manifest.perspective.name
+    return BadInput(f"perspective {name}: its index {what}; {how_to_build_again(name, manifest.embedding)}")
+
+
+def how_to_build(name: str, embedding: str = HASHING) -> str:
+    """The command that builds an index, for an error."""
+    option = "" if embedding == HASHING else f" --embedding {embedding}"
+    return f"build it with: tribunal perspectives build {name} --data DIR{option}"
+
+
+def how_to_build_again(name: str, embedding: str = HASHING) -> str:
+    """The same, where there is one already."""
+    return how_to_build(name, embedding).replace("build it with", "build it again with", 1)

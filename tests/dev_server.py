@@ -1,0 +1,71 @@
+"""The real `langgraph dev` server, over the graphs of a project's folder, with no key and in strict msgpack mode."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def dev_server(project: Path, beside: Path, python: str = sys.executable) -> Iterator[str]:
+    """The address of a server of a project's langgraph.json.
+
+    Args:
+        project: the folder that the file lies in.
+        beside: a folder for its log and its data.
+        python: the interpreter of the environment that it runs in.
+    """
+    port = free_port()
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    environment = {
+        **kept,
+        "LANGSMITH_TRACING": "false",
+        "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+        "LANGGRAPH_STRICT_MSGPACK": "true",
+        "TRIBUNAL_DATA": str(beside / "data"),
+        "TRIBUNAL_MODEL": "",
+    }
+    command = [python, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--n-jobs-per-worker", "10"]
+    log = beside / "log"
+    with log.open("w") as written:
+        process = subprocess.Popen(
+            [*command, "--port", str(port), "--host", "127.0.0.1"],
+            cwd=project,
+            env=environment,
+            stdout=written,
+            stderr=written,
+            start_new_session=True,
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(480):
+            if process.poll() is not None:
+                break
+            try:
+                if httpx.get(f"{address}/ok", timeout=5).is_success:
+                    break
+            except httpx.HTTPError:
+                time.sleep(0.25)
+        else:
+            pytest.fail(log.read_text()[-3000:])
+        assert process.poll() is None, log.read_text()[-3000:]
+        yield address
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(30)

@@ -1,0 +1,97 @@
+"""The settings of a run: what is said of each is so, and a wrong one names the way out."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, get_args
+
+import pytest
+from pydantic import ValidationError
+
+from tribunal import settings
+from tribunal.context import POLICIES, Context, context_from
+from tribunal.errors import BadInput
+from tribunal.graphs import GRAPHS
+from tribunal.seats import VIEWS
+from tribunal.settings import RENAMED, SETTINGS, description
+
+FIELDS = Context.model_fields
+
+
+def test_every_field_has_its_words_in_the_order_of_the_table() -> None:
+    assert list(FIELDS) == list(SETTINGS)
+    for name, field in FIELDS.items():
+        assert (field.title, field.description) == (SETTINGS[name].title, description(name))
+
+
+def test_the_table_knows_the_graphs() -> None:
+    assert list(settings.GRAPHS) == list(GRAPHS)
+    assert all(set(each.graphs) < set(GRAPHS) for each in SETTINGS.values())
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_description_names_only_graphs_that_heed_the_setting(name: str) -> None:
+    said = set(re.findall(r"\w+", SETTINGS[name].does)) & (set(GRAPHS) - {"tribunal", "baseline"})
+    assert said <= set(SETTINGS[name].graphs or GRAPHS)
+    begins = description(name).startswith
+    assert begins(settings.heeded(SETTINGS[name].graphs))
+
+
+def test_who_heeds_a_setting_in_words() -> None:
+    assert description("top_k") == (
+        "mv_debate only. How many of the best answers are revised after a reflection. "
+        "Default: half the views, rounded down."
+    )
+    assert description("early_exit").startswith("tribunal, arcade and multiround only. ")
+    assert description("aux_model").startswith("Every graph but baseline and self_consistency. ")
+    assert description("timeout") == "How many seconds one request may take. Default: 120."
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_default_that_is_said_is_the_default(name: str) -> None:
+    default: Any = FIELDS[name].get_default(call_default_factory=True)
+    said = SETTINGS[name].default
+    if isinstance(default, bool):
+        assert said == ("on" if default else "off")
+    elif isinstance(default, int | float):
+        assert float(said) == default
+    elif default:
+        assert said.split(";")[0] == default
+    else:
+        assert not said.replace(".", "").isdigit()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_every_value_of_a_choice_is_named(name: str) -> None:
+    words = re.findall(r"[\w-]+", SETTINGS[name].does)
+    assert set(get_args(FIELDS[name].annotation)) - {type(None)} <= {*words, str, int, float, bool}
+
+
+def test_what_is_named_exists() -> None:
+    assert set(re.findall(r"`(\w+)`", " ".join(map(description, SETTINGS)))) <= set(SETTINGS)
+    assert all(view in SETTINGS["views"].does for view in VIEWS)
+    assert all(policy in SETTINGS["policy"].default for policy in POLICIES.values())
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_an_old_name_says_the_new_one(old: str, new: str) -> None:
+    assert old not in FIELDS
+    assert new in FIELDS
+    with pytest.raises(BadInput, match=f"^{old}: is called {new} now$"):
+        context_from({old: 3})
+    with pytest.raises(ValidationError, match=f"{old}: is called {new} now"):
+        Context.model_validate({"rounds": 2, old: 3})
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("windw_tokens", "windw_tokens: no such setting; did you mean window_tokens, "),
+        ("judgemodel", "judgemodel: no such setting; did you mean judge_model, "),
+        ("zzzzzz", "zzzzzz: no such setting; the settings are agents, archive, "),
+    ],
+)
+def test_a_wrong_name_names_the_nearest(name: str, says: str) -> None:
+    with pytest.raises(BadInput) as told:
+        context_from({name: 1})
+    assert str(told.value).startswith(says)

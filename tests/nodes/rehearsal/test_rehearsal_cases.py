@@ -1,0 +1,133 @@
+"""Whole cases through the real graphs, played by the rehearsal model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.nodes.rehearsal.rehearsed import DIRECT, FAINT, HARMLESS, IMPLIED, decided
+from tribunal.nodes.rehearsal.reading import read
+from tribunal.schema import JSON
+
+
+@pytest.mark.parametrize(
+    ("text", "track", "category", "calls"),
+    [
+        (DIRECT, "fast_track", "OtherHate", 4),
+        ("Those filthy Jews.", "fast_track", "Religious", 4),
+        ("Mexicans should be deported", "fast_track", "Racist", 4),
+        ("I hate lesbians", "fast_track", "Homophobic", 4),
+        ("Immigrants are not vermin.", "fast_track", "NotHate", 4),
+        (IMPLIED, "deep_dive", "OtherHate", 8),
+        ("Women belong in the kitchen", "deep_dive", "Sexist", 8),
+        ("Go back to your own country!", "fast_track", "Racist", 4),
+        ("They are taking our jobs again", "deep_dive", "OtherHate", 8),
+        (FAINT, "deep_dive", "NotHate", 8),
+        (HARMLESS, "dismissed", "NotHate", 2),
+        ("The weeds in our garden are terrible this year.", "dismissed", "NotHate", 2),
+        ("Immigrants built this railway.", "dismissed", "NotHate", 2),
+        ("이민자들은 우리의 이웃이다", "dismissed", "NotHate", 2),
+    ],
+)
+async def test_every_track_is_reached(text: str, track: str, category: str, calls: int) -> None:
+    ruling = await decided(text)
+    assert (ruling["track"], ruling["outcome"]["category"], len(ruling["calls"])) == (track, category, calls)
+
+
+@pytest.mark.parametrize(("text", "category"), [(DIRECT, "Hateful"), (IMPLIED, "Hateful"), (HARMLESS, "NotHate")])
+@pytest.mark.parametrize("name", ["arcade", "multiround", "baseline"])
+async def test_every_graph_under_the_binary_scheme(name: str, text: str, category: str) -> None:
+    ruling = await decided(text, name, scheme="binary")
+    assert ruling["outcome"]["category"] == category
+    assert ruling["outcome"]["label"] == (category == "Hateful")
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 5])
+async def test_an_implied_cue_stands_however_long_the_debate(rounds: int) -> None:
+    ruling = await decided(IMPLIED, rounds=rounds)
+    assert len(ruling["calls"]) == 2 + 2 * rounds
+    assert ruling["outcome"]["hateful"]
+
+
+async def test_the_debate_moves_from_round_to_round() -> None:
+    said = [
+        (turn["id"], each["stance"], each["argument"])
+        for turn in (await decided(IMPLIED))["transcript"]
+        for each in turn["arguments"]
+    ]
+    assert [(turn, stance) for turn, stance, _ in said] == [
+        ("defender/1", "refute"), ("prosecutor/2", "press"), ("defender/2", "concede"),
+        ("prosecutor/3", "press"), ("defender/3", "concede"),
+    ]  # fmt: skip
+    assert len({words for _, _, words in said}) == len(said)
+
+
+async def test_a_faint_cue_needs_a_second_one() -> None:
+    alone = await decided(FAINT)
+    assert [each["stance"] for turn in alone["transcript"] for each in turn["arguments"]][:2] == ["refute", "withdraw"]
+    both = await decided("Women always complain. You know how they are.")
+    assert both["outcome"]["category"] == "Sexist"
+    # Where there is no second round the harmless reading is all that was said, and it doesn't carry.
+    assert (await decided(FAINT, rounds=1))["outcome"]["category"] == "Sexist"
+
+
+async def test_a_weak_excuse_is_pressed_once() -> None:
+    ruling = await decided('My neighbour keeps a sign, "women belong in the kitchen", on his door')
+    stances = [each["stance"] for turn in ruling["transcript"] for each in turn["arguments"]]
+    assert stances == ["refute", "press", "refute", "withdraw", "refute"]
+    assert not ruling["outcome"]["hateful"]
+
+
+async def test_the_same_post_gets_the_same_case() -> None:
+    def heard(ruling: JSON) -> Any:
+        return ruling["transcript"], ruling["outcome"], [call["prompt_tokens"] for call in ruling["calls"]]
+
+    first = heard(await decided(IMPLIED))
+    read.cache_clear()
+    assert heard(await decided(IMPLIED)) == first
+
+
+async def test_a_verdict_says_that_it_was_rehearsed() -> None:
+    assert any("rehearsal model" in warning for warning in (await decided(DIRECT))["warnings"])
+
+
+# --- Any policy -------------------------------------------------------------------------------------------------------
+
+VETERANS = """
+name = "club"
+definition = "We protect these."
+exclusions = "Nothing else."
+protected_groups = ["veterans", "faith", "political affiliation"]
+fine = [
+    {name = "Fine", meaning = "nothing"},
+    {name = "Creed", meaning = "against a faith"},
+    {name = "Veteran abuse", meaning = "against veterans"},
+    {name = "Rest", meaning = "any other"},
+]
+binary = [{name = "Keep", meaning = "stays"}, {name = "Remove", meaning = "goes"}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "category", "group"),
+    [
+        ("Veterans are parasites", "Veteran abuse", "veterans"),
+        ("Muslims are scum", "Creed", "faith"),
+        ("Republicans are scum", "Rest", "political affiliation"),
+        # Not protected here, whether they are named or not.
+        ("Immigrants are scum", "Fine", "veterans"),
+        ("Go back to your own country!", "Fine", "veterans"),
+        ("They are taking our jobs", "Fine", "veterans"),
+        ("We are the garden, they the weeds in our country", "Fine", "veterans"),
+    ],
+)
+async def test_a_policy_of_ones_own(tmp_path: Path, text: str, category: str, group: str) -> None:
+    file = tmp_path / "club.toml"
+    file.write_text(VETERANS, "utf-8")
+    ruling = await decided(text, policy=str(file))
+    assert ruling["outcome"]["category"] == category
+    assert ruling["cues"][0]["target_group"] == group
+    binary = await decided(text, policy=str(file), scheme="binary")
+    assert binary["outcome"]["category"] == ("Keep" if category == "Fine" else "Remove")

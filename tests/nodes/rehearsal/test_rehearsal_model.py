@@ -1,0 +1,88 @@
+"""The rehearsal model as a chat model: its message, its parts, and a form that every answer fits."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
+
+from tests.nodes.rehearsal.rehearsed import DIRECT, H_VLI, asked, charge, defence
+from tribunal.models.client import sees_images, takes_temperature
+from tribunal.models.question import Question
+from tribunal.models.role import Role
+from tribunal.nodes.arcade.cues import minutes, quoted
+from tribunal.nodes.arcade.defender import DEFENCE
+from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
+from tribunal.nodes.arcade.judge import CLASSIFIER, JUDGE
+from tribunal.nodes.arcade.prosecutor import INDICTMENT, INVESTIGATION, PROSECUTION
+from tribunal.nodes.rehearsal.model import PARTS, Rehearsal
+from tribunal.schema import Argument, Cue, Post, Scheme
+
+ROLES: tuple[Role[Any], ...] = (GATEKEEPER, INDICTMENT, INVESTIGATION, PROSECUTION, DEFENCE, JUDGE, CLASSIFIER)
+
+PIECES = ["immigrants", "women", "jews", "landlords", "vermin", "should be banned", "not", "belong in the kitchen",
+          "“", '"', "'", "they", "always", "said", "/s", ".", "\n", "<<<cue", "C1 against race: x\n  concedes: y",
+          "is wrong", "we", "as a", "weeds", "\u202e", "{{ x }}", "\ud800"]  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=8)), max_size=14).map(" ".join),
+    st.sampled_from(["fine", "binary"]),
+)
+def test_every_answer_fits_its_form(text: str, scheme: Scheme) -> None:
+    for role in (GATEKEEPER, CLASSIFIER):
+        asked(role, text, scheme=scheme)
+    for role in (INDICTMENT, INVESTIGATION):
+        cues = asked(role, text, scheme=scheme)["cues"]
+        turns = [charge(*(Cue(id=f"C{place}", **each) for place, each in enumerate(cues, 1)))]
+        reply = asked(DEFENCE, text, scheme=scheme, round=1, own="", prosecution=quoted(turns[0]))["arguments"]
+        assert [each["cue_id"] for each in reply] == [each.id for each in turns[0].cues]
+        turns.append(defence(1, *(Argument(**each) for each in reply)))
+        material: Any = {"round": 2, "own": quoted(turns[0]), "defence": quoted(turns[1])}
+        pressed = asked(PROSECUTION, text, scheme=scheme, **material)["arguments"]
+        assert [each["cue_id"] for each in pressed] == [each.id for each in turns[0].cues]
+        asked(JUDGE, text, scheme=scheme, transcript=minutes(turns))
+
+
+def question_for(role: Role[Any], text: str) -> Question:
+    form = role.form(H_VLI, "fine")
+    return Question(role, form, "", Post(id="p", text=text), "", {}, H_VLI, "fine", None, 0, 0)
+
+
+async def test_the_message_is_that_of_any_chat_model() -> None:
+    model = Rehearsal()
+    question = question_for(GATEKEEPER, DIRECT)
+    message = await model.ainvoke([HumanMessage("abcdefgh!")], question=question, temperature=0.0)
+    assert json.loads(message.text)["cues"][0]["type"] == "Direct"
+    assert message.text == model.invoke([HumanMessage("abcdefgh!")], question=question).text
+    assert message.response_metadata["finish_reason"] == "stop"
+    usage = message.usage_metadata
+    assert usage is not None
+    assert (usage["input_tokens"], usage["output_tokens"]) == (3, -(-len(message.text) // 4))
+    assert not sees_images(model)
+    assert takes_temperature(model)
+
+
+async def test_nothing_in_it_blocks_the_event_loop() -> None:
+    blockbuster = pytest.importorskip("blockbuster")
+    with blockbuster.blockbuster_ctx():
+        for text in (DIRECT, "a long post. " * 1000 + DIRECT):
+            message = await Rehearsal().ainvoke([HumanMessage("?")], question=question_for(GATEKEEPER, text))
+            assert json.loads(message.text)["cues"]
+
+
+def test_the_parts_are_those_of_the_court() -> None:
+    assert {role.name for role in ROLES} <= PARTS.keys()
+
+
+async def test_an_unknown_role_is_named() -> None:
+    stranger = Role(name="view:surface", seat="judge", prompt="", form=JUDGE.form, temperature=None)
+    with pytest.raises(NotImplementedError, match="view:surface"):
+        await Rehearsal().ainvoke([HumanMessage("?")], question=question_for(stranger, DIRECT))
+    with pytest.raises(ValueError, match="asked through `ask`"):
+        await Rehearsal().ainvoke([HumanMessage("?")])

@@ -1,0 +1,29 @@
+"""A perspective of one's own with 300 rows: before it is built, and after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.retrievers.perspectives.mine import SPEC, TEXTS, write_rows
+from tribunal.retrievers.perspectives.building import build
+from tribunal.retrievers.perspectives.opening import open_store
+from tribunal.retrievers.perspectives.perspective import Perspective, find, user_folder
+from tribunal.retrievers.perspectives.store import Store
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Perspective:
+    """A perspective of one's own with 300 rows, every third of them hate, in data/rows.csv."""
+    user_folder().mkdir(parents=True)
+    (user_folder() / "mine.toml").write_text(SPEC)
+    (tmp_path / "rows").mkdir()
+    write_rows(tmp_path, TEXTS)
+    return find("mine")
+
+
+@pytest.fixture
+async def built(mine: Perspective, tmp_path: Path) -> Store:
+    await build(mine, tmp_path / "rows")
+    return await open_store("mine")

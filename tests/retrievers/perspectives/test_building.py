@@ -1,0 +1,131 @@
+"""Building an index, and going on with a build that was stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import PROJECT
+from tests.retrievers.perspectives.mine import TEXTS, Counting, write_rows
+from tribunal.errors import BadInput, CallFailed
+from tribunal.retrievers.perspectives import building
+from tribunal.retrievers.perspectives.building import build
+from tribunal.retrievers.perspectives.manifest import Manifest
+from tribunal.retrievers.perspectives.opening import open_store
+from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, find, user_folder
+
+
+async def test_a_build_says_what_it_was_made_from(mine: Perspective, tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    made = await build(mine, tmp_path / "rows", progress=lambda done, total: steps.append((done, total)))
+    assert (made.rows, made.hate, made.not_hate, made.skipped) == (300, 100, 200, 0)
+    assert (made.embedding, made.dimension, made.index, made.recall_at_3) == ("hashing", 384, "exact", 1.0)
+    assert [source.name for source in made.sources] == ["rows.csv"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", made.built)
+    assert steps == [(0, 300), (300, 300)]
+    folder = user_folder() / "mine"
+    assert Manifest.model_validate_json((folder / "manifest.json").read_bytes()) == made
+    assert {path.name for path in folder.iterdir()} == {
+        "manifest.json",
+        "verified.json",
+        made.vectors_file.name,
+        made.rows_file.name,
+    }
+    # No path of this machine, and nothing that would run code when it is read.
+    assert str(tmp_path) not in (folder / "manifest.json").read_text()
+    assert (folder / made.vectors_file.name).read_bytes()[:4] == b"IxFI"
+    assert (folder / made.rows_file.name).read_bytes()[:4] == b"PAR1"
+
+
+async def test_a_stopped_build_goes_on_where_it_was(
+    mine: Perspective, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(building, "BATCH", 64)
+    first = Counting(fails_after=2)
+    with pytest.raises(CallFailed, match="the line is dead"):
+        await build(mine, tmp_path / "rows", embedding=first)
+    assert first.asked == TEXTS[:128]
+    with pytest.raises(BadInput, match=r"perspective mine: no index in .*tribunal perspectives build mine --data DIR"):
+        await open_store("mine")
+    partial = user_folder() / "mine" / "partial" / "vectors-384.f32"
+    with partial.open("ab") as file:
+        file.write(b"half a row, as a kill leaves it")
+    second, steps = Counting(), list[tuple[int, int]]()
+    await build(mine, tmp_path / "rows", embedding=second, progress=lambda done, total: steps.append((done, total)))
+    assert second.asked == TEXTS[128:]
+    assert steps[0] == (128, 300)
+    [found] = await (await open_store("mine")).search(TEXTS[140] + " x", k=1)
+    assert found.text == TEXTS[140]
+
+
+def test_a_killed_build_goes_on(mine: Perspective, tmp_path: Path) -> None:
+    """A process that is killed in the midst leaves what the next one goes on from."""
+    code = f"""
+import asyncio, pathlib, time
+from tribunal.retrievers.perspectives import building
+from tribunal.retrievers.perspectives.perspective import find
+building.BATCH = 32
+def slowly(done, total):
+    print(done, flush=True)
+    time.sleep(0.05)
+asyncio.run(building.build(find("mine"), pathlib.Path({str(tmp_path / "rows")!r}), progress=slowly))
+"""
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(PROJECT)}
+    ) as process:
+        assert process.stdout is not None
+        while process.stdout.readline().strip() not in ("96", ""):
+            pass
+        with pytest.raises(BadInput, match="another process is building it"):
+            asyncio.run(build(mine, tmp_path / "rows"))
+        process.kill()
+    going_on = Counting()
+    made = asyncio.run(build(mine, tmp_path / "rows", embedding=going_on))
+    assert made.rows == 300
+    assert 0 < len(going_on.asked) <= 300 - 96
+
+
+async def test_other_rows_begin_anew(mine: Perspective, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "BATCH", 64)
+    with pytest.raises(CallFailed):
+        await build(mine, tmp_path / "rows", embedding=Counting(fails_after=2))
+    write_rows(tmp_path, TEXTS[::-1])
+    again = Counting()
+    await build(mine, tmp_path / "rows", embedding=again)
+    assert again.asked == TEXTS[::-1]
+
+
+async def test_building_again_replaces_the_index_and_leaves_nothing_over(mine: Perspective, tmp_path: Path) -> None:
+    before = await build(mine, tmp_path / "rows")
+    opened = await open_store("mine")
+    write_rows(tmp_path, TEXTS[:60])
+    after = await build(mine, tmp_path / "rows")
+    assert before.source_sha256 != after.source_sha256
+    assert len(list((user_folder() / "mine").iterdir())) == 4
+    assert len(await open_store("mine")) == 60
+    # The one that was open before still answers, from the files that it holds.
+    assert len(await opened.search(TEXTS[250])) == 3
+
+
+async def test_rows_without_a_text_are_left_out_and_counted(mine: Perspective, tmp_path: Path) -> None:
+    write_rows(tmp_path, ["", " ", *TEXTS[:10]])
+    made = await build(mine, tmp_path / "rows")
+    assert (made.rows, made.skipped) == (10, 2)
+
+
+@pytest.mark.parametrize(("label", "name"), [("0", "'Rude' (hate)"), ("1", "'Fine' (not_hate)")])
+async def test_no_rows_of_one_label(mine: Perspective, tmp_path: Path, label: str, name: str) -> None:
+    (tmp_path / "rows" / "rows.csv").write_text(f"text,label\na,{label}\nb,{label}\n")
+    with pytest.raises(BadInput, match=rf"none of the 2 rows of rows\.csv is {re.escape(name)}; check source\.label"):
+        await build(mine, tmp_path / "rows")
+
+
+async def test_an_example_needs_no_building() -> None:
+    with pytest.raises(BadInput, match="its texts lie in its own file; there is nothing to build"):
+        await build(find(EXAMPLES[0]), Path())

@@ -1,0 +1,156 @@
+"""Opening a store by name or by path, and what is found wrong with an index."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.retrievers.perspectives.mine import SPEC
+from tribunal.errors import BadInput
+from tribunal.models.embeddings import Hashing
+from tribunal.retrievers.perspectives import manifest
+from tribunal.retrievers.perspectives.building import build
+from tribunal.retrievers.perspectives.index import mapped
+from tribunal.retrievers.perspectives.opening import open_index, open_store, open_stores
+from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, user_folder
+from tribunal.retrievers.perspectives.rows import file_hash
+from tribunal.retrievers.perspectives.store import Store
+
+
+async def test_with_none_named_the_examples_play_from_memory() -> None:
+    opened = await open_stores()
+    assert [each.perspective.name for each in opened] == list(EXAMPLES)
+    assert all(each.manifest is None for each in opened)
+    for each in opened:
+        assert len(await each.search("They should all leave our town.")) == 3
+
+
+async def test_an_index_is_opened_by_name_path_of_its_spec_and_path_of_its_folder(built: Store, tmp_path: Path) -> None:
+    for name in ("mine", str(user_folder() / "mine.toml"), str(user_folder() / "mine")):
+        assert len(await open_store(name)) == 300
+    # Built from a TOML file elsewhere, it is still known by its name.
+    (user_folder() / "mine.toml").rename(tmp_path / "mine.toml")
+    assert (await open_store("mine")).perspective == built.perspective
+
+
+async def test_an_index_elsewhere(mine: Perspective, tmp_path: Path) -> None:
+    await build(mine, tmp_path / "rows", out=tmp_path / "out")
+    assert len(await open_store(str(tmp_path / "out" / "mine"))) == 300
+    with pytest.raises(BadInput, match="no index in"):
+        await open_store("mine")
+
+
+async def test_a_criterion_may_change_after_building_and_a_source_may_not(built: Store) -> None:
+    path = user_folder() / "mine.toml"
+    path.write_text(SPEC.replace('"Rude."', '"Very rude."').replace('hate = "Rude"', 'hate = "Gruff"', 1))
+    again = await open_store("mine")
+    assert again.perspective.criterion == "Very rude."
+    assert "Gruff" in {each.label_name for each in await again.search("river", k=20)}
+    path.write_text(SPEC.replace('hate = ["1"]', 'hate = ["0"]'))
+    with pytest.raises(
+        BadInput, match=r"its \[source\] has changed .*build it again with: tribunal perspectives build"
+    ):
+        await open_store("mine")
+
+
+async def test_another_embedding_than_the_index_has(built: Store) -> None:
+    with pytest.raises(
+        BadInput, match=r"built with the embedding hashing, not openai:small; ask for hashing, or build"
+    ):
+        await open_store("mine", embedding="openai:small")
+    assert await open_store("mine", embedding="hashing")
+
+
+async def test_an_embedding_that_gives_other_lengths_than_the_index_has(built: Store) -> None:
+    class Short(Hashing):
+        dimension = 8
+
+    with pytest.raises(BadInput, match=r"vectors of 384 numbers, and hashing now gives 8"):
+        await Store(built.perspective, Short(), built._index).search("river")
+
+
+def files(folder: Path) -> tuple[Path, Path]:
+    [vectors], [rows] = folder.glob("index-*.faiss"), folder.glob("rows-*.parquet")
+    return vectors, rows
+
+
+@pytest.mark.parametrize("which", [0, 1])
+async def test_a_truncated_index(built: Store, which: int) -> None:
+    path = files(user_folder() / "mine")[which]
+    copy = path.read_bytes()
+    path.unlink()  # a new file: the old one is mapped by the store that is open
+    path.write_bytes(copy[:-100])
+    mapped.cache_clear()
+    with pytest.raises(BadInput, match=rf"truncated or changed: {path.name} has .* bytes, not .*build it again with"):
+        await open_store("mine")
+
+
+@pytest.mark.parametrize("which", [0, 1])
+async def test_a_tampered_index(built: Store, which: int) -> None:
+    path = files(user_folder() / "mine")[which]
+    changed = bytearray(path.read_bytes())
+    changed[len(changed) // 2] ^= 1
+    path.unlink()
+    path.write_bytes(changed)
+    mapped.cache_clear()
+    with pytest.raises(BadInput, match=rf"changed since it was built: {path.name} has another hash; build it again"):
+        await open_store("mine")
+
+
+async def test_a_change_that_hides_its_time_is_found_by_verify(built: Store) -> None:
+    built.verify()
+    path = files(user_folder() / "mine")[0]
+    changed = bytearray(path.read_bytes())
+    changed[-1] ^= 1
+    path.unlink()
+    path.write_bytes(changed)
+    assert built.manifest is not None
+    manifest.note_verified(user_folder() / "mine", built.manifest)
+    mapped.cache_clear()
+    opened = await open_store("mine")
+    with pytest.raises(BadInput, match="has another hash"):
+        opened.verify()
+
+
+async def test_a_copied_index_is_checked_once_and_then_trusted(
+    built: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed: list[Path] = []
+
+    def counted(path: Path) -> str:
+        hashed.append(path)
+        return file_hash(path)
+
+    monkeypatch.setattr(manifest, "file_hash", counted)
+    open_index(user_folder() / "mine")
+    assert not hashed
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for path in (user_folder() / "mine").iterdir():
+        (copy / path.name).write_bytes(path.read_bytes())
+    open_index(copy)
+    mapped.cache_clear()
+    open_index(copy)
+    assert len(hashed) == 2
+
+
+async def test_a_missing_file_and_a_damaged_manifest(built: Store) -> None:
+    folder = user_folder() / "mine"
+    files(folder)[1].unlink()
+    mapped.cache_clear()
+    with pytest.raises(BadInput, match=r"its index lacks rows-.*parquet; build it again"):
+        await open_store("mine")
+    held = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**held, "rows": "many"}))
+    with pytest.raises(BadInput, match=r"manifest in .* is damaged \(rows: "):
+        await open_store("mine")
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(BadInput, match="is damaged"):
+        await open_store("mine")
+
+
+async def test_a_paper_perspective_without_an_index_says_how_to_get_one() -> None:
+    with pytest.raises(BadInput, match=r"kold: no index in .*build kold --data DIR; the set is obtained from https://"):
+        await open_stores(["kold"])

@@ -1,0 +1,97 @@
+"""What the docs repeat of the code is what the code does; what they show runs. `TRIBUNAL_UPDATE_DOCS=1` rewrites."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests import PROJECT
+from tribunal.commands import app
+from tribunal.graphs import GRAPHS
+from tribunal.graphs.drawing import mermaid
+
+README, DOCS = PROJECT / "README.md", PROJECT / "docs"
+POST = "Immigrants: the weeds in our garden."
+UPDATE = bool(os.environ.get("TRIBUNAL_UPDATE_DOCS"))
+
+
+def holds(page: Path, name: str, content: str) -> None:
+    """Assert that a marked part of a page is this, or make it so."""
+    marked = re.compile(rf"(<!-- {name}: [^\n]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+    text = page.read_text("utf-8")
+    assert marked.search(text)
+    fresh = marked.sub(lambda found: f"{found[1]}\n{content}\n\n{found[2]}", text)
+    if UPDATE:
+        page.write_text(fresh, "utf-8")
+    assert page.read_text("utf-8") == fresh
+
+
+def is_page(page: Path, content: str) -> None:
+    """Assert that a page is this, or make it so."""
+    if UPDATE:
+        page.write_text(content, "utf-8")
+    assert page.read_text("utf-8") == content
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_each_graph_is_the_one_that_the_code_draws(name: str) -> None:
+    holds(DOCS / "graphs.md", name, f"```mermaid\n{mermaid(name).strip()}\n```")
+
+
+def test_the_transcript_is_a_real_one() -> None:
+    shown = CliRunner().invoke(app, ["judge", POST], env={"COLUMNS": "100"}).stdout
+    lines = [line.rstrip() for line in shown.splitlines()]
+    assert f'tribunal judge "{POST}"' in README.read_text("utf-8")
+    holds(README, "transcript", "```text\n" + re.sub(r", \d+\.\d\d s in calls", "", "\n".join(lines)) + "\n```")
+
+
+def test_every_graph_is_named() -> None:
+    text = README.read_text("utf-8")
+    assert all(f"| `{name}` |" in text for name in GRAPHS)
+
+
+def test_the_readme_can_be_read_in_one_go() -> None:
+    assert len(README.read_text("utf-8").splitlines()) <= 200
+
+
+def helps() -> dict[str, str]:
+    """The help of every command and sub-command, by its name, as a terminal of 100 columns shows it."""
+    runner, found = CliRunner(), {}
+    left: list[list[str]] = [[]]
+    while left:
+        words = left.pop(0)
+        said = runner.invoke(app, [*words, "--help"], prog_name="tribunal", env={"COLUMNS": "100"}).stdout
+        found[" ".join(["tribunal", *words])] = "\n".join(line.rstrip() for line in said.strip().splitlines())
+        commands = re.search(r"^Commands:\n((?: +\S.*\n?)+)", said, re.MULTILINE)
+        if commands:
+            left += [[*words, line.split()[0]] for line in commands[1].splitlines() if re.match(r"  \S", line)]
+    return found
+
+
+def test_the_commands_are_those_that_there_are() -> None:
+    parts = [f"## `{name}`\n\n```text\n{said}\n```\n" for name, said in helps().items()]
+    assert len(parts) > 15
+    head = "# Commands\n\nAs each command's `--help` says it; written by tests/test_docs.py.\n\n"
+    is_page(DOCS / "reference" / "commands.md", head + "\n".join(parts))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "hours").glob("*.md")), ids=lambda page: page.stem)
+def test_what_a_first_hour_shows_runs(page: Path, tmp_path: Path) -> None:
+    """One block after another, in one folder, offline."""
+    bin_folder = str(Path(sys.executable).parent)
+    environment = {**os.environ, "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}"}
+    commands = [["sh", "-ec", block] for block in blocks(page, "sh")]
+    commands += [[sys.executable, "-c", block] for block in blocks(page, "python")]
+    for command in commands:
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"

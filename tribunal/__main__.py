@@ -1,0 +1,5 @@
+"""`python -m tribunal`: the `tribunal` command."""
+
+from tribunal import main
+
+main()

@@ -1,0 +1,117 @@
+"""The one way to ask a model: `ask`.
+
+A role is data: a prompt file, a form to answer in, a temperature, a seat. Everything else about a call is in this
+folder, once: which model sits in the seat, structured output and its ladder, refusals, retries, keys, budgets, the
+cache, and what is noted of it all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic
+
+from langgraph.runtime import Runtime
+
+from tribunal.budget import Budget
+from tribunal.context import Context, context_of
+from tribunal.errors import ModelError, Refused
+from tribunal.line_up import in_force
+from tribunal.models.call import carry_out
+from tribunal.models.door import door_here
+from tribunal.models.exchange import Exchange
+from tribunal.models.providers import provider_of
+from tribunal.models.question import Question, standing_instructions
+from tribunal.models.role import Filled, Role
+from tribunal.models.seating import models_for
+from tribunal.prompts import render
+from tribunal.prompts.policy import policy_in_force
+from tribunal.schema import JSON, Post
+
+
+@dataclass(frozen=True)
+class Answer(Generic[Filled]):
+    """What came back: the form filled in, and the state's update that goes with it: `calls` and `warnings`."""
+
+    value: Filled
+    log: JSON = field(default_factory=dict)
+
+
+async def ask(
+    role: Role[Filled],
+    state: Mapping[str, Any],
+    runtime: Runtime[Context],
+    *,
+    check: Callable[[Filled], None] | None = None,
+    draw: int = 0,
+    shared: str = "",
+    **material: Any,
+) -> Answer[Filled]:
+    """Ask the model in the role's seat about the post of this case.
+
+    Args:
+        role: what is asked.
+        state: the case; `post` and `calls` are read.
+        runtime: its context decides on models, policy, budget.
+        check: raises ValueError where an answer of the right form is still wrong; the model is then asked again.
+        draw: which of several draws of the same call this is.
+        shared: what every seat of the case is shown beside the post; it stands before the role's own words, so that
+            providers' prompt caches serve it to the next seat.
+        material: what the role's prompt is filled with beside the post.
+
+    Raises:
+        Refused: every model of the seat declined, or failed after the first had declined.
+        BudgetSpent: the post's budget leaves nothing for this seat.
+        CallFailed: a technical failure of every model of the seat.
+        BadModelOutput: the same, because of what was answered.
+    """
+    context, door = await in_force(context_of(runtime)), await door_here()
+    if not role.final:
+        Budget.of(context, state).check(role.seat)
+    post = Post.model_validate(state["post"])
+    policy = await policy_in_force(context.policy)
+    question = Question(
+        role=role,
+        form=role.form(policy, context.scheme),
+        system=standing_instructions(role.system, policy, context.scheme),
+        post=post,
+        shared=shared,
+        task=render(role.prompt, material),
+        material=material,
+        policy=policy,
+        scheme=context.scheme,
+        check=check,
+        repeat=context.repeat,
+        draw=draw,
+    )
+    calls: list[JSON] = []
+    warnings: list[str] = []
+    first: ModelError | None = None
+    limit = role.max_output_tokens or context.max_output_tokens
+    for model in models_for(context, role.seat, role.falls_to, door.environment):
+        runtime.stream_writer({"event": "asking", "seat": role.seat, "role": role.name, "model": str(model)})
+        exchange = Exchange(model, provider_of(model), question, context, limit)
+        started = time.perf_counter()
+        try:
+            value = await carry_out(exchange, door)
+        except ModelError as error:
+            error.seat, error.role, error.model = role.seat, role.name, str(model)
+            call = exchange.call(time.perf_counter() - started, error=_kind(error))
+            first = first or error
+        else:
+            call = exchange.call(time.perf_counter() - started)
+        calls.append(call)
+        warnings += exchange.warnings
+        runtime.stream_writer({"event": "call", **call, **(exchange.traced if context.trace else {})})
+        if call["error"] is None:
+            if first is not None:
+                warnings.append(f"{role.seat}: {model} answered in place of {first.model}: {first}")
+            return Answer(value, {"calls": calls, "warnings": warnings})
+    assert first is not None  # noqa: S101 (a seat has at least one model)
+    first.calls, first.warnings = calls, warnings
+    raise first
+
+
+def _kind(error: ModelError) -> str:
+    return f"refused: {error.form}" if isinstance(error, Refused) else getattr(error, "kind", "failed")

@@ -1,0 +1,213 @@
+"""One exchange with one model, carried to its end: an answer in the form asked for, a refusal, or a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from langchain_core.messages import AIMessage
+
+from tribunal.errors import BadModelOutput, CallFailed, Refused
+from tribunal.models.answer import Unreadable
+from tribunal.models.cache import Cache, Cached, cache_here, cache_key
+from tribunal.models.client import answer_of, sees_images, takes_temperature
+from tribunal.models.diagnosis import LENGTH, Diagnosis, diagnose, finish_of, refusal_in
+from tribunal.models.door import Door
+from tribunal.models.exchange import Exchange
+from tribunal.models.image import picture
+from tribunal.models.providers import Rung
+from tribunal.models.tries import tried
+from tribunal.models.wire_schema import wire_schema
+
+MOST_OUTPUT_TOKENS = 32_768
+
+
+async def carry_out(exchange: Exchange, door: Door) -> Any:
+    """Ask one model until it has answered in the form asked for, refused, or failed.
+
+    Raises:
+        Refused, CallFailed, BadModelOutput: as `ask`.
+    """
+    await _prepare(exchange, door)
+    if exchange.context.cache is None:
+        return await _answered(exchange, door)
+    cache, key = await cache_here(exchange.context.cache), _cache_key(exchange, door)
+    value = await _remembered(exchange, cache, key)
+    if value is None:
+        value = await _answered(exchange, door)
+        await _remember(exchange, cache, key)
+    return value
+
+
+async def _prepare(exchange: Exchange, door: Door) -> None:
+    """Leave out what the model is known not to take, and load the image."""
+    model, post, learned = exchange.model, exchange.question.post, door.learned
+    client = door.client(model, exchange.provider, door.keys(model, exchange.provider).keys[0])
+    exchange.rung = "prompt" if exchange.question.role.plain else learned.rungs.get(model, "json_schema")
+    takes_one = model not in learned.no_temperature and takes_temperature(client)
+    exchange.temperature = exchange.wanted_temperature if takes_one else None
+    if post.image is None:
+        return
+    if model in learned.blind or not sees_images(client):
+        _make_blind(exchange)
+        return
+    seen = await picture(post.image.ref, exchange.context.image_edge, sha256=post.image.sha256)
+    exchange.image = (seen.data_uri, seen.sha256)
+
+
+def _make_blind(exchange: Exchange) -> None:
+    """Go on without the image, and say so; without a text there is nothing left to go on with."""
+    exchange.blind = True
+    if not exchange.question.post.text:
+        raise CallFailed(f"{exchange.model} can't see images, and the post has no text", kind="blind")
+    seat = exchange.question.role.seat
+    exchange.warnings.append(f"{seat}: {exchange.model} can't see the image and judged the text alone")
+
+
+# What is answered
+
+
+async def _answered(exchange: Exchange, door: Door) -> Any:
+    """The form, filled in; asked for again where an answer was cut off, with a higher limit, or can't be read."""
+    limit_raised = asked_again = False
+    while True:
+        message = await _message(exchange, door)
+        if refusal := refusal_in(message):
+            form, words = refusal
+            raise Refused(f"the model declined: {words[:300]}", form=form)
+        if finish_of(message) in LENGTH:
+            limit = exchange.max_output_tokens
+            if limit_raised:
+                raise BadModelOutput(f"the answer was cut off twice, the second time at {limit} tokens")
+            limit_raised, exchange.max_output_tokens = True, max(limit, min(limit * 4, MOST_OUTPUT_TOKENS))
+            continue
+        try:
+            return exchange.question.read(exchange.said)
+        except Unreadable as problem:
+            if asked_again:
+                raise BadModelOutput(f"the answer could not be read, even when asked again: {problem}") from problem
+            asked_again = True
+            exchange.ask_again(problem)
+
+
+async def _message(exchange: Exchange, door: Door) -> AIMessage:
+    """One answer, past every passing fault."""
+    pool = door.keys(exchange.model, exchange.provider)
+
+    async def send(number: int) -> AIMessage | Diagnosis:
+        key = pool.keys[number]
+        exchange.key = None if key is None else number
+        return await _send(exchange, door, key)
+
+    def adapt(diagnosis: Diagnosis) -> bool:
+        return _adapt(exchange, door, diagnosis)
+
+    most_tries = exchange.question.role.tries or exchange.context.attempts
+    got = await tried(pool, send, most_tries, adapt)
+    if isinstance(got, AIMessage):
+        door.learned.from_answer(exchange)
+        return got
+    if got.kind == "refused":
+        raise Refused(f"the provider declined: {got.message}", form="safety_error")
+    tries = f" ({exchange.attempts} tries)" if got.passes and exchange.attempts > 1 else ""
+    raise CallFailed(f"{got.kind.replace('_', ' ')}: {got.message}{tries}", kind=got.kind)
+
+
+async def _send(exchange: Exchange, door: Door, key: str | None) -> AIMessage | Diagnosis:
+    """One request, with this key."""
+    client = door.client(exchange.model, exchange.provider, key)
+    exchange.attempts += 1
+    try:
+        async with asyncio.timeout(exchange.context.timeout):
+            message = await answer_of(client, exchange.messages(), exchange.options())
+    except TimeoutError:
+        return Diagnosis("timeout", f"no answer within {exchange.context.timeout:g} s")
+    except NotImplementedError:
+        raise  # the rehearsal model's, where a part is missing: a fault of ours, and no fault of a server
+    except Exception as error:  # noqa: BLE001 (every client has a tree of its own; `diagnose` tells them apart)
+        return diagnose(error, sent=exchange.sent(), secrets=door.secrets)
+    exchange.take(message)
+    return message
+
+
+def _adapt(exchange: Exchange, door: Door, diagnosis: Diagnosis) -> bool:
+    """Leave out and remember what a server refuses of a request's make-up; says whether to send it again at once."""
+    model, learned = exchange.model, door.learned
+    match diagnosis.kind:
+        case "format" if exchange.rung != "prompt":
+            exchange.step_down()
+            exchange.format_refused = True
+        case "temperature":
+            learned.no_temperature.add(model)
+            exchange.temperature = None
+        case "image" if model in learned.sighted:
+            raise CallFailed(f"request: it takes images, but not this one: {diagnosis.message}", kind="request")
+        case "image":
+            learned.blind.add(model)
+            _make_blind(exchange)
+        case _:
+            if diagnosis.passes:
+                exchange.server_errors += diagnosis.kind == "server"
+                if exchange.server_errors >= 2 and exchange.rung != "prompt":
+                    # Some servers answer a format they don't know with a bare 500, every time.
+                    exchange.step_down()
+                    exchange.server_errors = 0
+            return False
+    return True
+
+
+# What was answered before
+
+
+def _cache_key(exchange: Exchange, door: Door) -> str:
+    """The call as it is meant, and not as what a server is known to refuse by now has made it: the next process, which
+    knows nothing yet, is to find the same answers."""
+    question, image = exchange.question, exchange.question.post.image
+    return cache_key(
+        endpoint=exchange.provider.base_url(door.environment),
+        model=str(exchange.model),
+        system=question.system,
+        task=f"{question.shared}\n\n{question.task}" if question.shared else question.task,
+        post=question.post.text,
+        image=image and [image.sha256, exchange.context.image_edge],
+        schema=wire_schema(question.form),
+        temperature=exchange.wanted_temperature,
+        max_tokens=exchange.max_output_tokens,
+        draw=(question.repeat, question.draw),
+    )
+
+
+async def _remembered(exchange: Exchange, cache: Cache, key: str) -> Any:
+    """What was answered to the same call before; None where there is nothing, or nothing that can be used."""
+    try:
+        found = await cache.get(key)
+    except OSError as error:
+        exchange.warnings.append(f"an answer could not be looked up: {error}")
+        return None
+    if found is None:
+        return None
+    try:
+        value = exchange.question.read(found.text)
+    except Unreadable:
+        return None
+    exchange.cached, exchange.said = True, found.text
+    exchange.prompt_tokens, exchange.completion_tokens = found.prompt_tokens, found.completion_tokens
+    exchange.rung, exchange.temperature = cast("Rung", found.format), found.temperature
+    if found.blind and not exchange.blind:
+        _make_blind(exchange)
+    return value
+
+
+async def _remember(exchange: Exchange, cache: Cache, key: str) -> None:
+    kept = Cached(
+        exchange.said,
+        exchange.prompt_tokens,
+        exchange.completion_tokens,
+        exchange.rung,
+        exchange.temperature,
+        exchange.blind,
+    )
+    try:
+        await cache.put(key, kept)
+    except OSError as error:
+        exchange.warnings.append(f"an answer could not be kept: {error}")

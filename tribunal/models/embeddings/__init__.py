@@ -1,0 +1,67 @@
+"""Texts as vectors, by the name of an embedding model.
+
+`hashing` is the offline default: no model, no network, any script. `provider:model` is an embedding endpoint;
+`openai:NAME` with OPENAI_BASE_URL is any OpenAI-compatible server. The paper embeds with
+`openai:text-embedding-ada-002` (section 4.1.2). An embedder of one's own is named by an entry point of the group
+`tribunal.embeddings`, or by its place, `package.module:EMBEDDER` (`tribunal.plugins`).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from tribunal import plugins
+from tribunal.environment import data_folder, environment
+from tribunal.errors import BadInput
+from tribunal.models.embeddings.hashing import HASHING, Hashing, plain
+from tribunal.models.embeddings.remote import RemoteEmbedder
+from tribunal.models.embeddings.vectors import Embedder, Vectors
+from tribunal.models.providers import PROVIDERS, ModelName, check_key, find_provider, split_name
+
+__all__ = ["HASHING", "Embedder", "Hashing", "Vectors", "embedder", "plain"]
+
+
+def embedder(name: str) -> Embedder:
+    """The embedder of this name.
+
+    Raises:
+        BadInput: there is none of that name, or its provider's key is not set.
+    """
+    if name == HASHING:
+        return Hashing()
+    may_be_given = (
+        f"give {plugins.known([HASHING], 'tribunal.embeddings')}, or provider:model, where provider is one of "
+        f"{', '.join(each.name for each in PROVIDERS.values() if each.embeddings)} (a server of your own: openai:NAME "
+        "and OPENAI_BASE_URL)"
+    )
+    provider_name, model = split_name(name)
+    try:
+        if provider_name not in (*PROVIDERS, *plugins.names("tribunal.providers")) and (found := _plugged(name)):
+            return found
+        provider = find_provider(provider_name, "embedding") if model else None
+    except BadInput as error:
+        raise BadInput(f"{error}; {may_be_given}") from error
+    if provider is None or provider.embeddings is None:
+        raise BadInput(f"embedding: {name!r}: not an embedding; {may_be_given}")
+    around, model_name = environment(), ModelName(provider_name, model)
+    check_key(model_name, provider, around, "embedding", f"use {HASHING}, which needs none")
+    url = provider.url(around, provider.embeddings.path)
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
+        raise BadInput(f"{(*provider.base_urls, name)[0]}: {url!r}: not an http(s) address")
+    keys, cache = tuple(provider.key_pool(around)), data_folder() / "embeddings.sqlite3"
+    return _remote(model_name, provider, provider.embeddings, url, keys, cache)
+
+
+# One embedder in a process, so that a key that rests or was declined does so for all.
+_remote = lru_cache(maxsize=32)(RemoteEmbedder)
+
+
+def _plugged(name: str) -> Embedder | None:
+    """One that others bring."""
+    found = plugins.plugin("tribunal.embeddings", name, Embedder, "embedding")  # type: ignore[type-abstract]
+    if found is not None and found.name != name:
+        raise BadInput(
+            f"embedding: {name}: calls itself {found.name!r}, and an index is opened by that name; give both the same"
+        )
+    return found

@@ -1,0 +1,152 @@
+"""Vectors from a provider's endpoint.
+
+It is spoken to over plain HTTP, not through client libraries: two small wire formats, of which we need one call each,
+and answers have to be put in order by the index that they carry, which the libraries leave out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from tribunal.errors import CallFailed
+from tribunal.models.diagnosis import Diagnosis, diagnose, scrub
+from tribunal.models.embeddings.vector_cache import VectorCache
+from tribunal.models.embeddings.vectors import Vectors, of_unit_length
+from tribunal.models.keys import KeyPool
+from tribunal.models.providers import EmbeddingApi, ModelName, Provider
+from tribunal.models.providers.http import post_json, session_here
+from tribunal.models.tries import tried
+
+TIMEOUT = 120.0
+ATTEMPTS = 8
+AT_ONCE = 4
+# A token is at least a byte, so these keep OpenAI's limits (8,191 tokens a text, 300,000 a request) without its tables.
+LONGEST_TEXT_BYTES = 8_000
+LARGEST_REQUEST_BYTES = 280_000
+
+
+class RemoteEmbedder:
+    """An embedding endpoint: batched within its limits, retried as its server says, cached by content.
+
+    The cache is keyed by the address, the model and the text, so that a killed build and a repeated evaluation pay for
+    no text twice.
+    """
+
+    def __init__(
+        self, name: ModelName, provider: Provider, api: EmbeddingApi, url: str, keys: Sequence[str], cache: Path
+    ) -> None:
+        self.name = str(name)
+        self.dimension: int | None = None
+        self._model = name.model
+        self._api = api
+        self._url = url
+        self._host = urlsplit(url).netloc
+        self._way_out = f"check {' or '.join(provider.keys) or 'the server'}"
+        self._headers = provider.headers
+        self._keys = list(keys)
+        self._pool = KeyPool(provider.name, self._keys)
+        self._cache = VectorCache(cache, f"{url}\n{name.model}")
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """As `Embedder.embed`."""
+        inputs = [_cut(text) for text in texts]
+        wanted = list(dict.fromkeys(text for text in inputs if text.strip()))
+        found = await self._cache.get(wanted)
+        turn = asyncio.Semaphore(AT_ONCE)
+
+        async def ask(batch: list[str]) -> None:
+            async with turn:
+                rows = await self._ask(batch)
+            found.update(zip(batch, rows, strict=True))
+            # Stored as they come: what a killed build has paid for is not asked for again.
+            await self._cache.put(batch, rows)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for batch in _batches([text for text in wanted if text not in found], self._api.most_texts):
+                    group.create_task(ask(batch))
+        except BaseExceptionGroup as failed:
+            # The first says what there is to say; a group of the same error is no use to a reader.
+            raise _first(failed) from None
+        return self._rows(inputs, found)
+
+    def _rows(self, inputs: list[str], found: dict[str, Vectors]) -> Vectors:
+        dimensions = {len(row) for row in found.values()} | ({self.dimension} if self.dimension else set())
+        if len(dimensions) > 1:
+            raise CallFailed(
+                f"embedding {self.name}: vectors of different lengths ({', '.join(map(str, sorted(dimensions)))}): "
+                f"the model behind this name has changed; delete {self._cache.path} and build the indexes again",
+                kind="bad_output",
+                model=self.name,
+            )
+        self.dimension = dimensions.pop() if dimensions else None
+        empty = np.zeros(self.dimension or 0, np.float32)
+        rows = [found.get(text, empty) for text in inputs]
+        return np.stack(rows) if rows else np.zeros((0, len(empty)), np.float32)
+
+    async def _ask(self, batch: list[str]) -> Vectors:
+        reply = await tried(self._pool, lambda number: self._send(batch, number), ATTEMPTS)
+        if isinstance(reply, Diagnosis):
+            raise self._failed(reply)
+        try:
+            rows = np.array(self._api.rows(reply), np.float32)
+            if rows.ndim != 2 or len(rows) != len(batch) or not rows.shape[1]:
+                raise ValueError(f"shape {rows.shape}")
+            if not np.isfinite(rows).all():
+                raise ValueError("a number that is not finite")
+        except (KeyError, TypeError, ValueError) as error:
+            wrong = Diagnosis("format", f"the answer is not {len(batch)} vectors ({error})")
+            raise self._failed(wrong) from error
+        return of_unit_length(rows)
+
+    async def _send(self, batch: list[str], number: int) -> Any:
+        """The answer, or what went wrong."""
+        url, body = self._url.format(model=self._model), self._api.body(self._model, batch)
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                session = await session_here()
+                return await post_json(session, url, body, self._headers(self._pool.keys[number]))
+        except Exception as error:  # noqa: BLE001 (the client has a tree of its own; `diagnose` tells it apart)
+            diagnosis = diagnose(error, secrets=self._keys)
+        if diagnosis.kind in ("authentication", "quota"):
+            return replace(
+                diagnosis, message=f"{self._host} declined the key (HTTP {diagnosis.status}); {self._way_out}"
+            )
+        return diagnosis
+
+    def _failed(self, diagnosis: Diagnosis) -> CallFailed:
+        kind = "bad_output" if diagnosis.kind == "format" else diagnosis.kind
+        said = scrub(diagnosis.message, self._keys)
+        status = f" (HTTP {diagnosis.status})" if diagnosis.status else ""
+        return CallFailed(f"embedding {self.name}: {kind} at {self._host}{status}: {said}", kind=kind, model=self.name)
+
+
+def _cut(text: str) -> str:
+    data = text.encode("utf-8", "replace")
+    return data[:LONGEST_TEXT_BYTES].decode("utf-8", "ignore")
+
+
+def _batches(texts: Iterable[str], most: int) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        length = len(text.encode())
+        if batch and (len(batch) == most or size + length > LARGEST_REQUEST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += length
+    if batch:
+        yield batch
+
+
+def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error

@@ -1,0 +1,108 @@
+"""Models by name: `provider:model`; several, separated by commas, are asked in turn.
+
+A provider is one of ours, one file each in this folder, or anybody's: named by an entry point of the group
+`tribunal.providers`, or by its place, as in `--model package.module:PROVIDER:model` (`tribunal.plugins`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from tribunal import plugins
+from tribunal.errors import BadInput
+from tribunal.models.providers.anthropic import ANTHROPIC
+from tribunal.models.providers.compatible import GLM, QWEN, compatible
+from tribunal.models.providers.google import GOOGLE
+from tribunal.models.providers.ollama import OLLAMA
+from tribunal.models.providers.openai import OPENAI
+from tribunal.models.providers.provider import EmbeddingApi, Endpoint, ModelName, Provider, RequestSettings, Rung
+
+__all__ = [
+    "PROVIDERS",
+    "EmbeddingApi",
+    "Endpoint",
+    "ModelName",
+    "Provider",
+    "RequestSettings",
+    "Rung",
+    "check_key",
+    "compatible",
+    "find_provider",
+    "model_names",
+    "provider_of",
+    "providers_in_use",
+    "split_name",
+]
+
+PROVIDERS = {each.name: each for each in (OPENAI, GOOGLE, ANTHROPIC, OLLAMA, QWEN, GLM)}
+_plugged: dict[str, Provider] = {}
+
+
+def find_provider(name: str, field: str) -> Provider | None:
+    """The provider of this name, ours or anybody's; None where there is none.
+
+    Raises:
+        BadInput: it can't be loaded, or is something else.
+    """
+    found = PROVIDERS.get(name) or _plugged.get(name)
+    if found is None and (found := plugins.plugin("tribunal.providers", name, Provider, field)):
+        _plugged[name] = found
+    return found
+
+
+def provider_of(model: ModelName) -> Provider:
+    """The provider of a model that `model_names` gave."""
+    return PROVIDERS.get(model.provider) or _plugged[model.provider]
+
+
+def providers_in_use() -> tuple[Provider, ...]:
+    """Ours, and those of others that a setting has named so far."""
+    return *PROVIDERS.values(), *_plugged.values()
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Provider and model of a `provider:model`, each as it stands there; the provider may itself be `module:object`."""
+    provider, _, model = name.partition(":")
+    if provider not in PROVIDERS and provider not in plugins.names("tribunal.providers"):
+        member, colon, rest = model.partition(":")
+        if colon:
+            return f"{provider}:{member}", rest.strip()
+    return provider, model.strip()
+
+
+def model_names(names: str, field: str) -> tuple[ModelName, ...]:
+    """The models behind a setting: `provider:model`, or several of them separated by commas.
+
+    Raises:
+        BadInput: naming the setting, the value and the providers there are.
+    """
+    return tuple(_model_name(name.strip(), field) for name in names.split(","))
+
+
+@lru_cache(maxsize=256)  # it is asked at every call
+def _model_name(name: str, field: str) -> ModelName:
+    provider_name, model = split_name(name)
+    may_be_given = (
+        f"give provider:model, where provider is one of {plugins.known(PROVIDERS, 'tribunal.providers')} "
+        "(a server of your own: openai:NAME and OPENAI_BASE_URL)"
+    )
+    try:
+        provider = find_provider(provider_name, field)
+    except BadInput as error:
+        raise BadInput(f"{error}; {may_be_given}") from error
+    if provider and provider.only_model and ":" not in name:
+        model = provider.only_model
+    if not provider or not model:
+        raise BadInput(f"{field}: {name!r}: not a model; {may_be_given}")
+    if provider.only_model not in (None, model):
+        raise BadInput(f"{field}: {name!r}: there is one {provider_name} model, {provider_name}:{provider.only_model}")
+    return ModelName(provider_name, model)
+
+
+def check_key(name: ModelName, provider: Provider, environment: Mapping[str, str], field: str, instead: str) -> None:
+    """Raise `BadInput` where a provider's key is missing; `instead` is what may be done without one."""
+    if provider.keys_wanted(environment) and not provider.key_pool(environment):
+        where = f" (from {provider.where})" if provider.where else ""
+        keys = " or ".join(provider.keys)
+        raise BadInput(f"{field}: {name}: no key; set {keys} in the environment or in .env{where}, or {instead}")

@@ -1,0 +1,48 @@
+"""Anthropic's Claude models."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tribunal.models.providers.provider import Endpoint, Provider, RequestSettings
+from tribunal.schema import JSON
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+
+def _client(endpoint: Endpoint) -> BaseChatModel:
+    from langchain.chat_models import init_chat_model
+
+    return init_chat_model(
+        endpoint.model,
+        model_provider="anthropic",
+        api_key=endpoint.key,
+        base_url=endpoint.base_url,
+        disable_streaming=True,
+        max_retries=0,
+    )
+
+
+def _options(wanted: RequestSettings) -> JSON:
+    # There is no bare JSON mode: that rung is the same as the prompt's.
+    options: JSON = {"max_tokens": wanted.max_output_tokens}
+    if wanted.temperature is not None:
+        options["temperature"] = wanted.temperature
+    if wanted.rung == "json_schema":
+        options["output_config"] = {"format": {"type": "json_schema", "schema": wanted.envelope["schema"]}}
+    return options
+
+
+ANTHROPIC = Provider(
+    name="anthropic",
+    make=_client,
+    options=_options,
+    close=lambda client: client._async_client.close(),
+    keys=("ANTHROPIC_API_KEY",),
+    base_urls=("ANTHROPIC_BASE_URL",),
+    default_url="https://api.anthropic.com",
+    where="https://platform.claude.com",
+    headers=lambda key: {"x-api-key": key or "", "anthropic-version": "2023-06-01"},
+    listing="/v1/models",
+)

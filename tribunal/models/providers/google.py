@@ -1,0 +1,63 @@
+"""Google's Gemini models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tribunal.models.providers.provider import EmbeddingApi, Endpoint, Provider, RequestSettings
+from tribunal.schema import JSON
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+
+def _client(endpoint: Endpoint) -> BaseChatModel:
+    from langchain.chat_models import init_chat_model
+
+    # Its `max_retries` counts attempts, not retries: one is one try.
+    return init_chat_model(
+        endpoint.model,
+        model_provider="google_genai",
+        api_key=endpoint.key,
+        base_url=endpoint.base_url,
+        disable_streaming=True,
+        max_retries=1,
+    )
+
+
+def _options(wanted: RequestSettings) -> JSON:
+    options: JSON = {"max_output_tokens": wanted.max_output_tokens}
+    if wanted.temperature is not None:
+        options["temperature"] = wanted.temperature
+    if wanted.rung != "prompt":
+        options["response_mime_type"] = "application/json"
+    if wanted.rung == "json_schema":
+        options["response_json_schema"] = wanted.envelope["schema"]
+    return options
+
+
+def _embedding_body(model: str, texts: Sequence[str]) -> JSON:
+    one = {"model": f"models/{model}", "taskType": "SEMANTIC_SIMILARITY"}
+    return {"requests": [{**one, "content": {"parts": [{"text": text}]}} for text in texts]}
+
+
+def _embedding_rows(reply: Any) -> list[list[float]]:
+    return [each["values"] for each in reply["embeddings"]]
+
+
+GOOGLE = Provider(
+    name="google_genai",
+    make=_client,
+    options=_options,
+    close=lambda client: client.client.aio.aclose(),
+    keys=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    base_urls=("GOOGLE_GEMINI_BASE_URL",),
+    rest_url="https://generativelanguage.googleapis.com",
+    where="https://aistudio.google.com/apikey",
+    headers=lambda key: {"x-goog-api-key": key} if key else {},
+    listing="/v1beta/models",
+    embeddings=EmbeddingApi(
+        path="/v1beta/models/{model}:batchEmbedContents", most_texts=100, body=_embedding_body, rows=_embedding_rows
+    ),
+)

@@ -1,0 +1,101 @@
+"""Plain JSON over HTTP, on one set of connections for each event loop: chat, embeddings, and the doctor's questions."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tribunal.loops import PerLoop
+
+if TYPE_CHECKING:
+    import aiohttp
+
+
+class _Response(NamedTuple):
+    headers: Mapping[str, str]
+
+
+class ServerSaid(Exception):
+    """A status that is no answer. `body` is what the server told of it, parsed where it is JSON."""
+
+    def __init__(self, status: int, headers: Mapping[str, str], raw: bytes) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status_code = status
+        self.response = _Response(headers)
+        self.body = self.details = _error_in(raw)
+
+
+class NoAnswer(Exception):
+    """HTTP says OK, and the body holds no answer: another page, or an error that some gateways send with status 200.
+
+    `body` is what the error says, and `code` its status, where there is one.
+    """
+
+    def __init__(self, body: Any) -> None:
+        super().__init__("the server's answer is not JSON" if body is None else "the server's answer has no choices")
+        error = body.get("error") if isinstance(body, dict) else None
+        self.body = error
+        self.code = error.get("code") if isinstance(error, dict) else None
+
+
+async def post_json(session: aiohttp.ClientSession, url: str, payload: Any, headers: Mapping[str, str]) -> Any:
+    """What a server answers to a JSON body, parsed. The caller bounds the time.
+
+    Raises:
+        ServerSaid: the status is no success; a redirect is none, since it may carry the key to anywhere.
+        NoAnswer: the answer is not JSON.
+        aiohttp.ClientError: it can't be reached, or the connection was lost.
+    """
+    raw = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
+    held = {"Content-Type": "application/json", **headers}
+    async with session.post(url, data=raw, headers=held, allow_redirects=False) as response:
+        said = await response.read()
+    if response.status >= 300:
+        raise ServerSaid(response.status, response.headers, said)
+    try:
+        return json.loads(said)
+    except ValueError as error:
+        raise NoAnswer(None) from error
+
+
+async def session_here() -> aiohttp.ClientSession:
+    """The connections of the running event loop, closed with it."""
+    return await _sessions.here()
+
+
+async def _open() -> aiohttp.ClientSession:
+    from urllib.request import getproxies
+
+    import aiohttp
+
+    # As many as there are calls in flight: the runs bound those. A proxy is looked for once, since a session that heeds
+    # the environment goes through two threads for it at every request.
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=0, ssl=_authorities()),
+        timeout=aiohttp.ClientTimeout(total=None),
+        trust_env=bool(getproxies()),
+    )
+
+
+def _authorities() -> ssl.SSLContext | bool:
+    """The system's, which aiohttp has read at its import; certifi's where Python knows of none, as on some Macs."""
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile or paths.capath or sys.platform == "win32":
+        return True
+    import certifi
+
+    return ssl.create_default_context(cafile=certifi.where())
+
+
+def _error_in(raw: bytes) -> Any:
+    try:
+        body = json.loads(raw)
+    except ValueError:
+        return raw[:2000].decode("utf-8", "replace")
+    return body.get("error", body) if isinstance(body, dict) else body
+
+
+_sessions: PerLoop[aiohttp.ClientSession] = PerLoop(_open, lambda session: session.close())

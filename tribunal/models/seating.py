@@ -1,0 +1,59 @@
+"""Which models sit in which seat."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tribunal.context import REHEARSAL, Context
+from tribunal.models.providers import ModelName, check_key, model_names, provider_of
+
+
+def models_for(context: Context, seat: str, falls_to: str, environment: Mapping[str, str]) -> tuple[ModelName, ...]:
+    """The models of a seat, the first to be asked first.
+
+    Args:
+        context: the settings.
+        seat: who is asked.
+        falls_to: the setting that names a model for it where it has none of its own.
+        environment: the settings outside the run.
+
+    Raises:
+        BadInput: the setting names something else.
+    """
+    # A seat with a colon is one of a kind: `perspective:kold` falls back to `perspective`.
+    own = context.seats.get(seat) or context.seats.get(seat.partition(":")[0])
+    if own:
+        return model_names(own, f"seats.{seat}")
+    general = getattr(context, falls_to)
+    if general:
+        return model_names(general, falls_to)
+    if context.model:
+        return model_names(context.model, "model")
+    named = environment.get("TRIBUNAL_MODEL")
+    return model_names(named, "TRIBUNAL_MODEL") if named else model_names(REHEARSAL, "model")
+
+
+def check_models(context: Context, environment: Mapping[str, str]) -> set[ModelName]:
+    """Every model that may be asked in this run.
+
+    Raises:
+        BadInput: one is no model, or its key is missing.
+    """
+    named = {"aux_model": context.aux_model, "judge_model": context.judge_model, "model": context.model}
+    named |= {"triage": context.triage}
+    named |= {f"seats.{seat}": names for seat, names in context.seats.items()}
+    if not context.model and not (context.aux_model and context.judge_model):
+        named |= {"TRIBUNAL_MODEL": environment.get("TRIBUNAL_MODEL") or REHEARSAL}
+    return {model for field, names in named.items() if names for model in checked_models(names, environment, field)}
+
+
+def checked_models(names: str, environment: Mapping[str, str], field: str) -> tuple[ModelName, ...]:
+    """The models behind a setting, each of which has a key where it needs one.
+
+    Raises:
+        BadInput: one is no model, or its key is missing.
+    """
+    models = model_names(names, field)
+    for model in models:
+        check_key(model, provider_of(model), environment, field, "leave --model out to rehearse without one")
+    return models
