@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import aiosqlite
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.errors import is_invalid_resume
@@ -25,6 +24,7 @@ from langgraph.types import Command
 from pydantic import ValidationError
 
 from tribunal.context import Context, context_from, kept_settings
+from tribunal.database import Database
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.graphs import builder
@@ -34,13 +34,11 @@ from tribunal.schema import JSON, Review
 
 Status = Literal["running", "pending", "decided"]
 LEASE = 900.0  # seconds after which a claim is void: its reviewer's process has died, or hangs
-_TABLES = """
-CREATE TABLE IF NOT EXISTS cases (
-    thread TEXT PRIMARY KEY, graph TEXT NOT NULL, settings TEXT NOT NULL, opened REAL NOT NULL,
-    status TEXT NOT NULL, post_id TEXT, reason TEXT, court TEXT, decided TEXT
-);
-CREATE TABLE IF NOT EXISTS claims (thread TEXT PRIMARY KEY, reviewer TEXT NOT NULL, since REAL NOT NULL);
-"""
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS cases (thread TEXT PRIMARY KEY, graph TEXT NOT NULL, settings TEXT NOT NULL,"
+    " opened REAL NOT NULL, status TEXT NOT NULL, post_id TEXT, reason TEXT, court TEXT, decided TEXT)",
+    "CREATE TABLE IF NOT EXISTS claims (thread TEXT PRIMARY KEY, reviewer TEXT NOT NULL, since REAL NOT NULL)",
+)
 
 
 @dataclass(frozen=True)
@@ -64,10 +62,10 @@ Listener = Callable[[JSON], None]
 class Docket:
     """An open docket, of one event loop."""
 
-    def __init__(self, path: Path, connection: aiosqlite.Connection) -> None:
-        self.path = path
-        self._db = connection
-        self._saver = AsyncSqliteSaver(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+    def __init__(self, database: Database) -> None:
+        self.path = database.path
+        self._db = database
+        self._saver = AsyncSqliteSaver(database.connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
         self._compiled: dict[str, Any] = {}
 
     @classmethod
@@ -77,12 +75,10 @@ class Docket:
         Raises:
             BadInput: the file can't be used.
         """
-        file = await asyncio.to_thread(_place, path)
+        file = await asyncio.to_thread(lambda: Path(path).expanduser() if path else data_folder() / "cases.sqlite")
         try:
-            connection = await aiosqlite.connect(file, timeout=30, isolation_level=None)
-            docket = cls(file, connection)
+            docket = cls(await Database.open(file, schema=_SCHEMA))
             await docket._saver.setup()
-            await connection.executescript(_TABLES)
         except (OSError, sqlite3.Error) as error:
             raise BadInput(f"cases: {file}: can't be used: {error}; give another file") from error
         return docket
@@ -98,10 +94,8 @@ class Docket:
         """
         thread = f"case-{uuid.uuid4().hex[:12]}"
         settings = json.dumps(kept_settings(context))
-        await self._db.execute(
-            "INSERT INTO cases (thread, graph, settings, opened, status) VALUES (?, ?, ?, ?, 'running')",
-            (thread, graph, settings, time.time()),
-        )
+        insert = "INSERT INTO cases (thread, graph, settings, opened, status) VALUES (?, ?, ?, ?, 'running')"
+        await self._db.write(insert, thread, graph, settings, time.time())
         try:
             state = await self._go_on(thread, graph, context, post, listen)
         except BadInput:
@@ -206,21 +200,19 @@ class Docket:
             return
         waits, court = state["waits"], review["court"]
         decided = None if waits else f"{review['action']} by {review['reviewer'] or 'somebody'} at {review['at']}"
-        await self._db.execute(
+        await self._db.write(
             "UPDATE cases SET status = ?, post_id = ?, reason = ?, court = ?, decided = ? WHERE thread = ?",
-            (
-                "pending" if waits else "decided",
-                state["post"]["id"],
-                review["reason"],
-                court.get("category") or court["outcome"],
-                decided,
-                thread,
-            ),
+            "pending" if waits else "decided",
+            state["post"]["id"],
+            review["reason"],
+            court.get("category") or court["outcome"],
+            decided,
+            thread,
         )
 
     async def _forget(self, thread: str) -> None:
         await self._saver.adelete_thread(thread)
-        await self._db.execute("DELETE FROM cases WHERE thread = ?", (thread,))
+        await self._db.write("DELETE FROM cases WHERE thread = ?", thread)
 
     async def _waiting(self, thread: str) -> DocketEntry:
         case = await self.entry(thread)
@@ -234,44 +226,28 @@ class Docket:
     async def _claimed(self, thread: str, reviewer: str) -> AsyncIterator[None]:
         """Keep others out of a case meanwhile."""
         now = time.time()
-        taken = await self._db.execute(
+        taken = await self._db.write(
             "INSERT INTO claims (thread, reviewer, since) VALUES (?, ?, ?) ON CONFLICT (thread) DO UPDATE "
             "SET reviewer = excluded.reviewer, since = excluded.since WHERE claims.since < ?",
-            (thread, reviewer, now, now - LEASE),
-        )
-        if taken.rowcount != 1:
-            async with self._db.execute("SELECT reviewer FROM claims WHERE thread = ?", (thread,)) as rows:
-                holder = await rows.fetchone()
-            who = holder[0] if holder else "another reviewer"
+            thread, reviewer, now, now - LEASE,
+        )  # fmt: skip
+        if taken != 1:
+            holder = await self._db.rows("SELECT reviewer FROM claims WHERE thread = ?", thread)
+            who = holder[0]["reviewer"] if holder else "another reviewer"
             raise BadInput(f"thread: {thread}: is being decided by {who} right now; look again in a moment")
         try:
             yield
         finally:
-            await self._db.execute("DELETE FROM claims WHERE thread = ? AND since = ?", (thread, now))
+            await self._db.write("DELETE FROM claims WHERE thread = ? AND since = ?", thread, now)
 
     async def _rows(self, query: str, *values: Any) -> list[DocketEntry]:
-        async with self._db.execute(query, values) as rows:
-            return [
-                DocketEntry(**{**dict(zip(_NAMES, row, strict=True)), "settings": json.loads(row[2])})
-                async for row in rows
-            ]
+        rows = await self._db.rows(query, *values)
+        return [DocketEntry(**{**dict(row), "settings": json.loads(row["settings"])}) for row in rows]
 
     def _graph(self, name: str) -> Any:
         if name not in self._compiled:
             self._compiled[name] = builder(name).compile(checkpointer=self._saver, name=name)
         return self._compiled[name]
-
-
-_NAMES = ("thread", "graph", "settings", "opened", "status", "post_id", "reason", "court", "decided")
-
-
-def _place(path: str | Path | None) -> Path:
-    file = Path(path).expanduser() if path else data_folder() / "cases.sqlite"
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"cases: {file}: can't be used: {error}; give another file") from error
-    return file
 
 
 _dockets = PerLoop(Docket.open, Docket.close)
