@@ -20,6 +20,7 @@ from tribunal.commands import (
     metrics,
     perspectives,
     policy,
+    protocols,
     report,
     review,
     sweep,
@@ -63,6 +64,7 @@ app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 app.command("graphs")(graphs.graphs)
 app.command("policy")(policy.policy)
+app.command("protocols")(protocols.protocols)
 app.add_typer(review.app, name="review")
 app.add_typer(perspectives.app, name="perspectives")
 app.add_typer(evidence.app, name="evidence")

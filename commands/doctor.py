@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -32,6 +32,13 @@ def doctor(
         Console(highlight=False).print(table)
 
 
+class Listed(NamedTuple):
+    """A provider as it was found: what is said of it, and the models that its server lists; None: it wasn't asked."""
+
+    check: dict[str, str]
+    models: list[str] | None = None
+
+
 async def _examine(offline: bool) -> dict[str, Any]:
     import asyncio
 
@@ -41,59 +48,84 @@ async def _examine(offline: bool) -> dict[str, Any]:
     from tribunal.models.providers import PROVIDERS
 
     held = environment()
-    named = held.get("TRIBUNAL_MODEL")
-    checks = [_check("model in force", "ok", named or f"{REHEARSAL}: offline, by rules; set TRIBUNAL_MODEL or --model")]
-    if named:
-        checks[0] = _named(named, held)
     rehearsal = REHEARSAL.partition(":")[0]
     providers = [name for name in (*PROVIDERS, *plugins.names("tribunal.providers")) if name != rehearsal]
-    checks += await asyncio.gather(*(_provider(name, held, offline) for name in providers))
-    checks.append(_check("rehearsal", "ok", "always there; no moderator, for trying things out"))
-    checks.append(_folder(data_folder()))
-    checks.append(_studio())
-    return {"checks": checks}
+    found = await asyncio.gather(*(_provider(name, held, offline) for name in providers))
+    return {
+        "checks": [
+            _in_force(held, dict(zip(providers, found, strict=True))),
+            *(each.check for each in found),
+            _check("rehearsal", "ok", "always there; no moderator, for trying things out"),
+            _folder(data_folder()),
+            _studio(),
+        ]
+    }
 
 
 def _check(what: str, state: str, found: str) -> dict[str, str]:
     return {"what": what, "state": state, "found": found}
 
 
-def _named(named: str, held: dict[str, str]) -> dict[str, str]:
+def _in_force(held: dict[str, str], found: dict[str, Listed]) -> dict[str, str]:
+    """The models of TRIBUNAL_MODEL: whether they can be asked, and whether their servers list them."""
+    from tribunal.context import REHEARSAL
     from tribunal.errors import BadInput
     from tribunal.models.seating import checked_models
 
+    what, named = "model in force", held.get("TRIBUNAL_MODEL")
+    if not named:
+        return _check(what, "ok", f"{REHEARSAL}: offline, by rules; set TRIBUNAL_MODEL or --model")
     try:
-        checked_models(named, held, "TRIBUNAL_MODEL")
+        models = checked_models(named, held, "TRIBUNAL_MODEL")
     except BadInput as error:
-        return _check("model in force", "broken", str(error))
-    return _check("model in force", "ok", f"{named} (TRIBUNAL_MODEL)")
+        return _check(what, "broken", str(error))
+    for model in models:
+        server = found.get(model.provider, Listed({}))
+        if server.check.get("state") not in ("ok", None):
+            return _check(what, "broken", f"{model} (TRIBUNAL_MODEL); {model.provider}: {server.check['found']}")
+        if server.models is not None and not any(_is_named(model.model, listed) for listed in server.models):
+            some = ", ".join(server.models[:5]) + (", …" if len(server.models) > 5 else "")
+            why = f"its server doesn't list it; it lists {some or 'none'}"
+            return _check(what, "missing", f"{model} (TRIBUNAL_MODEL); {why}")
+    return _check(what, "ok", f"{named} (TRIBUNAL_MODEL)")
 
 
-async def _provider(name: str, held: dict[str, str], offline: bool) -> dict[str, str]:
+def _is_named(model: str, listed: str) -> bool:
+    """Whether a listed name is the model's: in full, without Ollama's tag, or without the date of its release."""
+    return listed == model or listed.startswith((f"{model}:latest", f"{model}-20"))
+
+
+async def _provider(name: str, held: dict[str, str], offline: bool) -> Listed:
     from tribunal.errors import BadInput
     from tribunal.models.providers import find_provider
 
     try:
         provider = find_provider(name, "model")
+        assert provider is not None  # noqa: S101 (it is ours, or declared)
+        provider.check_address(held)
     except BadInput as error:
-        return _check(name, "broken", str(error))
-    assert provider is not None  # noqa: S101 (it is ours, or declared)
+        return Listed(_check(name, "broken", str(error)))
     keys = provider.key_pool(held)
     if provider.keys_wanted(held) and not keys:
         where = f" (from {provider.where})" if provider.where else ""
-        return _check(name, "missing", f"no key; set {' or '.join(provider.keys)}{where}")
+        return Listed(_check(name, "missing", f"no key; set {' or '.join(provider.keys)}{where}"))
     count = "no key needed" if not keys else f"{len(keys)} key{'s' if len(keys) > 1 else ''}"
     if offline or provider.listing is None:
-        return _check(name, "ok", f"{count}; not asked")
+        return Listed(_check(name, "ok", f"{count}; not asked"))
     url = provider.url(held, provider.listing)
-    state, answer = await _asked(url, provider.headers(keys[0] if keys else None), keys)
-    # A server of one's own that isn't running is no fault.
-    state = "missing" if provider.keyless and state == "silent" else "ok" if state == "ok" else "broken"
-    return _check(name, state, f"{count}; {answer}")
+    state, answer, models = await _asked(url, provider.headers(keys[0] if keys else None), keys)
+    setting = provider.address_setting(held)
+    if state == "silent" and setting:
+        answer += f" (the address is that of {setting})"
+    # A server of one's own that isn't running is no fault, where nobody said that there is one.
+    absent = provider.keyless and state == "silent" and not setting
+    return Listed(
+        _check(name, "missing" if absent else "ok" if state == "ok" else "broken", f"{count}; {answer}"), models
+    )
 
 
-async def _asked(url: str, headers: dict[str, str], keys: list[str]) -> tuple[str, str]:
-    """Whether a server answers (`ok`, `silent`, or its status), and that in words."""
+async def _asked(url: str, headers: dict[str, str], keys: list[str]) -> tuple[str, str, list[str] | None]:
+    """Whether a server answers (`ok`, `silent`, or its status), that in words, and which models it lists."""
     from urllib.parse import urlsplit
 
     import aiohttp
@@ -101,14 +133,33 @@ async def _asked(url: str, headers: dict[str, str], keys: list[str]) -> tuple[st
     from tribunal.models.diagnosis import scrub
     from tribunal.models.providers.http import session_here
 
-    host, within = urlsplit(url).hostname, aiohttp.ClientTimeout(total=10)
+    parts, within = urlsplit(url), aiohttp.ClientTimeout(total=10)
     try:
         session = await session_here()
         async with session.get(url, headers=headers, timeout=within, allow_redirects=False) as response:
-            status = response.status
+            status, raw = response.status, await response.read()
     except (aiohttp.ClientError, OSError, ValueError) as error:
-        return "silent", f"{host} doesn't answer: {scrub(str(error) or type(error).__name__, keys)}"
-    return ("ok", f"{host} answers") if 200 <= status < 300 else (str(status), f"{host} says {status}")
+        return "silent", f"{parts.hostname} doesn't answer: {scrub(str(error) or type(error).__name__, keys)}", None
+    if not 200 <= status < 300:
+        asked = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        return str(status), f"{parts.hostname} says {status} ({asked})", None
+    return "ok", f"{parts.hostname} answers", _models_in(raw)
+
+
+def _models_in(raw: bytes) -> list[str] | None:
+    """The models that a server lists, in OpenAI's form, Anthropic's, Gemini's or Ollama's; None: it is another."""
+    import json
+
+    try:
+        body = json.loads(raw)
+        # A page of a longer list says nothing of what it lacks.
+        if body.get("has_more") or body.get("nextPageToken"):
+            return None
+        return [
+            str(each.get("id") or each["name"]).removeprefix("models/") for each in body.get("data", body.get("models"))
+        ]
+    except (ValueError, AttributeError, TypeError, KeyError):
+        return None
 
 
 def _folder(folder: Any) -> dict[str, str]:

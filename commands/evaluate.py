@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tribunal.commands.errors import INTERRUPTED, ending_well
-from tribunal.commands.options import Graph, pairs, with_settings
+from tribunal.commands.options import GRAPH, pairs, with_settings
 
 if TYPE_CHECKING:
     from tribunal.eval.runs.tally import Tally
@@ -27,10 +27,19 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, and
 
 @with_settings
 def evaluate(
-    dataset: Annotated[str, typer.Option(help="Its name: h-vli, fhm, sbic, …, or table (docs/datasets.md).")],
-    data: Annotated[Path, typer.Option(metavar="PATH", help="Where its files are.")],
+    data: Annotated[
+        list[str],
+        typer.Option(metavar="PATH", help="Where its files are; of several sets, NAME=PATH for each, given again."),
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The run's folder, new or begun.")],
-    graph: Graph = "tribunal",
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            help="Its name: h-vli, fhm, sbic, …, or table (docs/datasets.md); several, joined by +. Default: the "
+            "protocol's."
+        ),
+    ] = None,
+    graph: Annotated[str | None, typer.Option(help=f"{GRAPH} Default: that of the protocol, else tribunal.")] = None,
     split: Annotated[str | None, typer.Option(help="Which split, where not the usual one.")] = None,
     columns: Annotated[
         list[str] | None,
@@ -41,12 +50,29 @@ def evaluate(
         typer.Option(metavar="VALUE=LABEL", help="Of table: what a label's value means: hate, not, a category."),
     ] = None,
     samples: Annotated[int | None, typer.Option(min=1, help="How many posts, drawn by the seed. Default: all.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed, another sample.")] = 0,
+    seed: Annotated[int | None, typer.Option(min=0, help="Another seed, another sample. Default: 0.")] = None,
     balance: Annotated[
-        str | None, typer.Option(help="pattern: an equal quota of each SMI pattern; label: so many of each label.")
+        str | None,
+        typer.Option(
+            metavar="FIELD,…",
+            help="pattern: an equal quota of each SMI pattern; label, or a field of the set such as implicit: so many "
+            "of each label or value, of several of each combination.",
+        ),
     ] = None,
-    protocol: Annotated[str | None, typer.Option(help="paper: the sample that the set's paper used.")] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="How often each post is decided, drawn anew.")] = 1,
+    protocol: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[/CONDITION]",
+            help="The posts and settings of a paper's table, such as arcade-table4 (tribunal protocols lists them). "
+            "paper: of the table in which the set's own paper evaluated the graph. What you set yourself beats it, "
+            "with a warning.",
+        ),
+    ] = None,
+    paper_models: Annotated[bool, typer.Option("--paper-models", help="Ask the models that the paper asked.")] = False,
+    repeats: Annotated[
+        int | None,
+        typer.Option(min=1, help="How often each post is decided, drawn anew. Default: the protocol's, or 1."),
+    ] = None,
     in_flight: InFlight = 16,
     retry: Annotated[
         list[str] | None, typer.Option(help="Decide again what ended so: failures, refusals; may be given again.")
@@ -70,15 +96,16 @@ def evaluate(
         wanted = Evaluation(
             graph=graph,
             dataset=dataset,
-            data=data,
+            data=_data(data),
             settings=settings,
             split=split,
             columns=pairs(columns, "columns", "ROLE=NAME"),
             labels=pairs(labels, "labels", "VALUE=LABEL"),
             samples=samples,
             seed=seed,
-            balance=_one_of(balance, "balance", ("pattern", "label")),
-            protocol=_one_of(protocol, "protocol", ("paper",)),
+            balance=balance,
+            protocol=protocol,
+            paper_models=paper_models,
             repeats=repeats,
         )
         table = read_prices(prices) if prices else None
@@ -131,9 +158,12 @@ def _print(tally: Tally, out: Path, *, priced: bool) -> None:
     typer.echo(f"results: {visible(str(out))}; tribunal report {visible(str(out))} makes a page of them")
 
 
-def _one_of(given: str | None, option: str, known: tuple[str, ...]) -> Any:
+def _data(given: list[str]) -> Path | dict[str, Path]:
+    """Where the files are: one path, or one by each set's name."""
     from tribunal.errors import BadInput
 
-    if given is not None and given not in known:
-        raise BadInput(f"{option}: {given!r}: is none; give {' or '.join(known)}")
-    return given
+    if len(given) == 1 and (Path(given[0]).exists() or "=" not in given[0]):
+        return Path(given[0])
+    if any("=" not in each for each in given):
+        raise BadInput(f"data: {' and '.join(given)}: one set takes one path; for several sets give NAME=PATH for each")
+    return {name: Path(path) for name, path in pairs(given, "data", "NAME=PATH").items()}

@@ -38,7 +38,8 @@ def show(
         bool, typer.Option("--json", help="Print all that is archived as one JSON object, and nothing else.")
     ] = False,
 ) -> None:
-    """Show the trail of a post: queries, hits, pages, passages, judgements, and the verdict with what it cites."""
+    """Show the trail of a post: thoughts, queries, hits, pages, passages, judgements, and the verdict with what it
+    cites."""
     with ending_well():
         trail = asyncio.run(_trail(post, archive))
         if as_json:
@@ -116,6 +117,8 @@ class _Printer:
         self._head(trail)
         for turn in _turns(trail):
             self._say(f"\nTurn {turn}", style="bold")
+            for each in _decided(trail, "plan", turn):
+                self._plan(each)
             self._searches(trail, turn)
             self._pages(trail, turn)
             for each in _decided(trail, "sufficiency", turn):
@@ -132,6 +135,13 @@ class _Printer:
             self._say(", ".join(f"{name} {value}" for name, value in run.settings.items()), indent=2, style="dim")
 
     # One turn
+
+    def _plan(self, plan: JSON) -> None:
+        if plan.get("thought"):
+            self._say("thought: ", str(plan["thought"]), 2, style="cyan")
+        for kind in ("entities", "claims"):
+            if named := _texts(plan.get(kind)):
+                self._say(f"{kind} to verify: ", "; ".join(named), 2, style="cyan")
 
     def _searches(self, trail: Trail, turn: int) -> None:
         judged = _decided(trail, "relevance", turn)

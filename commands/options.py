@@ -11,13 +11,11 @@ import typer
 
 from tribunal.settings import SECTIONS, SETTINGS, description
 
-Graph = Annotated[
-    str,
-    typer.Option(
-        help="tribunal, arcade, multiround, predict, antihate, mv_debate, baseline, self_consistency or "
-        "symmetric_debate (tribunal graphs draws them), or a pipeline of your own, as file.py:graph."
-    ),
-]
+GRAPH = (
+    "tribunal, arcade, multiround, predict, antihate, mv_debate, baseline, self_consistency or symmetric_debate "
+    "(tribunal graphs draws them), or a pipeline of your own, as file.py:graph."
+)
+Graph = Annotated[str, typer.Option(help=GRAPH)]
 
 
 class Own(NamedTuple):
@@ -33,6 +31,8 @@ _MODEL, _FILE, _NAMES = Own(metavar="MODEL"), Own(metavar="FILE"), Own(metavar="
 OWN: dict[str, Own] = {
     "task": Own(),
     "policy": Own(metavar="NAME|FILE"),
+    "policy_language": Own(),
+    "prompts": Own(metavar="FOLDER"),
     "scheme": Own(),
     "model": _MODEL,
     "judge_model": _MODEL,
@@ -40,7 +40,7 @@ OWN: dict[str, Own] = {
     "seats": Own(list[str], "NAME=MODEL", ("--seat",)),
     "temperatures": Own(list[str], "NAME=NUMBER", ("--temperature",)),
     "draw_temperature": Own(float),
-    "line_up": _FILE,
+    "line_up": Own(metavar="NAME|FILE"),
     "perspectives": _NAMES,
     "leave_out": Own(metavar="NAME"),
     "embedding": Own(),
@@ -70,7 +70,9 @@ OWN: dict[str, Own] = {
     "review_rule": _NAMES,
     "max_calls": Own(int),
     "max_tokens": Own(int),
+    "max_output_tokens": Own(int),
     "timeout": Own(float),
+    "attempts": Own(int),
     "cache": _FILE,
 }
 # --threshold takes a number or a file, each a setting of its own.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -73,6 +74,9 @@ class Courtroom:
                 self._say(_round(event), None)
             case "opinion":
                 self._opinion(Opinion.model_validate({key: value for key, value in event.items() if key != "event"}))
+            case "plan" if event["thought"]:
+                self._head(f"Turn {event['turn']}: thought", "cyan")
+                self._say(event["thought"], None)
             case "queries":
                 self._head(f"Turn {event['turn']}: queries", "cyan")
                 for query in event["queries"]:
@@ -101,7 +105,7 @@ class Courtroom:
     def close(self, record: Record) -> None:
         """Print the outcome."""
         self._out.print(_outcome(record))
-        for warning in record.warnings:
+        for warning in _each_cause_once(record.warnings):
             self._out.print(Text(f"note: {visible(warning)}", style="yellow"))
         self._out.print(Text(_cost(record), style="dim"))
 
@@ -111,7 +115,7 @@ class Courtroom:
         speaker = _SPEAKERS.get(turn.seat) or _one_of_a_kind(turn.seat)
         self._out.print(Text(visible(f"{speaker}{when}: {_STAGES[turn.stage]}"), style=f"bold {colour}"))
         for cue in turn.cues:
-            self._say(f"{cue.id} {cue.type} · {cue.target_group} · {cue.category}: “{cue.claim}”", cue.justification)
+            self._say(f"{cue.id} {cue.type} · {cue.whom} · {cue.category}: “{cue.claim}”", cue.justification)
         for argument in turn.arguments:
             self._say(f"{argument.cue_id} {argument.says}: “{argument.claim}”", argument.argument)
         if turn.text:
@@ -163,10 +167,24 @@ def _round(entry: JSON) -> str:
     return f"round {entry['round']}: {gate}best: {entry['best']}"
 
 
+def _each_cause_once(warnings: Sequence[str]) -> Iterator[str]:
+    """Warnings as they are shown: what several seats had the same of, such as a server's words, is in full once."""
+    seen: set[str] = set()
+    for warning in warnings:
+        parts = warning.split(": ")
+        tails = [": ".join(parts[first:]) for first in range(1, len(parts))]
+        same = next((tail for tail in tails if tail in seen), None)
+        yield warning if same is None else f"{warning.removesuffix(same)}the same"
+        seen.update(tail for tail in tails if len(tail) > _A_CAUSE)
+
+
+_A_CAUSE = 40
+
+
 def _outcome(record: Record) -> Any:
     if record.outcome == "verdict":
-        title = visible(record.category or "").upper()
-        if record.task == "hate":
+        title = visible(record.category or "").upper()  # so is a category that isn't hate
+        if record.task == "hate" and (record.hateful or not record.label):
             title = "HATE SPEECH" if record.hateful else "NOT HATE SPEECH"
         style = "red" if record.label else "green"
         first = f"{record.category} (label {record.label}, {record.scheme} scheme, policy {record.policy['name']})"

@@ -7,13 +7,15 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.datasets import Dataset, open_dataset
-from tribunal.eval.datasets.sampling import Balance, choose
+from tribunal.eval.datasets.dataset import Dataset
+from tribunal.eval.datasets.pool import Pool, open_posts
+from tribunal.eval.datasets.sampling import choose
 from tribunal.eval.measures.metrics import write_metrics, written_metrics
+from tribunal.eval.protocols.following import Asked, Followed, follow
 from tribunal.eval.runs.engine import Job
 from tribunal.eval.runs.lifecycle import carry_out, outcomes_of
 from tribunal.eval.runs.prices import Prices
@@ -26,20 +28,41 @@ from tribunal.schema import JSON
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is evaluated on what. `settings` are fields of `Context`; the rest is as `tribunal eval --help` tells."""
+    """What is evaluated on what. `settings` are fields of `Context`; the rest is as `tribunal eval --help` tells.
 
-    graph: str
-    dataset: str
-    data: Path
+    What is None is the protocol's, where there is one. `data` is a path; of several sets, one by each name.
+    """
+
+    data: Path | Mapping[str, Path]
+    dataset: str | None = None
+    graph: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     split: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     samples: int | None = None
-    seed: int = 0
-    balance: Balance | None = None
-    protocol: Literal["paper"] | None = None
-    repeats: int = 1
+    seed: int | None = None
+    balance: str | None = None
+    protocol: str | None = None
+    paper_models: bool = False
+    repeats: int | None = None
+
+    def followed(self) -> Followed:
+        """What is run: what is wanted here, filled in by the protocol.
+
+        Raises:
+            BadInput: as `tribunal.eval.protocols.following.follow`.
+        """
+        asked = Asked(
+            dataset=self.dataset,
+            graph=self.graph,
+            settings=self.settings,
+            repeats=self.repeats,
+            seed=self.seed,
+            samples=self.samples,
+            paper_models=self.paper_models,
+        )
+        return follow(self.protocol, asked)
 
 
 def evaluate(
@@ -73,16 +96,15 @@ def evaluate(
     Raises:
         BadInput: the data, a setting or the folder is wrong. No result is lost.
     """
-    graph_named(wanted.graph)
+    run = wanted.followed()
+    graph_named(run.graph)
     retried = outcomes_of(retry)
-    dataset = open_dataset(
-        wanted.dataset, wanted.data, split=wanted.split, columns=wanted.columns, labels=wanted.labels
-    )
-    settings = dict(wanted.settings) if dataset.task == "hate" else {"task": dataset.task, **wanted.settings}
+    dataset = open_posts(run.dataset, wanted.data, split=wanted.split, columns=wanted.columns, labels=wanted.labels)
+    settings = run.settings if dataset.task == "hate" else {"task": dataset.task, **run.settings}
     context = context_from(settings)
-    plan = choose(dataset, samples=wanted.samples, seed=wanted.seed, balance=wanted.balance, protocol=wanted.protocol)
+    plan = choose(dataset, samples=wanted.samples, seed=run.seed, balance=wanted.balance, protocol=run.sample)
     sampling: JSON = {
-        "samples": wanted.samples, "seed": wanted.seed, "balance": wanted.balance, "protocol": wanted.protocol,
+        "samples": wanted.samples, "seed": run.seed, "balance": wanted.balance, "protocol": wanted.protocol,
     }  # fmt: skip
     budgets = None
     if budget_from is not None:
@@ -90,13 +112,14 @@ def evaluate(
         if lost := next((sample.id for sample in plan if sample.id not in budgets), None):
             raise BadInput(f"budget_from: {budget_from}: has no result of post {lost!r}; give a finished run over them")
         sampling["budget_from"] = {"run": budget_from.resolve().name, "sha256": _hash(budgets)}
-    held = describe(wanted.graph, _described(dataset, wanted), sampling, wanted.repeats, len(plan), context)
+    held = describe(run.graph, _described(dataset, wanted), sampling, run.repeats, len(plan), context)
+    held["protocol"] = run.note
     job = Job(
-        graph=wanted.graph,
+        graph=run.graph,
         context=context,
         samples=plan,
         count=len(plan),
-        repeats=wanted.repeats,
+        repeats=run.repeats,
         in_flight=in_flight,
         budgets=budgets,
         keep_text=keep_text,
@@ -109,12 +132,11 @@ def evaluate(
             if not tally.stopped:  # why it stopped, a full disk say, is the better thing to be told
                 raise
 
-    return carry_out(
-        job, out, held, measure, retried=retried, prices=prices, watch=watch, warnings=plan.warnings, warn=warn
-    )
+    warnings = (*run.warnings, *plan.warnings)
+    return carry_out(job, out, held, measure, retried=retried, prices=prices, watch=watch, warnings=warnings, warn=warn)
 
 
-def _described(dataset: Dataset, wanted: Evaluation) -> JSON:
+def _described(dataset: Dataset | Pool, wanted: Evaluation) -> JSON:
     mapped = {"columns": dict(wanted.columns), "labels": dict(wanted.labels)}
     mapped = {name: given for name, given in mapped.items() if given}
     files = [path.name for path in dataset.files]

@@ -14,13 +14,12 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from tribunal.context import Context, context_from, describe
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.sampling import Balance
 from tribunal.eval.evaluate import Evaluation, evaluate
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.graphs import graph
@@ -32,7 +31,7 @@ from tribunal.schema import JSON
 CACHE = "cache.sqlite"
 _LONGEST = 150  # letters of a cell's folder
 # What a grid may vary beside the fields of `Context`.
-_OF_THE_EVALUATION = ("graph", "seed", "samples", "split")
+_OF_THE_EVALUATION = ("graph", "seed", "samples", "split", "protocol", "dataset")
 
 
 class Sweep(BaseModel):
@@ -40,16 +39,17 @@ class Sweep(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    dataset: str
-    data: Path
+    dataset: str | None = None
+    data: Path | dict[str, Path]
     out: Path
-    graph: str = "tribunal"
+    graph: str | None = None
     split: str | None = None
     samples: int | None = Field(default=None, ge=1)
-    seed: int = Field(default=0, ge=0)
-    balance: Balance | None = None
-    protocol: Literal["paper"] | None = None
-    repeats: int = Field(default=1, ge=1)
+    seed: int | None = Field(default=None, ge=0)
+    balance: str | None = None
+    protocol: str | None = None
+    paper_models: bool = False
+    repeats: int | None = Field(default=None, ge=1)
     concurrency: int = Field(default=16, ge=1, le=1024)
     columns: dict[str, str] = Field(default_factory=dict)
     labels: dict[str, str] = Field(default_factory=dict)
@@ -92,7 +92,11 @@ def read_sweep(path: Path) -> Sweep:
     except ValueError as error:
         raise BadInput(f"sweep: {path}: is not TOML: {error}") from error
     beside = path.resolve().parent
-    return sweep.model_copy(update={"data": beside / sweep.data.expanduser(), "out": beside / sweep.out.expanduser()})
+    if isinstance(sweep.data, Path):
+        data: Path | dict[str, Path] = beside / sweep.data.expanduser()
+    else:
+        data = {name: beside / each.expanduser() for name, each in sweep.data.items()}
+    return sweep.model_copy(update={"data": data, "out": beside / sweep.out.expanduser()})
 
 
 def run_sweep(
@@ -130,8 +134,9 @@ async def _check(evaluations: Iterable[Evaluation]) -> None:
     """Refuse a graph, a setting or a model that is wrong in any cell."""
     door = await door_here()
     for evaluation in evaluations:
-        graph(evaluation.graph)
-        check_models(await in_force(context_from(dict(evaluation.settings)), afresh=True), door.environment)
+        run = evaluation.followed()
+        graph(run.graph)
+        check_models(await in_force(context_from(run.settings), afresh=True), door.environment)
 
 
 def _evaluation(sweep: Sweep, cell: JSON) -> Evaluation:
@@ -152,7 +157,7 @@ def _evaluation(sweep: Sweep, cell: JSON) -> Evaluation:
     return Evaluation(
         graph=own.graph, dataset=own.dataset, data=own.data, settings=settings, split=own.split, columns=own.columns,
         labels=own.labels, samples=own.samples, seed=own.seed, balance=own.balance, protocol=own.protocol,
-        repeats=own.repeats,
+        paper_models=own.paper_models, repeats=own.repeats,
     )  # fmt: skip
 
 

@@ -1,13 +1,13 @@
-"""The baseline: one call. Of hate the one that ARCADE is compared with (Appendix D.3), of other tasks MV-Debate's."""
+"""The baseline: one call. Of hate the one that ARCADE is compared with (Appendix D.3); else MV-Debate's zero-shot."""
 
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
-from tribunal.nodes.arcade.judge import classify
 from tribunal.nodes.intake import receive_any
-from tribunal.nodes.state import Court, CourtOutput, PostInput
+from tribunal.nodes.peers.alone import classify
+from tribunal.nodes.state import BaselineOutput, PostInput, Views
 
-builder = StateGraph(Court, context_schema=Context, input_schema=PostInput, output_schema=CourtOutput)
+builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=BaselineOutput)
 builder.add_node("receive", receive_any)
 builder.add_node("classify", classify)
 builder.add_edge(START, "receive")

@@ -47,7 +47,7 @@ EXHIBITS = ("evidence", "opinions", "question")
 
 # By the place of each piece in `tribunal`, so that a graph imports none but its own.
 PIECES: dict[str, Contract] = {
-    "nodes.intake:receive": Contract(writes=("post", "policy", *LOG)),
+    "nodes.intake:receive": Contract(writes=("post", "policy", "prompts", *LOG)),
     "nodes.court.case:open_case": Contract(needs=("post", "policy"), writes=("early_exit", "question", "review", *LOG)),
     "nodes.court.triage:triage": Contract(needs=("post",), writes=("outcome", "track", "saved", *LOG)),
     "nodes.arcade.gatekeeper:gatekeeper": Contract(needs=("post",), writes=("scan", "transcript", *LOG)),

@@ -4,8 +4,7 @@ from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
 from tribunal.nodes.intake import receive_any
-from tribunal.nodes.mv_debate.views import open_vote
-from tribunal.nodes.peers.self_consistency import draw
+from tribunal.nodes.peers.self_consistency import draw, open_vote
 from tribunal.nodes.state import DebateOutput, PostInput, Views
 
 builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=DebateOutput)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
 from typing import Any
 
+from tribunal.models.question import Shown
+from tribunal.nodes.forms import Mend
 from tribunal.nodes.state import Court, opinions_of
-from tribunal.prompts import quote, render
+from tribunal.prompts import quote
 from tribunal.schema import Evidence, Opinion
 
-_CITED = re.compile(r"\[([A-Z]\d+(?:, ?[A-Z]\d+)*)\]")
+_CITING = re.compile(r"(\s*)\[([A-Z]\d+(?:, ?[A-Z]\d+)*)\]")
 
 
-def exhibits(state: Court, *, opinions: bool = True) -> str:
-    """The material that a case holds beside its post; empty where it holds none, so that no prompt changes.
+def exhibits(state: Court, *, opinions: bool = True) -> Shown | None:
+    """The material that a case holds beside its post; None where it holds none, so that no prompt changes.
 
     Args:
         state: `evidence`, `opinions` and `question` are read.
@@ -24,9 +25,9 @@ def exhibits(state: Court, *, opinions: bool = True) -> str:
     evidence, question = evidence_of(state), state.get("question")
     heard = opinions_of(state) if opinions else []
     if not (evidence or heard or question):
-        return ""
+        return None
     said = "\n".join(map(_opinion, heard))
-    return render(
+    return Shown(
         "court/exhibits",
         {
             "evidence": quote("evidence", "\n".join(map(cited, evidence))) if evidence else "",
@@ -58,22 +59,51 @@ def one_line(text: str) -> str:
 
 def citations(words: str) -> list[str]:
     """The ids that a text cites, such as [E1] or [E1, E2], each once."""
-    return list(dict.fromkeys(each.strip() for found in _CITED.findall(words) for each in found.split(",")))
+    return list(dict.fromkeys(each.strip() for _, found in _CITING.findall(words) for each in found.split(",")))
 
 
-def cites_only(state: Court, words: Callable[[Any], Iterable[str]]) -> Callable[[Any], None]:
-    """A check that an answer cites no passage that the case doesn't hold.
+def passages_cited(state: Court, words: str) -> list[str]:
+    """Those ids of the case's evidence that a text cites, each once."""
+    held = {entry["id"] for entry in state.get("evidence", [])}
+    return [each for each in citations(words) if each in held]
+
+
+def citations_mended(state: Court, field: str, *, each: str = "", who: str = "model") -> Mend[Any]:
+    """A mender that strikes out citations of what the case doesn't hold: neither a passage nor a cue of it.
 
     Args:
-        state: `evidence` is read.
-        words: the texts of an answer that may cite.
+        state: `evidence` and `cues` are read.
+        field: the name of the text that may cite.
+        each: the list whose entries have that field; empty: the answer itself has it.
+        who: the seat that answers, for the warning.
+
+    Raises (when mending):
+        ValueError: nothing else is left of a text.
     """
-    held = [each["id"] for each in state.get("evidence", [])]
+    held = [entry["id"] for entry in state.get("evidence", [])]
+    known = {*held, *(cue["id"] for cue in state.get("cues") or [])}
 
-    def check(answer: Any) -> None:
-        for text in words(answer):
-            if unknown := next((each for each in citations(text) if each not in held), None):
-                known = f"the passages are {', '.join(held)}" if held else "there are none to cite"
-                raise ValueError(f"{unknown!r} is cited, and is no passage of this case; {known}")
+    def struck(part: Any, warnings: list[str]) -> Any:
+        text: str = getattr(part, field)
+        unknown = [cited for cited in citations(text) if cited not in known]
+        if not unknown:
+            return part
+        left = _CITING.sub(lambda found: _known_of(found, known), text).strip()
+        if not left:
+            passages = f"the passages are {', '.join(held)}" if held else "there are none to cite"
+            raise ValueError(f"{field}: {unknown[0]!r} is cited, and is no passage of this case; {passages}")
+        warnings.append(f"the {who} cited {', '.join(unknown)}, which this case doesn't hold; that was struck out")
+        return part.model_copy(update={field: left})
 
-    return check
+    def mend(answer: Any, warnings: list[str]) -> Any:
+        if not each:
+            return struck(answer, warnings)
+        return answer.model_copy(update={each: [struck(part, warnings) for part in getattr(answer, each)]})
+
+    return mend
+
+
+def _known_of(found: re.Match[str], known: set[str]) -> str:
+    """A bracket with its unknown ids left out, and the space before it; nothing, where none is left."""
+    kept = [each.strip() for each in found[2].split(",") if each.strip() in known]
+    return f"{found[1]}[{', '.join(kept)}]" if kept else ""

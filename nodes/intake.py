@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
+from tribunal.language import detected, name_of, tag_of
 from tribunal.line_up import in_force
 from tribunal.models.cache import cache_here
 from tribunal.models.door import door_here
@@ -19,6 +20,7 @@ from tribunal.models.seating import check_models
 from tribunal.nodes.certainty import fitted_threshold
 from tribunal.nodes.state import Court, PostInput
 from tribunal.prompts.policy import policy_in_force
+from tribunal.prompts.sets import prompts_in_force
 from tribunal.retrievers.web.fetch.errors import FetchError
 from tribunal.retrievers.web.fetch.kinds import IMAGES
 from tribunal.retrievers.web.library import web_reader
@@ -64,6 +66,7 @@ async def receive_any(state: Court, runtime: Runtime[Context]) -> JSON:
             f"policy: {context.policy}: is one for the task {policy.task}, and the task is {context.task}; set both "
             "alike, or leave the policy out"
         )
+    prompts = await prompts_in_force(context.prompts, afresh=True)
     await fitted_threshold(context, afresh=True)
     if context.cache:
         await cache_here(context.cache)
@@ -74,19 +77,25 @@ async def receive_any(state: Court, runtime: Runtime[Context]) -> JSON:
         elif ref.casefold().startswith(("http://", "https://")):
             ref = await _fetched(ref)
         image = (await picture(ref, context.image_edge)).image
+    given = _checked_name(state, "language")
+    rehearsed = {model.provider == "rehearsal" for model in models}
+    # The rehearsal model reads English alone; to read what tells languages apart would double its time to a verdict.
+    language, language_from = await asyncio.to_thread(_language, given, "" if rehearsed == {True} else text)
     post = Post(
         id=_checked_name(state, "post_id") or _id_of(text, image),
         text=text,
         image=image,
-        language=_checked_name(state, "language"),
+        language=language,
+        language_from=language_from,
     )
     return {
         "image": ref,
         "post": post.dump(),
         "policy": {"name": policy.name, "sha": policy.sha},
+        "prompts": prompts.dump(),
         "round": 0,
         **{name: clean for name, clean in _CLEAN.items() if state.get(name)},
-        "warnings": Overwrite([REHEARSED] if any(model.provider == "rehearsal" for model in models) else []),
+        "warnings": Overwrite([REHEARSED] if True in rehearsed else []),
     }
 
 
@@ -149,6 +158,15 @@ def _checked_name(state: PostInput, field: Literal["post_id", "language"]) -> st
     if not isinstance(name, str):
         raise BadInput(f"{field}: {type(name).__name__}: is not a text; give a string, or leave it out")
     return wellformed(name)
+
+
+def _language(given: str | None, text: str) -> tuple[str | None, Literal["given", "detected"] | None]:
+    """The language of a post and whence it is known. Names are looked up here too, off the event loop."""
+    tag, known_from = (tag_of(given), "given") if given and given.strip() else (detected(text), "detected")
+    if tag is None:
+        return None, None
+    name_of(tag)
+    return tag, cast(Literal["given", "detected"], known_from)
 
 
 def _id_of(text: str, image: Image | None) -> str:

@@ -50,6 +50,7 @@ class Court(PostInput, total=False):
 
     post: JSON
     policy: JSON
+    prompts: JSON
     scan: list[JSON]
     cues: list[JSON] | None
     transcript: Annotated[list[JSON], merge]
@@ -92,6 +93,7 @@ class Decided(Log, total=False):
 
     post: JSON
     policy: JSON
+    prompts: JSON
     outcome: JSON
 
 
@@ -129,6 +131,7 @@ class Research(Court, total=False):
     page: JSON | None
     pages: Annotated[list[JSON], merge]
     evidence: Annotated[list[JSON], merge]
+    plans: Annotated[list[JSON], merge]
     judgements: Annotated[list[JSON], merge]
     exhausted: bool
     sufficient: bool | None
@@ -143,6 +146,7 @@ class WebOutput(Log, total=False):
     tried: list[str]
     pages: list[JSON]
     evidence: list[JSON]
+    plans: list[JSON]
     judgements: list[JSON]
     sufficient: bool | None
 
@@ -203,13 +207,19 @@ class TrackOutput(Log, total=False):
 
 
 class CourtOutput(Decided, total=False):
-    """What `arcade`, `multiround` and `baseline` give back."""
+    """What `arcade` and `multiround` give back."""
 
     track: str | None
     round: int
     transcript: list[JSON]
     cues: list[JSON] | None
     saved: list[JSON]
+
+
+class BaselineOutput(CourtOutput, total=False):
+    """What `baseline` gives back."""
+
+    scheme: str
 
 
 class Ruling(CourtOutput, WebOutput, total=False):

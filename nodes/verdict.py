@@ -20,8 +20,8 @@ async def deliver(label: int, scheme: Scheme, words: str, runtime: Runtime[Conte
         more: further fields of `Verdict`: track, tie, confidence, steps.
     """
     context = context_of(runtime)
-    category = (await policy_in_force(context.policy)).categories(scheme)[label].name
-    hateful = label > 0 if context.task == "hate" else None
+    policy = await policy_in_force(context.policy)
+    category, hateful = policy.categories(scheme)[label].name, policy.hate(scheme, label)
     verdict = Verdict(
         task=context.task, label=label, category=category, hateful=hateful, explanation=words, **more
     ).dump()

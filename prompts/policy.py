@@ -10,12 +10,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import tomllib
+from collections.abc import Iterable
+from difflib import get_close_matches
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -28,21 +31,50 @@ from pydantic import (
 from pydantic_core import PydanticKnownError
 
 from tribunal.errors import BadInput
+from tribunal.language import tag_of
 from tribunal.schema import Scheme, Task
+from tribunal.text import one_line
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Passage = Annotated[str, StringConstraints(strip_whitespace=True)]
 Name = Annotated[
     str, StringConstraints(strip_whitespace=True, pattern=r"^[^\s\"'{}<>|][^\r\n\"'{}<>|]*$", max_length=60)
 ]
 
 
-class Category(BaseModel):
-    """One label of a scheme. The first one of a scheme, label 0, is the only one that isn't hateful."""
-
+class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Category(_Part):
+    """One label of a scheme. `hate` says whether it is hate speech: by default every one but the first of a scheme.
+
+    `examples_for` are posts that belong to it, `examples_against` posts that look like it and don't; the judge is shown
+    them.
+    """
 
     name: Name
     meaning: Text
+    hate: bool | None = None
+    examples_for: tuple[Text, ...] = ()
+    examples_against: tuple[Text, ...] = ()
+
+
+class Translation(_Part):
+    """What a policy says in another language; what isn't given stays as it is. `meanings` go by category name."""
+
+    definition: Text | None = None
+    exclusions: Text | None = None
+    excuses: Passage | None = None
+    together: Passage | None = None
+    meanings: dict[Name, Text] = Field(default_factory=dict)
+
+
+def _tag(given: str) -> str:
+    tag = tag_of(given) if given != "en" else "en"
+    if tag is None:
+        raise ValueError(f"{given!r} is no language; give a tag such as en, ko or pt-BR")
+    return tag
 
 
 QUESTIONS: dict[Task, str] = {
@@ -53,19 +85,28 @@ QUESTIONS: dict[Task, str] = {
 _LEAST = {"protected_groups": 1, "fine": 2}
 
 
-class Policy(BaseModel):
-    """A definition and the labels of both schemes; of hate speech, the groups it protects too."""
+class Policy(_Part):
+    """A definition and the labels of both schemes; of hate speech, the groups it protects too.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    `definition` and `exclusions` are told to every seat. `excuses` (what makes a post harmless that looks like an
+    attack) and `together` (what text and image may say only together) are told to those seats whose part needs them.
+    """
 
     name: Name
     task: Task = "hate"
+    language: Annotated[str, AfterValidator(_tag)] = "en"
     definition: Text
     exclusions: Text
+    excuses: Passage = ""
+    together: Passage = ""
     protected_groups: tuple[Name, ...] = Field(default=(), validate_default=True)
     fine: tuple[Category, ...] = Field(default=(), validate_default=True)
     binary: tuple[Category, ...] = Field(min_length=2, max_length=2)
+    translations: dict[Annotated[str, AfterValidator(_tag)], Translation] = Field(default_factory=dict)
     sha: str = ""
+
+    def __hash__(self) -> int:
+        return hash((self.sha, self.language))
 
     @field_validator("protected_groups", "fine")
     @classmethod
@@ -78,6 +119,28 @@ class Policy(BaseModel):
                 "too_short", {"field_type": "Tuple", "min_length": least, "actual_length": len(value)}
             )
         return value
+
+    @field_validator("fine", "binary")
+    @classmethod
+    def _which_are_hate(cls, value: tuple[Category, ...], info: ValidationInfo) -> tuple[Category, ...]:
+        of_hate = info.data.get("task") == "hate"
+        if not of_hate and any(category.hate is not None for category in value):
+            raise ValueError("only a policy on hate speech says which categories are hate; leave `hate` out")
+        if value and value[0].hate:
+            raise ValueError("the first category is that of posts with nothing against them, so it isn't hate")
+        return tuple(
+            category.model_copy(update={"hate": of_hate and number > 0}) if category.hate is None else category
+            for number, category in enumerate(value)
+        )
+
+    @model_validator(mode="after")
+    def _translations_fit(self) -> Policy:
+        names = {category.name for category in (*self.fine, *self.binary)}
+        for tag, translation in self.translations.items():
+            if unknown := next((name for name in translation.meanings if name not in names), None):
+                meant = near(unknown, names)
+                raise ValueError(f"translations.{tag}.meanings: {unknown}: there is no such category{meant}")
+        return self
 
     @model_validator(mode="after")
     def _names_differ(self) -> Policy:
@@ -105,6 +168,57 @@ class Policy(BaseModel):
             if known.name == category:
                 return number
         raise KeyError(category)
+
+    @property
+    def kinds(self) -> tuple[Category, ...]:
+        """The kinds of hate that a cue may be of, in either scheme."""
+        return self.fine[1:]
+
+    def hate(self, scheme: Scheme, label: int) -> bool | None:
+        """Whether a label is hate speech; None where that isn't the task."""
+        return self.categories(scheme)[label].hate if self.task == "hate" else None
+
+    def examples(self, scheme: Scheme) -> str:
+        """The examples for and against each category, one a line; empty where there are none."""
+        return "\n".join(
+            f"{words} {category.name}: {one_line(example)}"
+            for category in self.categories(scheme)
+            for words, given in (("is", category.examples_for), ("is not", category.examples_against))
+            for example in given
+        )
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """What was meant by a word that isn't known, as the end of a sentence; or all that is known."""
+    known = list(known)
+    meant = get_close_matches(word, known, n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(meant)}?" if meant else f"; there are {', '.join(known)}"
+
+
+@lru_cache(maxsize=64)
+def in_language(policy: Policy, tag: str | None) -> Policy:
+    """The policy in a post's language, where it is translated into that; pt serves for pt-BR too."""
+    own = {policy.language, policy.language.partition("-")[0]}
+    if tag is None or tag in own:
+        return policy
+    found = next((each for each in (tag, tag.partition("-")[0]) if each in policy.translations), None)
+    if found is None:
+        return policy
+    translation = policy.translations[found]
+    told = {name: getattr(translation, name) for name in ("definition", "exclusions", "excuses", "together")}
+
+    def meant(categories: tuple[Category, ...]) -> tuple[Category, ...]:
+        meanings = translation.meanings
+        return tuple(each.model_copy(update={"meaning": meanings.get(each.name, each.meaning)}) for each in categories)
+
+    return policy.model_copy(
+        update={
+            **{name: words for name, words in told.items() if words is not None},
+            "language": found,
+            "fine": meant(policy.fine),
+            "binary": meant(policy.binary),
+        }
+    )
 
 
 @lru_cache(maxsize=1)
@@ -163,6 +277,17 @@ def _read(name: str, path: Path | None, stamp: int) -> Policy:
     except (ValidationError, TypeError) as error:
         if not isinstance(error, ValidationError):
             raise BadInput(f"policy: {name}: {error}") from error
-        first = error.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"]) or "policy"
-        raise BadInput(f"policy: {name}: {field}: {first['msg']}; compare the shipped h-vli.toml") from error
+        raise BadInput(f"policy: {name}: {_described(error)}; compare the shipped h-vli.toml") from error
+
+
+def _described(error: ValidationError) -> str:
+    """The first fault, a misspelt key before any other: it is why another one is missing."""
+    faults = error.errors(include_url=False)
+    first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
+    field = ".".join(str(part) for part in first["loc"]) or "policy"
+    if first["type"] != "extra_forbidden":
+        return f"{field}: {first['msg'].removeprefix('Value error, ')}"
+    models: dict[str, type[_Part]] = {"fine": Category, "binary": Category, "translations": Translation}
+    model = models.get(str(first["loc"][0]), Policy) if len(first["loc"]) > 1 else Policy
+    known = [key for key in model.model_fields if key != "sha"]
+    return f"{field}: no such key{near(str(first['loc'][-1]), known)}"

@@ -16,10 +16,10 @@ from tribunal.schema import Record
 # The heading of each prompt, which is how a model knows its part too.
 PARTS = {
     "Prosecutor's rapid scan": "gatekeeper",
-    "in a fast-track trial": "indictment",
+    "the Prosecutor, in a fast-track trial": "indictment",
     "investigating for a deep-dive trial": "investigation",
     "the Prosecutor, in round": "prosecution",
-    "the Defender, in round": "defence",
+    "the Defender, in": "defence",
     "the Judge": "judge",
     "the safety classifier": "classifier",
     "the first look": "triage",
@@ -38,12 +38,15 @@ def part(request: Request) -> str:
 
 
 def cue(claim: str, type: str = "Direct", **other: str) -> dict[str, str]:
-    made = {"type": type, "target_group": "religion", "claim": claim, "category": "Religious", "justification": "why"}
+    made = {
+        "target_group": "Muslims", "claim": claim, "justification": "first-why", "type": type,
+        "characteristic": "religion", "category": "Religious",
+    }  # fmt: skip
     return {**made, **other}
 
 
 def argument(words: str, stance: str, cue_id: str = "C1") -> dict[str, str]:
-    return {"cue_id": cue_id, "target_group": "religion", "claim": "claim", "stance": stance, "argument": words}
+    return {"cue_id": cue_id, "target_group": "Muslims", "claim": "claim", "argument": words, "stance": stance}
 
 
 Script = Callable[[Request], Reply | Fault]
@@ -80,8 +83,6 @@ def court_script(*, explicit: bool = False, implicit: bool = True, **instead: An
         }
         if "Hateful" in request.text:
             answers["judge"]["category"] = "Hateful"
-            for kind in ("gatekeeper", "indictment", "investigation"):
-                answers[kind]["cues"] = [{**each, "category": "Hateful"} for each in answers[kind]["cues"]]
         return Reply(answers[name], prompt_tokens=10, completion_tokens=5)
 
     return script
@@ -118,5 +119,6 @@ async def decide(
 ) -> Record:
     """One post through a graph on a scripted OpenAI-compatible server."""
     os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
-    image = settings.pop("image", None)
-    return await hear(text, image, graph=graph, context=context_from({"model": "openai:scripted", **settings}))
+    image, language = settings.pop("image", None), settings.pop("language", None)
+    context = context_from({"model": "openai:scripted", **settings})
+    return await hear(text, image, language=language, graph=graph, context=context)

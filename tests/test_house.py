@@ -20,8 +20,8 @@ FLOORS = (
     "", "prompts", "models.providers", "models", "models.embeddings", "retrievers.perspectives",
     "retrievers.web.fetch", "retrievers.web.pages", "retrievers.web.search", "retrievers.web", "retrievers", "nodes",
     "nodes.arcade", "nodes.predict", "nodes.antihate", "nodes.mv_debate", "nodes.peers", "nodes.court",
-    "nodes.rehearsal", "graphs", "cases", "eval.doubles", "eval.doubles.scripted", "eval.datasets", "eval.runs",
-    "eval.measures", "eval.report", "eval", "eval.bench", "commands",
+    "nodes.rehearsal", "graphs", "cases", "eval.doubles", "eval.doubles.scripted", "eval.datasets", "eval.protocols",
+    "eval.runs", "eval.measures", "eval.report", "eval", "eval.bench", "commands",
 )  # fmt: skip
 ROOMS = ("prompts", "retrievers", "nodes", "graphs", "eval", "commands")
 # A file that may be longer, with the reason. This list may only shrink.

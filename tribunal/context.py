@@ -45,6 +45,8 @@ class Context(BaseModel):
 
     task: Task = _set("task", "hate")
     policy: str = _set("policy", "")
+    policy_language: Literal["policy", "post"] = _set("policy_language", "policy")
+    prompts: str | None = _set("prompts", None)
     scheme: Scheme = _set("scheme", "fine")
 
     model: str | None = _set("model", None)
@@ -53,6 +55,7 @@ class Context(BaseModel):
     seats: dict[str, str] = _set("seats", dict)
     temperatures: dict[str, float] = _set("temperatures", dict)
     draw_temperature: float = _set("draw_temperature", 0.7, ge=0, le=2)
+    extra_body: dict[str, dict[str, Any]] = _set("extra_body", dict)
     line_up: str | None = _set("line_up", None)
 
     perspectives: list[str] = _set("perspectives", list)
@@ -115,6 +118,14 @@ class Context(BaseModel):
             if kind == "view" and colon and name not in VIEWS:
                 raise ValueError(f"there is no seat {seat!r}; the views are {', '.join(VIEWS)}")
         return by_seat
+
+    @field_validator("extra_body")
+    @classmethod
+    def _extra_is_extra(cls, by_model: dict[str, JSON]) -> dict[str, JSON]:
+        for model, fields in by_model.items():
+            if ours := next((name for name in ("model", "messages", "stream") if name in fields), None):
+                raise ValueError(f"{model}: {ours} is what a request is made of, and can't be given beside it")
+        return by_model
 
     @field_validator("views")
     @classmethod

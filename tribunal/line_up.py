@@ -1,38 +1,50 @@
-"""A line-up: who sits in which seat, under a name, in a small TOML file.
+"""A line-up: who sits in which seat, under a name, in a small TOML file. Those of the papers are shipped.
 
 views = ["surface", "deep", "contrast", "context"]
 
 [seats]
 "view:surface" = "ollama:gemma3:12b"
 "view:deep" = "qwen:qwen3-vl-plus"
-judge = "anthropic:claude-sonnet-4-5"
+judge = "anthropic:claude-haiku-4-5"
 
 [temperatures]
 view = 0
+
+[extra_body."qwen:*"]
+enable_thinking = false
 """
 
 from __future__ import annotations
 
 import asyncio
 import tomllib
+from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
 from typing import TypeVar
 
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 
-FIELDS = ("seats", "temperatures", "views")
+FIELDS = ("seats", "temperatures", "views", "extra_body")
+
+
+@lru_cache(maxsize=1)
+def shipped() -> list[str]:
+    """The names of the line-ups that come with the project."""
+    folder = files("tribunal").joinpath("line_ups")
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
 async def in_force(context: Context, *, afresh: bool = False) -> Context:
-    """The context with its line-up filled in; a seat, temperature or set of views of its own beats the file's.
+    """The context with its line-up filled in; a seat, temperature or set of views of its own beats the line-up's.
 
     Args:
         context: the settings of a run.
         afresh: read the file even where that was done before; so every post starts from it as it stands then.
 
     Raises:
-        BadInput: the file can't be read, or isn't a line-up.
+        BadInput: there is no such line-up, the file can't be read, or isn't a line-up.
     """
     if context.line_up is None:
         return context
@@ -44,6 +56,7 @@ async def in_force(context: Context, *, afresh: bool = False) -> Context:
             "seats": _over(line_up.seats, context.seats),
             "temperatures": _over(line_up.temperatures, context.temperatures),
             "views": context.views or line_up.views,
+            "extra_body": line_up.extra_body | context.extra_body,
         }
     )
 
@@ -58,11 +71,16 @@ def _over(named: dict[str, Setting], own: dict[str, Setting]) -> dict[str, Setti
 
 
 def _read(name: str) -> Context:
+    ours = name in shipped()
+    file = files("tribunal").joinpath(f"line_ups/{name}.toml") if ours else Path(name).expanduser()
     try:
-        values = tomllib.loads(Path(name).expanduser().read_bytes().decode("utf-8"))
+        values = tomllib.loads(file.read_bytes().decode("utf-8"))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise BadInput(f"line_up: {name}: {reason}; give a TOML file with [seats]") from error
+        known = ", ".join(shipped())
+        raise BadInput(
+            f"line_up: {name}: {reason}; give a TOML file with [seats], or a shipped line-up: {known}"
+        ) from error
     if unknown := next((field for field in values if field not in FIELDS), None):
         raise BadInput(f"line_up: {name}: {unknown}: a line-up has none; it has {', '.join(FIELDS)}")
     try:

@@ -44,7 +44,8 @@ class Post(Frozen):
     id: str
     text: str = ""
     image: Image | None = None
-    language: str | None = None
+    language: str | None = Field(default=None, description="a tag: en, ko, pt-BR")
+    language_from: Literal["given", "detected"] | None = None
 
 
 class Cue(Frozen):
@@ -52,10 +53,18 @@ class Cue(Frozen):
 
     id: str
     type: CueType
-    target_group: str
+    target_group: str = Field(description="who is attacked, in words: Muslims")
+    characteristic: str = Field(
+        default="", description="the policy's protected group by which they are picked: religion; empty in old records"
+    )
     claim: str
-    category: str
     justification: str
+    category: str
+
+    @property
+    def whom(self) -> str:
+        """Who is attacked, and by which characteristic: Muslims (religion)."""
+        return f"{self.target_group} ({self.characteristic})" if self.characteristic else self.target_group
 
 
 class Argument(Frozen):
@@ -66,11 +75,15 @@ class Argument(Frozen):
     claim: str
     stance: Literal["press", "withdraw", "refute", "concede"]
     argument: str
+    held: bool = Field(
+        default=False, description="the speaker left the cue out of this round, so what was said of it before stands"
+    )
 
     @property
     def says(self) -> str:
-        """The stance as what its speaker does: presses, withdraws, refutes, concedes."""
-        return f"{self.stance}es" if self.stance == "press" else f"{self.stance}s"
+        """The stance as what its speaker does: presses, withdraws, refutes, concedes; "as before" where it is held."""
+        does = f"{self.stance}es" if self.stance == "press" else f"{self.stance}s"
+        return f"{does}, as before" if self.held else does
 
 
 class Turn(Frozen):
@@ -296,6 +309,9 @@ class Record(Frozen):
     calls: tuple[Call, ...]
     usage: Usage
     policy: JSON
+    prompts: JSON = Field(default_factory=dict, description="the set of prompts in force: name and sha")
+    language: str | None = Field(default=None, description="of the post, as a tag; None where it isn't known")
+    language_from: Literal["given", "detected"] | None = None
     warnings: tuple[str, ...]
     tie: bool = False
     confidence: float | None = None

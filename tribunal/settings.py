@@ -57,12 +57,22 @@ SECTIONS: dict[str, dict[str, Setting]] = {
             "The definition and the categories that a decision rests on: a shipped policy by its name, or a TOML file.",
             "the task's own: h-vli, sarcasm or misinformation",
         ),
+        "policy_language": Setting(
+            "Language of the policy",
+            "In which language the agents are given the policy. policy: its own. post: the post's, where the policy is "
+            "translated into it.",
+            "policy",
+        ),
+        "prompts": Setting(
+            "Prompts",
+            "A folder of prompts of your own. A file takes the place of ours of the same name; the others stay ours.",
+            "ours",
+        ),
         "scheme": Setting(
             "Labels",
-            "Which labels there are. fine: the policy's categories. binary: hateful or not. antihate shows its agents "
-            "these labels and always answers hateful or not.",
-            "fine; other tasks than hate are always binary",
-            (*_COURTS, "antihate", "baseline", "self_consistency"),
+            "Which labels there are. fine: the policy's categories. binary: hateful or not.",
+            "fine; other tasks than hate, and the mode zero-shot, are always binary",
+            (*_COURTS, "baseline", "self_consistency"),
         ),
     },
     "Models": {
@@ -98,13 +108,24 @@ SECTIONS: dict[str, dict[str, Setting]] = {
         ),
         "draw_temperature": Setting(
             "Temperature of further draws",
-            "The temperature, from 0 to 2, of every draw after the first, where the same call is made several times.",
+            "The temperature, from 0 to 2, of every draw after the first, where the same call is made several times. "
+            "In self_consistency also of the first, so that all draws are alike; a temperature set for the seat "
+            "classifier takes its place.",
             "0.7",
             (*_COURTS, "self_consistency", "symmetric_debate"),
         ),
+        "extra_body": Setting(
+            "Further fields of requests",
+            "Fields that are put into the body of each request as they are, by model: a table whose names are models, "
+            "as provider:model or with * in place of any letters, such as "
+            "{'openai:qwen3*' = {chat_template_kwargs = {enable_thinking = false}}}. OpenAI-compatible servers and "
+            "Ollama take them.",
+            "none",
+        ),
         "line_up": Setting(
             "Line-up",
-            "A TOML file with [seats], [temperatures] and views. What a run sets itself beats the file.",
+            "Models, temperatures and views under one name: a shipped line-up, such as mv-debate-paper, or a TOML file "
+            "with [seats], [temperatures], [extra_body] and views. What a run sets itself beats the line-up.",
             "none",
         ),
     },
@@ -202,9 +223,10 @@ SECTIONS: dict[str, dict[str, Setting]] = {
             "predict and tribunal: leave-out (all perspectives but `leave_out`), criterion-only and examples-only "
             "(perspectives with half of what they know). "
             "antihate: no-knowledge (no research), zero-shot (one call). "
-            "antihate and tribunal: no-search (the model names pages itself), no-details (shorter prompts).",
+            "antihate and tribunal: no-search (the model names pages itself), no-details (shorter prompts). "
+            "baseline and self_consistency: zero-shot (MV-Debate's one call, YES or NO, in place of ARCADE's).",
             "full",
-            ("tribunal", "predict", "antihate"),
+            ("tribunal", "predict", "antihate", "baseline", "self_consistency"),
         ),
         "views": Setting(
             "Views",

@@ -17,16 +17,17 @@ def court(request: Request) -> Reply:
         return Reply({"category": "NotHate", "explanation": "the defence stands " * 8, **sure_too})
     if task.startswith(("the Defender", "the Prosecutor, in round")):
         stance = "refute" if task.startswith("the Defender") else "press"
-        said = {"cue_id": "C1", "target_group": "religion", "claim": "a claim of some length"}
-        return Reply({"arguments": [{**said, "stance": stance, "argument": "an argument that goes on " * 8}]})
+        said = {"cue_id": "C1", "target_group": "Muslims", "claim": "a claim of some length"}
+        return Reply({"arguments": [{**said, "argument": "an argument that goes on " * 8, "stance": stance}]})
     explicit = task.startswith(("the Prosecutor, in a fast", "the Prosecutor's rapid"))
     found = track == ("fast" if explicit else "deep")
     cue = {
-        "type": "Direct" if explicit else "Metaphor",
-        "target_group": "religion",
+        "target_group": "Muslims",
         "claim": "a claim of some length",
-        "category": "Religious",
         "justification": "a justification of the usual length " * 6,
+        "type": "Direct" if explicit else "Metaphor",
+        "characteristic": "religion",
+        "category": "Religious",
     }
     return Reply({"cues": [cue] if found else []})
 
@@ -57,7 +58,7 @@ def hybrid(request: Request) -> Reply:
         label = request.schema["properties"]["label"]["enum"][0]
         return Reply({"label": label, "reason": "the criterion speaks of it"})
     if task.startswith("the Defender") and "[[concede=yes]]" in request.text:
-        granted = {"cue_id": "C1", "target_group": "religion", "claim": "a claim of some length", "stance": "concede"}
+        granted = {"cue_id": "C1", "target_group": "Muslims", "claim": "a claim of some length", "stance": "concede"}
         return Reply({"arguments": [{**granted, "argument": "nothing in the post speaks against it"}]})
     courts = ("the Prosecutor", "the Defender", "the Judge", "the first look")
     return court(request) if task.startswith(courts) else researcher(request)

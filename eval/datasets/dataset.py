@@ -35,6 +35,7 @@ class PaperProtocol:
         stratum: gives the stratum of a post, and None where the post is outside the pool.
         whole: the paper took every post of the split, which must hold exactly as many.
         seed: the paper's, which stands above the caller's.
+        table: the protocol (`tribunal.eval.protocols`) of the table in which the set was first evaluated.
     """
 
     says: str
@@ -43,6 +44,7 @@ class PaperProtocol:
     stratum: Callable[[Sample], str | None]
     whole: bool = False
     seed: int | None = None
+    table: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,9 +171,14 @@ class Dataset:
         return f"Dataset({self.name!r}, split={self.split!r}, files={[str(file) for file in self.files]})"
 
     @property
-    def protocol(self) -> str | None:
-        """Which posts the paper evaluated on, in words."""
-        return self.spec.protocol.says if self.spec.protocol else None
+    def paper(self) -> PaperProtocol | None:
+        """Which posts the set's paper evaluated on."""
+        return self.spec.protocol
+
+    @property
+    def mapped(self) -> bool:
+        """Whether the set takes the caller's columns."""
+        return self.spec.mapped
 
     @cached_property
     def fingerprint(self) -> str:
@@ -207,6 +214,10 @@ class Dataset:
                 yield post
             else:
                 self.skip("neither text nor image")
+
+    def own_id(self, sample: Sample) -> str:
+        """The id that a post's rank follows from, alone or in a pool."""
+        return sample.id
 
     def skip(self, reason: str) -> None:
         """Count a row that gives no post."""

@@ -65,5 +65,6 @@ H_VLI = DatasetSpec(
         quotas={"posts": 1178},
         stratum=lambda _: "posts",
         whole=True,
+        table="arcade-table3",
     ),
 )

@@ -77,6 +77,7 @@ def _spec(
         split=default,
         quotas={"hate": 200, "not hate": 200},
         stratum=lambda sample: "hate" if sample.gold and sample.gold.positive else "not hate",
+        table="predict-table2",
     )
     return DatasetSpec(name, title, "hate", obtain, licence, splits, default, read, protocol=protocol)
 

@@ -93,6 +93,7 @@ FHM = DatasetSpec(
         quotas={"posts": 500},
         stratum=lambda _: "posts",
         whole=True,
+        table="arcade-table4",
     ),
 )
 

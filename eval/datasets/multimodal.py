@@ -41,6 +41,7 @@ def _five_hundred(split: str) -> PaperProtocol:
         quotas={"posts": 500},
         stratum=lambda _: "posts",
         seed=42,
+        table="mv-debate-table1",
     )
 
 

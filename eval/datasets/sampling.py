@@ -10,17 +10,19 @@ import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset
 from tribunal.eval.datasets.dataset import PaperProtocol
+from tribunal.eval.datasets.pool import Pool
 from tribunal.eval.datasets.sample import Sample
 
 if TYPE_CHECKING:
     import numpy as np
 
-Balance = Literal["pattern", "label"]
+_MOST_VALUES = 100  # of a field that is balanced over
+_RENUMBER = "; name another id column, or none (blank) to number the rows"
 _OUTSIDE = 0xFFFF  # the stratum of a post that is in none
 
 
@@ -30,7 +32,9 @@ class Plan:
     In memory it holds a number a post chosen, and none where all are.
     """
 
-    def __init__(self, dataset: Dataset, positions: np.ndarray | None, count: int, warnings: tuple[str, ...]) -> None:
+    def __init__(
+        self, dataset: Dataset | Pool, positions: np.ndarray | None, count: int, warnings: tuple[str, ...]
+    ) -> None:
         self.dataset, self.warnings = dataset, warnings
         self._positions, self._count = positions, count
 
@@ -50,23 +54,25 @@ class Plan:
 
 
 def choose(
-    dataset: Dataset,
+    dataset: Dataset | Pool,
     *,
     samples: int | None = None,
     seed: int = 0,
-    balance: Balance | None = None,
-    protocol: Literal["paper"] | None = None,
+    balance: str | None = None,
+    protocol: Literal["paper"] | PaperProtocol | None = None,
 ) -> Plan:
     """Choose the posts of a run. Reads the whole set once, so that a wrong row is found before any model is asked.
 
     Args:
         dataset: the set.
-        samples: how many; none given: all. With `balance` pattern, the number over all patterns; with label, the
-            number of each label.
+        samples: how many; none given: all. With `balance` pattern, the number over all patterns; with label or a
+            field, the number of each label or value. With `protocol`, the number over all kinds that the paper took,
+            each in the paper's proportion.
         seed: another seed, other posts.
         balance: `pattern`: an equal quota of each SMI pattern, the rest filled at random from what is left; `label`:
-            as many of each gold label.
-        protocol: `paper`: the posts that the set's paper evaluated on.
+            as many of each gold label; a field of the set (`implicit`), or several of these, separated by commas: as
+            many of each value, or of each combination.
+        protocol: `paper`: the posts that the set's paper evaluated on; or which posts one of a paper's tables took.
 
     Returns:
         The posts, in the set's order.
@@ -76,9 +82,9 @@ def choose(
             have one id, or a row is wrong.
     """
     if protocol is not None:
-        if samples is not None or balance is not None:
-            raise BadInput("protocol: the paper's has a size of its own; leave out samples and balance")
-        return _paper(dataset, seed)
+        if balance is not None:
+            raise BadInput("balance: a paper's sample has a balance of its own; leave out balance, or the protocol")
+        return _paper(dataset, dataset.paper if protocol == "paper" else protocol, samples, seed)
     if samples is None:
         if balance is not None:
             raise BadInput("balance: give the number of samples as well")
@@ -88,30 +94,104 @@ def choose(
         raise BadInput(f"samples: {samples}: is not 1 or more")
     if balance == "pattern":
         return _by_pattern(dataset, samples, seed)
-    if balance == "label":
-        ranked = _Ranked(dataset, seed, lambda post: f"label {post.gold.label}" if post.gold else None)
-        ranked.needs("balance", "gold labels")
-        return ranked.plan(dict.fromkeys(ranked.counts, samples))
+    if balance is not None:
+        return _of_each(dataset, samples, seed, [name.strip() for name in balance.split(",")])
     return _Ranked(dataset, seed, lambda _: "posts").plan({"posts": samples})
 
 
-def _by_pattern(dataset: Dataset, samples: int, seed: int) -> Plan:
+def _of_each(dataset: Dataset | Pool, samples: int, seed: int, names: list[str]) -> Plan:
+    """As many posts of each value, or of each combination of values; a post that lacks one is left out."""
+    values = [_Values(dataset.name, name) for name in names]
+
+    def stratum(post: Sample) -> str | None:
+        held = [each.of(post) for each in values]
+        return None if None in held else ", ".join(str(each) for each in held)
+
+    ranked = _Ranked(dataset, seed, stratum)
+    for each in values:
+        each.check()
+    if not ranked.counts:
+        raise BadInput(f"balance: no post of {dataset.name} has {' and '.join(names)}")
+    return ranked.plan(dict.fromkeys(ranked.counts, samples))
+
+
+class _Values:
+    """What a label or a field of a set is in each post, as a kind of posts: `label 1`, `implicit true`."""
+
+    def __init__(self, dataset: str, name: str) -> None:
+        self._dataset, self._name = dataset, name
+        self._met: set[str] = set()
+        self._fields: dict[str, None] = {}
+
+    def of(self, post: Sample) -> str | None:
+        """This post's; none where it has none.
+
+        Raises:
+            BadInput: the field holds a list, or has more values than can be balanced over.
+        """
+        self._fields.update(dict.fromkeys(post.fields))
+        value = self._value(post)
+        if value is None:
+            return None
+        if isinstance(value, list | dict):
+            raise BadInput(f"balance: {self._name}: holds several values a post; name a field that holds one")
+        said = str(value).lower() if isinstance(value, bool) else str(value)
+        self._met.add(said)
+        if len(self._met) > _MOST_VALUES:
+            raise BadInput(f"balance: {self._name}: has more than {_MOST_VALUES} values in {self._dataset}")
+        return f"{self._name} {said}"
+
+    def _value(self, post: Sample) -> Any:
+        if self._name == "label":
+            return post.gold.label if post.gold else None
+        # `whoTarget`, as SBIC calls it, is the field who_target.
+        found = next((held for held in post.fields if _plain(held) == _plain(self._name)), None)
+        return None if found is None else post.fields[found]
+
+    def check(self) -> None:
+        """Refuse what no post has."""
+        if not self._met:
+            what = "gold labels" if self._name == "label" else f"{self._name}; they have {', '.join(self._fields)}"
+            raise BadInput(f"balance: the posts of {self._dataset} have no {what}")
+
+
+def _plain(field: str) -> str:
+    return field.replace("_", "").casefold()
+
+
+def _by_pattern(dataset: Dataset | Pool, samples: int, seed: int) -> Plan:
     ranked = _Ranked(dataset, seed, lambda post: post.fields.get("smi_pattern"))
-    ranked.needs("balance", "SMI patterns")
+    if not ranked.counts:
+        raise BadInput(f"balance: the posts of {dataset.name} have no SMI patterns")
     quota = samples // len(ranked.counts)
     quotas = {pattern: min(quota, held) for pattern, held in ranked.counts.items()}
     return ranked.plan(quotas, fill=samples - sum(quotas.values()))
 
 
-def _paper(dataset: Dataset, seed: int) -> Plan:
-    paper = dataset.spec.protocol
+def _paper(dataset: Dataset | Pool, paper: PaperProtocol | None, samples: int | None, seed: int) -> Plan:
     if paper is None:
         raise BadInput(f"protocol: paper: no paper has one for {dataset.name}; give samples and seed")
     if dataset.split != paper.split:
         raise BadInput(f"protocol: paper: the paper's is of the split {paper.split}, not {dataset.split}")
     ranked = _Ranked(dataset, seed if paper.seed is None else paper.seed, paper.stratum)
     _check_whole(ranked, paper)
-    return ranked.plan(paper.quotas, called=f"protocol: paper ({paper.says})")
+    quotas = paper.quotas if samples is None else _shares(paper, samples)
+    return ranked.plan(quotas, called=f"protocol: paper ({paper.says})")
+
+
+def _shares(paper: PaperProtocol, samples: int) -> dict[str, int]:
+    """So many posts of a paper's sample, of each kind in the paper's proportion; what is over goes to the first ones.
+
+    They are among those that the whole sample would hold, since the lowest ranks are taken.
+    """
+    whole = sum(paper.quotas.values())
+    if not 1 <= samples <= whole:
+        raise BadInput(f"samples: {samples:,}: is not within the paper's own {whole:,} ({paper.says})")
+    quotas = {kind: quota * samples // whole for kind, quota in paper.quotas.items()}
+    over = sorted(quotas, key=lambda kind: -(paper.quotas[kind] * samples % whole))
+    for kind in over[: samples - sum(quotas.values())]:
+        quotas[kind] += 1
+    return quotas
 
 
 def _check_whole(ranked: _Ranked, paper: PaperProtocol) -> None:
@@ -125,13 +205,13 @@ def _check_whole(ranked: _Ranked, paper: PaperProtocol) -> None:
 class _Ranked:
     """The rank and the stratum of every post of a set, found in one pass: ten bytes each, and no post."""
 
-    def __init__(self, dataset: Dataset, seed: int, stratum: Callable[[Sample], str | None]) -> None:
+    def __init__(self, dataset: Dataset | Pool, seed: int, stratum: Callable[[Sample], str | None]) -> None:
         self.dataset, self.seed = dataset, seed
         self.counts: Counter[str] = Counter()
         self._ranks, self._strata, self._names = array("Q"), array("H"), dict[str, int]()
         for sample in dataset:
             name = stratum(sample)
-            self._ranks.append(_rank(seed, sample.id))
+            self._ranks.append(_rank(seed, dataset.own_id(sample)))
             self._strata.append(_OUTSIDE if name is None else self._names.setdefault(name, len(self._names)))
             if name is not None:
                 self.counts[name] += 1
@@ -139,10 +219,6 @@ class _Ranked:
 
     def __len__(self) -> int:
         return len(self._ranks)
-
-    def needs(self, option: str, what: str) -> None:
-        if not self.counts:
-            raise BadInput(f"{option}: the posts of {self.dataset.name} have no {what}")
 
     def plan(self, quotas: Mapping[str, int] | None, *, fill: int = 0, called: str = "samples") -> Plan:
         """The lowest ranks of each stratum, and of what is left `fill` more; no quotas: every post.
@@ -191,15 +267,14 @@ class _Ranked:
             return
         places: dict[str, int] = {}
         for position, sample in enumerate(self.dataset, start=1):
-            if _rank(self.seed, sample.id) in twice and (first := places.setdefault(sample.id, position)) != position:
+            if (
+                _rank(self.seed, self.dataset.own_id(sample)) in twice
+                and (first := places.setdefault(sample.id, position)) != position
+            ):
                 raise BadInput(
                     f"data set {self.dataset.name}: posts {first:,} and {position:,} have the same id {sample.id!r}; "
-                    f"ids must differ{'; name another id column, or none (blank) to number the rows' * self._mapped}"
+                    f"ids must differ{_RENUMBER * self.dataset.mapped}"
                 )
-
-    @property
-    def _mapped(self) -> bool:
-        return self.dataset.spec.mapped
 
 
 def _rank(seed: int, name: str) -> int:

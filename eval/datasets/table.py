@@ -178,5 +178,6 @@ FOURCHAN = DatasetSpec(
         split="all",
         quotas={"hate": 704, "not hate": 704},
         stratum=lambda sample: "hate" if sample.gold and sample.gold.positive else "not hate",
+        table="antihate-table2",
     ),
 )

@@ -72,6 +72,7 @@ SBIC = DatasetSpec(
         split="all",
         quotas={"hate": 500, "not hate": 500},
         stratum=_sbic_stratum,
+        table="antihate-table2",
     ),
 )
 
@@ -155,6 +156,7 @@ GHC = DatasetSpec(
         split="all",
         quotas={"implicit hate": 252, "not hate": 252},
         stratum=_ghc_stratum,
+        table="antihate-table2",
     ),
 )
 

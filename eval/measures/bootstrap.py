@@ -40,7 +40,9 @@ def intervals(columns: Columns, *, resamples: int = RESAMPLES, level: float = LE
         tables = (often @ kinds).reshape(len(often), len(labels), len(labels) + 1)
         verdicts = tables.copy()
         verdicts[..., -1] = 0
-        drawn.append(tuple(measures_of(each, labels, of_two=of_two) for each in (verdicts, tables)))
+        drawn.append(
+            tuple(measures_of(each, labels, of_two=of_two, negative=columns.negative) for each in (verdicts, tables))
+        )
     headline, counting = (
         {name: _between([part[i][name] for part in drawn], level) for name in MEASURES} for i in (0, 1)
     )

@@ -33,7 +33,7 @@ GROUPS = {
 }
 REHEARSED = "the rehearsal model took part"
 _NUMBERS = (
-    "post", "repeat", "outcome", "gold", "positive", "label", "uncertain", "calls", "prompt_tokens",
+    "post", "repeat", "outcome", "gold", "positive", "label", "yes", "uncertain", "calls", "prompt_tokens",
     "completion_tokens", "cached_tokens", "from_cache", "offset",
 )  # fmt: skip
 Stances = tuple[tuple[str, str], ...]
@@ -52,6 +52,7 @@ class Columns:
     gold: Ints  # NO_LABEL where the post has none
     positive: Ints  # the gold folded to 0 or 1
     label: Ints  # NO_LABEL where there is no verdict
+    yes: Ints  # the verdict folded to 0 or 1: whether its category is hate; NO_LABEL where there is none
     uncertain: Ints
     confidence: Floats  # nan where there is none
     seconds: Floats
@@ -88,8 +89,15 @@ class Columns:
     @cached_property
     def answer(self) -> Ints:
         """The verdict's label in the scheme that is compared; NO_LABEL where there is none."""
-        folded = np.where(self.label == NO_LABEL, NO_LABEL, self.label > 0)
-        return self.label if self.scheme == "fine" else folded.astype(np.int64)
+        return self.label if self.scheme == "fine" else self.yes
+
+    @cached_property
+    def negative(self) -> frozenset[int]:
+        """The labels that fold to no: 0, and in the fine scheme the policy's categories that aren't hate."""
+        if self.scheme != "fine":
+            return frozenset({0})
+        held = zip((self.gold, self.label), (self.positive, self.yes), strict=True)
+        return frozenset({0}).union(*(label[folded == 0].tolist() for label, folded in held))
 
     @cached_property
     def right(self) -> Bools:
@@ -139,6 +147,7 @@ class _Reading:
             "gold": NO_LABEL if gold is None else gold.label,
             "positive": NO_LABEL if gold is None else int(gold.positive),
             "label": label,
+            "yes": NO_LABEL if label == NO_LABEL else int(label > 0 if result.hateful is None else result.hateful),
             "uncertain": int(result.uncertain),
             "calls": usage.calls,
             "prompt_tokens": usage.prompt_tokens,

@@ -82,7 +82,7 @@ def mcnemar(pairs: Iterable[Pair]) -> JSON:
 def _right(columns: Columns, fine: bool) -> dict[str, bool | None]:
     """By post whether its first repeat is right; None where that has no verdict."""
     truth = columns.gold if fine else columns.positive
-    answer = columns.label if fine else (columns.label > 0).astype(int)
+    answer = columns.label if fine else columns.yes
     return {
         columns.ids[columns.post[row]]: bool(truth[row] == answer[row]) if columns.decided[row] else None
         for row in range(columns.n)

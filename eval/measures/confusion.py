@@ -14,7 +14,7 @@ import numpy as np
 from tribunal.eval.measures.columns import NO_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from tribunal.eval.measures.columns import Floats, Ints
 
@@ -48,13 +48,16 @@ def tabulate_each(group: Ints, truth: Ints, answer: Ints, labels: Sequence[int],
     return tables
 
 
-def measures_of(tables: Ints, labels: Sequence[int], *, of_two: bool) -> dict[str, Floats]:
+def measures_of(
+    tables: Ints, labels: Sequence[int], *, of_two: bool, negative: Collection[int] = (0,)
+) -> dict[str, Floats]:
     """The six measures of each table.
 
     Args:
         tables: (…, gold label, answer).
-        labels: what rows and columns stand for; those above 0 are positive.
+        labels: what rows and columns stand for.
         of_two: the labels are 0 and 1, so that an error on one side is an alarm on the other.
+        negative: the labels that fold to no; all others are positive.
 
     Returns:
         One number a table and measure, nan where it isn't defined: any of no posts, precision where nothing was called
@@ -62,7 +65,7 @@ def measures_of(tables: Ints, labels: Sequence[int], *, of_two: bool) -> dict[st
         as gold or as answer.
     """
     k = len(labels)
-    positive = np.array([label > 0 for label in labels], dtype=bool)
+    positive = np.array([label not in negative for label in labels], dtype=bool)
     answered, missing = tables[..., :k], tables[..., k]
     own = answered.diagonal(axis1=-2, axis2=-1)
     gold, called = answered.sum(axis=-1) + missing, answered.sum(axis=-2)

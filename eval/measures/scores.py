@@ -88,13 +88,13 @@ def _scores(columns: Columns, rows: Ints) -> JSON:
     truth, answer = columns.truth[rows], columns.answer[rows]
     of_two = columns.scheme == "binary"
     labels = [0, 1] if of_two else occurring(truth, answer)
-    found = measures_of(tabulate(truth, answer, labels), labels, of_two=of_two)
+    found = measures_of(tabulate(truth, answer, labels), labels, of_two=of_two, negative=columns.negative)
     return {name: _or_none(value) for name, value in found.items()}
 
 
 def _binary(columns: Columns, rows: Ints) -> JSON:
-    truth, label = columns.positive[rows], columns.label[rows]
-    answer = np.where(label == NO_LABEL, 1 - truth, label > 0)
+    truth, yes = columns.positive[rows], columns.yes[rows]
+    answer = np.where(yes == NO_LABEL, 1 - truth, yes)
     table = tabulate(truth, answer, [0, 1])
     each = class_scores(table)
     occur = (table[:, :-1].sum(axis=0) + table.sum(axis=1)) > 0

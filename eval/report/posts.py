@@ -94,10 +94,15 @@ def _parts(line: JSON) -> Iterator[Part]:
         yield Part("Notes", [str(warning) for warning in line["warnings"]])
 
 
+def _whom(cue: JSON) -> str:
+    """Whom a cue is said to attack; a line of an older run holds no characteristic."""
+    return f"{cue['target_group']} ({cue['characteristic']})" if cue.get("characteristic") else str(cue["target_group"])
+
+
 def _turn(turn: JSON) -> Part:
     when = f", round {turn['round']}" if turn.get("round") else ""
     cues = [
-        f"{cue['id']} {cue['type']}, {cue['target_group']}, {cue['category']}: “{cue['claim']}”. {cue['justification']}"
+        f"{cue['id']} {cue['type']}, {_whom(cue)}, {cue['category']}: “{cue['claim']}”. {cue['justification']}"
         for cue in turn.get("cues") or ()
     ]
     arguments = [

@@ -18,13 +18,15 @@ from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, line_starts
 from tribunal.eval.runs.prices import Prices
 from tribunal.eval.runs.tally import Tally, Watch
+from tribunal.models.door import Door, door_here
+from tribunal.models.providers import ModelName
 from tribunal.schema import JSON, Record, Usage
 
 # Of these, so many in a row mean that something is wrong for all posts, and not that those were hard.
 LOST_IN_A_ROW = 10
 _NO_ANSWER = {
     "connection": "See to the network",
-    "timeout": "See to the network",
+    "timeout": "See to the model's server",
     "rate_limit": "Wait, or use another key",
     "server": "See to the model's server",
 }
@@ -67,7 +69,7 @@ async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Wa
     """
     done = _done(folder, job)
     tally = Tally(total=job.count * job.repeats, before=sum(done))
-    under_way = _UnderWay(job, tally, prices, watch)
+    under_way = _UnderWay(job, tally, prices, watch, await door_here())
     settle()
     with Journal(folder) as journal, _interruptible(under_way):
         under_way.journal = journal
@@ -118,8 +120,9 @@ def _left(job: Job, done: bytearray) -> Iterator[tuple[int, int, Sample]]:
 class _UnderWay:
     """A run under way: what its workers share."""
 
-    def __init__(self, job: Job, tally: Tally, prices: Prices | None, watch: Watch | None) -> None:
+    def __init__(self, job: Job, tally: Tally, prices: Prices | None, watch: Watch | None, door: Door) -> None:
         self.job, self.tally, self.prices, self._watch = job, tally, prices, watch
+        self._door, self._lowered_before = door, _lowered(door)
         self.journal: Journal
         self.left: Iterator[tuple[int, int, Sample]]
         self.workers: Sequence[asyncio.Future[None]] = ()
@@ -144,10 +147,21 @@ class _UnderWay:
                 self.halt(str(stopped))
             finally:
                 self.tally.in_flight -= 1
+                self.tally.slowed = self._slowed()
                 if self._watch:
                     self._watch(self.tally)
             if self.stop:
                 return
+
+    def _slowed(self) -> str:
+        """How far the number of requests at a time went down in this run, where requests timed out."""
+        lowered = _lowered(self._door)
+        models = [model for model in lowered if lowered[model] > self._lowered_before.get(model, 0)]
+        turns = self._door.learned.turns
+        return "; ".join(
+            f"requests to {model} timed out beside others, so it was sent as few as {turns[model].lowest} at a time"
+            for model in models
+        )
 
     def ended(self, worker: asyncio.Future[None]) -> None:
         """What broke one worker lets the others finish the posts that they have."""
@@ -223,6 +237,11 @@ class _UnderWay:
         self.tally.add(record, self.prices)
 
 
+def _lowered(door: Door) -> dict[ModelName, int]:
+    """How often the number of requests at a time was lowered, by model."""
+    return {model: turns.lowered for model, turns in door.learned.turns.items() if turns.lowered}
+
+
 def _kind_of_failure(record: Record) -> str:
     """Of which kind a failure is; empty for any other outcome."""
     return str((record.fault or {}).get("kind", "")) if record.outcome == "failure" else ""
@@ -241,6 +260,7 @@ def _line(place: int, repeat: int, seconds: float, record: Record, sample: Sampl
 def _unusable(sample: Sample, graph: str, context: Context, error: BadInput) -> Record:
     """The record of a post that no model was asked about, because it can't be taken in."""
     from tribunal.prompts.policy import policy
+    from tribunal.prompts.sets import prompt_set
 
     in_force = policy(context.policy)
     return Record(
@@ -260,6 +280,7 @@ def _unusable(sample: Sample, graph: str, context: Context, error: BadInput) -> 
         calls=(),
         usage=Usage(),
         policy={"name": in_force.name, "sha": in_force.sha},
+        prompts=prompt_set(context.prompts).dump(),
         warnings=(),
         fault={"seat": "", "role": "", "model": "", "kind": "input"},
     )

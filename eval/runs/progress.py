@@ -28,6 +28,8 @@ def in_words(tally: Tally, *, priced: bool) -> str:
         parts.append(
             f"cost {tally.cost:.4f}" + (f" ({tally.unpriced:,} calls without a price)" if tally.unpriced else "")
         )
+    if tally.slowed:
+        parts.append(tally.slowed)
     return ", ".join(parts)
 
 

@@ -50,6 +50,7 @@ class Result(_Read):
     scheme: Scheme
     label: int | None = None
     category: str | None = None
+    hateful: bool | None = None
     confidence: float | None = Field(default=None, ge=0, le=1)
     uncertain: bool = False
     gold: Gold | None = None

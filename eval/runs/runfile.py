@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.runs.journal import RESULTS, SUPERSEDED
 from tribunal.files import Taken, alone, write_whole
 from tribunal.prompts.policy import policy
+from tribunal.prompts.sets import prompt_set
 from tribunal.retrievers.perspectives.rows import file_hash
 from tribunal.schema import JSON
 
@@ -50,7 +49,7 @@ def describe(graph: str, dataset: JSON, sampling: JSON, repeats: int, n: int, co
         "models": {"TRIBUNAL_MODEL": _model_of_the_environment(context)},
         "policy": {"name": in_force.name, "sha": in_force.sha},
         "tribunal": version("tribunal"),
-        "prompts": prompts_hash(),
+        "prompts": prompt_set(context.prompts).dump(),
         "files": _files(graph, context),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "finished": None,
@@ -64,20 +63,11 @@ def _model_of_the_environment(context: Context) -> str | None:
 
 
 def _files(graph: str, context: Context) -> JSON:
-    """Hashes of the files that settings name, but for the policy, which has one of its own."""
+    """Hashes of the files that settings name, but for the policy and the prompts, which have their own."""
     code = graph.partition(":")[0]
     named = [code if code.endswith(".py") else None, context.line_up, context.threshold_file, *context.perspectives]
     paths = {name: Path(name).expanduser() for name in named if name}
     return {name: file_hash(path)[:16] for name, path in paths.items() if path.is_file()}
-
-
-def prompts_hash() -> str:
-    """A hash of every prompt of this version."""
-    digest = hashlib.sha256()
-    root = files("tribunal.prompts")
-    for path in sorted(Path(str(root)).rglob("*.md")):
-        digest.update(path.relative_to(str(root)).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
 
 
 def begin(folder: Path, wanted: JSON) -> JSON:

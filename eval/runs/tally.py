@@ -13,7 +13,10 @@ from tribunal.schema import Record
 
 @dataclass
 class Tally:
-    """How a run stands. Costs are in the unit of the price table; `unpriced` are calls of models that it lacks."""
+    """How a run stands. Costs are in the unit of the price table; `unpriced` are calls of models that it lacks.
+
+    `slowed` says to how many requests at a time it went down where they timed out; empty where none did.
+    """
 
     total: int
     done: int = 0
@@ -27,6 +30,7 @@ class Tally:
     started: float = field(default_factory=time.monotonic)
     stopped: str = ""
     interrupted: bool = False
+    slowed: str = ""
 
     def add(self, record: Record, prices: Prices | None) -> None:
         verdict = "positive" if record.label else "negative"

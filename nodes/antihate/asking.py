@@ -12,6 +12,7 @@ from tribunal.context import Context, context_of
 from tribunal.errors import BadInput, ModelError
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
+from tribunal.nodes.forms import Mend
 from tribunal.nodes.state import Research, post_of
 from tribunal.prompts.policy import policy_in_force
 from tribunal.retrievers.web.library import Library
@@ -31,6 +32,7 @@ async def asked(
     phase: str,
     key: str,
     check: Callable[[Any], None] | None = None,
+    mend: Mend[Any] | None = None,
     **material: Any,
 ) -> Answer[Any]:
     """`ask`, with the answer written to the archive, or taken from it where the run is a replay.
@@ -49,7 +51,7 @@ async def asked(
             return Answer(role.form(policy, "binary").model_validate(archived), {"calls": [], "warnings": []})
         except ValueError as error:
             raise BadInput(f"search: the archived answer to {phase} {key!r} can't be used: {error}") from error
-    given = await ask(role, state, runtime, check=check, **material)
+    given = await ask(role, state, runtime, check=check, mend=mend, **material)
     await library.replied(state["run"], phase, key, given.value.model_dump(), given.log["calls"])
     return given
 

@@ -11,7 +11,7 @@ from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.asking import asked, library_of
 from tribunal.nodes.antihate.opening import seconds_left
 from tribunal.nodes.antihate.roles import ENOUGH, WEIGH
-from tribunal.nodes.exhibits import cited, evidence_of, one_line
+from tribunal.nodes.exhibits import citations_mended, cited, evidence_of
 from tribunal.nodes.state import Research, agent, closed
 from tribunal.prompts import quote
 from tribunal.schema import JSON
@@ -19,20 +19,23 @@ from tribunal.schema import JSON
 
 @agent
 async def weigh(state: Research, runtime: Runtime[Context]) -> JSON:
-    """Phase 2b: the judgement so far, updated by the page just read; sees the post again, unchanged."""
+    """Phase 2b: the judgement, updated by the page just read; sees the post again, all evidence and every judgement."""
     page = state.get("page")
     if not page or not page["evidence"]:
         return {}
     context = context_of(runtime)
-    fresh = [each for each in evidence_of(state) if each.id in page["evidence"]]
+    evidence = evidence_of(state)
+    fresh = [each for each in evidence if each.id in page["evidence"]]
+    known = [each for each in evidence if each.id not in page["evidence"]]
     answer = await asked(
         WEIGH,
         state,
         runtime,
         "weigh",
         f"{state['turn']}: {page['url']}",
-        judgement=judgement_so_far(state),
-        title=one_line(page["title"]),
+        mend=citations_mended(state, "reasoning", who="researcher"),
+        judgement=judgements_so_far(state),
+        known=quote("evidence", "\n".join(map(cited, known))) if known else "None.",
         evidence=quote("evidence", "\n".join(map(cited, fresh))),
         details=context.mode != "no-details",
     )
@@ -62,7 +65,7 @@ async def enough(state: Research, runtime: Runtime[Context]) -> JSON:
         runtime,
         "enough",
         str(state["turn"]),
-        judgement=judgement_so_far(state),
+        judgement=judgements_so_far(state),
         evidence=quote("evidence", "\n".join(map(cited, evidence_of(state)))),
         details=context.mode != "no-details",
     )
@@ -71,13 +74,17 @@ async def enough(state: Research, runtime: Runtime[Context]) -> JSON:
     return {**answer.value.model_dump(), **answer.log}
 
 
-def judgement_so_far(state: Research) -> str:
-    """The last judgement, as material in a prompt."""
+def judgements_so_far(state: Research) -> str:
+    """Every judgement with its reason, in order, as material in a prompt: the chain accumulates."""
     judgements = state.get("judgements", [])
     if not judgements:
         return "Undecided: no evidence has been weighed yet."
-    last = judgements[-1]
-    return quote("judgement", f"{last['judgement']}: {last['reasoning']}")
+    read = {page["id"]: ", ".join(page.get("evidence") or []) for page in state.get("pages", [])}
+    lines = [
+        f"{place}. After {read.get(each['id']) or each['url']}: {each['judgement']}. {each['reasoning']}"
+        for place, each in enumerate(judgements, start=1)
+    ]
+    return quote("judgement", "\n".join(lines))
 
 
 async def to_next_turn(state: Research, runtime: Runtime[Context]) -> Literal["propose", "__end__"]:

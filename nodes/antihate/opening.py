@@ -41,6 +41,7 @@ async def begin(state: Research, runtime: Runtime[Context]) -> JSON:
         "crawl": None,
         "page": None,
         "pages": Overwrite([]),
+        "plans": Overwrite([]),
         "judgements": Overwrite([]),
         "exhausted": False,
         "sufficient": None,

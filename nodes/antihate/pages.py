@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from langgraph.runtime import Runtime
@@ -10,10 +11,12 @@ from tribunal.context import Context, context_of
 from tribunal.models.ask import Answer
 from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.asking import all_answers, asked, library_of, log_of
+from tribunal.nodes.antihate.limits import pages_beyond
 from tribunal.nodes.antihate.opening import seconds_left
 from tribunal.nodes.antihate.passages import page_reader
-from tribunal.nodes.antihate.roles import RELEVANCE
+from tribunal.nodes.antihate.roles import RELEVANCE, RelevanceForm, relevance_form
 from tribunal.nodes.exhibits import one_line
+from tribunal.nodes.forms import Mend, always
 from tribunal.nodes.state import Research, agent, closed
 from tribunal.prompts import quote
 from tribunal.schema import JSON
@@ -37,11 +40,13 @@ async def choose(state: Research, runtime: Runtime[Context]) -> JSON:
         key = f"{state['turn']}: {query}"
         details = context.mode != "no-details"
         material: JSON = {"query": quote("query", query), "hits": quote("hits", shown), "details": details}
-        return await asked(RELEVANCE, state, runtime, "relevance", key, **material)
+        role = replace(RELEVANCE, form=always(relevance_form(len(hits))))
+        mend = _listed_alone(query, len(hits))
+        return await asked(role, state, runtime, "relevance", key, mend=mend, **material)
 
     answers = await all_answers(judged(query, hits) for query, hits in by_query.items())
     chosen = [
-        [hits[number - 1] for number in dict.fromkeys(answer.value.relevant) if 1 <= number <= len(hits)]
+        [hits[number - 1] for number in answer.value.relevant]
         for hits, answer in zip(by_query.values(), answers, strict=True)
     ]
     # The best of each query first, so that the limit on pages cuts the worst of all and not a whole query.
@@ -51,7 +56,23 @@ async def choose(state: Research, runtime: Runtime[Context]) -> JSON:
     relevant = [hit["url"] for hits in chosen for hit in hits]
     picked = [each["url"] for each in pending]
     await library.decided(state["run"], "relevance", {"turn": state["turn"], "relevant": relevant, "chosen": picked})
-    return {"pending": pending, **log_of(answers)}
+    log = log_of(answers)
+    beyond = pages_beyond(len(ranked), state["turn"], context)
+    return {"pending": pending, **log, "warnings": [*log["warnings"], *beyond]}
+
+
+def _listed_alone(query: str, hits: int) -> Mend[RelevanceForm]:
+    """A mender: the numbers of hits, each once; one that no hit has is left out, with a warning."""
+
+    def mend(chosen: RelevanceForm, warnings: list[str]) -> RelevanceForm:
+        numbers = list(dict.fromkeys(chosen.relevant))
+        if unknown := [str(number) for number in numbers if not 1 <= number <= hits]:
+            warnings.append(
+                f"the researcher chose {', '.join(unknown)} of {hits} hits for “{query}”; that was left out"
+            )
+        return chosen.model_copy(update={"relevant": [number for number in numbers if 1 <= number <= hits]})
+
+    return mend
 
 
 async def fetch(state: Research, runtime: Runtime[Context]) -> JSON:

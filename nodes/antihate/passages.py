@@ -12,6 +12,7 @@ from tribunal.context import Context, context_of
 from tribunal.errors import ModelError
 from tribunal.models.ask import Answer
 from tribunal.nodes.antihate.asking import all_answers, asked, library_of, log_of
+from tribunal.nodes.antihate.limits import parts_beyond
 from tribunal.nodes.antihate.roles import PASSAGES
 from tribunal.nodes.exhibits import one_line
 from tribunal.nodes.state import Research, post_of
@@ -58,8 +59,8 @@ async def _passages(page: StoredPage, title: str, query: str, state: Research, r
     """
     context, library = context_of(runtime), await library_of(state, runtime)
     counter = await library.counter()
-    windows = await awindows(page.text, context.window_tokens, context.window_overlap, counter)
-    windows = windows[: _affordable(context, state)]
+    parts = await awindows(page.text, context.window_tokens, context.window_overlap, counter)
+    windows = parts[: _affordable(context, state)]
 
     async def read(place: int) -> Answer[Any]:
         return await asked(
@@ -69,8 +70,8 @@ async def _passages(page: StoredPage, title: str, query: str, state: Research, r
             "passages",
             f"{page.id}: {place}",
             window=place + 1,
-            windows=len(windows),
-            title=one_line(title),
+            windows=len(parts),
+            title=quote("title", one_line(title) or "(none)"),
             page=quote("page", windows[place].text),
             details=context.mode != "no-details",
         )
@@ -92,7 +93,9 @@ async def _passages(page: StoredPage, title: str, query: str, state: Research, r
                 ).dump()  # fmt: skip
     log = log_of(answers)
     warnings = [counter.warning] if counter.warning else []
-    warnings += log["warnings"]
+    warnings += [*log["warnings"], *parts_beyond(page.url, len(parts), len(windows), context)]
+    if page.truncated:
+        warnings.append(f"{page.url}: is longer than what is taken of a page; its end was not read")
     if rejected:
         warnings.append(f"{page.url}: {rejected} passages that it doesn't hold were rejected")
     return {"passages": list(found.values()), "rejected": rejected, "calls": log["calls"], "warnings": warnings}

@@ -11,45 +11,64 @@ from langgraph.runtime import Runtime
 from tribunal.context import Context, context_of
 from tribunal.errors import BadModelOutput
 from tribunal.nodes.antihate.asking import asked, library_of
-from tribunal.nodes.antihate.roles import QUERIES, URLS, QueriesForm, UrlsForm
+from tribunal.nodes.antihate.limits import hits_beyond, pages_beyond, within_query_limits
+from tribunal.nodes.antihate.roles import LEAST_QUERIES, QUERIES, URLS, PlanForm, QueriesForm, UrlsForm
 from tribunal.nodes.state import Research, agent, closed
 from tribunal.prompts import quote
 from tribunal.retrievers.web.search.hits import normal_url
 from tribunal.schema import JSON
 
-LEAST_QUERIES = 3
-MOST_QUERIES = 5
-
 
 @agent
 async def propose(state: Research, runtime: Runtime[Context]) -> JSON:
-    """Phase 1: at least three queries that haven't been tried; sees the post, those tried, and what was missing.
+    """Phase 1: at least three queries that haven't been tried, after a thought on what has to be verified.
 
-    Without a search API the model names pages instead, which are crawled as they are.
+    Sees the post, what was thought and tried before, and what was missing. Without a search API the model names pages
+    instead, which are crawled as they are.
     """
     context, turn = context_of(runtime), state["turn"] + 1
     tried = state.get("tried", [])
-    material = {
+    material: JSON = {
+        "thoughts": quote("thoughts", "\n".join(map(_plan_in_words, plans))) if (plans := state.get("plans")) else "",
         "tried": quote("tried", "\n".join(tried)) if tried else "",
         "missing": quote("missing", state["missing"]) if state.get("missing") else "",
         "details": context.mode != "no-details",
     }
-    if context.mode == "no-search":
-        answer = await asked(URLS, state, runtime, "propose", str(turn), check=_new_urls(tried), **material)
-        urls = list(dict.fromkeys(normal_url(url) for url in answer.value.urls if _is_web(url)))[: context.max_pages]
-        targets = [{"url": url, "query": "", "title": ""} for url in urls]
-        return {"turn": turn, "queries": [], "tried": urls, "hits": [], "pending": targets, **answer.log}
+    no_search = context.mode == "no-search"
+    role, check = (URLS, _new_urls(tried)) if no_search else (QUERIES, _new_queries(tried))
     try:
-        answer = await asked(QUERIES, state, runtime, "propose", str(turn), check=_new_queries(tried), **material)
+        answer = await asked(role, state, runtime, "propose", str(turn), check=check, **material)
     except BadModelOutput as fault:
         if turn == 1:
             raise
         # What was found before still stands: a model that has run out of queries ends the research, not the case.
         said = f"the research ended in turn {turn}: {fault}"
         return {"exhausted": True, "queries": [], "pending": [], "calls": list(fault.calls), "warnings": [said]}
-    queries = _distinct(answer.value.queries, tried)[:MOST_QUERIES]
+    plan, warnings = await _planned(answer.value, turn, state, runtime), answer.log["warnings"]
+    done: JSON = {"turn": turn, "hits": [], "plans": [plan], "calls": answer.log["calls"]}
+    if no_search:
+        named = _fresh_urls(answer.value.urls, tried)
+        urls, beyond = named[: context.max_pages], pages_beyond(len(named), turn, context)
+        pending = [{"url": url, "query": "", "title": ""} for url in urls]
+        return {**done, "queries": [], "tried": urls, "pending": pending, "warnings": [*warnings, *beyond]}
+    queries, beyond = within_query_limits(_distinct(answer.value.queries, tried), turn)
     runtime.stream_writer({"event": "queries", "turn": turn, "queries": queries})
-    return {"turn": turn, "queries": queries, "tried": queries, "hits": [], "pending": [], **answer.log}
+    return {**done, "queries": queries, "tried": queries, "pending": [], "warnings": [*warnings, *beyond]}
+
+
+async def _planned(form: PlanForm, turn: int, state: Research, runtime: Runtime[Context]) -> JSON:
+    """What was thought before a search, and is to be verified; streamed, and written to the archive."""
+    plan = {"id": f"T{turn}", "turn": turn, **form.model_dump(include={"thought", "entities", "claims"})}
+    runtime.stream_writer({"event": "plan", **plan})
+    library = await library_of(state, runtime)
+    await library.decided(state["run"], "plan", plan)
+    return plan
+
+
+def _plan_in_words(plan: JSON) -> str:
+    lines = [f"Turn {plan['turn']}: {plan['thought']}".rstrip()]
+    lines += [f"{kind}: {'; '.join(plan[kind])}" for kind in ("entities", "claims") if plan[kind]]
+    return "\n".join(lines)
 
 
 def _new_queries(tried: Sequence[str]) -> Callable[[QueriesForm], None]:
@@ -64,13 +83,17 @@ def _new_queries(tried: Sequence[str]) -> Callable[[QueriesForm], None]:
 
 def _new_urls(tried: Sequence[str]) -> Callable[[UrlsForm], None]:
     def check(named: UrlsForm) -> None:
-        fresh = {normal_url(url) for url in named.urls if _is_web(url)} - set(tried)
-        if len(fresh) < LEAST_QUERIES:
+        if len(_fresh_urls(named.urls, tried)) < LEAST_QUERIES:
             raise ValueError(
                 f"urls: at least {LEAST_QUERIES} http or https addresses are wanted that haven't been tried"
             )
 
     return check
+
+
+def _fresh_urls(urls: Sequence[str], tried: Sequence[str]) -> list[str]:
+    """Web addresses that are new, each once."""
+    return [url for url in dict.fromkeys(normal_url(url) for url in urls if _is_web(url)) if url not in tried]
 
 
 def _is_web(url: str) -> bool:
@@ -85,7 +108,7 @@ def _distinct(queries: Sequence[str], tried: Sequence[str]) -> list[str]:
         words = " ".join(query.split())
         if words and words.casefold() not in seen:
             seen.add(words.casefold())
-            kept.append(words[:300])
+            kept.append(words)
     return kept
 
 
@@ -105,9 +128,10 @@ async def search(state: Research, runtime: Runtime[Context]) -> JSON:
             if normal_url(hit.url) not in seen:
                 seen.add(normal_url(hit.url))
                 hits.append({"query": each.query, "url": hit.url, "title": hit.title, "snippet": hit.snippet})
+    limits = hits_beyond(sum(each.left_out for each in found), state["turn"], context)
     failures = [f"search: {fault.engine}: {fault.message}" for each in found for fault in each.failures]
     runtime.stream_writer({"event": "search", "turn": state["turn"], "hits": len(hits)})
-    return {"hits": hits, "warnings": list(dict.fromkeys([*failures, *library.warnings(state["run"])]))}
+    return {"hits": hits, "warnings": list(dict.fromkeys([*failures, *limits, *library.warnings(state["run"])]))}
 
 
 async def to_search(state: Research) -> Literal["search", "fetch", "__end__"]:

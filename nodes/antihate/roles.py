@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Annotated, Any
 
 from pydantic import Field, create_model
 
 from tribunal.models.role import Role
-from tribunal.nodes.forms import Form, always, one_of
+from tribunal.nodes.forms import CLAIM, GROUP, REASON, SURE, Form, always, offered, one_of, words
+
+LEAST_QUERIES, MOST_QUERIES, LONGEST_QUERY = 3, 5, 300
 
 
-class QueriesForm(Form):
+def listed(most: int, least: int = 0) -> Any:
+    """How many entries a list has, on the wire alone: what comes back is counted where it is used."""
+    return Field(json_schema_extra={"minItems": least, "maxItems": most} if least else {"maxItems": most})
+
+
+def offered_numbers(numbers: Sequence[int]) -> Any:
+    """A number for which the schema offers just these. Another one is left to the mender of the answer."""
+    return Annotated[int, Field(json_schema_extra={"enum": list(numbers)})]
+
+
+class PlanForm(Form):
+    """What is thought before searching, and what has to be verified. Archives from before this was asked have none."""
+
+    thought: Annotated[str, words(REASON)] = ""
+    entities: Annotated[list[Annotated[str, words(GROUP)]], listed(10)] = Field(default_factory=list)
+    claims: Annotated[list[Annotated[str, words(CLAIM)]], listed(10)] = Field(default_factory=list)
+
+
+class QueriesForm(PlanForm):
     """Search queries."""
 
-    queries: list[str]
+    queries: Annotated[list[Annotated[str, words(LONGEST_QUERY)]], listed(MOST_QUERIES, LEAST_QUERIES)]
 
 
-class UrlsForm(Form):
+class UrlsForm(PlanForm):
     """Pages named from memory."""
 
-    urls: list[str]
+    urls: Annotated[list[Annotated[str, words(CLAIM)]], listed(10, LEAST_QUERIES)]
 
 
 class RelevanceForm(Form):
@@ -31,7 +53,7 @@ class RelevanceForm(Form):
 class PassageForm(Form):
     """One passage."""
 
-    passage: str = Field(min_length=1)
+    passage: Annotated[str, words(REASON, least=1)]
     stance: str
 
 
@@ -44,30 +66,30 @@ class PassagesForm(Form):
 class WeighForm(Form):
     """The judgement after a page."""
 
+    reasoning: Annotated[str, words(REASON, least=1)]
     judgement: str
-    reasoning: str = Field(min_length=1)
 
 
 class EnoughForm(Form):
     """Whether to go on."""
 
+    missing: Annotated[str, words(CLAIM)]
     sufficient: bool
-    missing: str
 
 
 class StepForm(Form):
     """One step of the rationale."""
 
-    claim: str = Field(min_length=1)
+    claim: Annotated[str, words(CLAIM, least=1)]
     evidence: list[str]
 
 
 class VerdictForm(Form):
     """The final judgement."""
 
+    steps: list[StepForm]
     label: str
-    confidence: float = Field(ge=0, le=1)
-    steps: list[StepForm] = Field(min_length=1)
+    confidence: SURE
 
 
 class WordsForm(Form):
@@ -78,14 +100,37 @@ class WordsForm(Form):
 
 
 _PASSAGE = create_model("Passage", __base__=PassageForm, stance=(one_of(("supports", "refutes")), ...))
-_PASSAGES = create_model("Passages", __base__=PassagesForm, passages=(list[_PASSAGE], ...))
+_PASSAGES = create_model("Passages", __base__=PassagesForm, passages=(Annotated[list[_PASSAGE], listed(10)], ...))
 _WEIGHING = create_model("Weighing", __base__=WeighForm, judgement=(one_of(("hate", "non-hate", "undecided")), ...))
-_FINDING = create_model("Finding", __base__=VerdictForm, label=(one_of(("HATE", "NON-HATE")), ...))
+
+
+@lru_cache(maxsize=64)
+def relevance_form(hits: int) -> type[RelevanceForm]:
+    """The form of a choice among so many hits, by their numbers from 1."""
+    number: Any = offered_numbers(range(1, hits + 1))
+    numbers: Any = Annotated[list[number], listed(hits)]
+    return create_model("Relevance", __base__=RelevanceForm, relevant=(numbers, ...))
+
+
+@lru_cache(maxsize=256)
+def verdict_form(ids: tuple[str, ...]) -> type[VerdictForm]:
+    """The form of a verdict whose steps cite evidence by these ids; an empty list, where there are none."""
+    known: Any = offered(ids)
+    cited: Any = Annotated[list[known], listed(len(ids))]
+    step: Any = create_model("Step", __base__=StepForm, evidence=(cited, ...))
+    steps: Any = Annotated[list[step], Field(min_length=1, json_schema_extra={"maxItems": 10})]
+    label = one_of(("HATE", "NON-HATE"))
+    return create_model("Finding", __base__=VerdictForm, steps=(steps, ...), label=(label, ...))
 
 
 def _researcher(name: str, form: type[Any]) -> Role[Any]:
     return Role(
-        name=f"researcher.{name}", seat="researcher", prompt=f"antihate/{name}", form=always(form), temperature=None
+        name=f"researcher.{name}",
+        seat="researcher",
+        prompt=f"antihate/{name}",
+        form=always(form),
+        temperature=None,
+        system="research",
     )
 
 
@@ -95,13 +140,17 @@ RELEVANCE = _researcher("relevance", RelevanceForm)
 PASSAGES = _researcher("passages", _PASSAGES)
 WEIGH = _researcher("weigh", _WEIGHING)
 ENOUGH = _researcher("enough", EnoughForm)
+# One agent does it all in the paper: a temperature that is set for the researcher is the verdict's and the baseline's
+# too (Figure 3).
 VERDICT = Role(
     name="judge.evidence",
     seat="judge",
     prompt="antihate/verdict",
-    form=always(_FINDING),
+    form=always(VerdictForm),
     temperature=None,
+    temperature_of="researcher",
     falls_to="judge_model",
+    system="research",
     final=True,
 )
 
@@ -127,10 +176,12 @@ ZERO_SHOT = Role(
     prompt="antihate/baseline",
     form=always(WordsForm),
     temperature=None,
+    temperature_of="researcher",
     falls_to="judge_model",
     system="plain",
     final=True,
     plain=read_words,
     max_output_tokens=200,
+    cut_is_fine=True,
     tries=3,
 )

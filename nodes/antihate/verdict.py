@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
 
 from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
 from tribunal.models.ask import ask
 from tribunal.nodes.antihate.asking import library_of
-from tribunal.nodes.antihate.judgement import judgement_so_far
+from tribunal.nodes.antihate.judgement import judgements_so_far
 from tribunal.nodes.antihate.opening import seconds_left
-from tribunal.nodes.antihate.roles import VERDICT, ZERO_SHOT, VerdictForm
-from tribunal.nodes.exhibits import cited, evidence_of
+from tribunal.nodes.antihate.roles import VERDICT, ZERO_SHOT, VerdictForm, verdict_form
+from tribunal.nodes.exhibits import citations_mended, cited, evidence_of
+from tribunal.nodes.forms import Mend, always, in_percent, in_turn
 from tribunal.nodes.state import Research, agent
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts import quote
-from tribunal.schema import JSON, Evidence, Step
+from tribunal.schema import JSON, Step
 
 
 @agent
 async def conclude(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 3: HATE or NON-HATE, with confidence, and a rationale whose steps cite evidence by id; sees all of it."""
     context, evidence = context_of(runtime), evidence_of(state)
-    researched = context.mode != "no-knowledge"
+    researched, ids = context.mode != "no-knowledge", tuple(each.id for each in evidence)
     answer = await ask(
-        VERDICT,
+        replace(VERDICT, form=always(verdict_form(ids))),
         state,
         runtime,
-        check=_known_ids(evidence),
+        mend=in_turn(_cited_alone(ids), citations_mended(state, "claim", each="steps", who="judge"), in_percent),
         researched=researched,
-        judgement=judgement_so_far(state) if researched else "",
+        cites=bool(ids),
+        judgement=judgements_so_far(state) if researched else "",
         evidence=quote("evidence", "\n".join(map(cited, evidence))) if evidence else "None was found.",
         details=context.mode != "no-details",
     )
@@ -60,16 +64,27 @@ async def answer(state: Research, runtime: Runtime[Context]) -> JSON:
     }
 
 
-def _known_ids(evidence: Sequence[Evidence]) -> Callable[[VerdictForm], None]:
-    ids = {each.id for each in evidence}
+def _cited_alone(ids: Sequence[str]) -> Mend[VerdictForm]:
+    """A mender: each step cites evidence by its ids, each once; one that no evidence has is struck out."""
+    held = dict(zip(map(_bare, ids), ids, strict=True))
 
-    def check(answer: VerdictForm) -> None:
+    def mend(answer: VerdictForm, warnings: list[str]) -> VerdictForm:
+        steps = []
         for step in answer.steps:
-            if unknown := next((each for each in step.evidence if each not in ids), None):
-                held = f"the ids are {', '.join(sorted(ids))}" if ids else "there is no evidence to cite"
-                raise ValueError(f"steps.evidence: {unknown!r} is not among the evidence; {held}")
+            if unknown := [each for each in step.evidence if _bare(each) not in held]:
+                warnings.append(
+                    f"the judge cited {', '.join(unknown)}, which this case doesn't hold; that was struck out"
+                )
+            known = dict.fromkeys(held[_bare(each)] for each in step.evidence if _bare(each) in held)
+            steps.append(step.model_copy(update={"evidence": list(known)}))
+        return answer.model_copy(update={"steps": steps})
 
-    return check
+    return mend
+
+
+def _bare(cited: str) -> str:
+    """An id however it is written: [E1], e1."""
+    return unicodedata.normalize("NFKC", cited).strip(" []()").upper()
 
 
 def _marks(step: Step) -> str:

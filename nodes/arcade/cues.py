@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from pydantic import Field, create_model
 
-from tribunal.nodes.forms import Form, one_of
+from tribunal.nodes.forms import CLAIM, GROUP, REASON, Form, Maker, Mend, always, offered, one_of, words
 from tribunal.prompts import quote
 from tribunal.prompts.policy import Policy
 from tribunal.schema import Argument, Cue, CueType, Scheme, Turn
 
 
 class CueForm(Form):
-    """One cue, as a prosecutor names it; its id is given by the court."""
+    """One cue, as a prosecutor names it: who, what, why, and then the labels. Its id is given by the court."""
 
+    target_group: Annotated[str, words(GROUP, least=1)]
+    claim: Annotated[str, words(CLAIM, least=1)]
+    justification: Annotated[str, words(REASON)]
     type: str
-    target_group: str
-    claim: str = Field(min_length=1)
+    characteristic: str
     category: str
-    justification: str
 
 
 class CuesForm(Form):
@@ -34,10 +35,10 @@ class ArgumentForm(Form):
     """What is said of one cue."""
 
     cue_id: str
-    target_group: str
-    claim: str
+    target_group: Annotated[str, words(GROUP)] = ""
+    claim: Annotated[str, words(CLAIM)] = ""
+    argument: Annotated[str, words(REASON, least=1)]
     stance: str
-    argument: str = Field(min_length=1)
 
 
 class ArgumentsForm(Form):
@@ -46,8 +47,12 @@ class ArgumentsForm(Form):
     arguments: list[ArgumentForm]
 
 
-def cues_form(types: tuple[CueType, ...], least: int = 0) -> Callable[[Policy, Scheme], type[CuesForm]]:
-    """A maker of the form for cues of these types, at least so many of them."""
+def cues_form(types: tuple[CueType, ...], most: int, least: int = 0) -> Maker[CuesForm]:
+    """A maker of the form for cues of these types: at least so many, and at most so many on the wire.
+
+    The categories are the fine ones in both schemes: a binary court decides in two labels, and its prosecution still
+    says which kind of hate it sees (ARCADE, D.3).
+    """
 
     @lru_cache(maxsize=32)
     def form(policy: Policy, scheme: Scheme) -> type[CuesForm]:
@@ -55,25 +60,25 @@ def cues_form(types: tuple[CueType, ...], least: int = 0) -> Callable[[Policy, S
             "Cue",
             __base__=CueForm,
             type=(one_of(types), ...),
-            target_group=(one_of(policy.protected_groups), ...),
-            category=(one_of([category.name for category in policy.categories(scheme)[1:]]), ...),
+            characteristic=(one_of(policy.protected_groups), ...),
+            category=(one_of([kind.name for kind in policy.kinds]), ...),
         )
         listed = cast("Any", list[cue])
-        return create_model("Cues", __base__=CuesForm, cues=(listed, Field(min_length=least)))
+        bounds = Field(min_length=least, json_schema_extra={"maxItems": most})
+        return create_model("Cues", __base__=CuesForm, cues=(listed, bounds))
 
     return form
 
 
-def arguments_form(*stances: str) -> Callable[[Policy, Scheme], type[ArgumentsForm]]:
-    """A maker of the form for arguments that take one of these stances."""
-
-    @lru_cache(maxsize=32)
-    def form(policy: Policy, scheme: Scheme) -> type[ArgumentsForm]:
-        argument = create_model("Argument", __base__=ArgumentForm, stance=(one_of(stances), ...))
-        listed = cast("Any", list[argument])
-        return create_model("Arguments", __base__=ArgumentsForm, arguments=(listed, ...))
-
-    return form
+@lru_cache(maxsize=256)
+def arguments_form(stances: tuple[str, ...], cue_ids: tuple[str, ...] = ()) -> Maker[ArgumentsForm]:
+    """A maker of the form for arguments that take one of these stances, on the cues of these ids."""
+    argument = create_model(
+        "Argument", __base__=ArgumentForm, cue_id=(offered(cue_ids), ...), stance=(one_of(stances), ...)
+    )
+    bounds = Field(json_schema_extra={"maxItems": len(cue_ids)} if cue_ids else None)
+    listed = cast("Any", list[argument])
+    return always(create_model("Arguments", __base__=ArgumentsForm, arguments=(listed, bounds)))
 
 
 def numbered(found: Sequence[CueForm], most: int, who: str) -> tuple[list[Cue], list[str]]:
@@ -83,56 +88,125 @@ def numbered(found: Sequence[CueForm], most: int, who: str) -> tuple[list[Cue], 
     return cues, [f"the {who} named {len(found)} cues; the first {most} were heard"] if extra > 0 else []
 
 
-def known_cues(cues: Iterable[Cue]) -> Callable[[ArgumentsForm], None]:
-    """A check that arguments speak of these cues."""
-    ids = [cue.id for cue in cues]
+def arguments_mended(cues: Iterable[Cue], who: str) -> Mend[ArgumentsForm]:
+    """A mender of arguments: one on each cue of the case, and none on any other.
 
-    def check(answer: ArgumentsForm) -> None:
-        for argument in answer.arguments:
-            if argument.cue_id not in ids:
-                raise ValueError(f"arguments.cue_id: {argument.cue_id!r} is not one of the cues {', '.join(ids)}")
+    One that speaks of no cue of the case is left out; of several on one cue the last counts; a group or a claim that
+    isn't restated is the court's.
 
-    return check
+    Args:
+        cues: those of the case.
+        who: the seat that argues, for the warnings.
+
+    Raises (when mending):
+        ValueError: something was said, and nothing of it on a cue of the case.
+    """
+    known = {cue.id: cue for cue in cues}
+    by_spelling = {spelling: cue for cue in known.values() for spelling in (cue.id, f"CUE{cue.id}", cue.id[1:])}
+
+    def mend(answer: ArgumentsForm, warnings: list[str]) -> ArgumentsForm:
+        kept: dict[str, ArgumentForm] = {}
+        for each in answer.arguments:
+            cue = known.get(each.cue_id) or by_spelling.get("".join(filter(str.isalnum, each.cue_id)).upper())
+            if cue is None:
+                warnings.append(f"the {who} argued on {each.cue_id!r}, which is no cue of this case; that was left out")
+                continue
+            if cue.id in kept:
+                warnings.append(f"the {who} argued on {cue.id} more than once; the last argument counts")
+            as_held = {"cue_id": cue.id, "target_group": cue.target_group, "claim": cue.claim}
+            said = {name: value for name, value in as_held.items() if name == "cue_id" or not getattr(each, name)}
+            if len(said) > 1:
+                warnings.append(f"the {who} did not restate {cue.id}; it was taken as the court holds it")
+            kept[cue.id] = each.model_copy(update=said)
+        if answer.arguments and not kept:
+            said_of = answer.arguments[0].cue_id
+            raise ValueError(f"arguments.cue_id: {said_of!r} is not one of the cues {', '.join(known)}")
+        return answer.model_copy(update={"arguments": list(kept.values())})
+
+    return mend
 
 
 def arguments_in(answer: ArgumentsForm) -> tuple[Argument, ...]:
     return tuple(Argument(**argument.model_dump()) for argument in answer.arguments)
 
 
-def in_words(turn: Turn) -> str:
+def held_over(cues: Iterable[Cue], before: Iterable[Turn], said: Sequence[Argument]) -> tuple[Argument, ...]:
+    """Arguments on those cues that the prosecution now leaves out and never withdrew: what it last said of each.
+
+    Args:
+        cues: those of the case.
+        before: the turns of earlier rounds, in order.
+        said: what the prosecution says in this round.
+    """
+    last = {each.cue_id: each for turn in before if turn.seat == "prosecutor" for each in turn.arguments}
+    spoken_of = {each.cue_id for each in said}
+    held = []
+    for cue in cues:
+        earlier = last.get(cue.id)
+        if cue.id in spoken_of or (earlier and earlier.stance == "withdraw"):
+            continue
+        held.append(
+            Argument(
+                cue_id=cue.id,
+                target_group=earlier.target_group if earlier else cue.target_group,
+                claim=earlier.claim if earlier else cue.claim,
+                stance="press",
+                argument=earlier.argument if earlier else cue.justification,
+                held=True,
+            )
+        )
+    return tuple(held)
+
+
+def in_words(turn: Turn, cues: Iterable[Cue] = (), *, whole: bool = False) -> str:
     """A turn as the others read it: who spoke, and each cue or argument in full.
 
     Each field is one line, whatever line breaks a model quoted from the post, so that no field can pass for another.
+
+    Args:
+        turn: what was said.
+        cues: those of the case: an argument is shown with the type and the characteristic of its cue.
+        whole: whether an argument is shown with its cue's first justification and category, too.
     """
-    lines = [
-        f"{cue.id} ({cue.type}) against {cue.target_group}: {_one_line(cue.claim)}\n"
-        f"  category: {cue.category}\n  justification: {_one_line(cue.justification)}"
-        for cue in turn.cues
-    ]
-    lines += [
-        f"{argument.cue_id} against {_one_line(argument.target_group)}: {_one_line(argument.claim)}\n"
-        f"  {argument.says}: {_one_line(argument.argument)}"
-        for argument in turn.arguments
-    ]
+    known = {cue.id: cue for cue in cues}
+    lines = [f"{_head(cue, cue)}\n{_reasons(cue)}" for cue in turn.cues]
+    for argument in turn.arguments:
+        cue = known.get(argument.cue_id)
+        first = f"{_reasons(cue)}\n" if cue and whole else ""
+        lines.append(f"{_head(argument, cue)}\n{first}  {argument.says}: {_one_line(argument.argument)}")
     if turn.text:
         lines.append(f"{turn.stance}s: {_one_line(turn.text)}" if turn.stance else _one_line(turn.text))
     return "\n".join(lines) or "(nothing)"
+
+
+def _head(said: Cue | Argument, cue: Cue | None) -> str:
+    """Which cue this is: `C1 (Metaphor) against Muslims (religion): the claim`."""
+    cue_id = said.id if isinstance(said, Cue) else said.cue_id
+    if cue is None:
+        return f"{cue_id} against {_one_line(said.target_group)}: {_one_line(said.claim)}"
+    whom = cue.model_copy(update={"target_group": said.target_group}).whom
+    return f"{cue_id} ({cue.type}) against {_one_line(whom)}: {_one_line(said.claim)}"
+
+
+def _reasons(cue: Cue) -> str:
+    return f"  justification: {_one_line(cue.justification)}\n  category: {cue.category}"
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def quoted(turn: Turn) -> str:
-    """A turn as material in a prompt."""
-    return quote(turn.stage, in_words(turn))
+def quoted(turn: Turn, cues: Iterable[Cue] = (), *, whole: bool = False) -> str:
+    """A turn as material in a prompt. The arguments are those of `in_words`."""
+    return quote(turn.stage, in_words(turn, cues, whole=whole))
 
 
-def minutes(turns: Iterable[Turn]) -> str:
+def minutes(turns: Iterable[Turn], cues: Iterable[Cue] = ()) -> str:
     """A whole debate as material in a prompt, turn by turn."""
     # The gatekeeper's scan only routes a case; the judge is not shown it.
+    held = list(cues)
     heard = [
-        f"{turn.seat.capitalize()}, round {turn.round} ({turn.stage}):\n{quoted(turn)}"
+        f"{turn.seat.capitalize()}, round {turn.round} ({turn.stage}):\n{quoted(turn, held)}"
         for turn in turns
         if turn.stage != "scan"
     ]

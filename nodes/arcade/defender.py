@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from langgraph.runtime import Runtime
@@ -12,33 +13,38 @@ from tribunal.models.role import Role
 from tribunal.nodes.arcade.cues import arguments_form, arguments_in, quoted
 from tribunal.nodes.arcade.prosecutor import admissible, settled
 from tribunal.nodes.exhibits import exhibits
-from tribunal.nodes.state import Court, agent, closed, last_turn, spoke
+from tribunal.nodes.state import Court, agent, closed, cues_in, last_turn, spoke
 from tribunal.schema import JSON, Turn
 
-DEFENCE = Role(
+ANSWERING = ("refute", "concede")
+# Track I: one answer to an indictment.
+REBUTTAL = Role(
     name="defender",
     seat="defender",
-    prompt="arcade/defence",
-    form=arguments_form("refute", "concede"),
+    prompt="arcade/rebuttal",
+    form=arguments_form(ANSWERING),
     temperature=0.8,
 )
+# Track II: an answer in each round.
+DEFENCE = replace(REBUTTAL, prompt="arcade/defence")
 
 
 @agent
 async def defend(state: Court, runtime: Runtime[Context]) -> JSON:
-    """Round k: sees the post, the prosecutor's round k and, from round 2 on, its own round k−1 (equations 5 and 6)."""
-    k = state["round"]
+    """Round k: sees the post, the prosecutor's round k and, from round 2 on, its own round k−1 (equation 6)."""
+    k, cues = state["round"], cues_in(state)
     pressed, own = last_turn(state, "prosecutor", k), last_turn(state, "defender", k - 1)
+    fast = state.get("track") == "fast_track"
+    debate: JSON = {} if fast else {"round": k, "own": quoted(own, cues) if own else ""}
     answer = await ask(
-        DEFENCE,
+        replace(REBUTTAL if fast else DEFENCE, form=arguments_form(ANSWERING, tuple(cue.id for cue in cues))),
         state,
         runtime,
-        check=admissible(state),
+        mend=admissible(state, "defender"),
         shared=exhibits(state),
-        round=k,
-        own=quoted(own) if own else "",
         evidence=bool(state.get("evidence")),
-        prosecution=quoted(pressed) if pressed else "Nothing.",
+        prosecution=quoted(pressed, cues, whole=True) if pressed else "Nothing.",
+        **debate,
     )
     turn = Turn(id=f"defender/{k}", seat="defender", stage="rebuttal", round=k, arguments=arguments_in(answer.value))
     return spoke(turn, answer, runtime)

@@ -1,4 +1,4 @@
-"""The gatekeeper: a rapid scan for explicit cues, which decides the track (ARCADE, section 4.2: the gate Φ)."""
+"""The gatekeeper: a rapid scan for explicit cues, which decides the track (ARCADE, equation 4: the gate Φ)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from tribunal.schema import JSON, Turn
 MOST_CUES = 2
 
 GATEKEEPER = Role(
-    name="gatekeeper", seat="gatekeeper", prompt="arcade/gatekeeper", form=cues_form(("Direct",)), temperature=0.0
+    name="gatekeeper",
+    seat="gatekeeper",
+    prompt="arcade/gatekeeper",
+    form=cues_form(("Direct",), MOST_CUES),
+    temperature=0.0,
 )
 
 

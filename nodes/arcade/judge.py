@@ -1,4 +1,4 @@
-"""Those who decide: the judge, who has heard a debate, and the classifier, who decides alone (the baseline)."""
+"""Those who decide: the judge, who has heard a debate, and the classifier, who decides alone (Appendix D.3)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.arcade.cues import minutes
 from tribunal.nodes.certainty import confidence_wanted, threshold_in_force
-from tribunal.nodes.exhibits import citations, cites_only, exhibits
-from tribunal.nodes.forms import DecisionForm, confidence_of, decision_form, sure_decision_form
-from tribunal.nodes.state import Court, agent, closed, transcript_of
+from tribunal.nodes.exhibits import citations_mended, exhibits, passages_cited
+from tribunal.nodes.forms import DecisionForm, confidence_of, decision_form, in_percent, in_turn, sure_decision_form
+from tribunal.nodes.state import Court, agent, closed, cues_in, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.nodes.vote import Poll, poll
 from tribunal.prompts.policy import Policy, policy_in_force
-from tribunal.schema import JSON, Saving, Step, Task, Vote
+from tribunal.schema import JSON, Saving, Step, Vote
 
 JUDGE = Role(
     name="judge",
@@ -39,23 +39,6 @@ CLASSIFIER = Role(
     final=True,
 )
 
-# The same question for the other tasks (MV-Debate, Baseline Methods: zero-shot, at temperature 0).
-ZERO_SHOT = Role(
-    name="classifier.task",
-    seat="classifier",
-    prompt="peers/zero_shot",
-    form=decision_form,
-    temperature=0.0,
-    falls_to="judge_model",
-    system="task",
-    final=True,
-)
-
-
-def classifier(task: Task) -> Role[DecisionForm]:
-    """The one call that decides a post of this task."""
-    return CLASSIFIER if task == "hate" else ZERO_SHOT
-
 
 async def to_judge(state: Court) -> Literal["judge", "__end__"]:
     """A case that was dismissed, or that a fault has ended, needs no judge."""
@@ -72,8 +55,8 @@ async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
     context, names = context_of(runtime), await categories_in_force(runtime)
     sure = confidence_wanted(context)
     role = replace(JUDGE, form=sure_decision_form) if sure else JUDGE
-    check, shared = cites_only(state, lambda answer: [answer.explanation]), exhibits(state)
-    transcript = minutes(transcript_of(state))
+    mend = in_turn(citations_mended(state, "explanation", who="judge"), in_percent)
+    shared, transcript = exhibits(state), minutes(transcript_of(state), cues_in(state))
 
     async def draw(number: int) -> Answer[DecisionForm]:
         # The first draw decides even where the budget is spent; the others have to be affordable.
@@ -82,24 +65,19 @@ async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
             state,
             runtime,
             draw=number,
-            check=check,
+            mend=mend,
             shared=shared,
             transcript=transcript,
             categories=", ".join(names),
             not_hate=names[0],
+            # In the binary scheme a cue's category is a kind of hate, and not a label.
+            hateful=names[1] if context.scheme == "binary" else "",
+            deep=state.get("track") == "deep_dive",
             evidence=bool(state.get("evidence")),
             sure=sure,
         )
 
     return await _ruled(await poll(context.judge_draws, draw, lambda vote: vote.value.category), state, runtime)
-
-
-@agent
-async def classify(state: Court, runtime: Runtime[Context]) -> JSON:
-    """Decide in one call; sees the post alone (of hate, ARCADE's baseline, Appendix D.3)."""
-    role = classifier(context_of(runtime).task)
-    answer = await ask(role, state, runtime, categories=", ".join(await categories_in_force(runtime)))
-    return {"track": "baseline", **await decided(answer, "baseline", runtime)}
 
 
 async def _ruled(votes: Poll[Answer[DecisionForm]], state: Court, runtime: Runtime[Context]) -> JSON:
@@ -116,7 +94,7 @@ async def _ruled(votes: Poll[Answer[DecisionForm]], state: Court, runtime: Runti
     won = next(each for each in votes.drawn if each.value.category == votes.winner)
     confidence = _confidence(votes)
     low = confidence is not None and confidence < await threshold_in_force(runtime)
-    cited = citations(won.value.explanation)
+    cited = passages_cited(state, won.value.explanation)
     update = await decided(
         won,
         state.get("track"),

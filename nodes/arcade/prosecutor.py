@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal
+from dataclasses import replace
+from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 
@@ -11,16 +11,16 @@ from tribunal.context import Context, context_of
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.arcade.cues import (
-    ArgumentsForm,
-    CuesForm,
     arguments_form,
     arguments_in,
+    arguments_mended,
     cues_form,
-    known_cues,
+    held_over,
     numbered,
     quoted,
 )
-from tribunal.nodes.exhibits import cites_only, exhibits
+from tribunal.nodes.exhibits import citations_mended, exhibits
+from tribunal.nodes.forms import Mend, in_turn
 from tribunal.nodes.state import Court, agent, closed, cues_in, last_turn, spoke, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.schema import JSON, Saving, Turn
@@ -32,21 +32,22 @@ INDICTMENT = Role(
     name="prosecutor.indictment",
     seat="prosecutor",
     prompt="arcade/indictment",
-    form=cues_form(("Direct", "Socio-cultural", "Metaphor"), least=1),
+    form=cues_form(("Direct", "Socio-cultural", "Metaphor"), MOST_CHARGES, least=1),
     temperature=0.8,
 )
 INVESTIGATION = Role(
     name="prosecutor.investigation",
     seat="prosecutor",
     prompt="arcade/investigation",
-    form=cues_form(("Socio-cultural", "Metaphor")),
+    form=cues_form(("Socio-cultural", "Metaphor"), MOST_IMPLICIT),
     temperature=0.8,
 )
+PRESSING = ("press", "withdraw")
 PROSECUTION = Role(
     name="prosecutor.argument",
     seat="prosecutor",
     prompt="arcade/prosecution",
-    form=arguments_form("press", "withdraw"),
+    form=arguments_form(PRESSING),
     temperature=0.8,
 )
 
@@ -54,7 +55,13 @@ PROSECUTION = Role(
 @agent
 async def indict(state: Court, runtime: Runtime[Context]) -> JSON:
     """Track I: one to three cues of any type; sees the post, and what the case holds beside it."""
-    answer = await ask(INDICTMENT, state, runtime, check=cites_only(state, _reasons), shared=exhibits(state))
+    answer = await ask(
+        INDICTMENT,
+        state,
+        runtime,
+        mend=citations_mended(state, "justification", each="cues", who="prosecutor"),
+        shared=exhibits(state),
+    )
     cues, extra = numbered(answer.value.cues, MOST_CHARGES, "prosecutor")
     turn = Turn(id="prosecutor/1", seat="prosecutor", stage="indictment", round=1, cues=tuple(cues))
     heard = {"track": "fast_track", "round": 1, "cues": [cue.dump() for cue in cues]}
@@ -64,7 +71,13 @@ async def indict(state: Court, runtime: Runtime[Context]) -> JSON:
 @agent
 async def investigate(state: Court, runtime: Runtime[Context]) -> JSON:
     """Track II, round 1: at most two implicit cues, or none; sees the post, and what the case holds beside it."""
-    answer = await ask(INVESTIGATION, state, runtime, check=cites_only(state, _reasons), shared=exhibits(state))
+    answer = await ask(
+        INVESTIGATION,
+        state,
+        runtime,
+        mend=citations_mended(state, "justification", each="cues", who="prosecutor"),
+        shared=exhibits(state),
+    )
     cues, extra = numbered(answer.value.cues, MOST_IMPLICIT, "prosecutor")
     turn = Turn(id="prosecutor/1", seat="prosecutor", stage="investigation", round=1, cues=tuple(cues))
     heard = {"track": "deep_dive", "round": 1, "cues": [cue.dump() for cue in cues]}
@@ -73,39 +86,35 @@ async def investigate(state: Court, runtime: Runtime[Context]) -> JSON:
 
 @agent
 async def prosecute(state: Court, runtime: Runtime[Context]) -> JSON:
-    """Track II, round k = 2…K: sees the post, its own round k−1 and the defender's (equation 6)."""
-    k = state["round"] + 1
+    """Track II, round k = 2…K: sees the post, its own round k−1 and the defender's (equation 5).
+
+    A cue that it leaves out and never withdrew is held: it stands as it stood, and the defence still sees it.
+    """
+    k, cues = state["round"] + 1, cues_in(state)
     own, defence = last_turn(state, "prosecutor", k - 1), last_turn(state, "defender", k - 1)
     answer = await ask(
-        PROSECUTION,
+        replace(PROSECUTION, form=arguments_form(PRESSING, tuple(cue.id for cue in cues))),
         state,
         runtime,
-        check=admissible(state),
+        mend=admissible(state, "prosecutor"),
         shared=exhibits(state),
         round=k,
-        own=quoted(own) if own else "Nothing.",
-        defence=quoted(defence) if defence else "Nothing.",
+        own=quoted(own, cues, whole=True) if own else "Nothing.",
+        defence=quoted(defence, cues) if defence else "Nothing.",
     )
-    turn = Turn(
-        id=f"prosecutor/{k}", seat="prosecutor", stage="argument", round=k, arguments=arguments_in(answer.value)
+    said = arguments_in(answer.value)
+    held = held_over(cues, [turn for turn in transcript_of(state) if turn.round < k], said)
+    turn = Turn(id=f"prosecutor/{k}", seat="prosecutor", stage="argument", round=k, arguments=(*said, *held))
+    left_out = ", ".join(each.cue_id for each in held)
+    warnings = [f"the prosecutor left out {left_out} in round {k}; what it said of it before stands"] if held else []
+    return {"round": k, **spoke(turn, answer, runtime, warnings)}
+
+
+def admissible(state: Court, who: str) -> Mend[Any]:
+    """A mender of arguments: they speak of the cues of the case, and cite nothing that it doesn't hold."""
+    return in_turn(
+        arguments_mended(cues_in(state), who), citations_mended(state, "argument", each="arguments", who=who)
     )
-    return {"round": k, **spoke(turn, answer, runtime)}
-
-
-def admissible(state: Court) -> Callable[[ArgumentsForm], None]:
-    """A check that arguments speak of the cues of the case, and cite nothing that it doesn't hold."""
-    of_cues = known_cues(cues_in(state))
-    of_passages = cites_only(state, lambda answer: [each.argument for each in answer.arguments])
-
-    def check(answer: ArgumentsForm) -> None:
-        of_cues(answer)
-        of_passages(answer)
-
-    return check
-
-
-def _reasons(answer: CuesForm) -> list[str]:
-    return [cue.justification for cue in answer.cues]
 
 
 def settled(state: Court, runtime: Runtime[Context]) -> bool:

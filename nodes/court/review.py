@@ -162,7 +162,7 @@ def _described(state: Case, context: Context) -> str:
         f"The post ({post.id}): {post.text or '(no text)'}",
     ]
     lines += [f"Its image: {post.image.ref}"] if post.image else []
-    lines += [f"Cue {cue.id} against {cue.target_group}: {cue.claim}" for cue in cues_in(state)]
+    lines += [f"Cue {cue.id} against {cue.whom}: {cue.claim}" for cue in cues_in(state)]
     lines += [f"Passage {each.id}, {each.url}: {each.passage}" for each in evidence_of(state)]
     lines += [f"Note: {warning}" for warning in state.get("warnings", [])]
     return visible("\n\n".join(lines))

@@ -10,7 +10,7 @@ from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.arcade.judge import categories_in_force, decided
 from tribunal.nodes.certainty import confidence_wanted, threshold_in_force
-from tribunal.nodes.forms import confidence_of, sure_decision_form
+from tribunal.nodes.forms import confidence_of, in_percent, sure_decision_form
 from tribunal.nodes.state import Court, closed
 from tribunal.schema import JSON, Saving
 
@@ -35,7 +35,7 @@ async def triage(state: Court, runtime: Runtime[Context]) -> JSON:
     context = context_of(runtime)
     names = await categories_in_force(runtime)
     try:
-        answer = await ask(TRIAGE, state, runtime, categories=", ".join(names))
+        answer = await ask(TRIAGE, state, runtime, mend=in_percent, categories=", ".join(names))
     except ModelError as fault:
         said = f"the first look gave no decision, and the post went to trial: {fault}"
         return {"calls": list(fault.calls), "warnings": [*fault.warnings, said]}

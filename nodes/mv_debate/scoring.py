@@ -14,52 +14,67 @@ from typing import Annotated, Any, Literal
 
 from langgraph.runtime import Runtime
 from langgraph.types import Send
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    create_model,
+    model_validator,
+)
 
 from tribunal.budget import Budget
 from tribunal.context import Context, context_of
 from tribunal.errors import ModelError
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
-from tribunal.nodes.forms import Form, always
+from tribunal.nodes.forms import CLAIM, REASON, Form, always, one_of, words
 from tribunal.nodes.mv_debate.gate import adopts, best, exact, gain, top
-from tribunal.nodes.mv_debate.views import (
-    answer_in_words,
-    answers_in_words,
-    dropouts,
-    dropped_out,
-    out_of_budget,
-    round_entry,
-    turn_id,
-    turns_of,
-    views_of,
-)
+from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, round_entry, turns_of, view_of
+from tribunal.nodes.mv_debate.views import dropouts, dropped_out, out_of_budget, turn_id, views_of
 from tribunal.nodes.state import Views, agent, closed, spoke
 from tribunal.prompts import quote
 from tribunal.schema import JSON, Turn
 
+_LEAST_PERCENT = 10  # scores up to this may be out of five or of ten
+
 
 def _number(value: Any) -> Any:
     if isinstance(value, bool):
-        raise ValueError("a score is a number between 0 and 1")
+        raise ValueError("a score is a number from 0 to 1")
     return value
 
 
-Score = Annotated[float, BeforeValidator(_number), Field(ge=0, le=1, allow_inf_nan=False)]
+def _in_range(value: float) -> float:
+    if not 0 <= value <= 100:
+        raise ValueError("a score is a number from 0 to 1")
+    return value
+
+
+# One in percent is left to `in_percent`.
+Score = Annotated[
+    float,
+    BeforeValidator(_number),
+    AfterValidator(_in_range),
+    Field(json_schema_extra={"minimum": 0, "maximum": 1}),
+]
 
 
 class ScoresForm(Form):
     """A score for each answer, under its view's name."""
 
-    reason: str = Field(min_length=1)
+    reason: Annotated[str, words(REASON, least=1)]
     scores: Any
 
 
 class Criticism(Form):
     """What the Reflection says of one answer."""
 
-    errors: str = Field(min_length=1)
-    suggestion: str = Field(min_length=1)
+    errors: Annotated[str, words(CLAIM, least=1)]
+    suggestion: Annotated[str, words(CLAIM, least=1)]
 
 
 class ReflectionForm(Form):
@@ -68,11 +83,37 @@ class ReflectionForm(Form):
     feedback: Any
 
 
+class _ByView(BaseModel):
+    """A form with a field for each of some views, and no other: less, or more, is asked for again."""
+
+    model_config = ConfigDict(extra="forbid", str_strip_whitespace=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _views_as_named(cls, given: Any) -> Any:
+        """The same under the names of the views, where these are spelt otherwise; two for one view stay as they are."""
+        if not isinstance(given, dict):
+            return given
+        named = {_as_named(tuple(cls.model_fields), key): value for key, value in given.items()}
+        return named if len(named) == len(given) else given
+
+
+def _as_named(views: tuple[str, ...], key: Any) -> Any:
+    try:
+        return _view_names(views).validate_python(key)
+    except ValidationError:
+        return key
+
+
 @lru_cache(maxsize=128)
-def _by_view(name: str, kind: Any, views: tuple[str, ...]) -> type[BaseModel]:
-    """A form with a field for each of these views, and no other: less, or more, is asked for again."""
+def _view_names(views: tuple[str, ...]) -> TypeAdapter[str]:
+    return TypeAdapter(one_of(views))
+
+
+@lru_cache(maxsize=128)
+def _by_view(name: str, kind: Any, views: tuple[str, ...]) -> type[_ByView]:
     fields: dict[str, Any] = dict.fromkeys(views, (kind, ...))
-    return create_model(name, __config__=ConfigDict(extra="forbid", str_strip_whitespace=True), **fields)
+    return create_model(name, __base__=_ByView, **fields)
 
 
 @lru_cache(maxsize=128)
@@ -87,6 +128,26 @@ def reflection_on(views: tuple[str, ...]) -> Role[ReflectionForm]:
     """The Reflection on the answers of these views."""
     form = create_model("Reflection", __base__=ReflectionForm, feedback=(_by_view("OnEach", Criticism, views), ...))
     return replace(_REFLECTION, form=always(form))
+
+
+def in_percent(answer: ScoresForm, warnings: list[str]) -> ScoresForm:
+    """A mender: scores that were given in percent as parts of one, with a warning.
+
+    Raises:
+        ValueError: it isn't plain on which scale a score is.
+    """
+    given: dict[str, float] = dict(answer.scores)
+    highest = max(given.values())
+    if highest <= 1:
+        return answer
+    unclear = [view for view, score in given.items() if score == 1 or highest <= _LEAST_PERCENT]
+    if unclear:
+        view = unclear[0]
+        raise ValueError(f"scores.{view}: {given[view]:g}: give a number from 0 to 1")
+    taken = {view: float(exact(score) / 100) if score > 1 else score for view, score in given.items()}
+    listed = ", ".join(f"{view} {score:g}" for view, score in given.items() if score > 1)
+    warnings.append(f"judge: scores in percent were taken as parts of one: {listed}")
+    return answer.model_copy(update={"scores": answer.scores.model_copy(update=taken)})
 
 
 _JUDGE = Role(
@@ -113,29 +174,38 @@ _REFLECTION = Role(
 async def score(state: Views, runtime: Runtime[Context]) -> JSON:
     """Score the answers of a round; sees the post and every answer."""
     answers = turns_of(state, "answer", state["round"])
-    scores, said = await _scored(answers, "", state, runtime)
+    scores, said = await _scored(answers, state, runtime)
     return {**said, "debate": [{**round_entry(state), "scores": scores}]}
 
 
 @agent
 async def rescore(state: Views, runtime: Runtime[Context]) -> JSON:
-    """Score the second answers; sees the post and them."""
+    """Score the second answers; sees the post, them, and the same views' first answers with their scores.
+
+    Δ is a difference of the two scores, so the first ones are shown as the scale for the second ones.
+    """
     answers = turns_of(state, "revision", state["round"])
     if not answers:
         return {}
-    scores, said = await _scored(answers, "revision", state, runtime)
+    old, again = round_entry(state)["scores"], {turn.seat for turn in answers}
+    before = [turn for turn in turns_of(state, "answer", state["round"]) if turn.seat in again]
+    shown = [f"{view_of(turn)}, score {old[view_of(turn)]:g}: {answer_in_words(turn)}" for turn in before]
+    scores, said = await _scored(answers, state, runtime, before="\n\n".join(shown))
     return {**said, "debate": [{**round_entry(state), "new_scores": scores}]}
 
 
 async def _scored(
-    answers: Sequence[Turn], again: Literal["", "revision"], state: Views, runtime: Runtime[Context]
+    answers: Sequence[Turn], state: Views, runtime: Runtime[Context], before: str = ""
 ) -> tuple[dict[str, float], JSON]:
-    views = tuple(turn.seat.partition(":")[2] for turn in answers)
-    answer: Answer[ScoresForm] = await ask(judge_of(views), state, runtime, responses=answers_in_words(answers))
+    """The scores of answers by view, and the Judge's turn; `before` says what was scored before these."""
+    views = tuple(map(view_of, answers))
+    answer: Answer[ScoresForm] = await ask(
+        judge_of(views), state, runtime, mend=in_percent, responses=answers_in_words(answers), before=before
+    )
     scores = {view: getattr(answer.value.scores, view) for view in views}
     listed = ", ".join(f"{view} {value:g}" for view, value in scores.items())
     turn = Turn(
-        id=turn_id("judge", again or "score", state["round"]),
+        id=turn_id("judge", "revision" if before else "score", state["round"]),
         seat="judge",
         stage="score",
         round=state["round"],
@@ -147,7 +217,7 @@ async def _scored(
 async def reflect(state: Views, runtime: Runtime[Context]) -> JSON:
     """Point out errors and suggest revisions; sees the post and every answer. Without it the first answers stand."""
     answers = turns_of(state, "answer", state["round"])
-    views = tuple(turn.seat.partition(":")[2] for turn in answers)
+    views = tuple(map(view_of, answers))
     try:
         answer: Answer[ReflectionForm] = await ask(
             reflection_on(views), state, runtime, responses=answers_in_words(answers)
@@ -195,6 +265,7 @@ async def to_revise(state: Views) -> list[Send] | Literal["close", "__end__"]:
         return "close"
     shared = {
         "post": state["post"],
+        "prompts": state.get("prompts"),
         "round": state["round"],
         "reflection": quote("reflection", reflections[-1].text),
     }

@@ -6,13 +6,13 @@ or fails drops out of that round; with fewer than two left the case ends, and it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
-from pydantic import Field, create_model
+from pydantic import create_model
 from typing_extensions import TypedDict
 
 from tribunal.budget import Budget
@@ -21,10 +21,10 @@ from tribunal.errors import ModelError
 from tribunal.line_up import in_force
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
-from tribunal.nodes.forms import Form, always, one_of
+from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.mv_debate.gate import agreed
+from tribunal.nodes.mv_debate.history import history, round_entry, turns_of
 from tribunal.nodes.state import Views, agent, closed, outcome_of, spoke
-from tribunal.prompts import quote
 from tribunal.schema import JSON, Turn
 from tribunal.seats import VIEWS
 
@@ -32,10 +32,10 @@ YES, NO = "YES", "NO"
 
 
 class ViewForm(Form):
-    """An answer to the task's question, and why."""
+    """Why, and an answer to the task's question."""
 
+    reason: Annotated[str, words(REASON, least=1)]
     answer: str
-    reason: str = Field(min_length=1)
 
 
 answer_form = always(create_model("Answer", __base__=ViewForm, answer=(one_of((YES, NO)), ...)))
@@ -50,6 +50,7 @@ class ViewSeat(TypedDict, total=False):
     """What one view is sent: the post, who it is, and what it is shown."""
 
     post: JSON
+    prompts: JSON | None
     view: str
     round: int
     history: str
@@ -72,11 +73,6 @@ async def open_debate(state: Views, runtime: Runtime[Context]) -> JSON:
     return {"scheme": "binary", "debate": Overwrite([]), "dropped": Overwrite([])}
 
 
-async def open_vote(state: Views, runtime: Runtime[Context]) -> JSON:
-    """The same, before a vote, which is in the scheme in force."""
-    return {"scheme": context_of(runtime).scheme, "debate": Overwrite([])}
-
-
 async def call_round(state: Views, runtime: Runtime[Context]) -> JSON:
     """Open the next round, if the budget pays for it."""
     number, views = state.get("round", 0) + 1, await views_of(runtime)
@@ -89,7 +85,7 @@ async def to_views(state: Views, runtime: Runtime[Context]) -> list[Send] | Lite
     if state.get("budget_spent"):
         return "__end__"
     shown = history(state)
-    shared = {"post": state["post"], "round": state["round"], "history": shown}
+    shared = {"post": state["post"], "prompts": state.get("prompts"), "round": state["round"], "history": shown}
     return [Send("view", {**shared, "view": view}) for view in await views_of(runtime)]
 
 
@@ -198,43 +194,3 @@ async def to_control(state: Views, runtime: Runtime[Context]) -> list[str] | Lit
     if closed(state) or state.get("budget_spent") or round_entry(state)["consensus"]:
         return "__end__"
     return ["score"] if context_of(runtime).reflection_mode == "none" else ["score", "reflect"]
-
-
-def turns_of(state: Views, stage: str, round: int) -> list[Turn]:
-    """What was said at a stage of a round, in the order in which the speakers were called up."""
-    said = [turn for turn in state.get("transcript", []) if turn["stage"] == stage and turn["round"] == round]
-    return [Turn.model_validate(turn) for turn in said]
-
-
-def round_entry(state: Views, round: int | None = None) -> JSON:
-    """What the state holds of a round so far; by default of the one under way. Not to be changed in place."""
-    wanted = state["round"] if round is None else round
-    return next((entry for entry in state.get("debate", []) if entry["round"] == wanted), {})
-
-
-def answers_in_words(turns: Iterable[Turn], title: str = "") -> str:
-    """Answers as material in a prompt, each under its view's name and with what it says."""
-    return "\n\n".join(f"{title}{turn.seat.partition(':')[2]}: {answer_in_words(turn)}" for turn in turns)
-
-
-def answer_in_words(turn: Turn) -> str:
-    """One answer as material in a prompt."""
-    return f"{turn.stance}\n{quote('answer', turn.text)}"
-
-
-def history(state: Views) -> str:
-    """What the rounds so far have left, as material in a prompt (paper, History Update).
-
-    Of each round the answers that it kept (the best, or all), and its reflection if that was adopted.
-    """
-    kept = []
-    for entry in state.get("debate", []):
-        turns = {turn.seat: turn for turn in turns_of(state, "answer", entry["round"])}
-        if entry.get("adopted"):
-            turns |= {turn.seat: turn for turn in turns_of(state, "revision", entry["round"])}
-        answers = [turns[f"view:{name}"] for name in entry.get("kept", []) if f"view:{name}" in turns]
-        if answers:
-            kept.append(f"Round {entry['round']}:\n\n{answers_in_words(answers)}")
-        if entry.get("adopted"):
-            kept += [quote("reflection", turn.text) for turn in turns_of(state, "reflection", entry["round"])]
-    return "\n\n".join(kept)

@@ -1,6 +1,8 @@
-"""Self-consistency: the one-call classifier is drawn several times, and the most frequent answer decides.
+"""Self-consistency: the one call of `baseline` is drawn several times, and the most frequent answer decides.
 
-The peer that every debate has to beat at equal cost: `max_tokens` lets it spend what another graph's run has spent.
+All draws are made at one temperature, so that they are of one distribution (Wang et al., *Self-Consistency Improves
+Chain of Thought Reasoning in Language Models*, ICLR 2023). The peer that every debate has to beat at equal cost:
+`max_tokens` lets it spend what another graph's run has spent.
 """
 
 from __future__ import annotations
@@ -9,20 +11,23 @@ from collections import Counter
 from collections.abc import Sequence
 
 from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
 
 from tribunal.budget import DrawBudget
 from tribunal.context import Context, context_of
 from tribunal.errors import BudgetSpent
-from tribunal.models.ask import Answer, ask
-from tribunal.nodes.arcade.judge import categories_in_force, classifier
-from tribunal.nodes.forms import DecisionForm
+from tribunal.nodes.peers.alone import Decision, decide_alone, scheme_of
 from tribunal.nodes.state import Views, agent, spoke
 from tribunal.nodes.verdict import deliver
 from tribunal.nodes.vote import Poll, poll
-from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Turn
 
-Draw = tuple[int, Answer[DecisionForm]]
+Draw = tuple[int, Decision]
+
+
+async def open_vote(state: Views, runtime: Runtime[Context]) -> JSON:
+    """Clear the table of what an earlier post on this thread left."""
+    return {"scheme": scheme_of(context_of(runtime)), "debate": Overwrite([])}
 
 
 @agent
@@ -32,17 +37,16 @@ async def draw(state: Views, runtime: Runtime[Context]) -> JSON:
     Of several answers given equally often the one that was given first is taken, and the verdict is marked as a tie.
     """
     context = context_of(runtime)
-    role, names = classifier(context.task), await categories_in_force(runtime)
     budget = DrawBudget(context)
 
     async def drawn(number: int) -> Draw:
         async def paid() -> tuple[Draw, Sequence[JSON]]:
-            answer = await ask(role, state, runtime, draw=number, categories=", ".join(names))
-            return (number, answer), answer.log["calls"]
+            made = await decide_alone(state, runtime, number)
+            return (number, made), made.answer.log["calls"]
 
         return await budget.pay(number, paid)
 
-    result = await poll(context.draws, drawn, lambda each: each[1].value.category)
+    result = await poll(context.draws, drawn, lambda each: each[1].category)
     lost = [fault for fault in result.faults if not isinstance(fault, BudgetSpent)]
     if result.winner is None:
         lost[0].calls = budget.calls
@@ -61,28 +65,27 @@ async def draw(state: Views, runtime: Runtime[Context]) -> JSON:
 
 
 def _turn(drawn: Draw, runtime: Runtime[Context]) -> JSON:
-    number, answer = drawn
+    number, made = drawn
     turn = Turn(
         id=f"classifier/{number + 1}",
         seat="classifier",
         stage="answer",
         round=0,
-        stance=answer.value.category,
-        text=answer.value.explanation,
+        stance=made.category,
+        text=made.words,
     )
-    return spoke(turn, answer, runtime)
+    return spoke(turn, made.answer, runtime)
 
 
 async def _counted(result: Poll[Draw], runtime: Runtime[Context]) -> JSON:
     """The verdict of a vote, and how it was cast."""
     context = context_of(runtime)
-    values = [answer.value for _, answer in result.drawn]
-    votes = Counter(value.category for value in values)
-    category = str(result.winner)
-    words = next(value.explanation for value in values if value.category == category)
-    if len(values) > 1:
+    made = [each for _, each in result.drawn]
+    votes = Counter(each.category for each in made)
+    won = next(each for each in made if each.category == result.winner)
+    words = won.words
+    if len(made) > 1:
         tie = "; of answers given equally often the first counts" if result.tie else ""
-        words = f"{votes[category]} of {len(values)} draws say {category}{tie}. {words}"
-    label = (await policy_in_force(context.policy)).label(context.scheme, category)
+        words = f"{votes[won.category]} of {len(made)} draws say {won.category}{tie}. {words}"
     vote = {"id": "vote", "votes": dict(votes), "draws": context.draws, "spared": result.spared}
-    return {**await deliver(label, context.scheme, words, runtime, tie=result.tie), "debate": [vote]}
+    return {**await deliver(won.label, scheme_of(context), words, runtime, tie=result.tie), "debate": [vote]}

@@ -15,17 +15,8 @@ from typing_extensions import TypedDict
 from tribunal.budget import Budget, tokens_of
 from tribunal.context import Context, context_of
 from tribunal.models.role import Role
-from tribunal.nodes.mv_debate.views import (
-    NO,
-    YES,
-    answer_form,
-    answer_in_words,
-    answers_in_words,
-    out_of_budget,
-    take_turn,
-    too_few_left,
-    turns_of,
-)
+from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, turns_of
+from tribunal.nodes.mv_debate.views import NO, YES, answer_form, out_of_budget, take_turn, too_few_left
 from tribunal.nodes.state import Views, agent, closed
 from tribunal.nodes.verdict import deliver
 from tribunal.schema import JSON
@@ -45,6 +36,7 @@ class AgentSeat(TypedDict, total=False):
     """What one agent is sent: the post, its number, its own last answer, and the others'."""
 
     post: JSON
+    prompts: JSON | None
     agent: int
     round: int
     own: str
@@ -97,7 +89,8 @@ async def to_agents(state: Views, runtime: Runtime[Context]) -> list[Send] | Lit
     for each in range(1, _seated(context_of(runtime)) + 1):
         own = [answer_in_words(turn) for turn in last if turn.seat == f"agent:{each}"]
         others = answers_in_words([turn for turn in last if turn.seat != f"agent:{each}"], "agent ")
-        seat = {"post": state["post"], "round": number, "agent": each, "own": "".join(own), "others": others}
+        seen = {"post": state["post"], "prompts": state.get("prompts")}
+        seat = {**seen, "round": number, "agent": each, "own": "".join(own), "others": others}
         sends.append(Send("speak", seat))
     return sends
 

@@ -5,16 +5,17 @@ The moderator is the fixed text of the prompts; it makes no call.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from langgraph.runtime import Runtime
-from pydantic import Field, create_model
+from pydantic import create_model
 
 from tribunal.context import Context, context_of
 from tribunal.models.ask import ask
+from tribunal.models.question import Shown
 from tribunal.models.role import Role
 from tribunal.nodes.exhibits import exhibits
-from tribunal.nodes.forms import Form, always, one_of
+from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.predict.perspective import ANNOTATOR, StanceForm, stance_form
 from tribunal.nodes.state import Panel, agent, closed, opinions_of, spoke, transcript_of
 from tribunal.nodes.verdict import deliver
@@ -27,7 +28,7 @@ SIDES: dict[Stance, str] = {"not_hate": "non-hate", "hate": "hate"}
 class SpeechForm(Form):
     """One argument."""
 
-    argument: str = Field(min_length=1)
+    argument: Annotated[str, words(REASON, least=1)]
 
 
 class ResponseForm(SpeechForm):
@@ -80,14 +81,18 @@ def reference(state: Panel, side: Stance) -> str:
     return quote("reference", "\n".join(reasons)) if reasons else ""
 
 
-def _exhibits(state: Panel) -> str:
+def _exhibits(state: Panel) -> Shown | None:
     """What the case holds beside the post; what the perspectives said reaches each side as its reference."""
     return exhibits(state, opinions=False)
 
 
+def _said(state: Panel, turn_id: str) -> Turn | None:
+    return next((turn for turn in transcript_of(state) if turn.id == turn_id), None)
+
+
 def turn_in_words(state: Panel, turn_id: str) -> str:
     """One turn's words, as material."""
-    found = next((turn for turn in transcript_of(state) if turn.id == turn_id), None)
+    found = _said(state, turn_id)
     return quote(found.stage, found.text) if found else "Nothing."
 
 
@@ -136,13 +141,15 @@ async def answer_non_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
         side="non-hate",
         own=turn_in_words(state, "debater:not_hate/1"),
         opposing=turn_in_words(state, "debater:hate/1"),
+        stance="",
     )
     return spoke(_turn("not_hate", 2, "response", answer.value), answer, runtime)
 
 
 @agent
 async def answer_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
-    """Step 4: sees its own argument and the non-hate side's response."""
+    """Step 4: sees its own argument and the non-hate side's response, with its stance."""
+    opposing = _said(state, "debater:not_hate/2")
     answer = await ask(
         response("hate"),
         state,
@@ -151,6 +158,7 @@ async def answer_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
         side="hate",
         own=turn_in_words(state, "debater:hate/1"),
         opposing=turn_in_words(state, "debater:not_hate/2"),
+        stance=(opposing and opposing.stance) or "",
     )
     return spoke(_turn("hate", 2, "response", answer.value), answer, runtime)
 

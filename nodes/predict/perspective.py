@@ -9,11 +9,11 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
-from pydantic import Field, create_model
+from pydantic import create_model
 from typing_extensions import TypedDict
 
 from tribunal.budget import LAST_WORD, Budget
@@ -21,7 +21,7 @@ from tribunal.context import Context, context_of
 from tribunal.errors import BadInput, BudgetSpent, ModelError, TribunalError
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
-from tribunal.nodes.forms import Form, always, one_of
+from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.state import Panel, closed, outcome_of, post_of
 from tribunal.prompts import quote
 from tribunal.prompts.policy import Policy
@@ -40,10 +40,10 @@ SMALL_EXAMPLES = (
 
 
 class StanceForm(Form):
-    """A label in a perspective's own words, and why."""
+    """Why, and a label in a perspective's own words."""
 
+    reason: Annotated[str, words(REASON, least=1)]
     label: str
-    reason: str = Field(min_length=1)
 
 
 @lru_cache(maxsize=64)
@@ -74,6 +74,7 @@ class Seat(TypedDict, total=False):
     """What one perspective is sent: the post, itself, its examples, and the calls so far, for the budget."""
 
     post: JSON
+    prompts: JSON | None
     own: JSON
     examples: list[JSON]
     calls: list[JSON]
@@ -171,7 +172,7 @@ def _facts(own: Perspective) -> JSON:
 
 async def to_perspectives(state: Panel) -> list[Send]:
     """One call for each perspective, all of them at once."""
-    shared = {"post": state["post"], "calls": state.get("calls", []), "outcome": state.get("outcome")}
+    shared = {name: state.get(name) for name in ("post", "prompts", "outcome")} | {"calls": state.get("calls", [])}
     examples = state.get("examples", {})
     return [
         Send("perspective", {**shared, "own": own, "examples": examples.get(own["id"], [])}) for own in state["panel"]

@@ -98,13 +98,14 @@ def _decision(question: Question, rulings: list[Ruling]) -> JSON:
     decisive = _decisive(rulings)
     cue = decisive.cue
     category = cue.category if cue.category in names[1:] else ""
-    category = category or category_for(question.policy, question.scheme, cue.group)
+    category = category or category_for(question.policy, question.scheme, cue.characteristic or cue.group)
+    whom = f"{cue.group}, for {cue.characteristic}" if cue.characteristic else f"people for {cue.group}"
     count = "The one cue brought" if len(rulings) == 1 else f"{standing} of {len(rulings)} cues"
     stand = "stand" if standing > 1 else "stands"
     return {
         "category": category,
         "explanation": f"{count} {stand} after the defence. {_named(cue)} decides it: {decisive.why}. "
-        f"It is an attack on people for {cue.group}, which is {category} under the policy.",
+        f"It is an attack on {whom}, which is {category} under the policy.",
     }
 
 

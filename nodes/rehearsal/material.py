@@ -19,7 +19,7 @@ STANCES = ("press", "withdraw", "refute", "concede")
 _OPEN = re.compile(r"^<<<(\S+) ([0-9a-f]{16})\n", re.MULTILINE)
 _HEADER = re.compile(r"^(?P<seat>[^\n]+), round (?P<round>\d+) \([^\n]*\):\s*\Z", re.MULTILINE)
 _CATEGORY = re.compile(r"^  category: (.*)$", re.MULTILINE)
-_STANCE = re.compile(rf"^  ({'|'.join(STANCES)})(?:es|s)?: (.*)", re.MULTILINE | re.DOTALL)
+_STANCE = re.compile(rf"^  ({'|'.join(STANCES)})(?:es|s)?(?:, as before)?: (.*)", re.MULTILINE | re.DOTALL)
 _EVIDENCE = re.compile(r"^\[([A-Z]\d+)\] (supports|refutes) ", re.MULTILINE)
 
 
@@ -30,6 +30,7 @@ class Statement:
     cue_id: str
     group: str
     claim: str
+    characteristic: str = ""
     type: str = ""
     category: str = ""
     stance: str = ""
@@ -60,7 +61,8 @@ def blocks(material: str) -> Iterator[tuple[str, str]]:
 @lru_cache(maxsize=32)
 def _head(policy: Policy) -> re.Pattern[str]:
     groups = "|".join(re.escape(name) for name in sorted(policy.protected_groups, key=len, reverse=True))
-    return re.compile(rf"^(\S+)(?: \(([\w-]+)\))? against ({groups}|[^:\n]*): (.*)$", re.MULTILINE)
+    whom = rf"(?:([^\n]*?) \(({groups})\)|({groups}|[^:\n]*))"
+    return re.compile(rf"^(\S+)(?: \(([\w-]+)\))? against {whom}: (.*)$", re.MULTILINE)
 
 
 def statements(turn: str, policy: Policy) -> dict[str, Statement]:
@@ -69,14 +71,15 @@ def statements(turn: str, policy: Policy) -> dict[str, Statement]:
     heads = list(_head(policy).finditer(turn))
     for place, head in enumerate(heads):
         body = turn[head.end() + 1 : heads[place + 1].start() if place + 1 < len(heads) else len(turn)]
-        cue_id, kind, group, claim = head.groups()
+        cue_id, kind, named, characteristic, alone, claim = head.groups()
         category, stance = _CATEGORY.search(body), _STANCE.search(body)
         said.setdefault(
             cue_id,
             Statement(
                 cue_id=cue_id,
-                group=group,
+                group=named if characteristic else alone,
                 claim=claim.strip(),
+                characteristic=characteristic or "",
                 type=kind or "",
                 category=category[1].strip() if category else "",
                 stance=stance[1] if stance else "",

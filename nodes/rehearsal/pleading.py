@@ -52,8 +52,8 @@ def argument(cue: Statement, stance: str, words: str) -> JSON:
         "cue_id": cue.cue_id,
         "target_group": cue.group or "(not said)",
         "claim": cue.claim or "(not said)",
-        "stance": stance,
         "argument": words,
+        "stance": stance,
     }
 
 
@@ -62,8 +62,9 @@ def admitted(question: Question, said: Iterable[JSON]) -> list[JSON]:
     kept = []
     for each in said:
         try:
-            if question.check:
-                question.check(question.form.model_validate({"arguments": [each]}))
+            filled = question.form.model_validate({"arguments": [each]})
+            if question.mend:
+                question.mend(filled, [])
         except ValueError:
             continue
         kept.append(each)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tribunal.models.question import Question
 
 SCANNED, INDICTED, INVESTIGATED = 2, 3, 2  # cues at most
+_UNNAMED = "people it doesn't name"
 
 _NOT_ENOUGH: dict[ExcuseKind, str] = {
     "quoted": "Quotation marks are no distance: nothing the author says in their own voice turns against “{words}”.",
@@ -58,17 +59,18 @@ def investigate(question: Question) -> JSON:
 
 def _cue_on_all_of_it(question: Question, type: str, justification: str) -> JSON:
     return {
-        "type": type,
-        "target_group": question.policy.protected_groups[0],
+        "target_group": _UNNAMED,
         "claim": f"“{cut(reading_of(question).text[:200]) or 'the post'}”",
-        "category": question.policy.categories(question.scheme)[-1].name,
         "justification": justification,
+        "type": type,
+        "characteristic": question.policy.protected_groups[0],
+        "category": question.policy.categories("fine")[-1].name,
     }
 
 
 def _cue(question: Question, match: Match) -> JSON:
     policy, implies, found = question.policy, match.kind.implies, cut(match.found)
-    who = f"“{cut(match.term)}”" if match.term else "people it doesn't name"
+    who = f"“{cut(match.term)}”" if match.term else _UNNAMED
     if match.type == "Direct":
         claim = f"“{match.words}”"
         reason = f"“{found}” {match.charge}, and it is said of {who}: the words show it on their face."
@@ -82,11 +84,12 @@ def _cue(question: Question, match: Match) -> JSON:
     if question.post.image:
         reason += " The text carries this alone; the rehearsal doesn't see the image."
     return {
-        "type": match.type,
-        "target_group": protected_by(policy, match.key) or policy.protected_groups[0],
+        "target_group": cut(match.term) or match.key or _UNNAMED,
         "claim": claim,
-        "category": category_for(policy, question.scheme, match.key),
         "justification": reason,
+        "type": match.type,
+        "characteristic": protected_by(policy, match.key) or policy.protected_groups[0],
+        "category": category_for(policy, "fine", match.key),
     }
 
 

@@ -30,13 +30,15 @@ def _keywords(text: str) -> list[str]:
 
 
 def queries(question: Question) -> JSON:
-    """Three queries from the post's longest words; on later turns the words and the angle move on."""
+    """Three queries from the post's longest words, which are what is to be verified; on later turns words and angle
+    move on."""
     tried = (question.material["tried"] or "").splitlines()[1:-1]
     words, turn = _keywords(question.post.text), len(tried) // 3
     picked = [words[(turn + place) % len(words)] for place in range(3)]
     angles = (("meaning", "slang", "hate speech"), ("origin", "news", "derogatory"), ("history", "symbol", "insult"))
     angle = angles[turn % len(angles)]
-    return {"queries": [f'"{word}" {end} {turn or ""}'.strip() for word, end in zip(picked, angle, strict=True)]}
+    queries = [f'"{word}" {end} {turn or ""}'.strip() for word, end in zip(picked, angle, strict=True)]
+    return {**_plan(picked), "queries": queries}
 
 
 def urls(question: Question) -> JSON:
@@ -46,7 +48,14 @@ def urls(question: Question) -> JSON:
     fresh = [url for url in urls if url not in tried] + [
         f"https://en.wiktionary.org/wiki/{word}-{len(tried)}-{place}" for place, word in enumerate((words * 3)[:3])
     ]
-    return {"urls": fresh[:3]}
+    return {**_plan(words[:3]), "urls": fresh[:3]}
+
+
+def _plan(words: list[str]) -> JSON:
+    """The thought before a search, and what is to be verified: words alone, since the rules read no claims."""
+    entities = list(dict.fromkeys(words))
+    thought = f"What {', '.join(f'“{word}”' for word in entities)} may mean here is to be looked up."
+    return {"thought": thought, "entities": entities, "claims": []}
 
 
 def relevance(question: Question) -> JSON:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 YES, NO = "YES", "NO"
 
-# An answer as `tribunal.nodes.mv_debate.views.shown` writes it: a name, the side, the reason between marks.
+# An answer as `nodes.mv_debate.history.answers_in_words` writes it: a name, the side, the reason between marks.
 _ANSWER = re.compile(r"^(?:agent )?([\w-]+): (YES|NO)\n<<<answer ([0-9a-f]{16})\n(.*?)\nanswer \3>>>$", re.M | re.S)
 
 
@@ -118,9 +118,6 @@ def speak(question: Question) -> JSON:
 
 
 def classify(question: Question) -> JSON:
-    """The one call of the other tasks: positive where anything was found."""
-    no, yes = (label.name for label in question.policy.binary)
+    """The one call that answers a task's question: YES where anything was found."""
     finding = next(iter(findings(question)), None)
-    if finding is None:
-        return {"category": no, "explanation": "Nothing in the post's words speaks for it."}
-    return {"category": yes, "explanation": f"“{finding.words}” {finding.what}."}
+    return _for(finding) if finding else {"answer": NO, "reason": "Nothing in the post's words speaks for it."}

@@ -75,7 +75,7 @@ class Replay:
             if query not in self.unknown_queries:
                 self.unknown_queries.append(query)
             return Found(query=query, engine=self.name)
-        return held.model_copy(update={"query": query, "hits": held.hits[:k]})
+        return held.model_copy(update={"query": query, "hits": held.hits[:k], "left_out": max(0, len(held.hits) - k)})
 
     async def fetch(self, url: str) -> StoredPage | str | None:
         """The page that this URL gave then, or in words why it gave none; None if it was never asked for."""

@@ -47,6 +47,8 @@ def a_hit(path: str, title: str) -> dict[str, Any]:
 
 async def two_turns(archive: Archive) -> None:
     run = await archive.begin("post-7", "the words of the post", {"model": "openai:x", "search": "duckduckgo,searxng"})
+    plan = {"turn": 1, "thought": f"Look it up {HOSTILE}", "entities": ["the image", "the words"], "claims": []}
+    await archive.add_decision(run, "plan", plan)
     failed = {"engine": "duckduckgo", "kind": "rate_limit", "message": "HTTP 202"}
     await archive.add_search(run, 1, "who said that", "searxng", [a_hit("a", "First"), a_hit("b", "Second")], [failed])
     await archive.add_search(run, 1, "nobody knows", None, [], [failed])
@@ -92,6 +94,8 @@ def held(tmp_path: Path) -> Path:
 
 CHAIN = """
 Turn 1
+  thought: Look it up [U+001B][2J[U+202E]evil [red]markup[/red]
+  entities to verify: the image; the words
   searched “who said that”: 2 hits by searxng
     duckduckgo failed (rate_limit): HTTP 202
     relevant     First

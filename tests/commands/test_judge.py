@@ -161,16 +161,6 @@ def test_a_key_alone_spends_nothing() -> None:
     assert {call["model"] for call in record["calls"]} == {"rehearsal:court"}
 
 
-def test_doctor_names_what_is_missing_and_never_a_key() -> None:
-    with ScriptedServer(court_script()) as server:
-        done = run("doctor", "--json", OPENAI_API_KEY="sk-very-secret", OPENAI_BASE_URL=f"{server.url}/v1")
-    checks = {check["what"]: check for check in json.loads(done.stdout)["checks"]}
-    assert checks["openai"]["state"] == "ok"
-    assert "1 key" in checks["openai"]["found"]
-    assert "ANTHROPIC_API_KEY" in checks["anthropic"]["found"]
-    assert "very-secret" not in done.stdout + done.stderr
-
-
 def test_graphs_and_policy() -> None:
     drawn = run("graphs", "arcade").stdout
     assert "graph TD;" in drawn
@@ -220,3 +210,16 @@ def test_a_wrong_switch_is_one_line(option: list[str], says: str) -> None:
     assert done.exit_code == 2
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_what_several_seats_were_told_is_shown_once() -> None:
+    gone = Fault(404, body={"error": {"message": "model `x` not found", "type": "not_found", "code": None}})
+    with ScriptedServer(lambda request: gone) as server:
+        settings = {"OPENAI_BASE_URL": f"{server.url}/v1", "COLUMNS": "400"}
+        done = run("judge", "hi", "--graph", "predict", "--model", "openai:x", **settings)
+    assert done.exit_code == 4
+    notes = [line for line in done.stdout.splitlines() if "failed and was not heard" in line]
+    assert len(notes) == 5
+    assert notes[0].endswith(f"HTTP 404: model `x` not found (asked: {server.url}/v1/chat/completions)")
+    assert all(note.endswith("failed and was not heard: the same") for note in notes[1:])
+    assert '{"message"' not in done.stdout

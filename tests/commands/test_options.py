@@ -19,8 +19,10 @@ from tribunal.settings import RENAMED, SECTIONS, description
 PAGE = PROJECT / "docs" / "settings.md"
 # A value of each setting that is not its default, as text.
 VALUES = {
-    "task": "sarcasm", "policy": "mine.toml", "scheme": "binary", "model": "rehearsal", "judge_model": "rehearsal",
+    "task": "sarcasm", "policy": "mine.toml", "policy_language": "post",
+    "prompts": "mine", "scheme": "binary", "model": "rehearsal", "judge_model": "rehearsal",
     "aux_model": "rehearsal", "seats": "judge=rehearsal", "temperatures": "judge=0.5", "draw_temperature": "0.5",
+    "extra_body": '{"openai:x" = {top_k = 1}}',
     "line_up": "l.toml", "perspectives": "all", "leave_out": "kold", "embedding": "e", "web": "true",
     "search": "none", "searxng_url": "http://localhost", "archive": "a.sqlite", "fresh": "true", "max_turns": "2",
     "hits": "2", "max_pages": "2", "max_windows": "2", "window_tokens": "1000", "window_overlap": "100",

@@ -97,7 +97,8 @@ def test_a_changed_setting_is_refused_with_the_difference(tmp_path: Path) -> Non
         (("--dataset", "nothing"), "nothing"),
         (("--data", "nowhere.csv"), "nowhere.csv"),
         (("--graph", "nothing"), "nothing"),
-        (("--balance", "colour"), "balance: 'colour'"),
+        (("--balance", "colour"), "balance: give the number of samples as well"),
+        (("--balance", "colour", "--samples", "1"), "balance: the posts of table have no colour; they have "),
         (("--retry", "verdicts"), "retry: 'verdicts'"),
         (("--prices", "none.toml"), "prices: none.toml"),
         (("--budget-from", "none"), "not the folder of a run"),
@@ -263,7 +264,8 @@ async def test_ten_judges_over_one_aux_model_pay_for_one_debate(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[grid]", "dataset"),
+        ("[grid]", "data: "),
+        ('data = "p"\nout = "o"\n[grid]\nrounds = [1]', "dataset: name one, or a protocol"),
         ('dataset = "table"\ndata = "p"\nout = "o"\n[grid]\nround = [1]', "round: is no setting"),
         ('dataset = "table"\ndata = "posts.csv"\nout = "o"\n[grid]\nrounds = [99]', "rounds: 99"),
         ('dataset = "table"\ndata = "posts.csv"\nout = "o"\n[grid]\nrounds = []', "names no value"),

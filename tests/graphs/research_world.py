@@ -76,22 +76,25 @@ def researcher(enough_at: int | None = 1, **instead: Any) -> Script:
         match name:
             case "queries":
                 turns["queries"] += 1
-                return Reply({"queries": [f"query {turns['queries']}{letter}" for letter in "abc"]})
+                turn = turns["queries"]
+                plan = {"thought": f"thought-{turn}", "entities": [f"entity-{turn}"], "claims": [f"claim-{turn}"]}
+                return Reply({**plan, "queries": [f"query {turn}{letter}" for letter in "abc"]})
             case "relevance":
                 return Reply({"relevant": [int(each) for each in re.findall(r"^(\d+)\. ", request.text, re.MULTILINE)]})
             case "passages":
                 found = re.findall(r"[^.\n]*evidence-\w+[^.\n]*\.", request.text)
                 return Reply({"passages": [{"passage": each.strip(), "stance": "supports"} for each in found]})
             case "weigh":
-                return Reply({"judgement": "hate", "reasoning": f"weighed {re.findall(r'E[0-9]+', request.text)}"})
+                ids = re.findall(r"^\[(E\d+)\]", request.text, re.MULTILINE)
+                return Reply({"reasoning": f"weighed {' and '.join(ids)}", "judgement": "hate"})
             case "enough":
                 done = enough_at is not None and turns["queries"] >= enough_at
-                return Reply({"sufficient": done, "missing": "" if done else "what-is-missing"})
+                return Reply({"missing": "" if done else "what-is-missing", "sufficient": done})
             case "words":
                 return Reply("hate speech: because")
         ids = re.findall(r"^\[(E\d+)\]", request.text, re.MULTILINE)
         steps = [{"claim": "It is so", "evidence": ids}]
-        return Reply({"label": "HATE", "confidence": 0.8, "steps": steps})
+        return Reply({"steps": steps, "label": "HATE", "confidence": 0.8})
 
     return script
 

@@ -46,13 +46,15 @@ async def test_who_sees_what() -> None:
     assert "Undecided" in first.text
     assert "[E1]" in first.text
     assert "[E2]" not in first.text
-    assert "weighed ['E1'" in second.text  # the judgement so far
+    assert "weighed E1" in second.text  # the judgement so far
+    assert "[E1]" in second.text  # the chain accumulates: what was weighed before is shown again
     assert "[E2]" in second.text
     [enough], [verdict] = it.asked("enough"), it.asked("verdict")
     for request in (enough, verdict):
         assert "[E1]" in request.text
         assert "[E2]" in request.text
-        assert "weighed" in request.text
+        assert "1. After E1: hate. weighed E1" in request.text
+        assert "2. After E2: hate. weighed E1 and E2" in request.text
     [page] = [request for request in it.asked("passages") if "evidence-one" in request.text]
     assert "evidence-two" not in page.text
 
@@ -142,14 +144,22 @@ async def test_a_passage_that_the_page_does_not_hold_is_rejected() -> None:
     assert "weigh" not in it.parts
 
 
-async def test_a_citation_of_an_unknown_id_is_asked_for_again_and_then_a_failure() -> None:
-    wrong = {"label": "HATE", "confidence": 0.5, "steps": [{"claim": "so", "evidence": ["E9"]}]}
-    async with world(researcher(verdict=wrong)) as it:
+async def test_a_citation_of_an_unknown_id_is_struck_out_and_costs_no_call() -> None:
+    steps = [{"claim": "so [E7]", "evidence": ["e1", "E9", "[E1]"]}, {"claim": "and so", "evidence": []}]
+    async with world(researcher(verdict={"steps": steps, "label": "hate", "confidence": 90})) as it:
         record = await it.decide(max_turns=1)
-    assert (record.outcome, it.parts.count("verdict")) == ("failure", 2)
-    assert record.fault is not None
-    assert (record.fault["seat"], record.fault["kind"]) == ("judge", "bad_output")
-    assert "'E9' is not among the evidence" in it.asked("verdict")[1].text
+    assert (record.outcome, it.parts.count("verdict"), record.confidence) == ("verdict", 1, 0.9)
+    assert [(step.claim, step.evidence) for step in record.steps] == [("so", ("E1",)), ("and so", ())]
+    for each in ("E9", "E7"):
+        assert f"the judge cited {each}, which this case doesn't hold; that was struck out" in record.warnings
+
+
+async def test_a_hit_that_is_not_listed_is_left_out_and_costs_no_call() -> None:
+    async with world(researcher(relevance={"relevant": [2, 7, "2"]})) as it:
+        record = await it.decide(max_turns=1)
+        assert {seen.path for seen in it.site.log} == {"/robots.txt", "/2"}
+    assert it.parts.count("relevance") == 1
+    assert "the researcher chose 7 of 2 hits for “query 1a”; that was left out" in record.warnings
 
 
 async def test_queries_that_repeat_are_asked_for_again() -> None:

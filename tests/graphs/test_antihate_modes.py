@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.graphs.research_world import POST, part, researcher, world
+from tests.graphs.hybrid import hybrid
+from tests.graphs.research_world import researcher, world
+from tribunal.context import ANTIHATE_MODES
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply
 
@@ -46,6 +50,61 @@ async def test_the_baseline_that_answers_otherwise_is_a_failure_and_has_three_tr
     assert (record.outcome, len(it.model.requests)) == ("failure", 3)
 
 
+async def test_the_baseline_that_is_cut_at_its_limit_is_taken_as_it_is() -> None:
+    async with world(researcher(words=Reply("hate speech: it calls peo", finish_reason="length"))) as it:
+        record = await it.decide(mode="zero-shot")
+    assert (record.hateful, record.explanation) == (True, "it calls peo")
+    assert [request.max_tokens for request in it.model.requests] == [200]
+
+
+async def test_the_baselines_limit_is_never_raised() -> None:
+    answers = iter([Reply("This comment is about gar", finish_reason="length"), Reply("not hate speech: plants")])
+    async with world(researcher(words=lambda request: next(answers))) as it:
+        record = await it.decide(mode="zero-shot")
+    assert record.hateful is False
+    assert [request.max_tokens for request in it.model.requests] == [200, 200]
+
+
+PARTS_OF = {
+    "full": {"queries", "relevance", "passages", "weigh", "enough", "verdict"},
+    "no-details": {"queries", "relevance", "passages", "weigh", "enough", "verdict"},
+    "no-search": {"urls", "passages", "weigh", "enough", "verdict"},
+    "no-knowledge": {"verdict"},
+    "zero-shot": {"words"},
+}
+
+
+@pytest.mark.parametrize("mode", ANTIHATE_MODES)
+async def test_the_researchers_temperature_reaches_every_call(mode: Any) -> None:
+    urls: dict[str, list[str]] = {"urls": []}
+    async with world(researcher(enough_at=None, urls=lambda request: Reply(urls))) as it:
+        urls["urls"] = [f"{it.site.url}/{page}" for page in (1, 2, 3)]
+        enough = {"missing": "", "sufficient": True}
+        it.model.script = researcher(urls=lambda request: Reply(urls), enough=enough)
+        record = await it.decide(mode=mode, max_turns=2, temperatures={"researcher": 1.5})
+    assert {it.part(request): request.temperature for request in it.model.requests} == dict.fromkeys(
+        PARTS_OF[mode], 1.5
+    )
+    assert {call.temperature for call in record.calls} == {1.5}
+
+
+async def test_a_temperature_of_the_judges_own_beats_the_researchers() -> None:
+    async with world(researcher()) as it:
+        await it.decide(temperatures={"researcher": 1.5, "judge": 0.2})
+    sent = {it.part(request): request.temperature for request in it.model.requests}
+    assert (sent.pop("verdict"), set(sent.values())) == (0.2, {1.5})
+
+
+async def test_in_the_hybrid_court_it_reaches_the_research_and_nothing_else() -> None:
+    async with hybrid() as it:
+        await it.decide(web=True, max_turns=2, temperatures={"researcher": 1.5})
+    sent: dict[str, set[Any]] = {}
+    for request in it.model.requests:
+        sent.setdefault(it.part(request), set()).add(request.temperature)
+    assert {name for name, temperatures in sent.items() if temperatures == {1.5}} == PARTS_OF["full"] - {"verdict"}
+    assert (sent["gatekeeper"], sent["defence"], sent["judge"]) == ({0}, {0.8}, {0.1})
+
+
 async def test_without_a_search_api_the_model_names_pages_and_none_may_carry_the_post_outward() -> None:
     secret = "a sentence of the post that is long enough to be told from others by anybody"
     urls: dict[str, list[str]] = {"urls": []}
@@ -60,21 +119,6 @@ async def test_without_a_search_api_the_model_names_pages_and_none_may_carry_the
     assert record.research is not None
     [refused] = [page for page in record.research["pages"] if page["error"]]
     assert "outward" in refused["error"]
-
-
-async def test_without_instructional_details() -> None:
-    async with world(researcher()) as it:
-        await it.decide(max_turns=2)
-        await it.decide("second post", mode="no-details", max_turns=2)
-    full = {part(request): request for request in it.model.requests if POST in request.text}
-    short = {part(request): request for request in it.model.requests if "second post" in request.text}
-    for name, words in (
-        ("queries", "Use search operators"),
-        ("passages", "Copy; don't"),
-        ("verdict", "Evidence is never"),
-    ):
-        assert words in full[name].text
-        assert words not in short[name].text
 
 
 async def test_wrong_settings_cost_no_call() -> None:

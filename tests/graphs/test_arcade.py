@@ -1,4 +1,4 @@
-"""What each model was shown, in which order, at which temperature (SYSTEMS.md, section 1; equations 5 to 7)."""
+"""What each model was shown, in which order, at which temperature (SYSTEMS.md, section 1; equations 4 to 7)."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from tribunal.text import visible
 
 async def tried(text: str, **settings: Any) -> tuple[Record, ScriptedServer]:
     async with ScriptedServer(court_script()) as server:
-        return await decide(server, text, rounds=2, **settings), server
+        # In a language that is given: else the request says which one the words are in, where they tell.
+        return await decide(server, text, rounds=2, language="en", **settings), server
 
 
 def quotations(request: Request) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import pytest
@@ -51,7 +52,7 @@ async def test_consensus_in_round_1_costs_5_calls_the_first_four_together() -> N
     assert (record.rounds, record.usage.calls, record.explanation) == (1, 5, "summary-words.")
     # The Summary sees the round's answers, and there is no history.
     assert words(server.seen(4), *(f"{view}-first-1." for view in ALL)) == [f"{view}-first-1." for view in ALL]
-    assert "What was kept of the rounds" not in server.seen(4)
+    assert "This was kept of the rounds" not in server.seen(4)
 
 
 async def test_three_rounds_in_their_order_all_at_temperature_0() -> None:
@@ -89,9 +90,28 @@ async def test_who_sees_what_in_round_1() -> None:
         ]
     again = server.requests[-2]
     assert part(again) == "score"
-    assert words(again.text, "surface-second-1.", "deep-second-1.", "-first-", "error-of") == [
+    assert words(again.text, "surface-second-1.", "deep-second-1.", "contrast", "context-", "error-of") == [
         "surface-second-1.", "deep-second-1.",
     ]  # fmt: skip
+
+
+async def test_old_and_new_answers_are_scored_on_one_scale() -> None:
+    """Δ is the difference of the two scores: the Judge sees the same anchors, and the old answers with their scores."""
+    _, server = await held(debate(), rounds=1)
+    first, again = (request.text for request in server.requests if part(request) == "score")
+    for text in (first, again):
+        assert words(text, "- 0.2: poor.", "- 0.5: fair.", "- 0.8: good.") == [
+            "- 0.2: poor.", "- 0.5: fair.", "- 0.8: good.",
+        ]  # fmt: skip
+    assert "first answers" not in first
+    before, _, new = again.partition("Score these new answers:")
+    for view in ("surface", "deep"):
+        assert before.count(f"\n{view}, score {SCORES[view]}: {SPLIT[view]}\n<<<answer ") == 1
+        assert f"{view}-first-1." in before
+        assert f"\n{view}: {SPLIT[view]}\n<<<answer " in new
+    assert words(before, "-second-") == []
+    assert "-first-" not in new
+    assert "Use the same scale as for the first answers" in new
 
 
 async def test_the_order_of_arrival_changes_nothing() -> None:
@@ -105,20 +125,31 @@ async def test_the_order_of_arrival_changes_nothing() -> None:
     assert places == sorted(places)
 
 
-async def test_the_history_holds_the_best_answer_and_an_adopted_reflection() -> None:
+def told(text: str) -> str:
+    """The history in a prompt, with a name for each quotation in the place of its marks."""
+    shown = text.partition("This was kept of ")[2].partition(":\n\n")[2].partition("\n\nTake over")[0]
+    return QUOTED.sub(lambda quoted: f"[{quoted[3]}]", shown)
+
+
+async def test_the_history_holds_the_best_answer_and_an_adopted_reflection_on_it() -> None:
+    """In the order in which it was said: the answer, what the reflection said of it, the revised answer."""
     record, server = await held(debate(gain=0.2))
+    rounds = [
+        f"Round {number}. The best answer, as first given:\n\nsurface: YES\n[surface-first-{number}.]\n\n"
+        f"What a reviewer said of it:\n\n"
+        f"[surface: error-of-surface-{number}. Suggestion: advice-to-surface-{number}.]\n\n"
+        "Revised after that. The new answers were adopted (mean change of their scores: +0.2):\n\n"
+        f"surface: YES\n[surface-second-{number}.]"
+        for number in (1, 2, 3)
+    ]
     second, third = views_in(round_of(server, 2)), views_in(round_of(server, 3))
     for view in ALL:
-        assert words(second[view], "surface-second-1.", "-first-", "deep-second-1.", "error-of-deep-1.") == [
-            "surface-second-1.", "error-of-deep-1.",
-        ]  # fmt: skip
-        assert words(third[view], "surface-second-1.", "surface-second-2.", "-first-", "advice-to-deep-2.") == [
-            "surface-second-1.", "surface-second-2.", "advice-to-deep-2.",
-        ]  # fmt: skip
+        assert told(second[view]) == rounds[0]
+        assert told(third[view]) == "\n\n".join(rounds[:2])
     # The Summary sees the history, and no answer that wasn't kept.
     last = server.seen(-1)
-    kept = [f"surface-second-{number}." for number in (1, 2, 3)]
-    assert words(last, *kept, "deep-second-3.", "-first-") == kept
+    assert told(last).startswith("\n\n".join(rounds))
+    assert words(last, "deep", "contrast-", "context-") == []
     assert [entry["adopted"] for entry in record.debate] == [True] * 3
     assert [entry["best"] for entry in record.debate] == ["surface"] * 3
 
@@ -126,7 +157,7 @@ async def test_the_history_holds_the_best_answer_and_an_adopted_reflection() -> 
 async def test_a_reflection_that_is_not_adopted_leaves_no_trace_in_what_follows() -> None:
     record, server = await held(debate(gain=0.05))
     for text in [*views_in(round_of(server, 2)).values()][:4]:
-        assert words(text, "surface-first-1.", "-second-", "error-of", "advice-to") == ["surface-first-1."]
+        assert told(text) == "Round 1. The best answer:\n\nsurface: YES\n[surface-first-1.]"
     assert words(server.seen(-1), "surface-first-3.", "-second-", "error-of") == ["surface-first-3."]
     assert [(entry["adopted"], entry["delta"]) for entry in record.debate] == [(False, 0.05)] * 3
     # Both answers stand in the record.
@@ -149,7 +180,7 @@ async def test_the_gate_just_under_at_and_just_over_tau(second: dict[str, float]
     assert (entry["delta"], entry["adopted"]) == (delta, adopted)
     assert entry["scores"] == SCORES
     assert entry["new_scores"] == second
-    assert ("error-of-deep-1." in server.seen(-1)) is adopted
+    assert ("error-of-surface-1." in server.seen(-1)) is adopted
 
 
 async def test_the_gate_of_another_tau() -> None:
@@ -165,8 +196,8 @@ async def test_the_best_answer_may_be_one_that_was_not_revised() -> None:
         debate(first=[first], gain={"surface": 0.6, "deep": 0.6}), rounds=1, reflection_mode="always"
     )
     assert (record.debate[0]["adopted"], record.debate[0]["best"]) == (True, "contrast")
-    assert words(server.seen(-1), "contrast-first-1.", "surface-first", "-second-", "error-of-deep-1.") == [
-        "contrast-first-1.", "error-of-deep-1.",
+    assert words(server.seen(-1), "contrast-first-1.", "surface-", "-second-", "error-of-contrast-1.") == [
+        "contrast-first-1.", "error-of-contrast-1.",
     ]  # fmt: skip
 
 
@@ -212,8 +243,11 @@ async def test_unconditional_reflection() -> None:
 async def test_all_answers_in_the_history() -> None:
     _, server = await held(debate(gain=0.2), history="all", rounds=2)
     text = views_in(round_of(server, 2))["context"]
-    final = ["surface-second-1.", "deep-second-1.", "contrast-first-1.", "context-first-1."]
-    assert words(text, *final, "surface-first-1.", "deep-first-1.") == final
+    first, _, rest = told(text).partition("What a reviewer said of them:")
+    criticised, _, second = rest.partition("Revised after that.")
+    assert words(first, *(f"{view}-first-1." for view in ALL)) == [f"{view}-first-1." for view in ALL]
+    assert words(criticised, *(f"error-of-{view}-1." for view in ALL)) == [f"error-of-{view}-1." for view in ALL]
+    assert words(second, *(f"{view}-second-1." for view in ALL)) == ["surface-second-1.", "deep-second-1."]
 
 
 @pytest.mark.parametrize(("rounds", "calls"), [(1, 10), (2, 19), (3, 28), (4, 37)])
@@ -233,8 +267,8 @@ async def test_consensus_in_a_later_round_ends_it() -> None:
     record, server = await held(debate([SPLIT, NO]))
     assert len(server.requests) == 9 + 4 + 1
     last = server.seen(-1)
-    assert words(last, "surface-second-1.", "context-first-2.", "agreed") == [
-        "surface-second-1.", "context-first-2.", "agreed",
+    assert words(last, "surface-second-1.", "context-first-2.", "gave the same answer") == [
+        "surface-second-1.", "context-first-2.", "gave the same answer",
     ]  # fmt: skip
     assert [entry["consensus"] for entry in record.debate] == [False, True]
 
@@ -246,9 +280,9 @@ async def test_a_budget_ends_the_debate_and_the_summary_decides_on_what_is_there
         assert any(f"{calls} calls" in warning for warning in record.warnings)
     # After 4 answers nobody has weighed them; the Summary is shown them, and told so.
     _, server = await held(debate(), max_calls=5)
-    assert words(server.seen(-1), "context-first-1.", "nobody has weighed") == [
+    assert words(server.seen(-1), "context-first-1.", "Nobody has scored them") == [
         "context-first-1.",
-        "nobody has weighed",
+        "Nobody has scored them",
     ]
     record, server = await held(debate(), max_calls=4)
     assert parts(server.requests) == ["summary"]
@@ -267,6 +301,11 @@ async def test_posts_side_by_side_never_see_each_other() -> None:
         assert sum(f"number-{each}-" in request.text for each in range(3)) == 1
 
 
+def _around(request: Request) -> str:
+    """A request without what is quoted in it, and without the language that the post is taken to be in."""
+    return re.sub(r"^The post is in .*\n\n", "", QUOTED.sub("[quoted]", request.text), flags=re.MULTILINE)
+
+
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
 async def test_hostile_posts_and_hostile_words_stay_quoted(text: str) -> None:
     said = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")[:2_000].strip() or "nothing"
@@ -274,7 +313,7 @@ async def test_hostile_posts_and_hostile_words_stay_quoted(text: str) -> None:
     instead |= {f"{view}_again": instead[view] for view in ALL}
     _, server = await held(debate(gain=dict.fromkeys(ALL, 0.9), **instead), rounds=2, text=text)
     _, usual = await held(debate(gain=dict.fromkeys(ALL, 0.9)), rounds=2)
-    around = [sorted(QUOTED.sub("[quoted]", request.text) for request in each.requests) for each in (server, usual)]
+    around = [sorted(_around(request) for request in each.requests) for each in (server, usual)]
     assert around[0] == around[1]
 
 

@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.graphs.views_script import (
-    ALL,
-    SCORES,
-    debate,
-    held,
-    parts,
-)
+from tests.graphs.views_script import ALL, NO, SCORES, YES, debate, held, parts, words
 from tribunal.eval.doubles.scripted import Fault, Reply
 
 REFUSES = Reply("I'm sorry, but I can't help with that.")
@@ -20,7 +14,11 @@ REFUSES = Reply("I'm sorry, but I can't help with that.")
 
 WRONG: dict[str, Any] = {
     "missing": {"surface": 0.8, "deep": 0.6, "contrast": 0.4},
-    "over 1": {**SCORES, "deep": 80},
+    "over 100": {**SCORES, "deep": 180},
+    "of ten": {"surface": 8, "deep": 6, "contrast": 4, "context": 2},
+    "of ten, perhaps": {**SCORES, "deep": 6},
+    "1 or 1 %": {"surface": 80, "deep": 1, "contrast": 40, "context": 20},
+    "twice": {**SCORES, "Deep": 0.6},
     "under 0": {**SCORES, "deep": -0.1},
     "no number": {**SCORES, "deep": "good"},
     "true": {**SCORES, "deep": True},
@@ -37,6 +35,24 @@ async def test_a_wrong_score_is_asked_for_again(wrong: dict[str, Any]) -> None:
     assert parts(server.requests).count("score") == 2
     assert "scores" in server.requests[5].messages[-1][1]
     assert record.debate[0]["scores"] == SCORES
+
+
+@pytest.mark.parametrize(
+    ("scores", "warned"),
+    [
+        ({"surface": 80, "deep": 60, "contrast": 40, "context": 20}, "surface 80, deep 60, contrast 40, context 20"),
+        ({**SCORES, "deep": 60}, "deep 60"),
+        ({view: str(score) for view, score in SCORES.items()}, ""),
+        ({"SURFACE": 0.8, "Deep": 0.6, "ｃｏｎｔｒａｓｔ": 0.4, "context ": 0.2}, ""),
+    ],
+)
+async def test_scores_are_taken_where_it_is_plain_what_they_mean(scores: dict[str, Any], warned: str) -> None:
+    answers = [{"reason": "x", "scores": scores}, None]
+    record, server = await held(debate(score=answers), rounds=1, reflection_mode="none")
+    assert parts(server.requests).count("score") == 1
+    assert record.debate[0]["scores"] == SCORES
+    said = [warning for warning in record.warnings if "percent" in warning]
+    assert said == ([f"judge: scores in percent were taken as parts of one: {warned}"] if warned else [])
 
 
 @pytest.mark.parametrize(
@@ -93,6 +109,27 @@ async def test_with_fewer_than_two_views_the_outcome_says_why() -> None:
     record, _ = await held(debate(surface=[None, REFUSES], deep=[None, REFUSES], contrast=[None, REFUSES]))
     assert record.outcome == "refusal"
     assert "round 2" in record.explanation
+
+
+@pytest.mark.parametrize(("lost", "how"), [(REFUSES, "refused"), (Fault(404, "no"), "failed"), (Reply("x"), "failed")])
+@pytest.mark.parametrize(("side", "label"), [(YES, 1), (NO, 0)])
+async def test_where_all_agreed_a_lost_summary_loses_nothing(
+    side: dict[str, str], label: int, lost: Reply | Fault, how: str
+) -> None:
+    record, _ = await held(debate([side], summary=lost))
+    assert (record.outcome, record.label, record.fault) == ("verdict", label, None)
+    assert words(record.explanation or "", "All 4 views", *(f"{view}-first-1." for view in ALL)) == [
+        "All 4 views", *(f"{view}-first-1." for view in ALL),
+    ]  # fmt: skip
+    assert any(f"summary {how}" in warning and "stands as the verdict" in warning for warning in record.warnings)
+    assert record.calls[-1].seat == "summary"
+    assert record.calls[-1].error
+
+
+async def test_who_agrees_without_one_who_dropped_out_agrees_all_the_same() -> None:
+    record, _ = await held(debate([YES], deep=REFUSES, summary=REFUSES))
+    assert (record.outcome, record.label) == ("verdict", 1)
+    assert "All 3 views" in (record.explanation or "")
 
 
 @pytest.mark.parametrize(("name", "seat"), [("score", "judge"), ("summary", "summary")])

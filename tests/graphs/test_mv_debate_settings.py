@@ -129,6 +129,43 @@ async def test_each_task_has_its_question_policy_and_labels(task: str, question:
         assert ("hate speech" in told.casefold()) == (task == "hate")
 
 
+async def test_everybody_is_told_what_excuses_a_post_and_in_which_language_to_reason() -> None:
+    """They decide alone, so they know what in a court the defence and the judge know."""
+    quotes, together = "quotes or shows hate in order to condemn", "each harmless alone may attack"
+    async with ScriptedServer(debate([YES])) as server:
+        for graph, mode in (("mv_debate", "full"), ("symmetric_debate", "full"), ("baseline", "zero-shot")):
+            await decide(server, graph=graph, mode=mode)
+    for request in server.requests:
+        assert words(request.messages[0][1], quotes, together, "Reason and explain in English.") == [
+            quotes, together, "Reason and explain in English.",
+        ]  # fmt: skip
+        assert "Racist" not in request.text
+        assert "The post has no image." in request.text
+
+
+async def test_what_is_written_is_bounded_in_the_schema_and_reasons_come_first() -> None:
+    """A server with grammars holds a looping model to it; a longer answer is taken where none does."""
+    long = {"reason": "why " * 1000, "answer": "YES"}
+    record, server = await held(debate(surface=long), rounds=1)
+    assert record.outcome == "verdict"
+    assert not record.warnings
+    schemas = {part(request): request.schema or {} for request in server.requests}
+    reason = {"type": "string", "minLength": 1, "maxLength": 1200}
+    assert {name: list(schema["properties"]) for name, schema in schemas.items()} == {
+        **{name: ["reason", "answer"] for name in (*ALL, "surface again", "deep again")},
+        "score": ["reason", "scores"],
+        "reflection": ["feedback"],
+        "summary": ["explanation", "answer"],
+    }
+    assert schemas["surface"]["properties"]["reason"] == schemas["summary"]["properties"]["explanation"] == reason
+    definitions = schemas["reflection"]["$defs"]
+    assert definitions["Criticism"]["properties"]["errors"]["maxLength"] == 400
+    assert list(definitions["OnEach"]["properties"]) == list(ALL)
+    assert schemas["score"]["$defs"]["ScoreOfEach"]["properties"]["deep"] == {
+        "type": "number", "minimum": 0, "maximum": 1,
+    }  # fmt: skip
+
+
 async def test_a_policy_of_one_s_own(tmp_path: Path) -> None:
     file = tmp_path / "own.toml"
     file.write_text(

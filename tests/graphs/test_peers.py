@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.court import decide, side_by_side
-from tests.graphs.views_script import debate, part, words
+from tests.graphs.views_script import YES, debate, part, words
+from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.schema import Record
 
@@ -29,6 +30,17 @@ def drawn(*labels: str) -> Script:
     return script
 
 
+def answered(*sides: str) -> Script:
+    """One who decides alone, whose answers are these, in the order in which they are asked for."""
+    left = list(sides)
+
+    def script(request: Request) -> Reply | Fault:
+        side = left.pop(0)
+        return Reply({"reason": f"why-{len(sides) - len(left)}.", "answer": side})
+
+    return script
+
+
 async def judged(script: Any, graph: str, **settings: Any) -> tuple[Record, ScriptedServer]:
     async with ScriptedServer(script) as server:
         return await decide(server, graph=graph, **settings), server
@@ -45,17 +57,47 @@ async def test_the_baseline_of_hate_is_the_safety_classifier() -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "names"),
-    [("sarcasm", ["not sarcastic", "sarcastic"]), ("misinformation", ["not misinformation", "misinformation"])],
+    ("settings", "question", "names"),
+    [
+        ({"mode": "zero-shot"}, "is it hate speech?", ["NotHate", "Hateful"]),
+        ({"mode": "zero-shot", "scheme": "fine"}, "is it hate speech?", ["NotHate", "Hateful"]),
+        ({"task": "sarcasm"}, "is it sarcastic?", ["not sarcastic", "sarcastic"]),
+        ({"task": "misinformation"}, "is it misinformation?", ["not misinformation", "misinformation"]),
+    ],
 )
-async def test_the_baseline_of_the_other_tasks(task: str, names: list[str]) -> None:
-    for label, name in enumerate(names):
-        record, server = await judged(drawn(name), "baseline", task=task)
-        assert (record.task, record.label, record.category, record.hateful) == (task, label, name, None)
-        assert (server.requests[0].temperature, record.scheme) == (0.0, "binary")
-        assert server.requests[0].schema is not None
-        assert server.requests[0].schema["properties"]["category"]["enum"] == names
-        assert "hate speech" not in server.seen(0)
+async def test_the_zero_shot_peer_of_a_debate_is_asked_its_question(
+    settings: dict[str, Any], question: str, names: list[str]
+) -> None:
+    """YES or NO, at temperature 0, under the standing instructions of MV-Debate (Baseline Methods)."""
+    _, debated = await judged(debate([YES]), "mv_debate", **settings)
+    for label, (side, name) in enumerate(zip(("NO", "YES"), names, strict=True)):
+        record, server = await judged(answered(side), "baseline", **settings)
+        task = settings.get("task", "hate")
+        assert (record.task, record.label, record.category) == (task, label, name)
+        assert record.hateful is (bool(label) if task == "hate" else None)
+        assert (record.scheme, record.track, record.explanation) == ("binary", "baseline", "why-1.")
+        [request] = server.requests
+        assert request.temperature == 0.0
+        assert request.schema is not None
+        assert list(request.schema["properties"]) == ["reason", "answer"]
+        assert request.schema["properties"]["answer"]["enum"] == ["YES", "NO"]
+        assert request.messages[0] == debated.requests[0].messages[0]
+        assert words(request.text, question, "Racist") == [question]
+        assert ("hate speech" in request.text) == (task == "hate")
+
+
+@pytest.mark.parametrize("graph", ["baseline", "self_consistency"])
+async def test_a_refusal_of_the_zero_shot_peer_is_in_its_scheme_too(graph: str) -> None:
+    record, _ = await judged(lambda request: REFUSES, graph, mode="zero-shot")
+    assert (record.outcome, record.scheme) == ("refusal", "binary")
+
+
+@pytest.mark.parametrize("graph", ["baseline", "self_consistency"])
+async def test_a_mode_of_another_graph_costs_no_call(graph: str) -> None:
+    async with ScriptedServer(debate()) as server:
+        with pytest.raises(BadInput, match="they are full, zero-shot"):
+            await decide(server, graph=graph, mode="majority")
+        assert server.requests == []
 
 
 # --- self_consistency -------------------------------------------------------------------------------------------------
@@ -65,13 +107,37 @@ async def test_draws_are_the_call_of_the_baseline_drawn_anew() -> None:
     _, alone = await judged(drawn("Racist"), "baseline")
     record, server = await judged(drawn("Racist", "NotHate", "Racist", "NotHate", "Racist"), "self_consistency")
     assert {request.text for request in server.requests} == {alone.seen(0)}
-    assert sorted(request.temperature or 0 for request in server.requests) == [0.7, 0.7, 0.7, 0.7, 0.8]
+    assert [request.temperature for request in server.requests] == [0.7] * 5
     assert (record.category, record.label, record.tie) == ("Racist", 1, False)
     assert "3 of 5 draws" in record.explanation
     assert record.debate == (
         {"id": "vote", "votes": {"Racist": 3, "NotHate": 2}, "draws": 5, "spared": 0},
     )  # fmt: skip
     assert [turn.stance for turn in record.transcript] == ["Racist", "NotHate", "Racist", "NotHate", "Racist"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "temperature"),
+    [
+        ({}, 0.7), ({"draw_temperature": 1.0}, 1.0), ({"temperatures": {"classifier": 0.3}}, 0.3),
+        ({"temperatures": {"classifier": 0.3}, "draw_temperature": 1.0}, 0.3),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("mode", ["full", "zero-shot"])
+async def test_all_draws_are_of_one_distribution(mode: str, settings: dict[str, Any], temperature: float) -> None:
+    script = answered("YES", "NO", "YES") if mode == "zero-shot" else drawn("Racist", "NotHate", "Racist")
+    record, server = await judged(script, "self_consistency", mode=mode, draws=3, **settings)
+    assert [request.temperature for request in server.requests] == [temperature] * 3
+    assert len({request.text for request in server.requests}) == 1
+    assert sorted(call.draw for call in record.calls) == [0, 1, 2]
+
+
+async def test_draws_of_the_zero_shot_question() -> None:
+    _, alone = await judged(answered("YES"), "baseline", mode="zero-shot")
+    record, server = await judged(answered("YES", "NO", "YES"), "self_consistency", mode="zero-shot", draws=3)
+    assert {request.text for request in server.requests} == {alone.seen(0)}
+    assert (record.label, record.category, record.scheme) == (1, "Hateful", "binary")
+    assert record.debate[0]["votes"] == {"Hateful": 2, "NotHate": 1}
 
 
 async def test_sampling_stops_when_the_vote_can_t_turn() -> None:

@@ -74,6 +74,37 @@ async def test_who_sees_what_in_the_debate() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("stance", "shown"),
+    [("agree", "It agrees with you, and says:"), ("rebut", "It rebuts your argument, and says:")],
+)
+async def test_step_4_is_shown_the_stance_of_the_response_as_the_judge_is(stance: str, shown: str) -> None:
+    said = {"argument": "words-of-answer_non_hate.", "stance": stance}
+    async with ScriptedServer(panel(3, answer_non_hate=said)) as server:
+        await decide(server, graph="predict")
+    third, fourth, judge = server.seen(7), server.seen(8), server.seen(9)
+    assert "The other side has argued:\n\n<<<opening" in third
+    assert f"The other side has answered you. {shown}\n\n<<<response" in fourth
+    assert f"The non-hate side, round 2 ({stance}s):" in judge
+
+
+async def test_reasons_come_before_labels() -> None:
+    async with ScriptedServer(panel()) as server:
+        await decide(server, graph="predict")
+    orders = {part(request): list((request.schema or {})["properties"]) for request in server.requests}
+    assert orders == {
+        "perspective": ["reason", "label"],
+        "open_non_hate": ["argument"],
+        "open_hate": ["argument"],
+        "answer_non_hate": ["argument", "stance"],
+        "answer_hate": ["argument", "stance"],
+        "judge": ["reason", "label"],
+    }
+    for number in (0, 7, 8, 9):
+        listed = [line for line in server.seen(number).splitlines() if line.startswith("- ")]
+        assert [line[2:].partition(":")[0] for line in listed[-2:]] == orders[part(server.requests[number])]
+
+
 @pytest.mark.parametrize(("hateful", "without"), [(5, 5), (0, 6)])
 async def test_unanimous_stances_leave_one_reference_empty_and_the_debate_is_held(hateful: int, without: int) -> None:
     async with ScriptedServer(panel(hateful)) as server:

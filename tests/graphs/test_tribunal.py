@@ -96,15 +96,28 @@ async def test_a_perspective_that_fails_is_said_and_missed() -> None:
     assert any("perspective example-harm failed and was not heard" in warning for warning in record.warnings)
 
 
-async def test_a_passage_that_is_not_there_can_t_be_cited() -> None:
-    judge = [
-        {"category": "Religious", "explanation": "so says [E7]"},
-        {"category": "Religious", "explanation": "so says [E1]"},
-    ]
+async def test_a_citation_of_what_is_not_there_is_struck_out() -> None:
+    ruled = {"category": "Religious", "explanation": "C1 stands [C1], so says one [E1, E7], and another [E8]."}
+    brought = {"cues": [cue("implied-cue", "Metaphor", justification="it is known [E2]")]}
+    denied = {"arguments": [argument("it is a song [E9]", "refute")]}
+    async with hybrid(hybrid_script(judge=ruled, investigation=brought, defence=denied)) as it:
+        record = await it.decide(web=True, rounds=1)
+    assert len(it.asked("judge")) == len(it.asked("investigation")) == len(it.asked("defence")) == 1
+    assert record.explanation == "C1 stands [C1], so says one [E1], and another."
+    assert record.steps[0].evidence == ("E1",)
+    assert record.cues[0].justification == "it is known"
+    assert record.transcript[-1].arguments[0].argument == "it is a song"
+    said = "cited {}, which this case doesn't hold; that was struck out"
+    for who, ids in (("prosecutor", "E2"), ("defender", "E9"), ("judge", "E7, E8")):
+        assert f"the {who} {said.format(ids)}" in record.warnings
+
+
+async def test_an_explanation_that_is_nothing_but_a_wrong_citation_is_asked_for_again() -> None:
+    judge = [{"category": "Religious", "explanation": each} for each in ("[E7]", "so says [E1]")]
     async with hybrid(hybrid_script(judge=judge)) as it:
         record = await it.decide(web=True, rounds=1)
-    assert "'E7' is cited" in it.asked("judge")[1].text
-    assert record.steps[0].evidence == ("E1",)
+    assert len(it.asked("judge")) == 2
+    assert record.explanation == "so says [E1]"
 
 
 @pytest.mark.parametrize("setting", [{"perspectives": ["nobody"]}, {"web": True, "search": "gopher"},
@@ -221,12 +234,24 @@ async def test_below_the_threshold_a_verdict_is_uncertain(threshold: float, unce
     assert (record.outcome, record.uncertain) == ("verdict", uncertain)
 
 
-async def test_a_confidence_out_of_range_is_asked_for_again() -> None:
-    answers = [{"category": "Religious", "explanation": "words", "confidence": each} for each in (85, 0.85)]
+@pytest.mark.parametrize("said", [85, "85 %", 85.0])
+async def test_a_confidence_in_percent_is_taken_for_what_it_is(said: Any) -> None:
+    answer = {"category": "Religious", "explanation": "words", "confidence": said}
+    async with ScriptedServer(court_script(explicit=True, judge=answer, triage=answer)) as server:
+        record = await decide(server, graph="tribunal", threshold=0.5)
+        first_look = await decide(server, graph="tribunal", triage="openai:small", triage_confidence=0.8)
+    assert (record.confidence, first_look.confidence) == (0.85, 0.85)
+    assert len(server.requests) == 4 + 1
+    assert "a confidence of 85 was taken as 0.85" in record.warnings
+    assert "a confidence of 85 was taken as 0.85" in first_look.warnings
+
+
+@pytest.mark.parametrize("said", [7, 850, -0.5, "quite"])
+async def test_a_confidence_that_could_be_anything_is_asked_for_again(said: Any) -> None:
+    answers = [{"category": "Religious", "explanation": "words", "confidence": each} for each in (said, 0.85)]
     async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
         record = await decide(server, graph="tribunal", threshold=0.5)
-    assert record.confidence == 0.85
-    assert "less than or equal to 1" in server.seen(4)
+    assert (record.confidence, len(server.requests)) == (0.85, 5)
 
 
 async def test_judges_who_agree_spare_the_rest_of_the_draws() -> None:

@@ -104,6 +104,8 @@ def debate(
             return {"answer": "YES", "reason": f"agent-words-{time}."}
         if name == "classifier":
             assert request.schema is not None
+            if "answer" in request.schema["properties"]:
+                return {"reason": f"sample-{time}.", "answer": "NO"}
             labels = request.schema["properties"]["category"]["enum"]
             return {"category": labels[0], "explanation": f"sample-{time}."}
         return {"answer": "YES", "explanation": "summary-words."}

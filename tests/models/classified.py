@@ -19,8 +19,8 @@ CUT = '{"category": "Sexist", "explanation": "bec'
 
 
 async def classify(answers: Any, text: str = "a post", **settings: Any) -> tuple[Record, ScriptedServer]:
-    """A post through the one-call graph on a server that gives these answers, the last one for ever."""
-    async with ScriptedServer(court_script(classifier=answers)) as server:
+    """A post through the one-call graph on a server that gives these answers, the last one for ever; or by a script."""
+    async with ScriptedServer(answers if callable(answers) else court_script(classifier=answers)) as server:
         return await decide(server, text, graph="baseline", **{"attempts": 2, "timeout": 10, **settings}), server
 
 

@@ -34,7 +34,7 @@ class APIConnectionError(Exception):
     pass
 
 
-ALL = ("format", "image", "temperature")
+ALL = ("format", "bounds", "image", "temperature", "system")
 
 
 @pytest.mark.parametrize(
@@ -63,6 +63,16 @@ ALL = ("format", "image", "temperature")
         (503, "overloaded", "server"),
         (529, "overloaded_error", "server"),
         (400, "This model's maximum context length is 8192 tokens", "too_long"),
+        (400, "request (9000 tokens) exceeds the available context size (8192 tokens)", "too_long"),
+        (400, "max_tokens is too large: 8192. This model supports at most 4096 completion tokens", "too_long"),
+        (400, "Range of max_tokens should be [1, 8192]", "too_long"),
+        (500, "image input is not supported - hint: you may need to provide the mmproj", "image"),
+        (500, "out of memory while decoding an image", "server"),
+        (400, "llama is not a multimodal model", "image"),
+        (400, "System role not supported", "system"),
+        (500, "Only user and assistant roles are supported!", "system"),
+        (400, "Invalid schema for response_format: 'maxItems' is not permitted", "bounds"),
+        (400, "In context=('properties', 'confidence'), 'maximum' is not permitted", "bounds"),
         (400, "Unsupported value: 'temperature' does not support 0.8", "temperature"),
         (400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported", "format"),
         (400, "unknown variant `image_url`, expected `text`", "image"),

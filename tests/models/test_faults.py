@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.court import court_script
 from tests.models.classified import GOOD, came_of, classify
 from tribunal.cases.session import hear
 from tribunal.context import context_from
-from tribunal.eval.doubles.scripted import Fault
+from tribunal.errors import BadInput
+from tribunal.eval.doubles.scripted import Fault, ScriptedServer
+from tribunal.models.providers import PROVIDERS
 
 FAULTS: list[tuple[str, Any, str, int]] = [
     ("401", Fault(401, "Incorrect API key provided"), "authentication", 1),
@@ -71,7 +74,52 @@ async def test_a_server_that_isn_t_there(monkeypatch: pytest.MonkeyPatch) -> Non
         record = await hear("a post", graph="baseline", context=context_from({"model": "openai:x", "attempts": 3}))
     assert came_of(record) == ("failure", "connection", 3)
     assert "Cannot connect to host 127.0.0.1" in record.explanation
-    assert "(3 tries)" in record.explanation
+    assert "(3 tries); is its server running? The address is that of OPENAI_BASE_URL" in record.explanation
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:8080/v1", "localhost/v1", "ftp://localhost/v1", "http:///v1"])
+async def test_an_address_that_is_none(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    with pytest.raises(BadInput, match=r"^OPENAI_BASE_URL: '.*': not an http\(s\) address; begin it with http://"):
+        await hear("a post", graph="baseline", context=context_from({"model": "openai:x"}))
+
+
+async def test_ollama_s_address_may_be_a_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ScriptedServer(court_script()) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.url.removeprefix("http://"))
+        record = await hear("a post", graph="baseline", context=context_from({"model": "ollama:x"}))
+    assert record.outcome == "verdict"
+    assert PROVIDERS["ollama"].base_url({"OLLAMA_HOST": "box"}) == "http://box:11434"
+
+
+async def test_a_404_says_which_address_was_asked() -> None:
+    record, server = await classify(Fault(404, "The model `scripted` does not exist", "model_not_found"))
+    assert record.explanation == (
+        "request: HTTP 404: The model `scripted` does not exist (model_not_found) "
+        f"(asked: {server.url}/v1/chat/completions)"
+    )
+
+
+async def test_what_a_server_says_is_told_once_and_without_its_json() -> None:
+    record, _ = await classify(Fault(400, body={"error": {"message": "no such thing", "type": "x", "param": None}}))
+    assert record.explanation == "request: HTTP 400: no such thing"
+
+
+# Time
+
+
+async def test_a_request_at_temperature_0_that_timed_out_is_not_sent_again_as_it_was() -> None:
+    record, server = await classify([Fault(hang=True), GOOD], timeout=0.5, temperatures={"classifier": 0})
+    assert came_of(record) == ("verdict", None, 2)
+    assert [request.temperature for request in server.requests] == [0, 0.5]
+    assert record.warnings == ("classifier: no answer in time at temperature 0, asked again at 0.5",)
+    assert (record.calls[0].temperature, record.calls[0].wanted_temperature) == (0.5, 0)
+
+
+async def test_what_may_be_behind_a_timeout_is_said() -> None:
+    record, _ = await classify(Fault(hang=True), timeout=0.25)
+    for words in ("no answer within 0.25 s", "slow", "circles", "--concurrency", "slots", "--max-output-tokens"):
+        assert words in record.explanation
 
 
 async def test_what_the_server_asks_to_wait_is_waited() -> None:

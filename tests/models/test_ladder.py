@@ -149,3 +149,56 @@ async def test_one_odd_image_does_not_make_a_model_blind(tmp_path: Path) -> None
         last = await decide(server, graph="baseline", image=str(png(tmp_path)))
     assert last.warnings == ()
     assert len(server.requests[-1].images) == 1
+
+
+LLAMA_CPP = "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Fault(500, LLAMA_CPP),
+        Fault(500, "scripted is not a multimodal model"),
+        Fault(400, "scripted is not a multimodal model"),
+        Fault(500, "this model is missing data required for image input"),
+        Fault(501, "The model doesn't support vision"),
+    ],
+    ids=["llama.cpp", "vllm 500", "vllm 400", "ollama", "501"],
+)
+async def test_a_text_only_model_on_a_server_of_one_s_own(refusal: Fault, tmp_path: Path) -> None:
+    def script(request: Request) -> Reply | Fault:
+        return refusal if request.images else court_script()(request)
+
+    async with ScriptedServer(script) as server:
+        first = await decide(server, graph="baseline", image=str(png(tmp_path)), attempts=1)
+        second = await decide(server, graph="baseline", image=str(png(tmp_path)), attempts=1)
+    assert [came_of(first), came_of(second)] == [("verdict", None, 2), ("verdict", None, 1)]
+    assert {request.format for request in server.requests} == {"json_schema"}
+    assert second.warnings == ("classifier: openai:scripted can't see the image and judged the text alone",)
+
+
+# Standing instructions
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Fault(400, "System role not supported"),
+        Fault(500, "Jinja Exception: Only user and assistant roles are supported!"),
+        Fault(400, "Developer instruction is not enabled for models/gemma-3-4b-it"),
+    ],
+    ids=["vllm", "llama.cpp", "gemini"],
+)
+async def test_a_template_without_a_place_for_standing_instructions(refusal: Fault, tmp_path: Path) -> None:
+    def script(request: Request) -> Reply | Fault:
+        return refusal if "system" in dict(request.messages) else Reply(GOOD)
+
+    async with ScriptedServer(script) as server:
+        first = await decide(server, graph="baseline", image=str(png(tmp_path)))
+        second = await decide(server, graph="baseline")
+    assert [came_of(first), came_of(second)] == [("verdict", None, 2), ("verdict", None, 1)]
+    (_, system), (_, user) = server.requests[0].messages
+    assert server.requests[1].messages == [("user", f"{system}\n\n{user}")]
+    assert len(server.requests[1].images) == 1
+    assert [role for role, _ in server.requests[2].messages] == ["user"]
+    assert first.calls[0].format == "json_schema"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tribunal.errors import BadInput
-from tribunal.prompts.policy import policy, policy_in_force, shipped
+from tribunal.prompts.policy import in_language, policy, policy_in_force, shipped
 
 OWN = """
 name = "house rules"
@@ -52,7 +52,7 @@ def test_the_other_tasks_have_two_labels_and_protect_nobody(task: str) -> None:
 def test_what_belongs_to_hate_is_refused_in_them(tmp_path: Path) -> None:
     file = tmp_path / "mixed.toml"
     file.write_text(OWN.replace('name = "house rules"', 'name = "x"\ntask = "sarcasm"'), "utf-8")
-    with pytest.raises(BadInput, match="protected_groups: Value error, only a policy on hate speech has these"):
+    with pytest.raises(BadInput, match="protected_groups: only a policy on hate speech has these"):
         policy(str(file))
 
 
@@ -75,7 +75,7 @@ def test_a_changed_file_is_read_again(own: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (("name =", "nam ="), "name: Field required"),
+        (("name =", "nam ="), "nam: no such key; did you mean name?"),
         (('definition = "What we don\'t want."', 'definition = " "'), "definition: String should have at least 1"),
         (('["gardeners", "bakers"]', "[]"), "protected_groups: Tuple should have at least 1 item"),
         (('["gardeners", "bakers"]', '["bakers", "Bakers"]'), "protected_groups names 'bakers' twice"),
@@ -85,7 +85,10 @@ def test_a_changed_file_is_read_again(own: Path) -> None:
         (('{ name = "Bad", meaning = "an attack" }', ""), "binary: Tuple should have at least 2 items"),
         (('"Rude"', '"fine"'), "fine names 'fine' twice"),
         (('name = "house rules"', 'name = "x"\nsha = "0"'), "sha: is worked out from the file"),
-        (('name = "house rules"', 'name = "x"\ncolour = "red"'), "colour: Extra inputs are not permitted"),
+        (
+            ('name = "house rules"', 'name = "x"\ncolour = "red"'),
+            "colour: no such key; there are name, task, language, definition, exclusions, excuses",
+        ),
         (('name = "house rules"', "name = "), "not a TOML file"),
         (('name = "house rules"', "name = 4"), "name: Input should be a valid string"),
     ],
@@ -110,3 +113,84 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     ):
         with pytest.raises(BadInput, match=says):
             policy(name)
+
+
+FULL = (
+    OWN.replace(
+        '{ name = "Rude", meaning = "an attack" }',
+        """{ name = "Rude", meaning = "an attack", examples_for = ["Bakers\\nout!"], examples_against = [
+          "I quote: out!"] },
+        { name = "Harassment", meaning = "chasing one person", hate = false }""",
+    )
+    + """
+[translations.ko]
+definition = "우리가 원하지 않는 것."
+meanings = { Rude = "공격" }
+"""
+)
+
+
+def written(folder: Path, text: str) -> str:
+    (folder / "full.toml").write_text(text, "utf-8")
+    return str(folder / "full.toml")
+
+
+def test_a_category_says_whether_it_is_hate(tmp_path: Path) -> None:
+    held = policy(written(tmp_path, FULL))
+    assert [held.hate("fine", label) for label in range(3)] == [False, True, False]
+    assert [held.hate("binary", label) for label in range(2)] == [False, True]
+    assert [policy("h-vli").hate("fine", label) for label in range(6)] == [False, True, True, True, True, True]
+    assert policy("sarcasm").hate("binary", 1) is None
+
+
+def test_the_examples_of_the_categories(tmp_path: Path) -> None:
+    held = policy(written(tmp_path, FULL))
+    assert held.examples("fine") == "is Rude: Bakers out!\nis not Rude: I quote: out!"
+    assert held.examples("binary") == ""
+
+
+def test_a_policy_in_the_language_of_the_post(tmp_path: Path) -> None:
+    held = policy(written(tmp_path, FULL))
+    korean = in_language(held, "ko-KR")
+    assert (korean.language, korean.definition, korean.exclusions) == ("ko", "우리가 원하지 않는 것.", held.exclusions)
+    assert [(each.name, each.meaning) for each in korean.fine[:2]] == [("Fine", "nothing"), ("Rude", "공격")]
+    assert (korean.sha, korean.protected_groups) == (held.sha, held.protected_groups)
+    assert in_language(held, "ko-KR") is korean
+    for other in ("en", "en-GB", "fr", None):
+        assert in_language(held, other) is held
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("exclusions =", "exclusion ="), "exclusion: no such key; did you mean exclusions"),
+        (("examples_for", "example_for"), "fine.1.example_for: no such key; did you mean examples_for"),
+        (("hate = false", "hatefull = false"), "fine.2.hatefull: no such key; did you mean hate?"),
+        (("meanings =", "meaning ="), "translations.ko.meaning: no such key; did you mean meanings?"),
+        (("[translations.ko]", "[translation.ko]"), "translation: no such key; did you mean translations?"),
+        (("{ Rude = ", "{ Rud = "), "translations.ko.meanings: Rud: there is no such category; did you mean Rude?"),
+        (("[translations.ko]", "[translations.klingo]"), "'klingo': is no language"),
+        (('name = "house rules"', 'name = "x"\nlanguage = "und"'), "language: 'und' is no language"),
+        (('"Fine", meaning = "nothing" }, { name = "R', '"Fine", meaning = "x", hate = true }, { name = "R'),
+         "fine: the first category is that of posts with nothing against them"),
+        (('examples_for = ["Bakers\\nout!"]', 'examples_for = [" "]'), "fine.1.examples_for.0: String should have"),
+    ],
+)  # fmt: skip
+def test_a_misspelt_key_is_named_with_what_was_meant(tmp_path: Path, change: tuple[str, str], says: str) -> None:
+    assert change[0] in FULL
+    with pytest.raises(BadInput) as told:
+        policy(written(tmp_path, FULL.replace(*change, 1)))
+    assert says in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_hate_is_said_of_hate_alone(tmp_path: Path) -> None:
+    text = """
+        name = "x"
+        task = "sarcasm"
+        definition = "d"
+        exclusions = "e"
+        binary = [{ name = "no", meaning = "n" }, { name = "yes", meaning = "y", hate = true }]
+    """
+    with pytest.raises(BadInput, match="binary: only a policy on hate speech says which categories are hate"):
+        policy(written(tmp_path, text))

@@ -12,9 +12,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tribunal import prompts
-from tribunal.prompts import PromptError, quote, render
+from tribunal.prompts import quote
+from tribunal.prompts.sets import PromptError, shipped
 from tribunal.text import visible
 
+render = shipped().render
 ANYTHING = st.text(st.characters(codec=None, exclude_categories=()), max_size=80)
 HIDING = "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\xad\u2028\u2029\u3164"
 PLANTED = "{{ 7 * 7 }} {% raw %} {# gone #} {{ system }}"

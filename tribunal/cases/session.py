@@ -64,9 +64,7 @@ async def hear(
         image = await asyncio.to_thread(keep, image)  # so that no checkpoint holds its bytes
     post = {"text": text or "", "image": image, "post_id": post_id, "language": language}
     if context.review:
-        from tribunal.cases.docket import (
-            docket_here,  # SQLite and all that the hybrid court needs, for those who ask for it
-        )
+        from tribunal.cases.docket import docket_here  # SQLite, for those who ask for it
 
         thread, state = await (await docket_here()).open_case(post, graph, context, listen)
         return record({**state, "thread": thread}, graph, context)
@@ -164,6 +162,9 @@ def record(state: JSON, graph: str, context: Context) -> Record:
         calls=tuple(Call.model_validate(call) for call in state.get("calls") or []),
         usage=Usage.of(state.get("calls") or []),
         policy=state["policy"],
+        prompts=state.get("prompts") or {},
+        language=state["post"].get("language"),
+        language_from=state["post"].get("language_from"),
         warnings=tuple(state.get("warnings") or []),
         tie=outcome.get("tie", False),
         confidence=outcome.get("confidence"),
@@ -193,7 +194,7 @@ def _research(state: JSON) -> JSON | None:
     """How a verdict on evidence was come by; the record of the run has all of it."""
     if "run" not in state:
         return None
-    return {name: state.get(name) for name in ("run", "turn", "tried", "pages", "judgements", "sufficient")}
+    return {name: state.get(name) for name in ("run", "turn", "tried", "plans", "pages", "judgements", "sufficient")}
 
 
 def _fault(outcome: JSON) -> dict[str, Any]:

@@ -18,13 +18,23 @@ from tribunal.text import wellformed
 
 Filled = TypeVar("Filled", bound=BaseModel)
 
-_THINKING = re.compile(r"^\s*<think(?:ing)?>.*?</think(?:ing)?>\s*", re.DOTALL)
+_THINKING = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.DOTALL)
+# Many templates open the thinking themselves, so that the answer holds no more than its end.
+_END_OF_THINKING = re.compile(r"</think(?:ing)?>")
 _FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _DECODER = json.JSONDecoder()
 
 
 class Unreadable(ValueError):
-    """Why an answer can't be taken, in words that a model asked again can act on."""
+    """Why an answer can't be taken.
+
+    Attributes:
+        complaint: the same for the model that is asked again, without its own words, which it would only repeat.
+    """
+
+    def __init__(self, problem: str, complaint: str = "") -> None:
+        super().__init__(problem)
+        self.complaint = complaint or problem
 
 
 def read_answer(text: str, form: type[Filled], *, post: str = "") -> Filled:
@@ -33,7 +43,7 @@ def read_answer(text: str, form: type[Filled], *, post: str = "") -> Filled:
     Raises:
         Unreadable: it is empty, has no JSON object, was cut short, holds two different answers, or isn't of the form.
     """
-    said = without_thinking(text)
+    said = without_thinking(text, post=post)
     if not said:
         raise Unreadable("the answer was empty")
     try:
@@ -42,22 +52,33 @@ def read_answer(text: str, form: type[Filled], *, post: str = "") -> Filled:
         raise Unreadable("the answer was nested too deeply") from None
     if not objects:
         raise Unreadable("the answer held no complete JSON object")
-    read, problem = [], None
+    read: list[Filled] = []
+    problem: Unreadable | None = None
     for found in objects:
         try:
             read.append(form.model_validate(found))
         except ValidationError as error:
-            problem = problem or _in_words(error)
+            problem = problem or Unreadable(_in_words(error), _in_words(error, given=False))
     if not read:
-        raise Unreadable(problem or "the answer was not of the asked form")
+        raise problem or Unreadable("the answer was not of the asked form")
     if any(other != read[0] for other in read[1:]):
         raise Unreadable("the answer held more than one JSON object, and they differ; give exactly one")
     return read[0]
 
 
-def without_thinking(text: str) -> str:
-    """The answer proper, where a model thinks aloud first."""
-    return _THINKING.sub("", text).strip()
+def without_thinking(text: str, *, post: str = "") -> str:
+    """The answer proper, where a model thinks aloud first; a draft of an answer in its thoughts is none.
+
+    An end of thinking that stands in the `post` itself may be quoted from there, and ends nothing.
+    """
+    proper = _THINKING.sub("", text).strip()
+    if not _END_OF_THINKING.search(proper) or _END_OF_THINKING.search(post):
+        return proper
+    try:
+        json.loads(proper)  # an answer that quotes such a mark is an answer
+    except (ValueError, RecursionError):
+        return _END_OF_THINKING.split(proper)[-1].strip()
+    return proper
 
 
 def _objects(said: str, post: str) -> list[dict[str, Any]]:
@@ -115,11 +136,12 @@ def _balanced(body: str) -> bool:
     return body.count("{") == body.count("}") and body.count("[") == body.count("]")
 
 
-def _in_words(error: ValidationError) -> str:
-    """Each problem as `where: what`, with the wrong value, short enough to quote."""
+def _in_words(error: ValidationError, *, given: bool = True) -> str:
+    """Each problem as `where: what`; with the wrong value, short enough to quote, where it is to be `given`."""
     parts = []
     for each in error.errors(include_url=False)[:5]:
         where = ".".join(str(part) for part in each["loc"]) or "the answer"
         value = repr(each["input"])
-        parts.append(f"{where}: {each['msg']} (given: {value if len(value) <= 60 else value[:57] + '…'})")
+        short = value if len(value) <= 60 else value[:57] + "…"
+        parts.append(f"{where}: {each['msg']}" + (f" (given: {short})" if given else ""))
     return "; ".join(parts)

@@ -22,11 +22,11 @@ from tribunal.models.call import carry_out
 from tribunal.models.door import door_here
 from tribunal.models.exchange import Exchange
 from tribunal.models.providers import provider_of
-from tribunal.models.question import Question, standing_instructions
+from tribunal.models.question import Question, Shown, from_the_policy, standing_instructions
 from tribunal.models.role import Filled, Role
 from tribunal.models.seating import models_for
-from tribunal.prompts import render
-from tribunal.prompts.policy import policy_in_force
+from tribunal.prompts.policy import in_language, policy_in_force
+from tribunal.prompts.sets import prompts_in_force
 from tribunal.schema import JSON, Post
 
 
@@ -44,8 +44,9 @@ async def ask(
     runtime: Runtime[Context],
     *,
     check: Callable[[Filled], None] | None = None,
+    mend: Callable[[Filled, list[str]], Filled] | None = None,
     draw: int = 0,
-    shared: str = "",
+    shared: Shown | None = None,
     **material: Any,
 ) -> Answer[Filled]:
     """Ask the model in the role's seat about the post of this case.
@@ -55,6 +56,8 @@ async def ask(
         state: the case; `post` and `calls` are read.
         runtime: its context decides on models, policy, budget.
         check: raises ValueError where an answer of the right form is still wrong; the model is then asked again.
+        mend: puts right what can be put right without a guess, before the check: is given the form and a list to add
+            warnings to, and returns the form to use. Raises ValueError as `check` does.
         draw: which of several draws of the same call this is.
         shared: what every seat of the case is shown beside the post; it stands before the role's own words, so that
             providers' prompt caches serve it to the next seat.
@@ -70,14 +73,21 @@ async def ask(
     if not role.final:
         Budget.of(context, state).check(role.seat)
     post = Post.model_validate(state["post"])
+    begun = (state.get("prompts") or {}).get("sha")
+    prompts = await prompts_in_force(context.prompts, begun)
     policy = await policy_in_force(context.policy)
+    if context.policy_language == "post":
+        policy = in_language(policy, post.language)
+    of_the_policy = from_the_policy(prompts, role.prompt, policy, context.scheme)
     question = Question(
         role=role,
         form=role.form(policy, context.scheme),
-        system=standing_instructions(role.system, policy, context.scheme),
+        system=standing_instructions(prompts, role.system, policy, context.scheme),
         post=post,
-        shared=shared,
-        task=render(role.prompt, material),
+        shared=prompts.render(shared.prompt, shared.material) if shared else "",
+        prompts=prompts,
+        mend=mend,
+        task=prompts.render(role.prompt, {**of_the_policy, **material}),
         material=material,
         policy=policy,
         scheme=context.scheme,
@@ -87,6 +97,8 @@ async def ask(
     )
     calls: list[JSON] = []
     warnings: list[str] = []
+    if begun and begun != prompts.sha:
+        warnings.append("the prompts have changed since this case began; its later calls were asked with the new ones")
     first: ModelError | None = None
     limit = role.max_output_tokens or context.max_output_tokens
     for model in models_for(context, role.seat, role.falls_to, door.environment):

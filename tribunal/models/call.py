@@ -14,12 +14,17 @@ from tribunal.models.client import answer_of, sees_images, takes_temperature
 from tribunal.models.diagnosis import LENGTH, Diagnosis, diagnose, finish_of, refusal_in
 from tribunal.models.door import Door
 from tribunal.models.exchange import Exchange
+from tribunal.models.extra_body import extra_for
 from tribunal.models.image import picture
 from tribunal.models.providers import Rung
+from tribunal.models.room import space_in
+from tribunal.models.size import fewest_tokens, repeats_itself
 from tribunal.models.tries import tried
 from tribunal.models.wire_schema import wire_schema
 
 MOST_OUTPUT_TOKENS = 32_768
+# With less room than this an answer isn't asked for.
+LEAST_OUTPUT_TOKENS = 256
 
 
 async def carry_out(exchange: Exchange, door: Door) -> Any:
@@ -46,6 +51,9 @@ async def _prepare(exchange: Exchange, door: Door) -> None:
     exchange.rung = "prompt" if exchange.question.role.plain else learned.rungs.get(model, "json_schema")
     takes_one = model not in learned.no_temperature and takes_temperature(client)
     exchange.temperature = exchange.wanted_temperature if takes_one else None
+    exchange.bounds = frozenset() if model in learned.no_bounds else exchange.provider.bounds_taken(door.environment)
+    exchange.no_system = model in learned.no_system
+    exchange.extra = extra_for(model, exchange.context.extra_body)
     if post.image is None:
         return
     if model in learned.blind or not sees_images(client):
@@ -69,25 +77,65 @@ def _make_blind(exchange: Exchange) -> None:
 
 async def _answered(exchange: Exchange, door: Door) -> Any:
     """The form, filled in; asked for again where an answer was cut off, with a higher limit, or can't be read."""
-    limit_raised = asked_again = False
+    role = exchange.question.role
+    asked_again = False
     while True:
         message = await _message(exchange, door)
         if refusal := refusal_in(message):
             form, words = refusal
             raise Refused(f"the model declined: {words[:300]}", form=form)
-        if finish_of(message) in LENGTH:
-            limit = exchange.max_output_tokens
-            if limit_raised:
-                raise BadModelOutput(f"the answer was cut off twice, the second time at {limit} tokens")
-            limit_raised, exchange.max_output_tokens = True, max(limit, min(limit * 4, MOST_OUTPUT_TOKENS))
+        cut = finish_of(message) in LENGTH
+        if cut and not role.cut_is_fine and not repeats_itself(exchange.said):
+            _give_more_room(exchange, door)
             continue
         try:
-            return exchange.question.read(exchange.said)
+            if cut and not role.cut_is_fine:
+                raise Unreadable("the answer went on repeating itself until it was cut off")
+            return exchange.question.read(exchange.said, exchange.warnings)
         except Unreadable as problem:
             if asked_again:
                 raise BadModelOutput(f"the answer could not be read, even when asked again: {problem}") from problem
             asked_again = True
             exchange.ask_again(problem)
+
+
+def _give_more_room(exchange: Exchange, door: Door) -> None:
+    """Let the answer be longer, once, and no longer than the model's context is known to hold."""
+    limit, context = exchange.max_output_tokens, door.learned.contexts.get(exchange.model)
+    if exchange.cut_at is not None:
+        raise BadModelOutput(
+            f"the answer was cut off twice, the second time at {exchange.last_completion_tokens or limit} of "
+            f"{limit} tokens, after a prompt of {exchange.last_prompt_tokens}"
+        )
+    exchange.cut_at, most = limit, MOST_OUTPUT_TOKENS
+    if context and exchange.last_prompt_tokens:
+        most = context - exchange.last_prompt_tokens
+        if most <= limit:
+            raise BadModelOutput(_no_more_room(limit))
+    exchange.max_output_tokens = max(limit, min(limit * 4, most, MOST_OUTPUT_TOKENS))
+
+
+def _fit_in(exchange: Exchange, door: Door, diagnosis: Diagnosis) -> bool:
+    """Ask for no longer an answer than the context has room for; says whether there is room for one."""
+    space, limit = space_in(diagnosis.details), exchange.max_output_tokens
+    if space.context:
+        door.learned.contexts[exchange.model] = space.context
+    room = space.left(exchange.last_prompt_tokens)
+    if exchange.cut_at is not None:  # this much was refused, and less was too little
+        room = limit // 2 if room is None else room
+        if not exchange.cut_at < room < limit:
+            raise BadModelOutput(_no_more_room(exchange.cut_at))
+    elif room is None or not LEAST_OUTPUT_TOKENS <= room < limit:
+        return False
+    else:
+        seat = exchange.question.role.seat
+        exchange.warnings.append(f"{seat}: {exchange.model} has room for {room} tokens of answer, and not for {limit}")
+    exchange.max_output_tokens = room
+    return True
+
+
+def _no_more_room(limit: int) -> str:
+    return f"the answer was cut off at {limit} tokens, and the model's context has room for no more"
 
 
 async def _message(exchange: Exchange, door: Door) -> AIMessage:
@@ -110,24 +158,65 @@ async def _message(exchange: Exchange, door: Door) -> AIMessage:
     if got.kind == "refused":
         raise Refused(f"the provider declined: {got.message}", form="safety_error")
     tries = f" ({exchange.attempts} tries)" if got.passes and exchange.attempts > 1 else ""
-    raise CallFailed(f"{got.kind.replace('_', ' ')}: {got.message}{tries}", kind=got.kind)
+    where = _address(exchange, door) if got.kind == "connection" else ""
+    raise CallFailed(f"{got.kind.replace('_', ' ')}: {got.message}{tries}{where}", kind=got.kind)
+
+
+def _address(exchange: Exchange, door: Door) -> str:
+    """Where the address of a server that can't be reached comes from."""
+    provider = exchange.provider
+    name = provider.address_setting(door.environment)
+    if name:
+        return f"; is its server running? The address is that of {name}"
+    own = provider.keyless and provider.base_urls
+    return f"; is its server running? {provider.base_urls[0]} sets another address" if own else ""
 
 
 async def _send(exchange: Exchange, door: Door, key: str | None) -> AIMessage | Diagnosis:
     """One request, with this key."""
-    client = door.client(exchange.model, exchange.provider, key)
+    client, turns = door.client(exchange.model, exchange.provider, key), door.learned.turns[exchange.model]
+    turn, timed_out, answered = await turns.take(), False, False
     exchange.attempts += 1
     try:
         async with asyncio.timeout(exchange.context.timeout):
             message = await answer_of(client, exchange.messages(), exchange.options())
+        answered = True
     except TimeoutError:
-        return Diagnosis("timeout", f"no answer within {exchange.context.timeout:g} s")
+        timed_out = True
+        return Diagnosis("timeout", f"no answer within {exchange.context.timeout:g} s. {_SLOW}")
     except NotImplementedError:
         raise  # the rehearsal model's, where a part is missing: a fault of ours, and no fault of a server
     except Exception as error:  # noqa: BLE001 (every client has a tree of its own; `diagnose` tells them apart)
         return diagnose(error, sent=exchange.sent(), secrets=door.secrets)
+    finally:
+        turns.over(turn, timed_out=timed_out, answered=answered)
     exchange.take(message)
+    _notice_a_cut_prompt(exchange, door)
     return message
+
+
+_SLOW = (
+    "The model may be slow or go round in circles, or its server may answer fewer requests at a time than it is sent: "
+    "raise --timeout, lower --max-output-tokens or --concurrency, or give the server more slots"
+)
+
+
+def _notice_a_cut_prompt(exchange: Exchange, door: Door) -> None:
+    """Warn where a server of one's own has read far less than it was sent: some cut a prompt and don't say so."""
+    read = exchange.last_prompt_tokens
+    # Of what it has in its cache a server may not count anything; a prompt that was cut fills a whole context.
+    if exchange.provider.keys_wanted(door.environment) or read < _SMALLEST_CONTEXT:
+        return
+    if read < fewest_tokens(exchange.question.system) + fewest_tokens(exchange.asked().text):
+        seat, model = exchange.question.role.seat, exchange.model
+        warning = (
+            f"{seat}: {model} read {read} tokens of a longer prompt: its server cut the rest; give it more context"
+        )
+        if warning not in exchange.warnings:
+            exchange.warnings.append(warning)
+
+
+_SMALLEST_CONTEXT = 500
 
 
 def _adapt(exchange: Exchange, door: Door, diagnosis: Diagnosis) -> bool:
@@ -137,6 +226,14 @@ def _adapt(exchange: Exchange, door: Door, diagnosis: Diagnosis) -> bool:
         case "format" if exchange.rung != "prompt":
             exchange.step_down()
             exchange.format_refused = True
+        case "bounds":
+            learned.no_bounds.add(model)
+            exchange.bounds = frozenset()
+        case "system":
+            learned.no_system.add(model)
+            exchange.no_system = True
+        case "too_long":
+            return _fit_in(exchange, door, diagnosis)
         case "temperature":
             learned.no_temperature.add(model)
             exchange.temperature = None
@@ -146,6 +243,11 @@ def _adapt(exchange: Exchange, door: Door, diagnosis: Diagnosis) -> bool:
             learned.blind.add(model)
             _make_blind(exchange)
         case _:
+            if diagnosis.kind == "timeout" and exchange.temperature == 0:
+                # At this temperature a model that went round in circles does so again.
+                exchange.warm_up()
+                again = f"no answer in time at temperature 0, asked again at {exchange.temperature:g}"
+                exchange.warnings.append(f"{exchange.question.role.seat}: {again}")
             if diagnosis.passes:
                 exchange.server_errors += diagnosis.kind == "server"
                 if exchange.server_errors >= 2 and exchange.rung != "prompt":
@@ -170,7 +272,8 @@ def _cache_key(exchange: Exchange, door: Door) -> str:
         task=f"{question.shared}\n\n{question.task}" if question.shared else question.task,
         post=question.post.text,
         image=image and [image.sha256, exchange.context.image_edge],
-        schema=wire_schema(question.form),
+        schema=wire_schema(question.form, exchange.provider.bounds_taken(door.environment)),
+        **({"extra_body": exchange.extra} if exchange.extra else {}),
         temperature=exchange.wanted_temperature,
         max_tokens=exchange.max_output_tokens,
         draw=(question.repeat, question.draw),
@@ -187,7 +290,7 @@ async def _remembered(exchange: Exchange, cache: Cache, key: str) -> Any:
     if found is None:
         return None
     try:
-        value = exchange.question.read(found.text)
+        value = exchange.question.read(found.text, exchange.warnings)
     except Unreadable:
         return None
     exchange.cached, exchange.said = True, found.text

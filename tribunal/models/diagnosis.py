@@ -14,7 +14,8 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
 
 from langchain_core.messages import AIMessage
 
@@ -23,7 +24,7 @@ from tribunal.text import wellformed
 
 Kind = Literal[
     "refused", "authentication", "quota", "rate_limit", "timeout", "connection", "server", "request",
-    "format", "image", "temperature", "too_long",
+    "format", "bounds", "image", "temperature", "system", "too_long",
 ]  # fmt: skip
 
 _SAFETY = re.compile(
@@ -37,6 +38,25 @@ _FORMAT = re.compile(
     r"response[_ ]?format|response_?(?:json_)?schema|response_?mime|json[_ ]?(?:schema|object)|json mode|structured"
     r"|grammar|guided|output_config|output_format|tool_choice",
     re.IGNORECASE,
+)  # A bound in the schema that a server doesn't know, or that makes too large a grammar.
+_BOUNDS = re.compile(
+    r"\b(?:min|max)(?:Items|Length)\b|['\"`](?:minimum|maximum)['\"`]|array length limits|too many states"
+    r"|number of (?:repetitions|rules)",
+    re.IGNORECASE,
+)
+# A chat template without a place for standing instructions.
+_SYSTEM = re.compile(
+    r"system (?:role|messages?|prompts?)(?: is| are)? not supported|developer instruction is not enabled"
+    r"|only user(?:,| and) (?:assistant|model) (?:and tool )?roles"
+    r"|does(?:n't| not) support (?:the |a )?system (?:role|messages?|prompts?)",
+    re.IGNORECASE,
+)
+# What servers of one's own say of a model without a projector, at times with status 500.
+_BLIND = re.compile(
+    r"mmproj|image input is not supported|not (?:a )?(?:multi-?modal|vision)|no (?:image|vision) support"
+    r"|does(?:n't| not) support (?:image|vision|multi-?modal)|missing data required for image"
+    r"|(?:image|vision|multi-?modal)\w*(?: inputs?)?(?: is| are)? (?:not (?:supported|enabled)|unsupported)",
+    re.IGNORECASE,
 )
 _IMAGE = re.compile(r"image|vision|multi-?modal|mmproj|content type|content\[|content part", re.IGNORECASE)
 # What is said of one image that is wrong, not of a model that takes none.
@@ -48,7 +68,8 @@ _THIS_IMAGE = re.compile(
 _THIS_MODEL = re.compile(r"\b(?:access|use|allow\w*|permi\w*)\b[^.{}]{0,40}\bmodel\b", re.IGNORECASE)
 _TEMPERATURE = re.compile(r"temperature", re.IGNORECASE)
 _TOO_LONG = re.compile(
-    r"context[ _](?:length|window|size)|too long|maximum context|exceeds the (?:limit|maximum)|too many tokens",
+    r"context[ _](?:length|window|size|limit)|too long|maximum context|exceeds the (?:limit|maximum)|too many tokens"
+    r"|(?:completion|output) tokens|range of max_tokens|max_(?:completion_)?tokens\b.{0,40}too large",
     re.IGNORECASE,
 )
 _QUOTA = re.compile(r"insufficient_quota|exceeded your current quota|billing|arrearage|insufficient balance|余额",
@@ -89,12 +110,16 @@ _LOST = {
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What went wrong with one request. `retry_after` in seconds, where the server said it."""
+    """What went wrong with one request.
+
+    `message` is for people and `details` is all that was said; `retry_after` in seconds, where the server said it.
+    """
 
     kind: Kind
     message: str
     status: int | None = None
     retry_after: float | None = None
+    details: str = ""
 
     @property
     def passes(self) -> bool:
@@ -107,52 +132,65 @@ def diagnose(error: BaseException, *, sent: Iterable[str] = (), secrets: Iterabl
 
     Args:
         error: the exception as it came out of `ainvoke`.
-        sent: which of `format`, `image`, `temperature` stood in the request, and may be what was refused.
+        sent: which of `format`, `bounds`, `image`, `temperature`, `system` stood in the request, and may be what was
+            refused.
         secrets: keys to strike out of the message.
     """
     chain = list(_causes(error))
     status = next((found for each in chain if (found := _status(each)) is not None), None)
     headers = next((held for each in chain if (held := _headers(each))), {})
-    message = _message(chain, secrets)
+    message, told = _message(chain, secrets)
     retry_after = _retry_after(headers, chain)
-    asked = set(sent)
     if status is None:
         names = {name for each in chain for name in _names(each)}
         if names & _LOST:
             # Clients put a general word on top, and at times "timed out"; what lies beneath is what happened.
             beneath = next(place for place, each in enumerate(chain) if _names(each) & _LOST)
-            return Diagnosis("connection", _message(chain[beneath:], secrets))
+            return Diagnosis("connection", _message(chain[beneath:], secrets)[1])
         if names & {"APITimeoutError", "TimeoutException", "TimeoutError"}:
-            return Diagnosis("timeout", message or "no answer in time")
+            return Diagnosis("timeout", told or "no answer in time")
         if names & {"APIConnectionError", "TransportError", "ClientError", "ConnectionError", "OSError"}:
-            return Diagnosis("connection", message or "the connection was lost")
-        return Diagnosis("server", message)
+            return Diagnosis("connection", told or "the connection was lost")
+        return Diagnosis("server", told)
+    kind = _kind(status, message, retry_after, set(sent))
+    return Diagnosis(kind, _with_url(told, status, chain), status, retry_after, message)
+
+
+def _kind(status: int, message: str, retry_after: float | None, asked: set[str]) -> Kind:
+    """What a status means, with what the server says and what stood in the request."""
     if status == 401 or "API key not valid" in message:
-        return Diagnosis("authentication", message, status)
+        return "authentication"
     if status == 403 and not _SAFETY.search(message):
         # A key that may not use this model may still use another.
-        return Diagnosis("request" if _THIS_MODEL.search(message) else "authentication", message, status)
+        return "request" if _THIS_MODEL.search(message) else "authentication"
     if status == 402 or (status == 429 and _QUOTA.search(message) and not _passes(message, retry_after)):
-        return Diagnosis("quota", message, status, retry_after)
+        return "quota"
     if status == 429:
-        return Diagnosis("rate_limit", message, status, retry_after)
+        return "rate_limit"
     if status == 408:
-        return Diagnosis("timeout", message, status, retry_after)
+        return "timeout"
     if 400 <= status < 500 and _SAFETY.search(message):
-        return Diagnosis("refused", message, status)
+        return "refused"
+    if "system" in asked and _SYSTEM.search(message):
+        return "system"
     if status >= 500:
-        refuses_format = "format" in asked and _FORMAT.search(message)
-        return Diagnosis("format" if refuses_format else "server", message, status, retry_after)
+        if "image" in asked and _BLIND.search(message):
+            return "image"
+        if "bounds" in asked and _BOUNDS.search(message):
+            return "bounds"
+        return "format" if "format" in asked and _FORMAT.search(message) else "server"
     if _TOO_LONG.search(message):
-        return Diagnosis("too_long", message, status)
+        return "too_long"
     if "temperature" in asked and _TEMPERATURE.search(message):
-        return Diagnosis("temperature", message, status)
+        return "temperature"
+    if "bounds" in asked and _BOUNDS.search(message):
+        return "bounds"
     if "format" in asked and _FORMAT.search(message):
-        return Diagnosis("format", message, status)
+        return "format"
     if "image" in asked and _IMAGE.search(message):
-        return Diagnosis("request" if _THIS_IMAGE.search(message) else "image", message, status)
+        return "request" if _THIS_IMAGE.search(message) and not _BLIND.search(message) else "image"
     # A 400 that says nothing of use is most often a parameter the server doesn't know; 404 is a model or URL.
-    return Diagnosis("format" if "format" in asked and status in (400, 422) else "request", message, status)
+    return "format" if "format" in asked and status in (400, 422) else "request"
 
 
 def _passes(message: str, retry_after: float | None) -> bool:
@@ -226,12 +264,43 @@ def _headers(error: BaseException) -> Mapping[str, str]:
     return headers if isinstance(headers, Mapping) else {}
 
 
-def _message(chain: list[BaseException], secrets: Iterable[str]) -> str:
+def _message(chain: list[BaseException], secrets: Iterable[str]) -> tuple[str, str]:
+    """All that an exception says, to be looked through; and what of it a person is told, without the JSON around it."""
     body = next((found for each in chain if (found := getattr(each, "body", None))), None)
     own = getattr(chain[0], "message", None) or str(chain[0]) or type(chain[0]).__name__
     extra = json.dumps(body, ensure_ascii=False, default=str) if isinstance(body, dict | list) else str(body or "")
     whole = own if extra in ("", own) else f"{own} {extra}"
-    return " ".join(scrub(whole, secrets).split())[:400]
+    words = _words_of(body)
+    if words:
+        status = _status(chain[0])
+        told = words if status is None else f"HTTP {status}: {words}"
+    else:
+        told = whole
+    shown = [" ".join(scrub(each, secrets).split())[:400] for each in (whole, told)]
+    return shown[0], shown[1]
+
+
+def _words_of(body: Any) -> str:
+    """What the body of an error says in words; empty where it has no such part."""
+    if not isinstance(body, dict):
+        return ""
+    error = body.get("error", body)
+    words = error.get("message") if isinstance(error, dict) else error
+    code = error.get("code") if isinstance(error, dict) else None
+    said = words if isinstance(words, str) else ""
+    return f"{said} ({code})" if said and isinstance(code, str) and code not in said else said
+
+
+def _with_url(told: str, status: int, chain: list[BaseException]) -> str:
+    """Of a 404, which address was asked: it is a model that isn't there, or a path."""
+    if status != 404:
+        return told
+    responses = [getattr(each, "response", None) for each in chain]
+    url = next((str(found) for each in responses if (found := getattr(each, "url", None))), "")
+    parts = urlsplit(url)
+    # Without a name and a password, or what follows a question mark.
+    asked = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    return f"{told} (asked: {asked})" if url else told
 
 
 def _retry_after(headers: Mapping[str, str], chain: list[BaseException]) -> float | None:

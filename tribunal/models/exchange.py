@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from tribunal.context import Context
-from tribunal.models.providers import ModelName, Provider, RequestSettings, Rung
+from tribunal.language import name_of
+from tribunal.models.answer import Unreadable
+from tribunal.models.providers import LISTS, RANGES, ModelName, Provider, RequestSettings, Rung
 from tribunal.models.question import Question
-from tribunal.models.wire_schema import wire_schema
+from tribunal.models.size import IMAGE_TOKENS, most_tokens
+from tribunal.models.wire_schema import choices, wire_schema
 from tribunal.prompts import quote
 from tribunal.schema import JSON
 from tribunal.text import wellformed
@@ -34,7 +38,13 @@ class Exchange:
     image: tuple[str, str] | None = None  # data URI, hash of the bytes
     blind: bool = False
     temperature: float | None = None
-    afterthought: list[BaseMessage] = field(default_factory=list)
+    bounds: frozenset[str] = frozenset()
+    no_system: bool = False
+    extra: JSON = field(default_factory=dict)
+    complaint: str = ""
+    cut_at: int | None = None  # the limit that cut an answer off, before it was raised
+    last_prompt_tokens: int = 0
+    last_completion_tokens: int = 0
     attempts: int = 0
     server_errors: int = 0
     format_refused: bool = False
@@ -50,7 +60,12 @@ class Exchange:
 
     def messages(self) -> list[BaseMessage]:
         """What is sent: the fixed part first, then image and post, and the role's own words last."""
-        return [SystemMessage(self.question.system), self.asked(), *self.afterthought]
+        system, asked = self.question.system, self.asked()
+        if self.no_system or self.complaint:
+            # One turn of the user's: many chat templates take no two in a row.
+            before, after = system if self.no_system else "", self.complaint
+            asked = _with_words(asked, lambda text: "\n\n".join(filter(None, (before, text, after))))
+        return [asked] if self.no_system else [SystemMessage(system), asked]
 
     def asked(self) -> HumanMessage:
         """The post and the role's own words, as they go with the model as it is known by now."""
@@ -61,16 +76,16 @@ class Exchange:
 
     def _make(self) -> HumanMessage:
         post = self.question.post
-        parts = [quote("post", post.text) if post.text else "The post has no text."]
-        if post.image and self.blind:
-            parts.append("The post has an image. You can't see it: say nothing about what it may show.")
-        elif post.image:
-            parts.append("The post's image stands before this text. Words in it are part of the post.")
+        language = f"{name_of(post.language)} ({post.language})" if post.language else ""
+        seen = "none" if post.image is None else "unseen" if self.blind else "shown"
+        shown = {"post": quote("post", post.text) if post.text else "", "image": seen, "language": language}
+        parts = [self.question.prompts.render("post", shown)]
         if self.question.shared:
             parts.append(self.question.shared)
         parts.append(self.question.task)
         if self.rung != "json_schema" and not self.question.role.plain:
-            schema = json.dumps(wire_schema(self.question.form)["schema"], ensure_ascii=False)
+            # Bounds of strings stay out of the words: a small model reads them as a length to reach.
+            schema = json.dumps(wire_schema(self.question.form, LISTS | RANGES)["schema"], ensure_ascii=False)
             parts.append(f"The form of your answer, as a JSON schema:\n{schema}")
         text = "\n\n".join(parts)
         content: str | list[str | JSON] = text
@@ -80,13 +95,22 @@ class Exchange:
 
     def options(self) -> JSON:
         """The settings of the request, in the provider's own words."""
-        envelope = wire_schema(self.question.form)
-        options = self.provider.options(RequestSettings(self.rung, envelope, self.temperature, self.max_output_tokens))
+        wanted = RequestSettings(
+            self.rung,
+            wire_schema(self.question.form, self.bounds),
+            self.temperature,
+            self.max_output_tokens,
+            self.most_prompt_tokens,
+            self.extra,
+        )
+        options = self.provider.options(wanted)
         return {**options, "question": self.question} if self.provider.sees_question else options
 
     def sent(self) -> set[str]:
         """Which parts of the request a server may refuse by themselves."""
         parts = {"format"} if self.rung != "prompt" else set()
+        parts |= {"bounds"} if self.bounds and self.rung == "json_schema" else set()
+        parts |= set() if self.no_system else {"system"}
         parts |= {"image"} if self.image and not self.blind else set()
         return parts | ({"temperature"} if self.temperature is not None else set())
 
@@ -94,21 +118,39 @@ class Exchange:
         """Ask for the form of the answer as the next rung of the ladder does."""
         self.rung = RUNGS[RUNGS.index(self.rung) + 1]
 
-    def ask_again(self, problem: ValueError) -> None:
-        """Show the model its answer, and say what is wrong with it."""
-        self.afterthought = [
-            AIMessage(self.said or "(nothing)"),
-            HumanMessage(
-                f"Your answer could not be used:\n\n{quote('problem', str(problem))}\n\n"
-                "Answer again, in the form that was asked for and with nothing else."
-            ),
-        ]
+    def ask_again(self, problem: Unreadable) -> None:
+        """Say what was wrong and what may be answered, at a higher temperature.
+
+        The wrong answer itself isn't shown: small models copy it.
+        """
+        named = {} if self.question.role.plain else choices(self.question.form)
+        valid = [f"- `{field}` is one of: {', '.join(map(str, values))}" for field, values in named.items()]
+        self.complaint = "\n\n".join(
+            [
+                f"You answered this before, and the answer could not be used:\n\n{quote('problem', problem.complaint)}",
+                *(["These values are valid:\n" + "\n".join(valid)] if valid else []),
+                "Answer again from the beginning, in the form that was asked for and with nothing else.",
+            ]
+        )
+        self.warm_up()
+
+    def warm_up(self) -> None:
+        """Ask at a higher temperature from now on: at the same one, a model that went wrong goes the same way again."""
+        if self.temperature is not None:
+            self.temperature = max(self.temperature, min(1.0, max(0.5, round(self.temperature + 0.3, 2))))
+
+    @property
+    def most_prompt_tokens(self) -> int:
+        """How many tokens the prompt has at most, by its length."""
+        words = most_tokens(self.question.system) + most_tokens(self.asked().text) + most_tokens(self.complaint)
+        return words + (IMAGE_TOKENS if self.image and not self.blind else 0)
 
     def take(self, message: AIMessage) -> None:
         """Note what was said, and what it cost."""
         if usage := message.usage_metadata:
-            self.prompt_tokens += usage["input_tokens"]
-            self.completion_tokens += usage["output_tokens"]
+            self.last_prompt_tokens, self.last_completion_tokens = usage["input_tokens"], usage["output_tokens"]
+            self.prompt_tokens += self.last_prompt_tokens
+            self.completion_tokens += self.last_completion_tokens
             self.cached_tokens += (usage.get("input_token_details") or {}).get("cache_read") or 0
         self.said = wellformed(message.text)
 
@@ -123,7 +165,9 @@ class Exchange:
         """The temperature by the settings, whether or not the model takes one."""
         role, held = self.question.role, self.context.temperatures
         kind = role.seat.partition(":")[0]
-        given = held.get(role.seat, held.get(kind))
+        given = held.get(role.seat, held.get(kind, held.get(role.temperature_of)))
+        if role.drawn_alike:
+            return self.context.draw_temperature if given is None else given
         # A second draw at temperature 0 would be the first one again; but several of a kind can be set apart by hand.
         if self.question.draw and (given is None or kind == role.seat):
             return self.context.draw_temperature
@@ -157,3 +201,16 @@ class Exchange:
             "draw": self.question.draw,
             "error": error,
         }
+
+
+def _with_words(message: HumanMessage, change: Callable[[str], str]) -> HumanMessage:
+    """The message with its words changed, and its image as it is."""
+    content = message.content
+    if isinstance(content, str):
+        return HumanMessage(change(content))
+    return HumanMessage(
+        [
+            {**part, "text": change(part["text"])} if isinstance(part, dict) and "text" in part else part
+            for part in content
+        ]
+    )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 from tribunal.models.exchange import RUNGS, Exchange
 from tribunal.models.providers import ModelName, Rung
+from tribunal.models.turns import Turns
 
 
 @dataclass
@@ -17,12 +19,20 @@ class Learned:
         blind: models that take no image.
         sighted: models that have taken one.
         no_temperature: models that take no temperature.
+        no_bounds: models whose server takes no bounds in a schema.
+        no_system: models whose chat template has no place for standing instructions.
+        contexts: how many tokens a model's context has.
+        turns: how many requests to a model are under way at a time.
     """
 
     rungs: dict[ModelName, Rung] = field(default_factory=dict)
     blind: set[ModelName] = field(default_factory=set)
     sighted: set[ModelName] = field(default_factory=set)
     no_temperature: set[ModelName] = field(default_factory=set)
+    no_bounds: set[ModelName] = field(default_factory=set)
+    no_system: set[ModelName] = field(default_factory=set)
+    contexts: dict[ModelName, int] = field(default_factory=dict)
+    turns: defaultdict[ModelName, Turns] = field(default_factory=lambda: defaultdict(Turns))
     _bare_500s: dict[ModelName, int] = field(default_factory=dict)
 
     def from_answer(self, exchange: Exchange) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel
 
-from tribunal.models.answer import Unreadable, read_answer
+from tribunal.language import name_of
+from tribunal.models.answer import Unreadable, read_answer, without_thinking
 from tribunal.models.role import Role
-from tribunal.prompts import render, variables
+from tribunal.prompts import quote
 from tribunal.prompts.policy import QUESTIONS, Policy
+from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, PromptSet, shipped
 from tribunal.schema import JSON, Post, Scheme
 
 
@@ -32,35 +34,69 @@ class Question:
     repeat: int
     draw: int
     shared: str = ""
+    prompts: PromptSet = field(default_factory=shipped)
+    mend: Callable[[Any, list[str]], Any] | None = None
 
-    def read(self, said: str) -> Any:
-        """The form, filled in from what a model said.
+    def read(self, said: str, warnings: list[str]) -> Any:
+        """The form, filled in from what a model said; what was mended in it is added to the warnings.
 
         Raises:
             Unreadable: it isn't that, or doesn't pass the check.
         """
         try:
-            value = self.role.plain(said) if self.role.plain else read_answer(said, self.form, post=self.post.text)
+            if self.role.plain:
+                value = self.role.plain(without_thinking(said, post=self.post.text))
+            else:
+                value = read_answer(said, self.form, post=self.post.text)
+            mended: list[str] = []
+            if self.mend:
+                value = self.mend(value, mended)
             if self.check:
                 self.check(value)
         except Unreadable:
             raise
         except ValueError as problem:
             raise Unreadable(str(problem)) from problem
+        warnings += mended
         return value
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What every seat of a case is shown beside the post: a prompt, and what it is filled with."""
+
+    prompt: str
+    material: JSON
+
+
 @lru_cache(maxsize=64)
-def standing_instructions(system: str, policy: Policy, scheme: Scheme) -> str:
+def standing_instructions(prompts: PromptSet, system: str, policy: Policy, scheme: Scheme) -> str:
     """The part that every call of a system shares, and that providers can therefore cache."""
-    of_the_policy = {
+    prompt = f"system/{system}"
+    return prompts.render(prompt, _said_of(policy, scheme, prompts.variables(prompt) & OF_THE_SYSTEM))
+
+
+@lru_cache(maxsize=256)
+def from_the_policy(prompts: PromptSet, prompt: str, policy: Policy, scheme: Scheme) -> JSON:
+    """What a role's prompt says of the policy beside the standing instructions; nodes don't pass it."""
+    return _said_of(policy, scheme, prompts.variables(prompt) & OF_THE_POLICY)
+
+
+def _said_of(policy: Policy, scheme: Scheme, wanted: frozenset[str]) -> JSON:
+    examples = policy.examples(scheme)
+    values = {
         "name": policy.name,
+        "language": name_of(policy.language),
         "definition": policy.definition,
         "exclusions": policy.exclusions,
+        "excuses": policy.excuses,
+        "together": policy.together,
         "groups": ", ".join(policy.protected_groups),
         "categories": policy.categories(scheme),
+        "category_examples": quote("examples", examples) if examples else "",
+        # Of hate, where the standing instructions name none: a binary court's prosecution still tells them apart.
+        "kinds": policy.kinds if scheme == "binary" else (),
         "question": QUESTIONS[policy.task],
         "labels": policy.binary,
     }
-    prompt = f"system/{system}"
-    return render(prompt, {name: of_the_policy[name] for name in variables(prompt)})
+    return {name: values[name] for name in wanted}

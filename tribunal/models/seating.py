@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tribunal.context import REHEARSAL, Context
+from tribunal.models.extra_body import check_extra
 from tribunal.models.providers import ModelName, check_key, model_names, provider_of
 
 
@@ -37,14 +38,17 @@ def check_models(context: Context, environment: Mapping[str, str]) -> set[ModelN
     """Every model that may be asked in this run.
 
     Raises:
-        BadInput: one is no model, or its key is missing.
+        BadInput: one is no model, its key is missing, or it can't be given its `extra_body`.
     """
     named = {"aux_model": context.aux_model, "judge_model": context.judge_model, "model": context.model}
     named |= {"triage": context.triage}
     named |= {f"seats.{seat}": names for seat, names in context.seats.items()}
     if not context.model and not (context.aux_model and context.judge_model):
         named |= {"TRIBUNAL_MODEL": environment.get("TRIBUNAL_MODEL") or REHEARSAL}
-    return {model for field, names in named.items() if names for model in checked_models(names, environment, field)}
+    models = {model for field, names in named.items() if names for model in checked_models(names, environment, field)}
+    for model in models:
+        check_extra(model, provider_of(model), context.extra_body)
+    return models
 
 
 def checked_models(names: str, environment: Mapping[str, str], field: str) -> tuple[ModelName, ...]:

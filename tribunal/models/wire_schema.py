@@ -7,28 +7,69 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from tribunal.models.providers import LENGTHS, LISTS, RANGES
 from tribunal.schema import JSON
 
-# Not every provider takes bounds; what comes back is checked against them in any case.
-_LEFT_OUT = ("title", "default", "maxLength", "minLength", "minItems", "maxItems", "minimum", "maximum")
+_NOISE = frozenset({"title", "default"})
+_BOUNDS = LISTS | RANGES | LENGTHS
+# Where a form says nothing: under a grammar, what has no bound is what a model in a loop goes on with for ever.
+MOST_ITEMS, MOST_CHARACTERS = 20, 1500
+# llama.cpp refuses a grammar that repeats something 2,000 times.
+_LONGEST = 1999
 
 
-@lru_cache(maxsize=256)
-def wire_schema(form: type[BaseModel]) -> JSON:
-    """A form's JSON schema as every provider takes it: closed objects, everything required, no bounds but enums."""
-    return {"name": form.__name__, "strict": True, "schema": _closed(form.model_json_schema())}
+@lru_cache(maxsize=512)
+def wire_schema(form: type[BaseModel], bounds: frozenset[str] = frozenset()) -> JSON:
+    """A form's JSON schema as every provider takes it: closed objects, everything required.
+
+    Args:
+        form: the form.
+        bounds: the keywords of bounds that the provider takes. What comes back is checked in any case. Where `maxItems`
+            is one, every list has it, and where `maxLength` is one, every string that isn't one of a few has it.
+    """
+    return {"name": form.__name__, "strict": True, "schema": _closed(form.model_json_schema(), bounds)}
 
 
-def _closed(schema: Any) -> Any:
+@lru_cache(maxsize=512)
+def choices(form: type[BaseModel]) -> dict[str, list[Any]]:
+    """The values that a form's fields may have, where there are only so many, by the field's name."""
+    found: dict[str, list[Any]] = {}
+    _choices(form.model_json_schema(), "", found)
+    return found
+
+
+def _closed(schema: Any, bounds: frozenset[str]) -> Any:
     if isinstance(schema, list):
-        return [_closed(part) for part in schema]
+        return [_closed(part, bounds) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {
-        key: {name: _closed(part) for name, part in value.items()} if key in ("properties", "$defs") else _closed(value)
+    kept: JSON = {
+        key: {name: _closed(part, bounds) for name, part in value.items()}
+        if key in ("properties", "$defs")
+        else _closed(value, bounds)
         for key, value in schema.items()
-        if key not in _LEFT_OUT
+        if key not in _NOISE and (key not in _BOUNDS or key in bounds)
     }
-    if kept.get("type") == "object":
-        kept |= {"additionalProperties": False, "required": list(kept.get("properties", {}))}
+    match kept.get("type"):
+        case "object":
+            kept |= {"additionalProperties": False, "required": list(kept.get("properties", {}))}
+        case "array" if "maxItems" in bounds:
+            kept.setdefault("maxItems", max(MOST_ITEMS, kept.get("minItems", 0)))
+        case "string" if "maxLength" in bounds and not kept.keys() & {"enum", "const", "format", "pattern"}:
+            kept["maxLength"] = min(kept.get("maxLength", MOST_CHARACTERS), _LONGEST)
     return kept
+
+
+def _choices(schema: Any, name: str, found: dict[str, list[Any]]) -> None:
+    if isinstance(schema, list):
+        for part in schema:
+            _choices(part, name, found)
+    elif isinstance(schema, dict):
+        if values := schema.get("enum"):
+            found[name] = [*found.get(name, []), *(value for value in values if value not in found.get(name, []))]
+        for key, value in schema.items():
+            if key in ("properties", "$defs"):
+                for field, part in value.items():
+                    _choices(part, field, found)
+            elif key not in ("enum", "default", "required"):
+                _choices(value, name, found)

@@ -53,6 +53,7 @@ class Found(Frozen):
     hits: tuple[Hit, ...] = ()
     engine: str | None = None
     failures: tuple[EngineFailure, ...] = Field(default=(), description="of the engines asked before, in order")
+    left_out: int = Field(default=0, description="how many more hits the engine sent than were wanted")
 
 
 def search_chain(
@@ -136,7 +137,10 @@ class Chain:
                 said = scrub(str(error), ())[:400]
                 failures.append(EngineFailure(engine=engine.name, kind=error.kind, message=said))
             else:
-                return Found(query=query, hits=tuple(hits[:k]), engine=engine.name, failures=tuple(failures))
+                return Found(
+                    query=query, hits=tuple(hits[:k]), engine=engine.name, failures=tuple(failures),
+                    left_out=max(0, len(hits) - k),
+                )  # fmt: skip
         return Found(query=query, failures=tuple(failures))
 
     async def _ask(self, engine: Engine, query: str, k: int) -> list[Hit]:

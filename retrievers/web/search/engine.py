@@ -35,7 +35,7 @@ class Engine(Protocol):
         """What an archive calls it."""
 
     async def search(self, query: str, k: int) -> list[Hit]:
-        """At most k hits, the best first; an empty list where it knows none.
+        """About k hits, the best first; an empty list where it knows none. The chain takes k, and counts what is left.
 
         Raises:
             SearchFailed: it could not answer.

@@ -14,7 +14,7 @@ from tribunal.models.diagnosis import scrub
 from tribunal.retrievers.web.fetch import USER_AGENT
 from tribunal.retrievers.web.fetch.target import PORTS
 from tribunal.retrievers.web.search.engine import MAX_BYTES, SearchFailed
-from tribunal.retrievers.web.search.hits import Hit, hits_of, words
+from tribunal.retrievers.web.search.hits import MAX_ROWS, Hit, hits_of, words
 from tribunal.text import wellformed
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class SearXNG:
         except ClientError as error:
             said = str(error) or type(error).__name__
             raise SearchFailed("connection", f"{self._place}: {said}") from error
-        return self._read(query, body, k)
+        return self._read(query, body)
 
     def _check(self, response: ClientResponse) -> None:
         status = response.status
@@ -91,7 +91,7 @@ class SearXNG:
                 raise SearchFailed("bad_answer", f"{self._place}: the answer is over {MAX_BYTES} bytes")
         return bytes(held)
 
-    def _read(self, query: str, body: bytes, k: int) -> list[Hit]:
+    def _read(self, query: str, body: bytes) -> list[Hit]:
         try:
             answer = json.loads(body)
         except (ValueError, RecursionError) as error:
@@ -100,7 +100,8 @@ class SearXNG:
         if not isinstance(results, list):
             raise SearchFailed("bad_answer", f"{self._place}: the answer holds no list of results")
         rows = ((each.get("url"), each.get("title"), each.get("content")) for each in results if isinstance(each, dict))
-        hits = hits_of(query, self.name, rows, k)
+        # All of its one page of results, which it sends whatever is wanted: so the chain can say how many are left out.
+        hits = hits_of(query, self.name, rows, MAX_ROWS)
         silent = answer.get("unresponsive_engines")
         if not results and isinstance(silent, list) and silent:
             # Its own sources failed it: that is no proof that there is nothing to be found.

@@ -124,7 +124,8 @@ def test_every_post_is_as_likely_as_another(tmp_path: Path) -> None:
         ({"samples": 4, "balance": "pattern"}, "balance: the posts of table have no SMI patterns"),
         ({"samples": 4, "balance": "label"}, "balance: the posts of table have no gold labels"),
         ({"protocol": "paper"}, "protocol: paper: no paper has one for table"),
-        ({"protocol": "paper", "samples": 3}, "protocol: the paper's has a size of its own"),
+        ({"protocol": "paper", "balance": "label"}, "balance: a paper's sample has a balance of its own"),
+        ({"samples": 4, "balance": "colour"}, "balance: the posts of table have no colour; they have $"),
     ],
 )
 def test_what_cannot_be_chosen_is_said(tmp_path: Path, asked: dict[str, Any], said: str) -> None:
@@ -219,6 +220,22 @@ def test_as_many_of_each_label(tmp_path: Path) -> None:
     assert found == {0: 15, 1: 15, 5: 15}
     with pytest.raises(BadInput, match=r"samples: 21 label 0, .*, which has 60 label 0, 20 label 1, 20 label 5"):
         choose(held, samples=21, balance="label")
+
+
+def test_as_many_of_each_value_of_a_field_or_of_several(tmp_path: Path) -> None:
+    held = dataset(tmp_path, numbered(120, gold=(HATE, NOT), topic=("a", "b", "c", None), loud=(True, False)))
+    found = Counter(post.fields["topic"] for post in choose(held, samples=7, balance="topic"))
+    assert found == {"a": 7, "b": 7, "c": 7}
+    found = Counter((post.fields["topic"], post.gold) for post in choose(held, samples=4, balance="topic, label"))
+    assert found == {("a", HATE): 4, ("b", NOT): 4, ("c", HATE): 4}
+    with pytest.raises(BadInput, match=r"samples: 31 topic a, .*, which has 30 topic a, 30 topic b, 30 topic c"):
+        choose(held, samples=31, balance="topic")
+    many = dataset(tmp_path, numbered(200, topic=tuple(map(str, range(200)))))
+    with pytest.raises(BadInput, match="balance: topic: has more than 100 values in table"):
+        choose(many, samples=1, balance="topic")
+    apart = dataset(tmp_path, numbered(10, topic=("a", None), loud=(None, True)))
+    with pytest.raises(BadInput, match="balance: no post of table has topic and loud"):
+        choose(apart, samples=1, balance="topic,loud")
 
 
 # ------------------------------------------------------------------------------------------------------ the papers' own

@@ -9,6 +9,7 @@ import pytest
 
 from tests.result_lines import answers, line, measure, write_run
 from tribunal.errors import BadInput
+from tribunal.eval.measures.columns import read_columns
 from tribunal.eval.measures.confusion import MEASURES
 from tribunal.eval.measures.metrics import metrics, write_metrics
 from tribunal.nodes.intake import REHEARSED
@@ -209,3 +210,17 @@ def test_metrics_that_cannot_be_written_are_said_so(tmp_path: Path) -> None:
     (folder / "metrics.json").mkdir()
     with pytest.raises(BadInput, match=r"metrics\.json"):
         write_metrics(folder)
+
+
+def test_a_category_that_is_not_hate_folds_to_no(tmp_path: Path) -> None:
+    # Label 5 is the policy's "Harassment", which isn't hate: precision and recall count 1 alone.
+    lines = [
+        {**line("a", 1, 1), "hateful": True},
+        {**line("b", 1, 5), "hateful": False},
+        {**line("c", 0, 5), "hateful": False},
+        {**line("d", 0, 1), "hateful": True},
+    ]
+    found = measure(tmp_path / "run", lines)
+    assert (found["precision"], found["recall"], found["accuracy"]) == (0.5, 0.5, 0.25)
+    assert found["binary"]["overall"]["accuracy"] == 0.5
+    assert read_columns(tmp_path / "run").negative == {0, 5}

@@ -359,6 +359,8 @@ def test_a_changed_setting_is_refused_with_the_difference(tmp_path: Path) -> Non
     begin(tmp_path, held)  # nothing was decided yet
     (tmp_path / RESULTS).write_bytes(b"a result\n")
     assert begin(tmp_path, held) == held
+    with pytest.raises(BadInput, match=r'prompts: then "q", now \{"name": "mine"'):
+        begin(tmp_path, {**held, "prompts": {"name": "mine", "sha": "s"}})
     changed = {**held, "settings": {"rounds": 3}, "repeats": 2, "data": {"sha256": "b"}}
     with pytest.raises(BadInput) as raised:
         begin(tmp_path, changed)

@@ -30,7 +30,7 @@ def asked(
     in_force: Policy = H_VLI,
     scheme: Scheme = "fine",
     image: Image | None = None,
-    check: Callable[[Any], None] | None = None,
+    mend: Callable[[Any, list[str]], Any] | None = None,
     shared: str = "",
     **material: Any,
 ) -> JSON:
@@ -45,7 +45,8 @@ def asked(
         material=material,
         policy=in_force,
         scheme=scheme,
-        check=check,
+        check=None,
+        mend=mend,
         repeat=0,
         draw=0,
         shared=shared,
@@ -64,14 +65,17 @@ async def decided(text: str, name: str = "arcade", **context: Any) -> JSON:
 
 
 def cue(claim: str = "“Immigrants: the weeds”", type: Any = "Metaphor", cue_id: str = "C1", **other: str) -> Cue:
-    values = {"target_group": "immigration status", "category": "OtherHate", "justification": "why", **other}
+    values = {
+        "target_group": "Immigrants", "characteristic": "immigration status", "category": "OtherHate",
+        "justification": "why", **other,
+    }  # fmt: skip
     return Cue(id=cue_id, type=type, claim=claim, **values)
 
 
 def argument(
     stance: Any, words: str = "because", claim: str = "“Immigrants: the weeds”", cue_id: str = "C1"
 ) -> Argument:
-    return Argument(cue_id=cue_id, target_group="immigration status", claim=claim, stance=stance, argument=words)
+    return Argument(cue_id=cue_id, target_group="Immigrants", claim=claim, stance=stance, argument=words)
 
 
 def charge(*cues: Cue, stage: Any = "investigation") -> Turn:

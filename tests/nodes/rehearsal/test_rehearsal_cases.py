@@ -128,6 +128,6 @@ async def test_a_policy_of_ones_own(tmp_path: Path, text: str, category: str, gr
     file.write_text(VETERANS, "utf-8")
     ruling = await decided(text, policy=str(file))
     assert ruling["outcome"]["category"] == category
-    assert ruling["cues"][0]["target_group"] == group
+    assert ruling["cues"][0]["characteristic"] == group
     binary = await decided(text, policy=str(file), scheme="binary")
     assert binary["outcome"]["category"] == ("Keep" if category == "Fine" else "Remove")

@@ -23,8 +23,8 @@ from tests.nodes.rehearsal.rehearsed import (
 )
 from tribunal.context import Context
 from tribunal.graphs.arcade import builder
-from tribunal.nodes.arcade.cues import known_cues, minutes, quoted
-from tribunal.nodes.arcade.defender import DEFENCE
+from tribunal.nodes.arcade.cues import arguments_mended, minutes, quoted
+from tribunal.nodes.arcade.defender import DEFENCE, REBUTTAL
 from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
 from tribunal.nodes.arcade.judge import JUDGE
 from tribunal.nodes.arcade.prosecutor import INDICTMENT, INVESTIGATION, PROSECUTION
@@ -45,7 +45,7 @@ def test_an_indictment_where_nothing_is_found_is_refuted() -> None:
     """A person may have sent a harmless post to the fast track."""
     cues = asked(INDICTMENT, HARMLESS)["cues"]
     turn = charge(*(Cue(id="C1", **each) for each in cues), stage="indictment")
-    reply = asked(DEFENCE, HARMLESS, round=1, own="", prosecution=quoted(turn))["arguments"]
+    reply = asked(REBUTTAL, HARMLESS, prosecution=quoted(turn))["arguments"]
     assert [each["stance"] for each in reply] == ["refute"]
     assert judged(turn, defence(1, *(Argument(**each) for each in reply))) == "NotHate"
 
@@ -75,7 +75,7 @@ def test_the_image_is_said_to_be_unseen() -> None:
         ((defence(1, argument("concede")),), "NotHate"),
         # The category is the one of the cue that stands; an unknown one is found from the group.
         ((charge(cue(category="Racist")),), "Racist"),
-        ((charge(cue(category="Edited", target_group="religion")),), "Religious"),
+        ((charge(cue(category="Edited", characteristic="religion")),), "Religious"),
         ((charge(cue(category="NotHate")),), "OtherHate"),
         ((charge(cue(category="Racist"), cue(cue_id="C2", type="Direct", category="Sexist")),), "Sexist"),
         ((prosecution(2, argument("press")),), "OtherHate"),
@@ -177,8 +177,19 @@ def test_the_defence_keeps_a_reason_that_a_person_gave_it() -> None:
 
 def test_a_cue_that_the_court_does_not_know_is_left_out() -> None:
     turn = charge(cue(), cue(cue_id="C9"))
-    reply = asked(DEFENCE, IMPLIED, round=1, own="", prosecution=quoted(turn), check=known_cues([cue()]))
+    mend = arguments_mended([cue()], "defender")
+    reply = asked(DEFENCE, IMPLIED, round=1, own="", prosecution=quoted(turn), mend=mend)
     assert [each["cue_id"] for each in reply["arguments"]] == ["C1"]
+
+
+def test_a_cue_that_is_held_is_answered_like_any_other() -> None:
+    held = argument("press", "“weeds” says it").model_copy(update={"held": True})
+    told = quoted(prosecution(2, held), [cue()], whole=True)
+    assert "C1 (Metaphor) against Immigrants (immigration status): " in told
+    assert "\n  presses, as before: “weeds” says it" in told
+    reply = asked(DEFENCE, IMPLIED, round=2, own="", prosecution=told)["arguments"]
+    assert [(each["cue_id"], each["target_group"]) for each in reply] == [("C1", "Immigrants")]
+    assert judged(charge(cue()), prosecution(2, held), defence(2, argument("concede"))) == "OtherHate"
 
 
 def test_a_cue_in_other_words_than_its_own() -> None:

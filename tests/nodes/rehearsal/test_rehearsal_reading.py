@@ -201,7 +201,7 @@ def test_groups_and_categories_of_the_shipped_policy() -> None:
         "women": ("gender", "Sexist"),
         "men": ("gender", "Sexist"),
         "gay": ("sexual orientation", "Homophobic"),
-        "trans": ("gender", "Homophobic"),
+        "trans": ("gender identity", "Homophobic"),
         "muslims": ("religion", "Religious"),
         "jews": ("religion", "Religious"),
         "believers": ("religion", "Religious"),

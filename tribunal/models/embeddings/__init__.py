@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from urllib.parse import urlsplit
 
 from tribunal import plugins
 from tribunal.environment import data_folder, environment
@@ -47,8 +46,6 @@ def embedder(name: str) -> Embedder:
     around, model_name = environment(), ModelName(provider_name, model)
     check_key(model_name, provider, around, "embedding", f"use {HASHING}, which needs none")
     url = provider.url(around, provider.embeddings.path)
-    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc:
-        raise BadInput(f"{(*provider.base_urls, name)[0]}: {url!r}: not an http(s) address")
     keys, cache = tuple(provider.key_pool(around)), data_folder() / "embeddings.sqlite3"
     return _remote(model_name, provider, provider.embeddings, url, keys, cache)
 

@@ -16,10 +16,23 @@ from tribunal.models.providers.compatible import GLM, QWEN, compatible
 from tribunal.models.providers.google import GOOGLE
 from tribunal.models.providers.ollama import OLLAMA
 from tribunal.models.providers.openai import OPENAI
-from tribunal.models.providers.provider import EmbeddingApi, Endpoint, ModelName, Provider, RequestSettings, Rung
+from tribunal.models.providers.provider import (
+    LENGTHS,
+    LISTS,
+    RANGES,
+    EmbeddingApi,
+    Endpoint,
+    ModelName,
+    Provider,
+    RequestSettings,
+    Rung,
+)
 
 __all__ = [
+    "LENGTHS",
+    "LISTS",
     "PROVIDERS",
+    "RANGES",
     "EmbeddingApi",
     "Endpoint",
     "ModelName",
@@ -101,7 +114,9 @@ def _model_name(name: str, field: str) -> ModelName:
 
 
 def check_key(name: ModelName, provider: Provider, environment: Mapping[str, str], field: str, instead: str) -> None:
-    """Raise `BadInput` where a provider's key is missing; `instead` is what may be done without one."""
+    """Raise `BadInput` where a provider's address is none, or its key is missing; `instead` is what may be done without
+    one."""
+    provider.check_address(environment)
     if provider.keys_wanted(environment) and not provider.key_pool(environment):
         where = f" (from {provider.where})" if provider.where else ""
         keys = " or ".join(provider.keys)

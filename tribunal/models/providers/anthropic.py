@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tribunal.models.providers.provider import Endpoint, Provider, RequestSettings
+from tribunal.models.providers.provider import LISTS, RANGES, Endpoint, Provider, RequestSettings
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ def _options(wanted: RequestSettings) -> JSON:
     if wanted.temperature is not None:
         options["temperature"] = wanted.temperature
     if wanted.rung == "json_schema":
-        options["output_config"] = {"format": {"type": "json_schema", "schema": wanted.envelope["schema"]}}
+        from anthropic import transform_schema
+
+        # A bound that it refuses, which is nearly every one, is said in the field's description instead.
+        schema = transform_schema(wanted.envelope["schema"])
+        options["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
     return options
 
 
@@ -45,4 +49,5 @@ ANTHROPIC = Provider(
     where="https://platform.claude.com",
     headers=lambda key: {"x-api-key": key or "", "anthropic-version": "2023-06-01"},
     listing="/v1/models",
+    bounds=LISTS | RANGES,
 )

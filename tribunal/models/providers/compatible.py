@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tribunal.models.providers import openai
-from tribunal.models.providers.provider import Provider
+from tribunal.models.providers.provider import LISTS, RANGES, Provider
 
 
 def compatible(
@@ -34,6 +34,8 @@ def compatible(
         default_url=default_url,
         where=where,
         listing="/models",
+        bounds=LISTS | RANGES,
+        takes_extra=True,
         embeddings=openai.embeddings(most_texts) if most_texts else None,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tribunal.models.providers.provider import EmbeddingApi, Endpoint, Provider, RequestSettings
+from tribunal.models.providers.provider import LISTS, RANGES, EmbeddingApi, Endpoint, Provider, RequestSettings
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ GOOGLE = Provider(
     where="https://aistudio.google.com/apikey",
     headers=lambda key: {"x-goog-api-key": key} if key else {},
     listing="/v1beta/models",
+    bounds=LISTS | RANGES,
     embeddings=EmbeddingApi(
         path="/v1beta/models/{model}:batchEmbedContents", most_texts=100, body=_embedding_body, rows=_embedding_rows
     ),

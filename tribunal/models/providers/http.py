@@ -16,15 +16,16 @@ if TYPE_CHECKING:
 
 class _Response(NamedTuple):
     headers: Mapping[str, str]
+    url: str
 
 
 class ServerSaid(Exception):
     """A status that is no answer. `body` is what the server told of it, parsed where it is JSON."""
 
-    def __init__(self, status: int, headers: Mapping[str, str], raw: bytes) -> None:
+    def __init__(self, status: int, headers: Mapping[str, str], raw: bytes, url: str = "") -> None:
         super().__init__(f"HTTP {status}")
         self.status_code = status
-        self.response = _Response(headers)
+        self.response = _Response(headers, url)
         self.body = self.details = _error_in(raw)
 
 
@@ -54,7 +55,7 @@ async def post_json(session: aiohttp.ClientSession, url: str, payload: Any, head
     async with session.post(url, data=raw, headers=held, allow_redirects=False) as response:
         said = await response.read()
     if response.status >= 300:
-        raise ServerSaid(response.status, response.headers, said)
+        raise ServerSaid(response.status, response.headers, said, url)
     try:
         return json.loads(said)
     except ValueError as error:

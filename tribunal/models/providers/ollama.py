@@ -11,6 +11,10 @@ from tribunal.schema import JSON
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
+_SMALLEST_CONTEXT = 4096
+# What stands beside `options` in the body; all else is an option of the model.
+_OF_THE_REQUEST = ("think", "keep_alive")
+
 
 def _client(endpoint: Endpoint) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
@@ -19,10 +23,15 @@ def _client(endpoint: Endpoint) -> BaseChatModel:
 
 
 def _options(wanted: RequestSettings) -> JSON:
-    inner: JSON = {"num_predict": wanted.max_output_tokens}
+    room = max(_SMALLEST_CONTEXT, wanted.prompt_tokens + wanted.max_output_tokens)
+    # Ollama cuts what doesn't fit its context and says nothing, so it is asked for. It loads a model anew for another
+    # size: the powers of two make few of them.
+    inner: JSON = {"num_predict": wanted.max_output_tokens, "num_ctx": 1 << (room - 1).bit_length()}
     if wanted.temperature is not None:
         inner["temperature"] = wanted.temperature
+    inner |= {name: value for name, value in wanted.extra.items() if name not in _OF_THE_REQUEST}
     options: JSON = {"options": inner}
+    options |= {name: value for name, value in wanted.extra.items() if name in _OF_THE_REQUEST}
     if wanted.rung != "prompt":
         options["format"] = wanted.envelope["schema"] if wanted.rung == "json_schema" else "json"
     return options
@@ -36,5 +45,7 @@ OLLAMA = Provider(
     base_urls=("OLLAMA_HOST", "OLLAMA_BASE_URL"),
     default_url="http://127.0.0.1:11434",
     listing="/api/tags",
+    takes_extra=True,
+    bare_port=11434,
     embeddings=openai.embeddings(128, "/v1/embeddings"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tribunal.models.providers.provider import EmbeddingApi, Endpoint, Provider, RequestSettings
+from tribunal.models.providers.provider import LISTS, RANGES, EmbeddingApi, Endpoint, Provider, RequestSettings
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def options(wanted: RequestSettings) -> JSON:
         options["response_format"] = {"type": "json_schema", "json_schema": wanted.envelope}
     elif wanted.rung == "json_object":
         options["response_format"] = {"type": "json_object"}
-    return options
+    return {**options, "extra_fields": wanted.extra} if wanted.extra else options
 
 
 def embeddings(most_texts: int, path: str = "/embeddings") -> EmbeddingApi:
@@ -66,6 +66,9 @@ OPENAI = Provider(
     where="https://platform.openai.com/api-keys",
     keyless_elsewhere=True,
     listing="/models",
+    # Its strict mode takes no bounds of strings.
+    bounds=LISTS | RANGES,
+    takes_extra=True,
     # OpenAI takes 2,048 texts a request and smaller servers fewer; a quarter of that costs no measurable time.
     embeddings=embeddings(512),
 )

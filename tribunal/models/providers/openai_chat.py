@@ -38,11 +38,12 @@ class OpenAICompatible(ChatOpenAI):
     def _get_request_payload(
         self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
     ) -> dict[str, Any]:
+        extra: dict[str, Any] = kwargs.pop("extra_fields", {})
         payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
         if self.limit_as_max_tokens and "max_completion_tokens" in payload:
             payload["max_tokens"] = payload.pop("max_completion_tokens")
         payload.pop("stream", None)
-        return payload
+        return {**payload, **extra}
 
     async def answer(self, messages: list[BaseMessage], **options: Any) -> AIMessage:
         """What `ainvoke` gives, without the callbacks that nobody listens to."""
@@ -64,9 +65,12 @@ class OpenAICompatible(ChatOpenAI):
             raise NoAnswer(body)
         result = self._create_chat_result(body)
         for choice, generation in zip(body["choices"], result.generations, strict=False):
+            said = choice.get("message") or {}
             # LangChain reads it off the client's typed answer alone.
-            if refusal := (choice.get("message") or {}).get("refusal"):
+            if refusal := said.get("refusal"):
                 generation.message.additional_kwargs["refusal"] = refusal
+            if not said.get("content"):
+                generation.message.content = _thought(said)
         return result
 
     async def _post(self, payload: dict[str, Any]) -> Any:
@@ -76,3 +80,11 @@ class OpenAICompatible(ChatOpenAI):
         secret = key.get_secret_value() if key is not None and not callable(key) else "none"
         url = f"{(self.openai_api_base or '').rstrip('/')}/chat/completions"
         return await post_json(self._session, url, payload, {"Authorization": f"Bearer {secret}"})
+
+
+def _thought(said: dict[str, Any]) -> str:
+    """An answer that a server took for thinking, where it is the bare JSON that was asked for (vllm#17349)."""
+    thought = said.get("reasoning_content") or said.get("reasoning")
+    if not isinstance(thought, str):
+        return ""
+    return thought if thought.strip().startswith("{") and thought.strip().endswith("}") else ""

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
+from tribunal.errors import BadInput
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 Rung = Literal["json_schema", "json_object", "prompt"]
+# The keywords by which a JSON schema bounds lists, numbers and strings.
+LISTS, RANGES = frozenset({"minItems", "maxItems"}), frozenset({"minimum", "maximum"})
+LENGTHS = frozenset({"minLength", "maxLength"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +49,16 @@ class RequestSettings:
     """What is wanted of one answer.
 
     `envelope` is the form's JSON schema as `{"name": …, "strict": True, "schema": …}`; `rung` says how it is asked for.
+    `prompt_tokens` is how many the request may have at most, by its length; `extra` are further fields of the body,
+    from the setting `extra_body`.
     """
 
     rung: Rung
     envelope: JSON
     temperature: float | None
     max_output_tokens: int
+    prompt_tokens: int = 0
+    extra: JSON = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +100,9 @@ class Provider:
         embeddings: how it is asked for vectors; None: it gives none.
         only_model: its one model, where it has just one; the provider's name alone then stands for it.
         sees_question: whether its client is handed the question itself, as the rehearsal model is.
+        bounds: which bounds it takes in a schema. A server of one's own is taken to know them all.
+        takes_extra: whether `options` sends the further fields that the setting `extra_body` gives.
+        bare_port: the port of an address that stands without `http://`, as OLLAMA_HOST may; None: such a one is none.
     """
 
     name: str
@@ -108,6 +120,9 @@ class Provider:
     embeddings: EmbeddingApi | None = None
     only_model: str | None = None
     sees_question: bool = False
+    bounds: frozenset[str] = frozenset()
+    takes_extra: bool = False
+    bare_port: int | None = None
 
     @property
     def keyless(self) -> bool:
@@ -116,7 +131,23 @@ class Provider:
 
     def base_url(self, environment: Mapping[str, str]) -> str | None:
         """Its address."""
-        return next((environment[name] for name in self.base_urls if environment.get(name)), self.default_url)
+        name = self.address_setting(environment)
+        if name is None:
+            return self.default_url
+        url = environment[name]
+        if self.bare_port is None or "://" in url:
+            return url
+        return f"http://{url}" if ":" in url else f"http://{url}:{self.bare_port}"
+
+    def address_setting(self, environment: Mapping[str, str]) -> str | None:
+        """The setting that its address is read from; None where none of them is set."""
+        return next((name for name in self.base_urls if environment.get(name)), None)
+
+    def check_address(self, environment: Mapping[str, str]) -> None:
+        """Raise `BadInput` where its address is none that a request can be sent to."""
+        name, url = self.address_setting(environment), self.base_url(environment)
+        if name and url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc):
+            raise BadInput(f"{name}: {environment[name]!r}: not an http(s) address; begin it with http:// or https://")
 
     def url(self, environment: Mapping[str, str], path: str) -> str:
         """Where a plain HTTP request goes."""
@@ -140,3 +171,7 @@ class Provider:
         """Whether it can't be asked without a key."""
         elsewhere = self.keyless_elsewhere and self.base_url(environment) != self.default_url
         return not self.keyless and not elsewhere
+
+    def bounds_taken(self, environment: Mapping[str, str]) -> frozenset[str]:
+        """Which bounds may stand in a schema."""
+        return self.bounds if self.keys_wanted(environment) else LISTS | RANGES | LENGTHS

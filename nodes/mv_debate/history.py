@@ -1,0 +1,80 @@
+"""What was said in a debate so far, as its rounds hold it and as later speakers see it (paper, History Update)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tribunal.nodes.state import Views
+from tribunal.prompts import quote
+from tribunal.schema import JSON, Turn
+
+
+def turns_of(state: Views, stage: str, round: int) -> list[Turn]:
+    """What was said at a stage of a round, in the order in which the speakers were called up."""
+    said = [turn for turn in state.get("transcript", []) if turn["stage"] == stage and turn["round"] == round]
+    return [Turn.model_validate(turn) for turn in said]
+
+
+def round_entry(state: Views, round: int | None = None) -> JSON:
+    """What the state holds of a round so far; by default of the one under way. Not to be changed in place."""
+    wanted = state["round"] if round is None else round
+    return next((entry for entry in state.get("debate", []) if entry["round"] == wanted), {})
+
+
+def answers_in_words(turns: Iterable[Turn], title: str = "") -> str:
+    """Answers as material in a prompt, each under its view's name and with what it says."""
+    return "\n\n".join(f"{title}{view_of(turn)}: {answer_in_words(turn)}" for turn in turns)
+
+
+def answer_in_words(turn: Turn) -> str:
+    """One answer as material in a prompt."""
+    return f"{turn.stance}\n{quote('answer', turn.text)}"
+
+
+def view_of(turn: Turn) -> str:
+    """The name of the view whose turn this is."""
+    return turn.seat.partition(":")[2]
+
+
+def history(state: Views) -> str:
+    """What the rounds so far have left, as material in a prompt.
+
+    Of each round the answers that it kept (the best, or all). Where a reflection was adopted, they stand as they were
+    first given, then what the reflection said of them, then the revised answers: nobody reads a reflection on an
+    answer that isn't shown.
+    """
+    rounds = [_round_in_words(state, entry) for entry in state.get("debate", []) if entry.get("kept")]
+    return "\n\n".join(filter(None, rounds))
+
+
+def _round_in_words(state: Views, entry: JSON) -> str:
+    number, kept = entry["round"], entry["kept"]
+    first = _of(kept, turns_of(state, "answer", number))
+    if not first:
+        return ""
+    which = "The best answer" if len(kept) == 1 else "All answers"
+    if not entry.get("adopted"):
+        return f"Round {number}. {which}:\n\n{answers_in_words(first)}"
+    parts = [f"Round {number}. {which}, as first given:", answers_in_words(first)]
+    said = [line for turn in turns_of(state, "reflection", number) for line in _lines_on(kept, turn.text)]
+    if said:
+        parts += ["What a reviewer said of it:" if len(kept) == 1 else "What a reviewer said of them:"]
+        parts += [quote("reflection", "\n".join(said))]
+    if revised := _of(kept, turns_of(state, "revision", number)):
+        gain = f"{entry['delta']:+g}" if "delta" in entry else "unknown"
+        parts += [
+            f"Revised after that. The new answers were adopted (mean change of their scores: {gain}):",
+            answers_in_words(revised),
+        ]
+    return "\n\n".join(parts)
+
+
+def _of(views: Sequence[str], turns: Iterable[Turn]) -> list[Turn]:
+    """The turns of these views, in the order of the views."""
+    by_view = {view_of(turn): turn for turn in turns}
+    return [by_view[view] for view in views if view in by_view]
+
+
+def _lines_on(views: Sequence[str], reflection: str) -> list[str]:
+    """The lines of a reflection, which has one for each view, that are on these views."""
+    return [line for line in reflection.splitlines() if line.partition(": ")[0] in views]

@@ -1,0 +1,266 @@
+"""Prompt sets: the prompts that come with the project, and a folder of one's own whose files take their places.
+
+A prompt is a Jinja template in a sandbox. What is put into it is inserted, never expanded, so braces in a post stay
+braces. It calls nothing, reads no attribute but a category's, and includes only prompts of the set.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import DictLoader, StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta, nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from tribunal.errors import BadInput
+from tribunal.schema import JSON
+
+SHIPPED = "tribunal"
+# What a system message may say of the policy, and what a role's prompt may; `ask` fills these in by itself.
+OF_THE_SYSTEM = frozenset(
+    ("name", "definition", "exclusions", "excuses", "together", "groups", "categories", "question", "labels")
+) | {"language"}
+OF_THE_POLICY = frozenset(("excuses", "together", "category_examples", "kinds"))
+_ATTRIBUTES = ("name", "meaning", "index", "first", "last")  # of a category, and of a loop
+_FILTERS = ("capitalize", "default", "first", "indent", "join", "last", "length", "lower", "replace", "title", "trim")
+
+
+class PromptError(ValueError):
+    """A prompt and the material for it don't match: a variable is missing, or one is left over."""
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        return attr in _ATTRIBUTES and super().is_safe_attribute(obj, attr, value)
+
+    def is_safe_callable(self, obj: Any) -> bool:
+        return False
+
+
+def _environment(sources: Mapping[str, str]) -> _Sandbox:
+    made = _Sandbox(
+        loader=DictLoader(sources),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
+        autoescape=False,
+    )
+    made.globals.clear()
+    made.filters = {name: made.filters[name] for name in _FILTERS}
+    return made
+
+
+@dataclass(frozen=True, eq=False)
+class PromptSet:
+    """Every prompt by its name, such as `arcade/indictment`, and a hash of them all."""
+
+    name: str
+    sources: Mapping[str, str]
+    sha: str = field(init=False)
+    _sandbox: _Sandbox = field(init=False, repr=False)
+    _ready: dict[str, tuple[Template, frozenset[str]]] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        digest = hashlib.sha256()
+        for name, source in sorted(self.sources.items()):
+            digest.update(f"{name}\0{source}\0".encode())
+        object.__setattr__(self, "sha", digest.hexdigest()[:16])
+        object.__setattr__(self, "_sandbox", _environment(self.sources))
+
+    def dump(self) -> JSON:
+        """As a record names it."""
+        return {"name": self.name, "sha": self.sha}
+
+    def render(self, name: str, material: Mapping[str, Any]) -> str:
+        """The prompt with this material in it.
+
+        Raises:
+            PromptError: a variable of the prompt is missing, or one was given that it doesn't use.
+            BadInput: what the prompt does with its material can't be done.
+        """
+        template, wanted = self._template(name)
+        if wanted != material.keys():
+            missing, unused = sorted(wanted - material.keys()), sorted(material.keys() - wanted)
+            raise PromptError(f"prompt {name}: missing {missing}, unused {unused}")
+        try:
+            return template.render(material).strip("\n")
+        except (TemplateError, TypeError, ArithmeticError) as error:
+            raise BadInput(f"prompts: {self.name}: {name}.md: {error}; mend the prompt") from error
+
+    def variables(self, name: str) -> frozenset[str]:
+        """What the prompt is filled in with, and the prompts that it includes."""
+        return self._template(name)[1]
+
+    def _template(self, name: str) -> tuple[Template, frozenset[str]]:
+        if name not in self._ready:
+            self._ready[name] = (self._sandbox.get_template(name), frozenset(self._wanted(name)))
+        return self._ready[name]
+
+    def _wanted(self, name: str) -> set[str]:
+        tree = self._sandbox.parse(self.sources[name])
+        wanted = meta.find_undeclared_variables(tree)
+        for start, whole in _included(tree):
+            for each in [start] if whole else [each for each in self.sources if each.startswith(start)]:
+                wanted |= self._wanted(each)
+        return wanted
+
+
+def _included(tree: nodes.Template) -> Iterator[tuple[str, bool]]:
+    """The names of the templates that one draws in, or how they begin where they end in a variable."""
+    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
+        named = node.template  # type: ignore[attr-defined]
+        first = named.nodes[0] if isinstance(named, nodes.Concat) else named
+        yield (first.value if isinstance(first, nodes.Const) else "", first is named)
+
+
+@lru_cache(maxsize=1)
+def shipped() -> PromptSet:
+    """The prompts that come with the project."""
+    root = Path(str(files("tribunal.prompts")))
+    return PromptSet(SHIPPED, {_name(root, path): path.read_text("utf-8").strip() for path in root.rglob("*.md")})
+
+
+def _name(root: Path, path: Path) -> str:
+    return path.relative_to(root).with_suffix("").as_posix()
+
+
+def prompt_set(folder: str | None) -> PromptSet:
+    """The prompts in force: those of this folder, and ours where it has none. Every one of them is checked.
+
+    A file whose name begins with `_` is no prompt by itself: the set's others include it. README and LICENSE are let
+    be.
+
+    Raises:
+        BadInput: the folder can't be read, a file is no prompt of ours, or a prompt has a fault; with file and line.
+    """
+    if folder is None:
+        return shipped()
+    root = Path(folder).expanduser()
+    try:
+        if not root.is_dir():
+            raise BadInput(f"prompts: {folder}: is no folder; give one with prompts, such as arcade/judge.md")
+        own = {path: path.read_bytes().decode("utf-8") for path in sorted(_prompts_in(root))}
+    except (OSError, ValueError) as error:
+        if isinstance(error, BadInput):
+            raise
+        raise BadInput(f"prompts: {folder}: {getattr(error, 'strerror', None) or error}; mend the folder") from error
+    sources = {**shipped().sources, **{_name(root, path): text.strip() for path, text in own.items()}}
+    for path, text in own.items():
+        _check_alone(path, _name(root, path), text, sources)
+    made = PromptSet(root.resolve().name, sources)
+    for path, text in own.items():
+        _check_filled(path, _name(root, path), text, made)
+    return made
+
+
+def _prompts_in(root: Path) -> Iterator[Path]:
+    known = shipped().sources
+    found = False
+    for path in root.rglob("*"):
+        within = path.relative_to(root)
+        if path.is_dir() or any(part.startswith(".") for part in within.parts):
+            continue
+        if path.stem.upper() in ("README", "LICENSE", "NOTICE"):
+            continue
+        if path.suffix != ".md" or (_name(root, path) not in known and not path.name.startswith("_")):
+            near = get_close_matches(within.as_posix(), [f"{name}.md" for name in known], n=3, cutoff=0.6)
+            meant = f"did you mean {', '.join(near)}?" if near else f"the prompts are {', '.join(sorted(known))}"
+            raise BadInput(f"prompts: {path}: no prompt is called so; {meant}")
+        found = True
+        yield path
+    if not found:
+        raise BadInput(f"prompts: {root}: holds no prompt; the prompts are {', '.join(sorted(known))}")
+
+
+def _check_alone(path: Path, name: str, text: str, sources: Mapping[str, str]) -> None:
+    """Syntax, and what a prompt may do."""
+    if not text.strip():
+        raise BadInput(f"prompts: {path}: is empty; write the prompt, or remove the file")
+    sandbox = _environment(sources)
+    try:
+        sandbox.compile(text, name)
+        tree = sandbox.parse(text, name)
+    except TemplateSyntaxError as error:
+        raise BadInput(f"prompts: {path}, line {error.lineno}: {error.message}") from error
+    for node in tree.find_all((nodes.Getattr, nodes.Getitem, nodes.Call)):
+        asked = node.attr if isinstance(node, nodes.Getattr) else _constant(node)
+        if isinstance(node, nodes.Call):
+            raise BadInput(f"prompts: {path}, line {node.lineno}: a prompt calls nothing; write out what it says")
+        if isinstance(asked, str) and asked not in _ATTRIBUTES:
+            raise BadInput(
+                f"prompts: {path}, line {node.lineno}: {asked!r}: can't be read here; what can: "
+                f"{', '.join(_ATTRIBUTES)}"
+            )
+    for start, whole in _included(tree):
+        found = start in sources if whole else start and any(each.startswith(start) for each in sources)
+        if not found:
+            near = get_close_matches(start, sources, n=3, cutoff=0.5)
+            meant = f"did you mean {', '.join(near)}?" if near else "include a prompt of the set by its name"
+            raise BadInput(f"prompts: {path}: includes {start!r}, which is no prompt; {meant}")
+
+
+def _constant(node: nodes.Node) -> object:
+    held = getattr(node, "arg", None)
+    return held.value if isinstance(held, nodes.Const) else None
+
+
+def _check_filled(path: Path, name: str, text: str, made: PromptSet) -> None:
+    """The variables: those that ours is filled with, and what `ask` fills in by itself."""
+    if path.name.startswith("_"):
+        return
+    system = name.startswith("system/")
+    needed = frozenset[str]() if system else shipped().variables(name) - OF_THE_POLICY
+    known = OF_THE_SYSTEM if system else needed | OF_THE_POLICY
+    wanted = made.variables(name)
+    if unknown := sorted(wanted - known):
+        near = get_close_matches(unknown[0], known, n=2, cutoff=0.5)
+        meant = f"did you mean {', '.join(near)}?" if near else f"it is filled with {', '.join(sorted(known))}"
+        raise BadInput(f"prompts: {path}{_line(text, unknown[0])}: there is no {unknown[0]!r} here; {meant}")
+    if missing := sorted(needed - wanted):
+        raise BadInput(
+            f"prompts: {path}: leaves out {', '.join(missing)}; put it in, or write {{% set _ = {missing[0]} %}} where "
+            "it is left out on purpose"
+        )
+
+
+def _line(text: str, variable: str) -> str:
+    tree = _environment({}).parse(text)
+    line = next((node.lineno for node in tree.find_all(nodes.Name) if node.name == variable), None)
+    return f", line {line}" if line else ""
+
+
+async def prompts_in_force(folder: str | None, sha: str | None = None, *, afresh: bool = False) -> PromptSet:
+    """`prompt_set`, off the event loop, and read once.
+
+    Args:
+        folder: the setting `prompts`.
+        sha: which one a case began with, if it has begun; while this process holds that one, it is the one.
+        afresh: look whether the folder has changed; so every case starts from it as it stands then.
+
+    Raises:
+        BadInput: as `prompt_set`.
+    """
+    if folder is None:
+        return shipped() if shipped.cache_info().currsize else await asyncio.to_thread(shipped)
+    held = _held.setdefault(folder, {})
+    if sha in held:
+        return held[sha]
+    if afresh or not held:
+        made = await asyncio.to_thread(prompt_set, folder)
+        made = held.pop(made.sha, made)
+        held[made.sha] = made
+        while len(held) > _KEPT:
+            del held[next(iter(held))]
+    return held[next(reversed(held))]
+
+
+_KEPT = 8  # versions of one folder: cases that began with an older one end with it
+_held: dict[str, dict[str | None, PromptSet]] = {}

@@ -1,0 +1,111 @@
+"""One page for every seat of every graph: the whole request as it goes over the wire, and what other posts change.
+
+`TRIBUNAL_UPDATE_DOCS=1` rewrites the pages; a pull request then shows what each agent is told otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.court import decide
+from tests.golden.playing import Player, difference, heading, readable
+from tests.graphs.research_world import html
+from tribunal.eval.doubles.scripted import Request, ScriptedServer
+from tribunal.eval.doubles.web import SearchServer, Site
+
+PAGES = Path(__file__).parent
+UPDATE = bool(os.environ.get("TRIBUNAL_UPDATE_DOCS"))
+ENGLISH, KOREAN = "They are the weeds in our garden.", "그들은 우리 정원의 잡초다."
+# What is asked of whom: the graph, the settings, whether the gatekeeper finds a cue.
+CASES: dict[str, tuple[str, dict[str, Any], bool]] = {
+    "arcade/deep": ("arcade", {}, False),
+    "arcade/fast": ("arcade", {}, True),
+    "multiround": ("multiround", {"rounds": 2}, False),
+    "baseline": ("baseline", {}, False),
+    "predict": ("predict", {"perspectives": ["example-harm", "example-newsroom"]}, False),
+    "predict/base": ("predict", {"mode": "base"}, False),
+    "antihate": ("antihate", {}, False),
+    "antihate/no-search": ("antihate", {"mode": "no-search"}, False),
+    "antihate/no-details": ("antihate", {"mode": "no-details"}, False),
+    "antihate/zero-shot": ("antihate", {"mode": "zero-shot"}, False),
+    "mv_debate": ("mv_debate", {"rounds": 2}, False),
+    "mv_debate/sarcasm": ("mv_debate", {"rounds": 1, "task": "sarcasm"}, False),
+    "self_consistency": ("self_consistency", {"draws": 3}, False),
+    "symmetric_debate": ("symmetric_debate", {"rounds": 2}, False),
+    "tribunal/deep": ("tribunal", {"web": True, "perspectives": ["example-harm"], "judge_draws": 2}, False),
+    "tribunal/fast": ("tribunal", {"triage": "openai:scripted", "web": True}, True),
+}
+# What one post changes: its language, its image, the labels, and all three.
+VARIANTS: dict[str, dict[str, Any]] = {
+    "a Korean post": {"text": KOREAN},
+    "an image beside the text": {"image": True},
+    "binary labels": {"scheme": "binary"},
+    "all three": {"text": KOREAN, "image": True, "scheme": "binary"},
+}
+
+
+async def asked(name: str, picture: str, text: str = ENGLISH, image: bool = False, **more: Any) -> dict[str, Request]:
+    """What each seat was sent in one case: of each part one request, and another one where it was sent several.
+
+    In a loop of its own, since a loop remembers which sites may be fetched, and each case has a site of its own.
+    """
+    return await asyncio.to_thread(asyncio.run, _asked(name, picture, text, image, **more))
+
+
+async def _asked(name: str, picture: str, text: str, image: bool, **more: Any) -> dict[str, Request]:
+    graph, settings, explicit = CASES[name]
+    pages = {"/1": html("The old image is explained here.", title="On an old image")}
+    async with Site(pages) as site, ScriptedServer(Player(explicit=explicit)) as server:
+
+        def found(query: str) -> Any:
+            return [{"url": f"{site.url}/1", "title": "On an old image", "content": "a snippet"}]
+
+        async with SearchServer(found) as search:
+            os.environ["TRIBUNAL_FETCH_ALLOW"] = site.host
+            web = {"search": "searxng", "searxng_url": search.url, "archive": "evidence.sqlite", "max_turns": 2}
+            await decide(server, text, graph=graph, image=picture if image else None, **{**web, **settings, **more})
+    parts: dict[str, list[Request]] = {}
+    for request in server.requests:
+        part = re.sub(r"[^a-z0-9]+", "-", heading(request).lower().replace("'", "")).strip("-")
+        parts.setdefault(part, []).append(request)
+    sent: dict[str, Request] = {}
+    for part, requests in parts.items():
+        # By their words, since those who speak at the same time arrive in any order.
+        first, *_, last = sorted([requests[0], *requests], key=lambda request: (request.text, request.temperature or 0))
+        sent[part] = first
+        if (last.text, last.temperature) != (first.text, first.temperature):
+            sent[f"{part}-again"] = last
+    return sent
+
+
+@pytest.mark.parametrize("name", CASES)
+async def test_what_each_seat_is_sent(name: str, tmp_path: Path) -> None:
+    picture = str(tmp_path / "garden.png")
+    Image.new("RGB", (64, 48), (40, 120, 40)).save(picture)
+    base = await asked(name, picture)
+    others = {title: await asked(name, picture, **changes) for title, changes in VARIANTS.items()}
+    folder = PAGES / name
+    pages = {}
+    for part, request in base.items():
+        page = f"# {name}: {part}\n\n{readable(request)}"
+        for title, sent in others.items():
+            if part in sent:
+                changed = difference(readable(request), readable(sent[part])) or "nothing"
+                page += f"\n# With {title}\n\n```diff\n{changed}\n```\n"
+        pages[f"{part}.md"] = page
+    if UPDATE:
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.glob("*.md"):
+            old.unlink()
+        for file, page in pages.items():
+            (folder / file).write_text(page, "utf-8")
+    assert sorted(path.name for path in folder.glob("*.md")) == sorted(pages)
+    for file, page in pages.items():
+        assert (folder / file).read_text("utf-8") == page

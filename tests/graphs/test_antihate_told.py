@@ -1,0 +1,159 @@
+"""What each call of AntiHateAgent is told: the policy's core, the paper's rules in every mode, and what it may cite."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.graphs.hybrid import hybrid
+from tests.graphs.research_world import POST, html, part, researcher, world
+from tribunal.eval.doubles.scripted import Reply, Request
+from tribunal.prompts.policy import policy
+
+RESEARCH = ("queries", "relevance", "passages", "weigh", "enough", "verdict")
+# Appendix E's MUSTs, in our words; they stay where the instructional details are left out.
+CORE = {
+    "queries": ("3 to 5 search queries that differ", "must be specific", "must be relevant", "supports or refutes",
+                "Use search operators", "in the language of the post", "thought:", "entities:", "claims:"),
+    "relevance": ("by its title and its snippet alone",),
+    "passages": ("copied exactly", "evidence only"),
+    "weigh": ("Read the post again", "evidence only", "Take all evidence so far into account"),
+    "enough": ("Read the post again",),
+    "verdict": ("Read the post again", '"HATE" or "NON-HATE", and nothing else', "confidence:", "evidence only",
+                "Base the label on the whole post and on all evidence"),
+}  # fmt: skip
+DETAILS = {
+    "queries": "Don't search for the whole post",
+    "relevance": "Leave out shops",
+    "passages": "Don't summarise",
+    "weigh": "Always judge the post in its full context",
+    "enough": "More evidence of the same kind",
+    "verdict": "Always judge the post in its full context",
+}
+
+
+def system(request: Request) -> str:
+    return str(request.body["messages"][0]["content"])
+
+
+async def told(mode: Any, **settings: Any) -> dict[str, Request]:
+    """The last request of each part."""
+    async with world(researcher(enough_at=2), two_pages()) as it:
+        await it.decide(mode=mode, max_turns=3, **settings)
+    return {part(request): request for request in it.model.requests}
+
+
+def two_pages() -> dict[str, Any]:
+    return {"/1": html("evidence-one says it is an insult."), "/2": html("evidence-two says so too.")}
+
+
+@pytest.mark.parametrize("mode", ["full", "no-details"])
+async def test_the_papers_rules_stay_where_the_details_are_left_out(mode: str) -> None:
+    sent = await told(mode)
+    assert sent.keys() == set(RESEARCH)
+    for name in RESEARCH:
+        for words in CORE[name]:
+            assert words in sent[name].text, (name, words)
+        assert (DETAILS[name] in sent[name].text) == (mode == "full"), name
+
+
+@pytest.mark.parametrize("graph", ["antihate", "tribunal"])
+async def test_the_question_is_binary_and_the_policy_its_core(graph: str) -> None:
+    web: dict[str, Any] = {"web": True} if graph == "tribunal" else {}
+    async with hybrid() as it:
+        it.graph = graph
+        await it.decide(max_turns=2, **web)
+    in_force = policy("h-vli")
+    asked = [request for request in it.model.requests if it.part(request) in RESEARCH]
+    assert {it.part(request) for request in asked} == set(RESEARCH) - ({"verdict"} if graph == "tribunal" else set())
+    for request in asked:
+        assert in_force.definition in system(request)
+        assert in_force.exclusions in system(request)
+        assert "HATE or NON-HATE" in system(request)
+        assert "Reason and explain in English. Leave quotations in their original language." in system(request)
+        assert "Write search queries in the language of the post too." in system(request)
+        for known_to_others in (in_force.excuses, in_force.together, *(each.name for each in in_force.fine)):
+            assert known_to_others not in request.text
+
+
+async def test_the_thought_before_a_search_is_asked_for_kept_and_shown_again() -> None:
+    async with world(researcher(enough_at=2)) as it:
+        it.search.results = lambda query: [{"url": f"{it.site.url}/{query.split()[1][0]}", "title": "t"}]
+        record = await it.decide(max_turns=3)
+    first, second = it.asked("queries")
+    assert first.schema is not None
+    assert list(first.schema["properties"]) == ["thought", "entities", "claims", "queries"]
+    assert "thought-1" not in first.text
+    for words in ("thought-1", "entities: entity-1", "claims: claim-1", "query 1a", "what-is-missing"):
+        assert words in second.text
+    assert record.research is not None
+    assert record.research["plans"] == [
+        {"id": f"T{turn}", "turn": turn, "thought": f"thought-{turn}", "entities": [f"entity-{turn}"],
+         "claims": [f"claim-{turn}"]} for turn in (1, 2)
+    ]  # fmt: skip
+
+
+async def test_every_weighing_sees_all_passages_and_all_reasons_so_far() -> None:
+    pages: dict[str, Any] = {f"/{each}": html(f"evidence-{each} is here.") for each in (1, 2, 3)}
+    reasons = iter(["the-first-reason", "the-second-reason", "the-third-reason"])
+
+    def weigh(request: Request) -> Reply:
+        return Reply({"reasoning": next(reasons), "judgement": "undecided"})
+
+    async with world(researcher(enough_at=2, weigh=weigh), pages) as it:
+        it.search.results = lambda query: [
+            {"url": f"{it.site.url}/{page}", "title": "t"} for page in ((1, 2) if " 1" in query else (3,))
+        ]
+        await it.decide(max_turns=2)
+    third = it.asked("weigh")[2].text
+    for words in ("evidence-1", "evidence-2", "evidence-3", "the-first-reason", "the-second-reason"):
+        assert third.count(words) == 1, words
+    known, _, fresh = third.partition("The new evidence")
+    assert "evidence-3" in fresh
+    assert "evidence-1" in known
+    for request in (*it.asked("enough"), *it.asked("verdict")):
+        assert "the-first-reason" in request.text
+        assert "the-second-reason" in request.text
+    assert "the-third-reason" in it.asked("verdict")[0].text
+
+
+async def test_what_may_be_answered_stands_in_the_schema_of_the_very_call() -> None:
+    async with world(researcher(enough_at=1)) as it:
+        await it.decide(max_turns=1)
+        await it.decide("another post", mode="no-knowledge")
+    [relevance], [verdict, without] = it.asked("relevance"), it.asked("verdict")
+    assert relevance.schema is not None
+    assert relevance.schema["properties"]["relevant"] == {
+        "type": "array", "items": {"type": "integer", "enum": [1, 2]}, "maxItems": 2,
+    }  # fmt: skip
+    for request, cites in (
+        (verdict, {"type": "array", "items": {"type": "string", "enum": ["E1", "E2"]}, "maxItems": 2}),
+        (without, {"type": "array", "items": {"type": "string"}, "maxItems": 0}),
+    ):
+        assert request.schema is not None
+        step = request.schema["$defs"]["Step"]["properties"]["evidence"]
+        step["items"].pop("maxLength", None)
+        assert step == cites
+        assert list(request.schema["properties"]) == ["steps", "label", "confidence"]
+    assert "there is no evidence to cite" in without.text
+    assert "evidence only" not in without.text
+
+
+async def test_reasons_come_before_labels() -> None:
+    sent = await told("full")
+    fields = {name: list((request.schema or {})["properties"]) for name, request in sent.items()}
+    assert fields["weigh"] == ["reasoning", "judgement"]
+    assert fields["enough"] == ["missing", "sufficient"]
+    assert sent["weigh"].text.index("- reasoning:") < sent["weigh"].text.index("- judgement:")
+    assert sent["enough"].text.index("- missing:") < sent["enough"].text.index("- sufficient:")
+    assert sent["verdict"].text.index("- steps:") < sent["verdict"].text.index("- label:")
+
+
+async def test_an_archive_from_before_thoughts_were_asked_for_is_replayed() -> None:
+    old = {"queries": ["query 1a", "query 1b", "query 1c"]}
+    async with world(researcher(queries=old)) as it:
+        first = await it.decide()
+        again = await it.decide(search="replay:evidence.sqlite", archive="replayed.sqlite")
+    assert first.evidence == again.evidence
+    assert POST in it.asked("verdict")[1].text

@@ -1,0 +1,142 @@
+"""What ARCADE's court mends in an answer, with a warning and no further call; what it offers and bounds on the wire."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from tests.court import argument, court_script, cue, decide, part
+from tribunal.eval.doubles.scripted import ScriptedServer
+from tribunal.models.wire_schema import wire_schema
+from tribunal.nodes.arcade.cues import ArgumentsForm, arguments_form, arguments_mended
+from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
+from tribunal.nodes.arcade.prosecutor import INDICTMENT, INVESTIGATION
+from tribunal.nodes.forms import decision_form, sure_decision_form
+from tribunal.prompts.policy import policy
+from tribunal.schema import Cue
+
+H_VLI = policy("h-vli")
+GRAPHS = ["arcade", "multiround", "tribunal"]
+TWO = {"cues": [cue("first", "Metaphor"), cue("second", "Metaphor")]}
+ALL_BOUNDS = frozenset({"maxItems", "minItems", "maxLength", "minLength", "minimum", "maximum"})
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+async def test_the_schema_of_a_call_offers_the_cues_of_the_case(graph: str) -> None:
+    said = {"arguments": [argument("so", "refute", "C1"), argument("so", "refute", "C2")]}
+    async with ScriptedServer(court_script(investigation=TWO, defence=said)) as server:
+        await decide(server, graph=graph, rounds=2)
+    for request in server.requests:
+        if part(request) in ("defence", "prosecution"):
+            assert request.schema is not None
+            assert request.schema["$defs"]["Argument"]["properties"]["cue_id"]["enum"] == ["C1", "C2"]
+    assert arguments_form(("refute",), ("C1",)) is arguments_form(("refute",), ("C1",))  # made once for all such calls
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+async def test_an_argument_on_no_cue_of_the_case_is_left_out(graph: str) -> None:
+    said = {"arguments": [argument("of nothing", "refute", "C9"), argument("of C1", "refute", "c1")]}
+    async with ScriptedServer(court_script(defence=said)) as server:
+        record = await decide(server, graph=graph, rounds=1)
+    assert [call.attempts for call in record.calls if call.seat == "defender"] == [1]
+    assert [(each.cue_id, each.argument) for each in record.transcript[-1].arguments] == [("C1", "of C1")]
+    assert "the defender argued on 'C9', which is no cue of this case; that was left out" in record.warnings
+    assert "of nothing" not in server.requests[-1].text
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+async def test_of_several_arguments_on_one_cue_the_last_counts(graph: str) -> None:
+    said = {"arguments": [argument("at first", "press"), argument("at last", "withdraw", "Cue C1")]}
+    async with ScriptedServer(court_script(prosecution=said)) as server:
+        record = await decide(server, graph=graph, rounds=2)
+    turn = next(turn for turn in record.transcript if turn.id == "prosecutor/2")
+    assert [(each.stance, each.argument) for each in turn.arguments] == [("withdraw", "at last")]
+    assert "the prosecutor argued on C1 more than once; the last argument counts" in record.warnings
+
+
+async def test_a_cue_that_is_not_restated_is_the_court_s() -> None:
+    said = {"arguments": [{"cue_id": "C1", "stance": "refute", "argument": "a song"}]}
+    async with ScriptedServer(court_script(defence=said)) as server:
+        record = await decide(server, rounds=1)
+    [each] = record.transcript[-1].arguments
+    assert (each.target_group, each.claim) == ("Muslims", "implied-cue")
+    assert "the defender did not restate C1; it was taken as the court holds it" in record.warnings
+    assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["religious", "RELIGIOUS", " Religious. ", "label: Religious", "Category: religious", "Ｒｅｌｉｇｉｏｕｓ", 4, 4.0,
+     "4", "label: 4", "4: Religious", "Religious (4)", "(4)"],
+)  # fmt: skip
+async def test_a_label_in_another_spelling_is_taken(said: Any) -> None:
+    ruled = {"explanation": "so", "category": said}
+    async with ScriptedServer(court_script(explicit=True, judge=ruled, classifier=ruled)) as server:
+        record = await decide(server)
+        alone = await decide(server, graph="baseline")
+    assert (record.category, record.label, alone.label) == ("Religious", 4, 4)
+    assert len(server.requests) == 4 + 1
+
+
+@pytest.mark.parametrize("said", ["-4", -4, 9, "3: Religious", "4.5", 4.5, True, "Religious or Racist", "", None, []])
+def test_a_label_that_could_be_another_is_not_taken(said: Any) -> None:
+    with pytest.raises(ValidationError):
+        decision_form(H_VLI, "fine").model_validate({"explanation": "so", "category": said})
+
+
+def test_a_stance_or_type_in_another_spelling_is_taken_and_its_number_is_not() -> None:
+    form = arguments_form(("press", "withdraw"), ("C1",))(H_VLI, "fine")
+    said = argument("so", "Stance: PRESS")
+    assert form.model_validate({"arguments": [said]}).arguments[0].stance == "press"
+    with pytest.raises(ValidationError):
+        form.model_validate({"arguments": [{**said, "stance": "0"}]})
+
+
+def test_where_nothing_is_left_the_model_is_told_what_there_is() -> None:
+    held = [
+        Cue(id=f"C{n}", type="Direct", target_group="x", claim="y", justification="z", category="w") for n in (1, 2)
+    ]
+    mend = arguments_mended(held, "defender")
+    given = ArgumentsForm.model_validate({"arguments": [argument("so", "refute", "C9")]})
+    with pytest.raises(ValueError, match="'C9' is not one of the cues C1, C2"):
+        mend(given, [])
+    assert mend(ArgumentsForm(arguments=[]), []).arguments == []
+
+
+# Bounds
+
+
+def bounds(form: type[BaseModel], name: str) -> dict[str, Any]:
+    """A field of the form, or of its entries, as a server is sent it that takes every bound."""
+    schema = wire_schema(form, ALL_BOUNDS)["schema"]
+    parts = [schema, *schema.get("$defs", {}).values()]
+    field: dict[str, Any] = next(part["properties"][name] for part in parts if name in part["properties"])
+    return {keyword: value for keyword, value in field.items() if keyword in ALL_BOUNDS}
+
+
+def test_every_form_of_the_court_is_bounded_on_the_wire() -> None:
+    forms = {role.name: role.form(H_VLI, "fine") for role in (GATEKEEPER, INDICTMENT, INVESTIGATION)}
+    assert bounds(forms["gatekeeper"], "cues")["maxItems"] == 2
+    assert bounds(forms["prosecutor.indictment"], "cues") == {"maxItems": 3, "minItems": 1}
+    assert bounds(forms["prosecutor.investigation"], "cues")["maxItems"] == 2
+    for form in forms.values():
+        assert [bounds(form, name)["maxLength"] for name in ("target_group", "claim", "justification")] == [
+            120, 400, 1200,
+        ]  # fmt: skip
+    arguments = arguments_form(("press", "withdraw"), ("C1", "C2"))(H_VLI, "fine")
+    assert bounds(arguments, "arguments") == {"maxItems": 2}
+    assert [bounds(arguments, name)["maxLength"] for name in ("target_group", "claim", "argument")] == [120, 400, 1200]
+    sure = sure_decision_form(H_VLI, "fine")
+    assert bounds(sure, "explanation")["maxLength"] == 1200
+    assert bounds(sure, "confidence") == {"minimum": 0, "maximum": 1}
+
+
+async def test_a_text_beyond_its_bound_is_taken() -> None:
+    long = "so it is " * 400
+    ruled = {"explanation": long, "category": "Religious"}
+    brought = {"cues": [cue("implied", "Metaphor", justification=long)]}
+    async with ScriptedServer(court_script(judge=ruled, investigation=brought)) as server:
+        record = await decide(server, rounds=1)
+    assert (record.explanation, record.cues[0].justification, len(server.requests)) == (long.strip(), long.strip(), 4)

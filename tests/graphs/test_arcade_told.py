@@ -1,0 +1,233 @@
+"""Who is told what in ARCADE's court, and in which words each cue reaches the next speaker (paper, D.3; SYSTEMS.md)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.court import argument, court_script, cue, decide, part
+from tribunal.eval.doubles.scripted import Request, ScriptedServer
+from tribunal.prompts.policy import policy
+
+COURTS: list[tuple[str, bool]] = [
+    ("arcade", False), ("arcade", True), ("multiround", False), ("tribunal", False), ("tribunal", True),
+    ("baseline", False),
+]  # fmt: skip
+SPEAKERS = ("indictment", "investigation", "prosecution", "defence", "judge")
+# By part: who is told what beside the core definition.
+EXCUSES = ("defence", "judge", "triage")
+TOGETHER = ("indictment", "investigation", "judge", "triage")
+TYPES = "The three types of cue:"
+RELATIONS = ("Endorsement:", "Opposition:", "Role assignment:", "joint message")
+MEANS = ("Allegory:", "Juxtaposition:", "Selective association:", "left for the reader to infer",
+         "pronoun without a name", "need not stand in the image")  # fmt: skip
+
+
+async def asked(graph: str, explicit: bool = False, **settings: Any) -> list[Request]:
+    async with ScriptedServer(court_script(explicit=explicit)) as server:
+        await decide(server, graph=graph, **settings)
+    return list(server.requests)
+
+
+@pytest.mark.parametrize("scheme", ["fine", "binary"])
+@pytest.mark.parametrize(("graph", "explicit"), COURTS)
+async def test_each_seat_is_told_its_own_share_of_the_policy(graph: str, explicit: bool, scheme: str) -> None:
+    settings: dict[str, Any] = {"triage": "openai:small"} if graph == "tribunal" else {}
+    unsure = {"explanation": "so", "category": "NotHate", "confidence": 0.1}
+    held = policy("h-vli")
+    async with ScriptedServer(court_script(explicit=explicit, triage=unsure)) as server:
+        await decide(server, graph=graph, scheme=scheme, **settings)
+    for request in server.requests:
+        name = part(request)
+        assert held.definition in request.text, name
+        assert held.exclusions in request.text, name
+        assert (held.excuses in request.text) == (name in EXCUSES), name
+        assert (held.together in request.text) == (name in TOGETHER), name
+        # Nor in other words: what excuses a post stands in no prompt of a seat that isn't to know it.
+        if name not in EXCUSES:
+            assert not any(word in request.text.casefold() for word in ("satire", "condemn it", "self-", "one person"))
+
+
+@pytest.mark.parametrize("own", [{}, {"excuses": "Poems are excused.", "together": "Rhyme and picture rhyme."}])
+async def test_the_shares_are_the_policy_file_s(own: dict[str, str], tmp_path: Path) -> None:
+    lines = [f'{name} = "{words}"' for name, words in own.items()]
+    (tmp_path / "own.toml").write_text("\n".join([POLICY, *lines, CATEGORIES]), "utf-8")
+    async with ScriptedServer(court_script(explicit=True, judge={"category": "Rude", "explanation": "so"},
+                                           gatekeeper=OWN_CUE, indictment=OWN_CUE)) as server:  # fmt: skip
+        record = await decide(server, policy=str(tmp_path / "own.toml"))
+    assert record.outcome == "verdict"
+    for request in server.requests:
+        assert ("Poems are excused." in request.text) == (bool(own) and part(request) in EXCUSES)
+        assert ("Rhyme and picture rhyme." in request.text) == (bool(own) and part(request) in TOGETHER)
+        assert "\n\n\n\n" not in request.text
+
+
+POLICY = 'name = "own"\ndefinition = "What we ban."\nexclusions = "What we let be."\nprotected_groups = ["bakers"]'
+CATEGORIES = """
+fine = [{ name = "Fine", meaning = "nothing" }, { name = "Rude", meaning = "an attack" }]
+binary = [{ name = "Fine", meaning = "nothing" }, { name = "Bad", meaning = "an attack" }]
+"""
+OWN_CUE = {"cues": [cue("claim", characteristic="bakers", category="Rude")]}
+
+
+@pytest.mark.parametrize(("graph", "explicit"), COURTS[:-1])
+async def test_those_who_argue_and_judge_know_the_types_the_means_and_how_text_and_image_relate(
+    graph: str, explicit: bool
+) -> None:
+    for request in await asked(graph, explicit):
+        name = part(request)
+        assert (TYPES in request.text) == (name in SPEAKERS), name
+        assert all(words in request.text for words in RELATIONS) == (name in SPEAKERS), name
+        implied = name in SPEAKERS and name != "indictment"
+        assert all(words in request.text for words in MEANS) == implied, name
+        if name in SPEAKERS:
+            # The author's intent is what all of them argue about.
+            assert "author" in request.text.partition("# Your part: ")[2].partition(TYPES)[0], name
+
+
+async def test_a_classifier_and_a_gatekeeper_are_told_nothing_of_the_kind() -> None:
+    for request in (*(await asked("baseline")), (await asked("arcade"))[0]):
+        assert not any(words in request.text for words in (TYPES, *RELATIONS, *MEANS))
+
+
+REJECTS = "Reject it if the context is neutral"
+
+
+@pytest.mark.parametrize(("graph", "explicit"), COURTS[:-1])
+async def test_the_judge_of_a_deep_dive_has_no_rule_that_rejects_the_self_referential_or_neutral(
+    graph: str, explicit: bool
+) -> None:
+    judge = (await asked(graph, explicit))[-1]
+    assert part(judge) == "judge"
+    assert (REJECTS in judge.text) == explicit
+    assert ("the post speaks of its own author" in judge.text) == explicit
+    assert ("What the Defender may rest on, by the policy." in judge.text) == (not explicit)
+    assert 'says only "they", is no reason to reject a cue' in judge.text
+
+
+@pytest.mark.parametrize(("graph", "explicit"), COURTS[:-1])
+async def test_a_deep_dive_has_a_defence_of_its_own(graph: str, explicit: bool) -> None:
+    defences = [request for request in await asked(graph, explicit) if part(request) == "defence"]
+    assert len(defences) == (1 if explicit else 3)
+    for request in defences:
+        own = ("assume that this group is meant", "Do not deny in general terms", "Humour excuses nothing by itself")
+        assert all((words in request.text) == (not explicit) for words in own)
+
+
+async def test_reasons_come_before_labels_in_every_form_and_in_its_prompt() -> None:
+    orders = {
+        "gatekeeper": ["target_group", "claim", "justification", "type", "characteristic", "category"],
+        "indictment": ["target_group", "claim", "justification", "type", "characteristic", "category"],
+        "investigation": ["target_group", "claim", "justification", "type", "characteristic", "category"],
+        "defence": ["cue_id", "target_group", "claim", "argument", "stance"],
+        "prosecution": ["cue_id", "target_group", "claim", "argument", "stance"],
+        "judge": ["explanation", "category", "confidence"],
+        "triage": ["explanation", "category", "confidence"],
+        "classifier": ["explanation", "category"],
+    }
+    unsure = {"explanation": "so", "category": "NotHate", "confidence": 0.1}
+    sure = {"explanation": "so", "category": "NotHate", "confidence": 0.9}
+    seen = set()
+    for graph, explicit in (("tribunal", False), ("tribunal", True), ("baseline", False)):
+        more: dict[str, Any] = {"triage": "openai:small", "threshold": 0.5} if graph == "tribunal" else {}
+        async with ScriptedServer(court_script(explicit=explicit, triage=unsure, judge=sure)) as server:
+            await decide(server, graph=graph, **more)
+        for request in server.requests:
+            assert request.schema is not None
+            entry = next(iter(request.schema.get("$defs", {"": request.schema}).values()))
+            listed = re.findall(r"^- ([a-z_, ]+):", request.text.partition("in this order:")[2], re.MULTILINE)
+            names = ", ".join(listed).split(", ")
+            assert list(entry["properties"]) == names == orders[part(request)]
+            seen.add(part(request))
+    assert seen == orders.keys()
+
+
+# What is said of a cue
+
+
+async def test_whom_a_cue_attacks_is_said_in_words_and_by_characteristic() -> None:
+    async with ScriptedServer(court_script()) as server:
+        record = await decide(server, rounds=2)
+    defence, prosecution, judge = server.requests[2], server.requests[3], server.requests[-1]
+    assert "C1 (Metaphor) against Muslims (religion): implied-cue" in defence.text
+    assert "C1 (Metaphor) against Muslims (religion): claim\n  refutes: defence-1" in prosecution.text
+    assert judge.text.count("against Muslims (religion): ") == 4
+    assert (record.cues[0].target_group, record.cues[0].characteristic) == ("Muslims", "religion")
+    cues = server.requests[1].schema
+    assert cues is not None
+    named = cues["$defs"]["Cue"]["properties"]
+    assert named["characteristic"]["enum"] == list(policy("h-vli").protected_groups)
+    assert "enum" not in named["target_group"]
+
+
+@pytest.mark.parametrize("graph", ["arcade", "multiround", "tribunal"])
+async def test_from_round_2_on_a_cue_keeps_its_type_category_and_first_justification(graph: str) -> None:
+    async with ScriptedServer(court_script()) as server:
+        await decide(server, graph=graph, rounds=3)
+    head, reasons = "C1 (Metaphor) against Muslims (religion): claim", "justification: first-why\n  category: Religious"
+    pressed = f"{head}\n  {reasons}\n  presses: "
+    *_, prosecution, defence, _judge = server.requests
+    assert f"{pressed}prosecution-2" in prosecution.text
+    assert f"{pressed}prosecution-3" in defence.text
+    # Once: the words that are answered don't say it again.
+    assert prosecution.text.count("first-why") == defence.text.count("first-why") == 1
+
+
+@pytest.mark.parametrize(("graph", "explicit"), COURTS[:-1])
+async def test_a_binary_court_tells_kinds_of_hate_apart_and_decides_in_two_labels(graph: str, explicit: bool) -> None:
+    held = policy("h-vli")
+    async with ScriptedServer(court_script(explicit=explicit)) as server:
+        record = await decide(server, graph=graph, scheme="binary")
+    assert {each.category for each in record.cues} == {"Religious"}
+    assert (record.category, record.label, record.hateful) == ("Hateful", 1, True)
+    for request in server.requests:
+        assert request.schema is not None
+        if part(request) in ("gatekeeper", "indictment", "investigation"):
+            assert request.schema["$defs"]["Cue"]["properties"]["category"]["enum"] == [
+                kind.name for kind in held.kinds
+            ]
+            assert all(f"  - {kind.name}: {kind.meaning}\n" in f"{request.text}\n" for kind in held.kinds)
+        else:
+            assert not any(kind.meaning in request.text for kind in held.kinds)
+        if part(request) == "judge":
+            assert request.schema["properties"]["category"]["enum"] == ["NotHate", "Hateful"]
+            assert '"Hateful", whatever kind of hate the cue names' in request.text
+
+
+# A cue that is left out
+
+TWO = {"cues": [cue("first", "Metaphor"), cue("second", "Metaphor", justification="second-why")]}
+BOTH = {"arguments": [argument("d-1", "refute", "C1"), argument("d-2", "refute", "C2")]}
+
+
+@pytest.mark.parametrize("graph", ["arcade", "multiround", "tribunal"])
+async def test_a_cue_that_the_prosecutor_forgets_stands_as_it_stood(graph: str) -> None:
+    async with ScriptedServer(court_script(investigation=TWO, defence=BOTH)) as server:
+        record = await decide(server, graph=graph, rounds=3)
+    said = [request for request in server.requests if part(request) in ("prosecution", "defence")]
+    for request in said[2:]:  # from what the prosecutor said in round 2 on
+        assert "C2 (Metaphor) against Muslims (religion): second" in request.text
+        assert "presses, as before: second-why" in request.text
+    assert "presses, as before: second-why" in server.requests[-1].text
+    for k in (2, 3):
+        assert f"the prosecutor left out C2 in round {k}; what it said of it before stands" in record.warnings
+        turn = next(turn for turn in record.transcript if turn.id == f"prosecutor/{k}")
+        assert [(each.cue_id, each.held) for each in turn.arguments] == [("C1", False), ("C2", True)]
+
+
+async def test_what_was_last_said_of_it_is_held_and_a_withdrawn_cue_is_let_go() -> None:
+    rounds = [
+        {"arguments": [argument("p-1", "withdraw", "C1"), argument("p-2", "press", "C2")]},
+        {"arguments": []},
+    ]
+    async with ScriptedServer(court_script(investigation=TWO, defence=BOTH, prosecution=rounds)) as server:
+        record = await decide(server, rounds=3)
+    last = next(turn for turn in record.transcript if turn.id == "prosecutor/3")
+    assert [(each.cue_id, each.stance, each.argument, each.held) for each in last.arguments] == [
+        ("C2", "press", "p-2", True),
+    ]  # fmt: skip
+    assert "presses, as before: p-2" in server.requests[-2].text
+    assert "C1" not in "".join(warning for warning in record.warnings)

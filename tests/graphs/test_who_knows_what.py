@@ -1,0 +1,100 @@
+"""Who is told which part of the policy: over the wire, of every seat, in every graph and mode."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from tests.golden.test_requests import CASES, asked
+from tribunal.context import Mode
+from tribunal.graphs import GRAPHS
+
+POLICY = """
+name = "marked"
+definition = "WORDS-OF-THE-DEFINITION."
+exclusions = "WORDS-OF-THE-EXCLUSIONS."
+excuses = "WORDS-OF-THE-EXCUSES."
+together = "WORDS-OF-TOGETHER."
+protected_groups = ["religion", "race"]
+fine = [
+    { name = "NotHate", meaning = "nothing" },
+    { name = "Religious", meaning = "an attack", examples_for = ["WORDS-OF-THE-EXAMPLES."] },
+]
+binary = [{ name = "NotHate", meaning = "nothing" }, { name = "Hateful", meaning = "an attack" }]
+"""
+NOTHING: frozenset[str] = frozenset()
+CORE = frozenset({"definition", "exclusions"})
+EXCUSES, TOGETHER = frozenset({"excuses"}), frozenset({"together"})
+ALL = CORE | EXCUSES | TOGETHER
+# By the heading of a prompt. The paper's Core Definition (ARCADE, D.3) goes to every seat of the court.
+TOLD = {
+    "the-prosecutors-rapid-scan": CORE,
+    "the-prosecutor-in-a-fast-track-trial": CORE | TOGETHER,
+    "the-prosecutor-investigating": CORE | TOGETHER,
+    "the-prosecutor-in-round": CORE,
+    "the-defender": CORE | EXCUSES,
+    "the-judge-of-the-debate": NOTHING,  # of PREDICT, which has no policy
+    "the-judge-of-the-answers": ALL,  # of mv_debate
+    "the-judge": ALL | {"examples"},
+    "the-safety-classifier": CORE,
+    "the-first-look": ALL,
+    "an-annotator": NOTHING,
+    "the-debater": NOTHING,
+    "one-answer": NOTHING,  # AntiHateAgent's baseline: the bare question
+    "the-researcher": CORE,
+    "the-final-judgement": CORE,
+    "the-surface-analyst": ALL,
+    "the-deep-reasoner": ALL,
+    "the-modality-contrast": ALL,
+    "the-social-contextualist": ALL,
+    "the-reflection": ALL,
+    "the-summary": ALL,
+    "the-classifier": ALL,
+    "an-agent-among-equals": ALL,
+}
+# The modes that `CASES` leave out, and what else each needs.
+MODES: dict[str, dict[str, dict[str, Any]]] = {
+    "predict": {
+        "round-1-only": {},
+        "majority": {},
+        "single": {"perspectives": ["example-harm"]},
+        "leave-out": {"leave_out": "example-harm"},
+        "criterion-only": {},
+        "examples-only": {},
+    },
+    "antihate": {"no-knowledge": {}},
+    "baseline": {"zero-shot": {}},
+    "self_consistency": {"zero-shot": {}},
+    "tribunal/deep": {
+        "no-search": {},
+        "no-details": {},
+        "leave-out": {"leave_out": "example-harm", "perspectives": ["example-harm", "example-newsroom"], "web": False},
+        "criterion-only": {"web": False},
+        "examples-only": {"web": False},
+    },
+}
+PLAYED: list[tuple[str, dict[str, Any]]] = [
+    (name, {}) for name, (_, settings, _) in CASES.items() if "task" not in settings
+] + [(name, {"mode": mode, **more}) for name, modes in MODES.items() for mode, more in modes.items()]
+
+
+def test_every_graph_and_mode_is_played() -> None:
+    assert {CASES[name][0] for name, _ in PLAYED} == set(GRAPHS)
+    assert {{**CASES[name][1], **more}.get("mode", "full") for name, more in PLAYED} == {*get_args(Mode)}
+
+
+@pytest.mark.parametrize(("name", "settings"), PLAYED, ids=lambda each: str(each))
+async def test_each_seat_is_told_its_part_of_the_policy_and_no_more(
+    name: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "marked.toml").write_text(POLICY, "utf-8")
+    sent = await asked(name, "", policy=str(tmp_path / "marked.toml"), **settings)
+    assert sent
+    for part, request in sent.items():
+        seat = next(heading for heading in TOLD if re.match(heading, part))
+        words = "\n".join(str(message["content"]) for message in request.body["messages"])
+        told = {found.lower() for found in re.findall(r"WORDS-OF-(?:THE-)?([A-Z]+)", words)}
+        assert told == TOLD[seat], part

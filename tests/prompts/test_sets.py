@@ -1,0 +1,123 @@
+"""Prompt sets: a fault in one is found before any call, with its file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tribunal.errors import BadInput
+from tribunal.models.question import from_the_policy, standing_instructions
+from tribunal.prompts.policy import policy
+from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, prompt_set, prompts_in_force, shipped
+
+ASKED = "Which one? {{ categories }}"
+
+
+def written(folder: Path, files: dict[str, str]) -> str:
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("arcade/juge.md", "x", "juge.md: no prompt is called so; did you mean arcade/judge.md"),
+        ("arcade/judge.txt", "x", "judge.txt: no prompt is called so; did you mean arcade/judge.md"),
+        ("classifier.md", "x", "no prompt is called so; did you mean arcade/classifier.md"),
+        ("arcade/classifier.md", " \n", "classifier.md: is empty; write the prompt, or remove the file"),
+        ("arcade/classifier.md", "Which one?", "leaves out categories; put it in, or write {% set _ = categories %}"),
+        ("arcade/classifier.md", f"{ASKED}\n\n{{{{ categry }}}}", "line 3: there is no 'categry' here; did you"),
+        ("arcade/classifier.md", f"{ASKED}\n{{{{ definition }}}}", "line 2: there is no 'definition' here"),
+        ("system/court.md", "{{ definitoin }}", "court.md, line 1: there is no 'definitoin' here; did"),
+        ("arcade/classifier.md", f"{ASKED}\n{{% if categories %}}", "line 2: Unexpected end of template"),
+        ("arcade/classifier.md", f"{ASKED}\n{{{{ categories|shout }}}}", "line 2: No filter named 'shout'"),
+        ("arcade/classifier.md", f"{ASKED}\n{{{{ categories.__class__ }}}}", "line 2: '__class__': can't be read here"),
+        ("arcade/classifier.md", f'{ASKED}\n{{{{ categories["__class__"] }}}}', "line 2: '__class__': can't be read"),
+        ("arcade/classifier.md", f"{ASKED}\n{{{{ categories.upper() }}}}", "line 2: a prompt calls nothing"),
+        ("arcade/classifier.md", f"{ASKED}\n{{{{ range(9) }}}}", "line 2: a prompt calls nothing"),
+        ("arcade/classifier.md", f'{ASKED}\n{{{{ categories|attr("__class__") }}}}', "No filter named 'attr'"),
+        ("arcade/classifier.md", f'{ASKED}\n{{% include "marc" %}}', "includes 'marc', which is no prompt; did"),
+        ("arcade/classifier.md", f'{ASKED}\n{{% include "/etc/hostname" %}}', "includes '/etc/hostname', which is no"),
+        ("arcade/classifier.md", f'{ASKED}\n{{% include "../policies/h-vli.toml" %}}', "which is no prompt"),
+        ("arcade/classifier.md", f"{ASKED}\n{{% include categories %}}", "which is no prompt"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_set_is_said(tmp_path: Path, name: str, text: str, says: str) -> None:
+    with pytest.raises(BadInput) as told:
+        prompt_set(written(tmp_path / "mine", {name: text}))
+    assert says in str(told.value)
+    assert str(tmp_path / "mine") in str(told.value)
+    assert "\n" not in str(told.value)
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bytes/arcade").mkdir(parents=True)
+    (tmp_path / "bytes/arcade/judge.md").write_bytes(b"\xff\xfe")
+    for name, says in (("nowhere", "is no folder"), ("empty", "holds no prompt"), ("bytes", "can't decode byte")):
+        with pytest.raises(BadInput, match=says):
+            prompt_set(str(tmp_path / name))
+
+
+def test_a_set_has_parts_of_its_own_and_notes_for_people(tmp_path: Path) -> None:
+    made = prompt_set(
+        written(
+            tmp_path / "mine",
+            {
+                "README.md": "{{ for people }}",
+                ".hidden": "x",
+                "_asked.md": "Which one of {{ categories }}?",
+                "arcade/classifier.md": 'Decide.\n\n{% include "_asked" %}',
+                "predict/judge.md": "{% set _ = debate %}\nHate or not?",
+            },
+        )
+    )
+    assert made.render("arcade/classifier", {"categories": "A, B"}) == "Decide.\n\nWhich one of A, B?"
+    assert made.render("predict/judge", {"debate": "left out on purpose"}) == "Hate or not?"
+    assert made.render("predict/base", {"hate": "h", "not_hate": "n"}) == shipped().render(
+        "predict/base", {"hate": "h", "not_hate": "n"}
+    )
+    assert made.name == "mine"
+    assert made.sha != shipped().sha
+
+
+def test_what_goes_wrong_in_the_filling_names_the_prompt(tmp_path: Path) -> None:
+    made = prompt_set(written(tmp_path / "mine", {"arcade/classifier.md": "{{ categories + 1 }}"}))
+    with pytest.raises(BadInput, match=r"prompts: mine: arcade/classifier\.md: .*mend the prompt"):
+        made.render("arcade/classifier", {"categories": "A"})
+
+
+def test_the_hash_is_of_the_words(tmp_path: Path) -> None:
+    one = prompt_set(written(tmp_path / "one", {"arcade/classifier.md": ASKED}))
+    two = prompt_set(written(tmp_path / "two", {"arcade/classifier.md": ASKED + "\n"}))
+    other = prompt_set(written(tmp_path / "other", {"arcade/classifier.md": ASKED + "!"}))
+    assert one.sha == two.sha != other.sha
+
+
+async def test_a_changed_folder_is_read_when_a_case_begins(tmp_path: Path) -> None:
+    folder = written(tmp_path / "mine", {"system/court.md": "One."})
+    before = await prompts_in_force(folder, afresh=True)
+    written(tmp_path / "mine", {"system/court.md": "Two."})
+    assert await prompts_in_force(folder) is before
+    after = await prompts_in_force(folder, afresh=True)
+    assert after.sources["system/court"] == "Two."
+    assert await prompts_in_force(folder, before.sha) is before
+    assert await prompts_in_force(folder, "unknown") is after
+    written(tmp_path / "mine", {"system/court.md": "One."})
+    assert await prompts_in_force(folder, afresh=True) is before
+    assert await prompts_in_force(None, afresh=True) is shipped()
+
+
+def test_what_a_prompt_may_take_from_the_policy_is_there(tmp_path: Path) -> None:
+    every = "".join(f"{{{{ {name} }}}}" for name in sorted(OF_THE_SYSTEM))
+    asked = ASKED + "".join(f"{{{{ {name} }}}}" for name in sorted(OF_THE_POLICY))
+    made = prompt_set(written(tmp_path / "mine", {"system/court.md": every, "arcade/classifier.md": asked}))
+    assert "Hate speech" in standing_instructions(made, "court", policy("h-vli"), "fine")
+    assert from_the_policy(made, "arcade/classifier", policy("h-vli"), "fine").keys() == OF_THE_POLICY
+    # Made once for a set, a policy and a scheme: a call costs a look-up.
+    again = from_the_policy(made, "arcade/classifier", policy("h-vli"), "fine")
+    assert again is from_the_policy(made, "arcade/classifier", policy("h-vli"), "fine")
