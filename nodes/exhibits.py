@@ -10,6 +10,7 @@ from tribunal.nodes.forms import Mend
 from tribunal.nodes.state import Court, opinions_of
 from tribunal.prompts import quote
 from tribunal.schema import Evidence, Opinion
+from tribunal.text import one_line
 
 _CITING = re.compile(r"(\s*)\[([A-Z]\d+(?:, ?[A-Z]\d+)*)\]")
 
@@ -44,17 +45,18 @@ def evidence_of(state: Court) -> list[Evidence]:
 
 def cited(each: Evidence) -> str:
     """A passage as a prompt shows it: id, which way it speaks, title, address, and its words."""
-    where = " · ".join(part for part in (one_line(each.title), each.url) if part)
+    where = " · ".join(part for part in (short_line(each.title), each.url) if part)
     return f"[{each.id}] {each.stance} · {where}\n{each.passage}"
 
 
 def _opinion(opinion: Opinion) -> str:
     stance = "hate" if opinion.stance == "hate" else "not hate"
-    return f"{opinion.id}, {one_line(opinion.title)}: {opinion.label_name} ({stance}): {one_line(opinion.reason)}"
+    return f"{opinion.id}, {short_line(opinion.title)}: {opinion.label_name} ({stance}): {short_line(opinion.reason)}"
 
 
-def one_line(text: str) -> str:
-    return " ".join(text.replace('"', "'").split())[:300]
+def short_line(text: str) -> str:
+    """A title or a reason as it stands in a list: one line of 300 characters at most, with no double quotation mark."""
+    return one_line(text.replace('"', "'"))[:300]
 
 
 def citations(words: str) -> list[str]:

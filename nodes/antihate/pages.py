@@ -15,7 +15,7 @@ from tribunal.nodes.antihate.limits import pages_beyond
 from tribunal.nodes.antihate.opening import seconds_left
 from tribunal.nodes.antihate.passages import page_reader
 from tribunal.nodes.antihate.roles import RELEVANCE, RelevanceForm, relevance_form
-from tribunal.nodes.exhibits import one_line
+from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.forms import Mend, always
 from tribunal.nodes.state import Research, agent, closed
 from tribunal.prompts import quote
@@ -34,7 +34,7 @@ async def choose(state: Research, runtime: Runtime[Context]) -> JSON:
 
     async def judged(query: str, hits: list[JSON]) -> Answer[Any]:
         shown = "\n".join(
-            f"{number}. {one_line(hit['title'])}\n   {hit['url']}\n   {one_line(hit['snippet'])}"
+            f"{number}. {short_line(hit['title'])}\n   {hit['url']}\n   {short_line(hit['snippet'])}"
             for number, hit in enumerate(hits, start=1)
         )
         key = f"{state['turn']}: {query}"

@@ -14,7 +14,7 @@ from tribunal.models.ask import Answer
 from tribunal.nodes.antihate.asking import all_answers, asked, library_of, log_of
 from tribunal.nodes.antihate.limits import parts_beyond
 from tribunal.nodes.antihate.roles import PASSAGES
-from tribunal.nodes.exhibits import one_line
+from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.state import Research, post_of
 from tribunal.prompts import quote
 from tribunal.retrievers.web.pages.passages import find_passage
@@ -71,7 +71,7 @@ async def _passages(page: StoredPage, title: str, query: str, state: Research, r
             f"{page.id}: {place}",
             window=place + 1,
             windows=len(parts),
-            title=quote("title", one_line(title) or "(none)"),
+            title=quote("title", short_line(title) or "(none)"),
             page=quote("page", windows[place].text),
             details=context.mode != "no-details",
         )

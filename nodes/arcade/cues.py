@@ -12,6 +12,7 @@ from tribunal.nodes.forms import CLAIM, GROUP, REASON, Form, Maker, Mend, always
 from tribunal.prompts import quote
 from tribunal.prompts.policy import Policy
 from tribunal.schema import Argument, Cue, CueType, Scheme, Turn
+from tribunal.text import one_line
 
 
 class CueForm(Form):
@@ -173,9 +174,9 @@ def in_words(turn: Turn, cues: Iterable[Cue] = (), *, whole: bool = False) -> st
     for argument in turn.arguments:
         cue = known.get(argument.cue_id)
         first = f"{_reasons(cue)}\n" if cue and whole else ""
-        lines.append(f"{_head(argument, cue)}\n{first}  {argument.says}: {_one_line(argument.argument)}")
+        lines.append(f"{_head(argument, cue)}\n{first}  {argument.says}: {one_line(argument.argument)}")
     if turn.text:
-        lines.append(f"{turn.stance}s: {_one_line(turn.text)}" if turn.stance else _one_line(turn.text))
+        lines.append(f"{turn.stance}s: {one_line(turn.text)}" if turn.stance else one_line(turn.text))
     return "\n".join(lines) or "(nothing)"
 
 
@@ -183,17 +184,13 @@ def _head(said: Cue | Argument, cue: Cue | None) -> str:
     """Which cue this is: `C1 (Metaphor) against Muslims (religion): the claim`."""
     cue_id = said.id if isinstance(said, Cue) else said.cue_id
     if cue is None:
-        return f"{cue_id} against {_one_line(said.target_group)}: {_one_line(said.claim)}"
+        return f"{cue_id} against {one_line(said.target_group)}: {one_line(said.claim)}"
     whom = cue.model_copy(update={"target_group": said.target_group}).whom
-    return f"{cue_id} ({cue.type}) against {_one_line(whom)}: {_one_line(said.claim)}"
+    return f"{cue_id} ({cue.type}) against {one_line(whom)}: {one_line(said.claim)}"
 
 
 def _reasons(cue: Cue) -> str:
-    return f"  justification: {_one_line(cue.justification)}\n  category: {cue.category}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return f"  justification: {one_line(cue.justification)}\n  category: {cue.category}"
 
 
 def quoted(turn: Turn, cues: Iterable[Cue] = (), *, whole: bool = False) -> str:

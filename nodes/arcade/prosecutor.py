@@ -11,6 +11,7 @@ from tribunal.context import Context, context_of
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.arcade.cues import (
+    CuesForm,
     arguments_form,
     arguments_in,
     arguments_mended,
@@ -23,7 +24,7 @@ from tribunal.nodes.exhibits import citations_mended, exhibits
 from tribunal.nodes.forms import Mend, in_turn
 from tribunal.nodes.state import Court, agent, closed, cues_in, last_turn, spoke, transcript_of
 from tribunal.nodes.verdict import deliver
-from tribunal.schema import JSON, Saving, Turn
+from tribunal.schema import JSON, Saving, Track, Turn
 
 MOST_CHARGES = 3
 MOST_IMPLICIT = 2
@@ -55,32 +56,29 @@ PROSECUTION = Role(
 @agent
 async def indict(state: Court, runtime: Runtime[Context]) -> JSON:
     """Track I: one to three cues of any type; sees the post, and what the case holds beside it."""
-    answer = await ask(
-        INDICTMENT,
-        state,
-        runtime,
-        mend=citations_mended(state, "justification", each="cues", who="prosecutor"),
-        shared=exhibits(state),
-    )
-    cues, extra = numbered(answer.value.cues, MOST_CHARGES, "prosecutor")
-    turn = Turn(id="prosecutor/1", seat="prosecutor", stage="indictment", round=1, cues=tuple(cues))
-    heard = {"track": "fast_track", "round": 1, "cues": [cue.dump() for cue in cues]}
-    return {**heard, **spoke(turn, answer, runtime, extra)}
+    return await _charged(INDICTMENT, MOST_CHARGES, "indictment", "fast_track", state, runtime)
 
 
 @agent
 async def investigate(state: Court, runtime: Runtime[Context]) -> JSON:
     """Track II, round 1: at most two implicit cues, or none; sees the post, and what the case holds beside it."""
-    answer = await ask(
-        INVESTIGATION,
-        state,
-        runtime,
-        mend=citations_mended(state, "justification", each="cues", who="prosecutor"),
-        shared=exhibits(state),
-    )
-    cues, extra = numbered(answer.value.cues, MOST_IMPLICIT, "prosecutor")
-    turn = Turn(id="prosecutor/1", seat="prosecutor", stage="investigation", round=1, cues=tuple(cues))
-    heard = {"track": "deep_dive", "round": 1, "cues": [cue.dump() for cue in cues]}
+    return await _charged(INVESTIGATION, MOST_IMPLICIT, "investigation", "deep_dive", state, runtime)
+
+
+async def _charged(
+    role: Role[CuesForm],
+    most: int,
+    stage: Literal["indictment", "investigation"],
+    track: Track,
+    state: Court,
+    runtime: Runtime[Context],
+) -> JSON:
+    """The cues that open a track, in the prosecution's first turn."""
+    mend = citations_mended(state, "justification", each="cues", who="prosecutor")
+    answer = await ask(role, state, runtime, mend=mend, shared=exhibits(state))
+    cues, extra = numbered(answer.value.cues, most, "prosecutor")
+    turn = Turn(id="prosecutor/1", seat="prosecutor", stage=stage, round=1, cues=tuple(cues))
+    heard = {"track": track, "round": 1, "cues": [cue.dump() for cue in cues]}
     return {**heard, **spoke(turn, answer, runtime, extra)}
 
 
