@@ -17,23 +17,27 @@ from tribunal.commands import (
     fit,
     graphs,
     judge,
+    keys,
     metrics,
     perspectives,
     policy,
+    prompts,
     protocols,
     report,
     review,
+    serve,
     sweep,
 )
-from tribunal.commands.sections import Sectioned
+from tribunal.commands.sections import Sectioned, Visible
+from tribunal.terminal import say
 
 app = typer.Typer(
     name="tribunal",
+    cls=Visible,
     help="Decides whether a social-media post is hate speech, and shows why.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
 
 
@@ -41,7 +45,7 @@ def _version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
-        typer.echo(f"tribunal {version('tribunal')}")
+        say(f"tribunal {version('tribunal')}")
         raise typer.Exit
 
 
@@ -65,6 +69,10 @@ app.command("doctor")(doctor.doctor)
 app.command("graphs")(graphs.graphs)
 app.command("policy")(policy.policy)
 app.command("protocols")(protocols.protocols)
+app.command("serve")(serve.serve)
+app.command("migrate")(serve.migrate)
+app.add_typer(keys.app, name="keys")
 app.add_typer(review.app, name="review")
 app.add_typer(perspectives.app, name="perspectives")
+app.add_typer(prompts.app, name="prompts")
 app.add_typer(evidence.app, name="evidence")

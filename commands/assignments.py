@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from typing import Any
 
 from tribunal.errors import BadInput
+from tribunal.parsed import from_json, from_toml
 
 # Settings that have a value for each seat, so that one seat can be set by itself: seats.judge.
 BY_SEAT = ("seats", "temperatures")
@@ -48,10 +47,10 @@ def _value(setting: str, text: str) -> Any:
 def _read(text: str) -> Any:
     """A TOML or JSON value; anything else, a date of TOML's among it, is text."""
     try:
-        read = tomllib.loads(f"value = {text}")
+        read = from_toml(f"value = {text}")
     except ValueError:
         try:
-            return json.loads(text)
+            return from_json(text)
         except ValueError:
             return text
     value = read["value"]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tribunal.commands.errors import ending_well
-from tribunal.commands.evaluate import AsJson, InFlight, PriceTable, status, warn
+from tribunal.commands.evaluate import AsJson, InFlight, PriceTable, status, telling, warn, warn_of_rehearsal
 from tribunal.commands.options import Graph, pairs, with_settings
+from tribunal.terminal import say, say_json
+
+if TYPE_CHECKING:
+    from tribunal.eval.runs.tally import Tally
 
 
 @with_settings
@@ -34,8 +36,7 @@ def batch(
     """Decide every row of a file. Results lie in OUT.run as they come; the same command goes on where it stopped."""
     from tribunal.eval.batch import batch as run_batch
     from tribunal.eval.runs.prices import read_prices
-    from tribunal.eval.runs.progress import in_words, shown
-    from tribunal.text import visible
+    from tribunal.eval.runs.progress import shown
 
     with ending_well():
         table = read_prices(prices) if prices else None
@@ -52,19 +53,32 @@ def batch(
                 watch=watch,
                 warn=warn,
             )
-        if as_json:
-            printed = {
-                "out": str(out),
-                "total": tally.total,
-                "done": tally.before + tally.done,
-                "outcomes": dict(tally.outcomes),
-                "calls": tally.calls,
-                "tokens": tally.tokens,
-                "stopped": tally.stopped or None,
-            }
-            sys.stdout.write(json.dumps(printed, ensure_ascii=False) + "\n")
-        else:
-            said = in_words(tally, priced=table is not None)
-            typer.echo(f"{tally.done:,} decided now, {tally.before:,} before: {said}")
-            typer.echo(visible(str(out)) if not tally.stopped else f"kept so far: {visible(str(out))}.run")
+        with telling(tally):
+            _tell(tally, out, as_json, priced=table is not None)
+    warn_of_rehearsal(tally.rehearsed, tally.before + tally.done)
     raise typer.Exit(status(tally))
+
+
+def _tell(tally: Tally, out: Path, as_json: bool, *, priced: bool) -> None:
+    from tribunal.eval.runs.progress import in_words
+    from tribunal.eval.runs.rungs import mixed_in_words, rungs
+
+    asked = rungs(tally.asked)
+    if mixed := mixed_in_words(asked):
+        warn(mixed)
+    if as_json:
+        printed = {
+            "out": str(out),
+            "total": tally.total,
+            "done": tally.before + tally.done,
+            "outcomes": dict(tally.outcomes),
+            "calls": tally.calls,
+            "tokens": tally.tokens,
+            "rehearsed": tally.rehearsed,
+            "rungs": asked,
+            "stopped": tally.stopped or None,
+        }
+        say_json(printed)
+        return
+    say(f"{tally.done:,} decided now, {tally.before:,} before: {in_words(tally, priced=priced)}")
+    say(str(out) if not tally.stopped else f"kept so far: {out}.run")

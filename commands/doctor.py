@@ -7,6 +7,8 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from tribunal.commands.errors import ending_well
+from tribunal.parsed import from_json
+from tribunal.terminal import say_json, screen
 
 
 def doctor(
@@ -16,20 +18,22 @@ def doctor(
     """Say which models can be used here: keys found, servers answering, what is missing. Spends nothing."""
     with ending_well():
         import asyncio
-        import json
 
         findings = asyncio.run(_examine(offline))
         if as_json:
-            typer.echo(json.dumps(findings, ensure_ascii=False))
+            say_json(findings)
             return
-        from rich.console import Console
         from rich.table import Table
+        from rich.text import Text
 
         table = Table("", "what", "found", box=None, pad_edge=False)
         for finding in findings["checks"]:
-            mark = {"ok": "[green]✓[/]", "missing": "[yellow]–[/]", "broken": "[red]✗[/]"}[finding["state"]]
-            table.add_row(mark, finding["what"], finding["found"])
-        Console(highlight=False).print(table)
+            mark, colour = _MARKS[finding["state"]]
+            table.add_row(Text(mark, style=colour), finding["what"], finding["found"])
+        screen().print(table)
+
+
+_MARKS = {"ok": ("✓", "green"), "missing": ("–", "yellow"), "broken": ("✗", "red")}
 
 
 class Listed(NamedTuple):
@@ -43,9 +47,9 @@ async def _examine(offline: bool) -> dict[str, Any]:
     import asyncio
 
     from tribunal import plugins
-    from tribunal.context import REHEARSAL
     from tribunal.environment import data_folder, environment
     from tribunal.models.providers import PROVIDERS
+    from tribunal.rehearsed import REHEARSAL
 
     held = environment()
     rehearsal = REHEARSAL.partition(":")[0]
@@ -68,9 +72,9 @@ def _check(what: str, state: str, found: str) -> dict[str, str]:
 
 def _in_force(held: dict[str, str], found: dict[str, Listed]) -> dict[str, str]:
     """The models of TRIBUNAL_MODEL: whether they can be asked, and whether their servers list them."""
-    from tribunal.context import REHEARSAL
     from tribunal.errors import BadInput
     from tribunal.models.seating import checked_models
+    from tribunal.rehearsed import REHEARSAL
 
     what, named = "model in force", held.get("TRIBUNAL_MODEL")
     if not named:
@@ -130,28 +134,28 @@ async def _asked(url: str, headers: dict[str, str], keys: list[str]) -> tuple[st
 
     import aiohttp
 
-    from tribunal.models.diagnosis import scrub
     from tribunal.models.providers.http import session_here
+    from tribunal.scrub import scrub, scrubbed_body
 
     parts, within = urlsplit(url), aiohttp.ClientTimeout(total=10)
     try:
         session = await session_here()
         async with session.get(url, headers=headers, timeout=within, allow_redirects=False) as response:
-            status, raw = response.status, await response.read()
+            status, raw = response.status, scrubbed_body(await response.read(), keys)
     except (aiohttp.ClientError, OSError, ValueError) as error:
         return "silent", f"{parts.hostname} doesn't answer: {scrub(str(error) or type(error).__name__, keys)}", None
     if not 200 <= status < 300:
         asked = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-        return str(status), f"{parts.hostname} says {status} ({asked})", None
+        moved = "; it redirects, so set the base URL to its new place" if status < 400 else ""
+        return str(status), f"{parts.hostname} says {status} ({asked}){moved}", None
     return "ok", f"{parts.hostname} answers", _models_in(raw)
 
 
 def _models_in(raw: bytes) -> list[str] | None:
     """The models that a server lists, in OpenAI's form, Anthropic's, Gemini's or Ollama's; None: it is another."""
-    import json
 
     try:
-        body = json.loads(raw)
+        body = from_json(raw)
         # A page of a longer list says nothing of what it lacks.
         if body.get("has_more") or body.get("nextPageToken"):
             return None

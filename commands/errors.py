@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
+
+from tribunal.terminal import say
+from tribunal.text import one_line
 
 STATUS = {"verdict": 0, "refusal": 3, "failure": 4, "pending": 5}
 BAD_INPUT = 2
@@ -25,5 +27,5 @@ def ending_well() -> Iterator[None]:
 
         if not isinstance(error, TribunalError):
             raise
-        sys.stderr.write(f"tribunal: error: {' '.join(str(error).split())}\n")
+        say(f"tribunal: error: {one_line(str(error))}", aside=True)
         raise typer.Exit(BAD_INPUT) from None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tribunal.commands.completing import graph_names, protocol_names
 from tribunal.commands.errors import INTERRUPTED, ending_well
 from tribunal.commands.options import GRAPH, pairs, with_settings
+from tribunal.terminal import Unprinted, printing, say, say_json
 
 if TYPE_CHECKING:
     from tribunal.eval.runs.tally import Tally
@@ -39,7 +41,10 @@ def evaluate(
             "protocol's."
         ),
     ] = None,
-    graph: Annotated[str | None, typer.Option(help=f"{GRAPH} Default: that of the protocol, else tribunal.")] = None,
+    graph: Annotated[
+        str | None,
+        typer.Option(help=f"{GRAPH} Default: that of the protocol, else tribunal.", autocompletion=graph_names),
+    ] = None,
     split: Annotated[str | None, typer.Option(help="Which split, where not the usual one.")] = None,
     columns: Annotated[
         list[str] | None,
@@ -50,7 +55,12 @@ def evaluate(
         typer.Option(metavar="VALUE=LABEL", help="Of table: what a label's value means: hate, not, a category."),
     ] = None,
     samples: Annotated[int | None, typer.Option(min=1, help="How many posts, drawn by the seed. Default: all.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Another seed, another sample. Default: 0.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Another seed, another sample and another order. Default: 0.")
+    ] = None,
+    in_order: Annotated[
+        bool, typer.Option("--in-order", help="Take the posts as their files have them, not shuffled by the seed.")
+    ] = False,
     balance: Annotated[
         str | None,
         typer.Option(
@@ -63,6 +73,7 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="NAME[/CONDITION]",
+            autocompletion=protocol_names,
             help="The posts and settings of a paper's table, such as arcade-table4 (tribunal protocols lists them). "
             "paper: of the table in which the set's own paper evaluated the graph. What you set yourself beats it, "
             "with a warning.",
@@ -107,6 +118,7 @@ def evaluate(
             protocol=protocol,
             paper_models=paper_models,
             repeats=repeats,
+            in_order=in_order,
         )
         table = read_prices(prices) if prices else None
         with shown(priced=table is not None, quiet=as_json) as watch:
@@ -121,18 +133,26 @@ def evaluate(
                 watch=watch,
                 warn=warn,
             )
-        if as_json:
-            sys.stdout.write(json.dumps(summary(tally, out), ensure_ascii=False) + "\n")
-        else:
-            _print(tally, out, priced=table is not None)
+        with telling(tally):
+            if as_json:
+                say_json(summary(tally, out))
+            else:
+                _print(tally, out, priced=table is not None)
+    warn_of_rehearsal(tally.rehearsed, tally.before + tally.done)
     raise typer.Exit(status(tally))
 
 
 def warn(warning: str) -> None:
     """Say what a reader of the results should know, on standard error."""
-    from tribunal.text import visible
+    say(f"tribunal: warning: {warning}", aside=True)
 
-    sys.stderr.write(f"tribunal: warning: {visible(warning)}\n")
+
+def warn_of_rehearsal(rehearsed: int, results: int) -> None:
+    """Say on standard error, as the last word, that results are the rehearsal model's."""
+    if rehearsed:
+        from tribunal.rehearsed import REHEARSED
+
+        warn(f"{rehearsed:,} of {results:,} results are no moderation and no measure: {REHEARSED}")
 
 
 def status(tally: Tally) -> int:
@@ -140,22 +160,31 @@ def status(tally: Tally) -> int:
     if not tally.stopped:
         return 0
     left = tally.total - tally.before - tally.done
-    sys.stderr.write(
-        f"tribunal: {tally.stopped}; {left:,} of {tally.total:,} are left, and the same command goes on with them\n"
-    )
+    rest = f"{left:,} of {tally.total:,} are left, and the same command goes on with them"
+    if not left:
+        rest = f"all {tally.total:,} are decided and kept, and the same command does the rest"
+    say(f"tribunal: {tally.stopped}; {rest}", aside=True)
     return INTERRUPTED if tally.interrupted else STOPPED
+
+
+@contextmanager
+def telling(tally: Tally) -> Iterator[None]:
+    """Print what a run came to; a run that can't be told of has stopped by that, with everything kept."""
+    try:
+        with printing():
+            yield
+    except Unprinted as error:
+        tally.stopped = tally.stopped or str(error)
 
 
 def _print(tally: Tally, out: Path, *, priced: bool) -> None:
     from tribunal.commands.metrics import show
-    from tribunal.eval.measures.metrics import written_metrics
     from tribunal.eval.runs.progress import in_words
-    from tribunal.text import visible
 
-    typer.echo(f"{tally.done:,} decided now, {tally.before:,} before: {in_words(tally, priced=priced)}")
-    if (measured := written_metrics(out)) is not None:
-        show(measured)
-    typer.echo(f"results: {visible(str(out))}; tribunal report {visible(str(out))} makes a page of them")
+    say(f"{tally.done:,} decided now, {tally.before:,} before: {in_words(tally, priced=priced)}")
+    if tally.measured is not None:
+        show(tally.measured)
+    say(f"results: {out}; tribunal report {out} makes a page of them")
 
 
 def _data(given: list[str]) -> Path | dict[str, Path]:

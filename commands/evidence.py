@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tribunal.commands.errors import ending_well
+from tribunal.rehearsed import REHEARSED, rehearsed
+from tribunal.terminal import say_json, screen
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from tribunal.retrievers.web.trail import Overview, StoredPage, Trail
+    from tribunal.screen import Screen
 
 JSON = dict[str, Any]
+
+BY_RULES = "by the rehearsal's rules"
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -43,21 +46,15 @@ def show(
     with ending_well():
         trail = asyncio.run(_trail(post, archive))
         if as_json:
-            import sys
-
-            # A half of a surrogate pair has no UTF-8, and a terminal obeys what it isn't told is text.
-            sys.stdout.write(trail.model_dump_json(indent=2, ensure_ascii=True) + "\n")
+            say_json(trail.model_dump(mode="json"), indent=2)
             return
-        _Printer(_console()).print(trail)
+        _Printer(screen()).print(trail)
 
 
 @app.command("list")
 def list_(archive: File = None) -> None:
     """List the runs that are archived, the latest last."""
     from rich.table import Table
-    from rich.text import Text
-
-    from tribunal.text import visible
 
     with ending_well():
         rows = asyncio.run(_listed(archive))
@@ -65,8 +62,8 @@ def list_(archive: File = None) -> None:
     for each in rows:
         began = each.run.started[:19].replace("T", " ")
         cells = each.run.post_id, each.run.id, began, each.searches, each.pages, _label(each.verdict or {})
-        table.add_row(*(Text(visible(str(cell))) for cell in cells))
-    _console(wide=True).print(table)
+        table.add_row(*map(str, cells))
+    screen(wide=True).print(table)
 
 
 async def _trail(post: str | None, file: Path | None) -> Trail:
@@ -95,6 +92,12 @@ async def _listed(file: Path | None) -> list[Overview]:
         await archive.close()
 
 
+def _rehearsed(trail: Trail) -> bool:
+    """Whether the rehearsal model looked up, or decided, any of it."""
+    asked = [call for each in trail.of("reply") for call in each.body.get("calls", [])]
+    return rehearsed(asked) or bool(_verdict(trail).get("rehearsed"))
+
+
 def _verdict(trail: Trail) -> JSON:
     return next((each.body for each in reversed(trail.of("decision", "verdict"))), {})
 
@@ -103,6 +106,7 @@ def _label(verdict: JSON) -> str:
     if not verdict:
         return "none"
     label = {True: "HATE", False: "NON-HATE"}.get(verdict.get("hateful", ""), str(verdict.get("label", "?")))
+    label += f" {BY_RULES}" if verdict.get("rehearsed") else ""
     confidence = verdict.get("confidence")
     return label if confidence is None else f"{label} ({confidence:.2f})" if isinstance(confidence, float) else label
 
@@ -110,7 +114,7 @@ def _label(verdict: JSON) -> str:
 class _Printer:
     """Prints a trail. All in it but our own words is a stranger's, and is made visible."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Screen) -> None:
         self._console = console
 
     def print(self, trail: Trail) -> None:
@@ -133,6 +137,8 @@ class _Printer:
         self._say(f"text sha256 {run.post_sha}", indent=2)
         if run.settings:
             self._say(", ".join(f"{name} {value}" for name, value in run.settings.items()), indent=2, style="dim")
+        if _rehearsed(trail):
+            self._say("", REHEARSED, 2, style="yellow")
 
     # One turn
 
@@ -232,7 +238,7 @@ class _Printer:
         else:
             # For a pipe: one line a paragraph, however long.
             pad = " " * indent
-            self._console.print(gap + pad + words.plain.replace("\n", f"\n{pad}"), soft_wrap=True, markup=False)
+            self._console.print(gap + pad + words.plain.replace("\n", f"\n{pad}"), soft_wrap=True)
 
 
 def _turns(trail: Trail) -> Sequence[int]:
@@ -263,11 +269,3 @@ def _normal(url: str) -> str:
     from tribunal.retrievers.web.search.hits import normal_url
 
     return normal_url(url)
-
-
-def _console(*, wide: bool = False) -> Console:
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    # Where nobody watches, a table is not cut to a terminal's width.
-    return console if console.is_terminal or not wide else Console(width=200, highlight=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tribunal.commands.errors import ending_well
+from tribunal.terminal import say
 
 if TYPE_CHECKING:
     from tribunal.threshold import Threshold
@@ -30,7 +31,6 @@ def fit(
         from tribunal.errors import BadInput
         from tribunal.eval.measures.fit import fit as fitted
         from tribunal.files import write_whole
-        from tribunal.text import visible
 
         found = fitted(folder, agreement=agreement, level=level, seed=seed)
         path = out or folder / "threshold.json"
@@ -39,8 +39,8 @@ def fit(
         except OSError as error:
             raise BadInput(f"out: {path}: {error.strerror}; give a file that can be written") from error
         for said in _said(found):
-            typer.echo(said)
-        typer.echo(visible(str(path)))
+            say(said)
+        say(str(path))
 
 
 def _said(found: Threshold) -> list[str]:

@@ -6,11 +6,16 @@ from typing import Annotated
 
 import typer
 
+from tribunal.commands.completing import graph_names
 from tribunal.commands.errors import ending_well
+from tribunal.terminal import say
 
 
 def graphs(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; default: all of them.")] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Which; default: all of them.", autocompletion=graph_names),
+    ] = None,
 ) -> None:
     """Draw each graph, its subgraphs included, as Mermaid text."""
     with ending_well():
@@ -18,4 +23,4 @@ def graphs(
         from tribunal.graphs.drawing import mermaid
 
         for name in names or GRAPHS:
-            typer.echo(f"%% {name}: {GRAPHS.get(name, '')}\n{mermaid(name)}")
+            say(f"%% {name}: {GRAPHS.get(name, '')}\n{mermaid(name)}", lines=True)

@@ -9,6 +9,7 @@ import typer
 
 from tribunal.commands.errors import STATUS, ending_well
 from tribunal.commands.options import Graph, with_settings
+from tribunal.terminal import say_json
 
 EPILOG = """\b
 Exit status: 0 a verdict, 2 wrong usage or input, 3 the model refused, 4 a technical failure, 5 a person has to decide
@@ -52,18 +53,17 @@ def _run(
     as_json: bool,
 ) -> str:
     import asyncio
-    import json
 
     from tribunal.cases.session import hear
     from tribunal.commands.show import Courtroom
     from tribunal.context import context_from
 
     context = context_from(settings)
-    room = Courtroom(quiet=as_json, trace=context.trace)
+    room = Courtroom(quiet=as_json, trace=context.trace, post=text)
     with room:
         record = asyncio.run(hear(text, image, graph=graph, context=context, post_id=post_id, listen=room.listen))
     if as_json:
-        sys.stdout.write(json.dumps(record.dump(), ensure_ascii=False) + "\n")
+        say_json(record.dump())
     else:
         room.close(record)
     return record.outcome

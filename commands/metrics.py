@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tribunal.commands.errors import ending_well
+from tribunal.terminal import say_json, screen
 
 if TYPE_CHECKING:
     from tribunal.schema import JSON
@@ -25,21 +24,23 @@ def metrics(
 
         measured = write_metrics(folder)
         if as_json:
-            sys.stdout.write(json.dumps(measured, ensure_ascii=False) + "\n")
+            say_json(measured)
         else:
             show(measured)
 
 
 def show(measured: JSON) -> None:
     """Print the headline of a run beside the measures that count errors, in percent."""
-    from rich.console import Console
     from rich.table import Table
 
     from tribunal.eval.measures.confusion import MEASURES
+    from tribunal.eval.runs.rungs import mixed_in_words
 
-    console = Console(highlight=False)
+    console = screen()
     if measured["rehearsed"]:
         console.print("note: the rehearsal model took part; these figures say nothing of any model", style="yellow")
+    if mixed := mixed_in_words(measured["rungs"]):
+        console.print(f"warning: {mixed}", style="yellow", markup=False)
     outcomes = ", ".join(
         f"{measured[name]:,} {name}" for name in ("verdicts", "refusals", "failures", "pending") if measured[name]
     )

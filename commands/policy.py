@@ -6,10 +6,16 @@ from typing import Annotated
 
 import typer
 
+from tribunal.commands.completing import policy_names
 from tribunal.commands.errors import ending_well
+from tribunal.terminal import say
 
 
-def policy(name: Annotated[str, typer.Argument(help="A shipped policy, or a TOML file to check.")] = "h-vli") -> None:
+def policy(
+    name: Annotated[
+        str, typer.Argument(help="A shipped policy, or a TOML file to check.", autocompletion=policy_names)
+    ] = "h-vli",
+) -> None:
     """Print a policy after checking it; `tribunal policy > mine.toml` is where one's own begins."""
     with ending_well():
         from importlib.resources import files
@@ -20,4 +26,4 @@ def policy(name: Annotated[str, typer.Argument(help="A shipped policy, or a TOML
         policies.policy(name)
         shipped = name in policies.shipped()
         source = files("tribunal.prompts").joinpath(f"policies/{name}.toml") if shipped else Path(name).expanduser()
-        typer.echo(source.read_text("utf-8"), nl=False)
+        say(source.read_text("utf-8").removesuffix("\n"), lines=True)

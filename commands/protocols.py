@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tribunal.commands.completing import protocol_names
 from tribunal.commands.errors import ending_well
 from tribunal.commands.evaluate import AsJson
+from tribunal.terminal import say, say_json
 
 if TYPE_CHECKING:
     from tribunal.eval.protocols.declared import Protocol
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def protocols(
-    name: Annotated[str | None, typer.Argument(help="One of them, to be shown in full.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="One of them, to be shown in full.", autocompletion=protocol_names)
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the tables of the papers that `tribunal eval --protocol NAME` follows, or show one in full."""
@@ -28,10 +30,10 @@ def protocols(
         chosen = [protocol(name)] if name else list(every().values())
         if as_json:
             held = [each.model_dump(mode="json") for each in chosen]
-            sys.stdout.write(json.dumps(held[0] if name else held, ensure_ascii=False) + "\n")
+            say_json(held[0] if name else held)
             return
         for each in chosen:
-            typer.echo("\n".join(_whole(each) if name else _short(each)))
+            say("\n".join(_whole(each) if name else _short(each)), lines=True)
 
 
 def _short(held: Protocol) -> list[str]:

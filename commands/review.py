@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import getpass
-import json
-import sys
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tribunal.commands.errors import STATUS, ending_well
+from tribunal.terminal import say_json, screen
 
 if TYPE_CHECKING:
     from tribunal.schema import Record
@@ -30,27 +29,22 @@ def list_(
 ) -> None:
     """List the cases that wait, the oldest first."""
     import asyncio
-    from dataclasses import asdict
 
-    from rich.console import Console
     from rich.table import Table
-
-    from tribunal.text import visible
 
     with ending_well():
         entries = asyncio.run(_entries(decided))
     if as_json:
-        listed = [{name: value for name, value in asdict(each).items() if name != "settings"} for each in entries]
-        sys.stdout.write(json.dumps(listed, ensure_ascii=False) + "\n")
+        listed = [each.model_dump(mode="json", exclude={"settings"}) for each in entries]
+        say_json(listed)
         return
     table = Table("thread", "post", "since", "status", "why", "the court", "decided", box=None, pad_edge=False)
     for each in entries:
         since = datetime.fromtimestamp(each.opened).isoformat(" ", "minutes")
-        status = "cut off; resume it" if each.status == "running" else each.status
+        status = {"cut_off": "cut off; resume it", "running": each.holder}.get(each.status, each.status)
         cells = (each.thread, each.post_id, since, status, each.reason, each.court, each.decided)
-        table.add_row(*(visible(cell or "-") for cell in cells))
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 200)
-    console.print(table if entries else "No case waits for a person.")
+        table.add_row(*(cell or "-" for cell in cells))
+    screen(wide=True).print(table if entries else "No case waits for a person.")
 
 
 @app.command()
@@ -59,11 +53,11 @@ def show(thread: Thread, as_json: AsJson = False) -> None:
     import asyncio
 
     with ending_well():
-        record, waits = asyncio.run(_case(thread))
+        record, post = asyncio.run(_case(thread))
     if as_json:
-        sys.stdout.write(json.dumps(record.dump(), ensure_ascii=False) + "\n")
+        say_json(record.dump())
         return
-    _print(record, waits)
+    _print(record, post)
 
 
 @app.command()
@@ -93,7 +87,7 @@ def decide(
 
 @app.command()
 def resume(thread: Thread, as_json: AsJson = False) -> None:
-    """Go on with a case whose trial was cut off."""
+    """Go on with a case whose process ended in the middle."""
     import asyncio
 
     from tribunal.cases.session import resume as resume_case
@@ -105,7 +99,7 @@ def resume(thread: Thread, as_json: AsJson = False) -> None:
 
 def _close(record: Record, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(json.dumps(record.dump(), ensure_ascii=False) + "\n")
+        say_json(record.dump())
     else:
         from tribunal.commands.show import Courtroom
 
@@ -140,35 +134,32 @@ async def _entries(decided: bool) -> Any:
     from tribunal.cases.docket import docket_here
 
     docket = await docket_here()
-    return await (docket.cases("running", "pending", "decided") if decided else docket.cases("running", "pending"))
+    if decided:
+        return await docket.cases("running", "cut_off", "pending", "decided")
+    return await docket.cases("running", "cut_off", "pending")
 
 
-async def _case(thread: str) -> tuple[Record, dict[str, Any] | None]:
+async def _case(thread: str) -> tuple[Record, str]:
+    """The record of a case, and the words of its post."""
     from tribunal.cases.docket import docket_here
     from tribunal.cases.session import record
     from tribunal.context import context_from
 
     docket = await docket_here()
     entry, state = await docket.entry(thread), await docket.state(thread)
-    return record(state, entry.graph, context_from(entry.settings)), state["waits"]
+    return record(state, entry.graph, context_from(entry.settings)), state["post"]["text"]
 
 
-def _print(record: Record, waits: dict[str, Any] | None) -> None:
-    from rich.console import Console
-
+def _print(record: Record, post: str) -> None:
     from tribunal.commands.show import Courtroom
 
-    with Courtroom(quiet=False, trace=False) as room:
+    with Courtroom(quiet=False, trace=False, post=post) as room:
         for trial in record.trials:
-            Console(highlight=False, markup=False).print(
-                f"An earlier trial, sent back by {trial.reviewer}: {trial.question}"
-            )
+            screen().print(f"An earlier trial, sent back by {trial.reviewer}: {trial.question}")
         for turn in record.transcript:
             room.listen({"event": "turn", **turn.dump()})
         for opinion in record.opinions:
             room.listen({"event": "opinion", **opinion.dump()})
         for each in record.evidence:
             room.listen({"event": "evidence", **each.dump()})
-        if waits:
-            Console(highlight=False, markup=False).print(waits["description"])
         room.close(record)

@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 
 from tribunal.settings import RENAMED, SETTINGS
+from tribunal.text import one_line, visible
+
+
+class Visible(TyperGroup):
+    """Shows what was typed in an error of usage with nothing in it that a terminal would obey."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """As ever."""
+        with _told_visibly():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """As ever."""
+        with _told_visibly():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _told_visibly() -> Iterator[None]:
+    try:
+        yield
+    except TyperException as error:
+        if hasattr(error, "message"):
+            error.message = one_line(visible(str(error.message)))
+        raise
 
 
 class Sectioned(TyperCommand):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tribunal.commands.errors import ending_well
-from tribunal.commands.evaluate import AsJson, status, warn
+from tribunal.commands.evaluate import AsJson, status, telling, warn, warn_of_rehearsal
+from tribunal.terminal import say, say_json, screen
 
 if TYPE_CHECKING:
     from tribunal.eval.runs.tally import Tally, Watch
@@ -33,39 +32,38 @@ def sweep(
 
         def watch_cell(name: str, number: int, count: int) -> Watch:
             if not as_json:
-                sys.stderr.write(f"{number} of {count}: {name}\n")
+                say(f"{number} of {count}: {name}", aside=True)
             return watch
 
         cells = run_sweep(wanted, watch_cell, cache(warn))  # each warning once
-        rows = [_row(wanted.out / name, name, cell, tally) for name, cell, tally in cells]
-        if as_json:
-            sys.stdout.write(json.dumps({"out": str(wanted.out), "cells": rows}, ensure_ascii=False) + "\n")
-        else:
-            _print(rows)
-    raise typer.Exit(status(cells[-1][2]))
+        rows = [_row(name, cell, tally) for name, cell, tally in cells]
+        with telling(cells[-1][2]):
+            if as_json:
+                say_json({"out": str(wanted.out), "cells": rows})
+            else:
+                _print(rows)
+    tallies = [tally for _, _, tally in cells]
+    warn_of_rehearsal(sum(each.rehearsed for each in tallies), sum(each.before + each.done for each in tallies))
+    raise typer.Exit(status(tallies[-1]))
 
 
-def _row(folder: Path, name: str, cell: dict[str, Any], tally: Tally) -> dict[str, Any]:
-    from tribunal.eval.measures.metrics import written_metrics
-
-    measured = written_metrics(folder) or {}
-    headline = {each: measured.get(each) for each in ("n", "accuracy", "macro_f1", "f1", "refusals", "failures")}
+def _row(name: str, cell: dict[str, Any], tally: Tally) -> dict[str, Any]:
+    measured = tally.measured or {}
+    headline = {
+        each: measured.get(each) for each in ("n", "accuracy", "macro_f1", "f1", "refusals", "failures", "rehearsed")
+    }
     return {"folder": name, **cell, **headline, "calls": tally.calls, "stopped": tally.stopped or None}
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
     from rich.table import Table
-
-    from tribunal.text import visible
 
     hidden = {"folder", "stopped"}
     names = [name for name in rows[0] if name not in hidden]
     table = Table(*names, box=None, pad_edge=False)
     for row in rows:
-        table.add_row(*(visible(_said(row[name])) for name in names))
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 200)
-    console.print(table)
+        table.add_row(*(_said(row[name]) for name in names))
+    screen(wide=True).print(table)
 
 
 def _said(value: Any) -> str:

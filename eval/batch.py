@@ -17,8 +17,11 @@ from tribunal.eval.runs.runfile import describe
 from tribunal.eval.runs.tables import check_format, write_table
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.graphs import graph as graph_named
+from tribunal.heeding import refuse_unheeded
+from tribunal.opened import opened_once
 
 
+@opened_once()
 def batch(
     posts: Path,
     out: Path,
@@ -53,8 +56,9 @@ def batch(
     retried = outcomes_of(retry)
     dataset = open_dataset("table", posts, columns={**(columns or {}), "label": ""})
     context, plan = context_from(dict(settings)), choose(dataset)
+    refuse_unheeded(graph, context)
     data = {"name": "table", "files": [posts.name], "sha256": dataset.fingerprint, "columns": dict(columns or {})}
-    held = describe(graph, data, {}, 1, len(plan), context)
+    held = describe(graph, data, {}, 1, plan, context)
     job = Job(graph=graph, context=context, samples=plan, count=len(plan), in_flight=in_flight)
 
     def write(tally: Tally) -> None:

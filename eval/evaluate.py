@@ -13,8 +13,8 @@ from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset
 from tribunal.eval.datasets.pool import Pool, open_posts
-from tribunal.eval.datasets.sampling import choose
-from tribunal.eval.measures.metrics import write_metrics, written_metrics
+from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED, choose
+from tribunal.eval.measures.metrics import keep_metrics, metrics
 from tribunal.eval.protocols.following import Asked, Followed, follow
 from tribunal.eval.runs.engine import Job
 from tribunal.eval.runs.lifecycle import carry_out, outcomes_of
@@ -23,6 +23,8 @@ from tribunal.eval.runs.results import read_results, read_run, read_whole
 from tribunal.eval.runs.runfile import describe
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.graphs import graph as graph_named
+from tribunal.heeding import refuse_unheeded
+from tribunal.opened import opened_once
 from tribunal.schema import JSON
 
 
@@ -30,7 +32,8 @@ from tribunal.schema import JSON
 class Evaluation:
     """What is evaluated on what. `settings` are fields of `Context`; the rest is as `tribunal eval --help` tells.
 
-    What is None is the protocol's, where there is one. `data` is a path; of several sets, one by each name.
+    What is None is the protocol's, where there is one. `data` is a path; of several sets, one by each name. Posts
+    are taken shuffled by the seed, or `in_order` of their files.
     """
 
     data: Path | Mapping[str, Path]
@@ -46,6 +49,7 @@ class Evaluation:
     protocol: str | None = None
     paper_models: bool = False
     repeats: int | None = None
+    in_order: bool = False
 
     def followed(self) -> Followed:
         """What is run: what is wanted here, filled in by the protocol.
@@ -65,6 +69,7 @@ class Evaluation:
         return follow(self.protocol, asked)
 
 
+@opened_once()
 def evaluate(
     wanted: Evaluation,
     out: Path,
@@ -102,9 +107,18 @@ def evaluate(
     dataset = open_posts(run.dataset, wanted.data, split=wanted.split, columns=wanted.columns, labels=wanted.labels)
     settings = run.settings if dataset.task == "hate" else {"task": dataset.task, **run.settings}
     context = context_from(settings)
-    plan = choose(dataset, samples=wanted.samples, seed=run.seed, balance=wanted.balance, protocol=run.sample)
+    refuse_unheeded(run.graph, context)
+    plan = choose(
+        dataset,
+        samples=wanted.samples,
+        seed=run.seed,
+        balance=wanted.balance,
+        protocol=run.sample,
+        shuffled=not wanted.in_order,
+    )
     sampling: JSON = {
         "samples": wanted.samples, "seed": run.seed, "balance": wanted.balance, "protocol": wanted.protocol,
+        "order": IN_ORDER if wanted.in_order else SHUFFLED,
     }  # fmt: skip
     budgets = None
     if budget_from is not None:
@@ -112,7 +126,7 @@ def evaluate(
         if lost := next((sample.id for sample in plan if sample.id not in budgets), None):
             raise BadInput(f"budget_from: {budget_from}: has no result of post {lost!r}; give a finished run over them")
         sampling["budget_from"] = {"run": budget_from.resolve().name, "sha256": _hash(budgets)}
-    held = describe(run.graph, _described(dataset, wanted), sampling, run.repeats, len(plan), context)
+    held = describe(run.graph, _described(dataset, wanted), sampling, run.repeats, plan, context)
     held["protocol"] = run.note
     job = Job(
         graph=run.graph,
@@ -127,10 +141,12 @@ def evaluate(
 
     def measure(tally: Tally) -> None:
         try:
-            write_metrics(out)
+            tally.measured = metrics(out)
         except BadInput:
             if not tally.stopped:  # why it stopped, a full disk say, is the better thing to be told
                 raise
+        else:
+            keep_metrics(out, tally.measured)
 
     warnings = (*run.warnings, *plan.warnings)
     return carry_out(job, out, held, measure, retried=retried, prices=prices, watch=watch, warnings=warnings, warn=warn)
@@ -180,6 +196,7 @@ def summary(tally: Tally, out: Path) -> JSON:
         "tokens": tally.tokens,
         "cost": round(tally.cost, 6),
         "unpriced_calls": tally.unpriced,
+        "rehearsed": tally.rehearsed,
         "stopped": tally.stopped or None,
-        "metrics": written_metrics(out),
+        "metrics": tally.measured,
     }

@@ -10,9 +10,9 @@ import asyncio
 import hashlib
 import itertools
 import re
-import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,12 @@ from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.graphs import graph
+from tribunal.heeding import names, unheeded, without
 from tribunal.line_up import in_force
 from tribunal.models.door import door_here
 from tribunal.models.seating import check_models
+from tribunal.opened import opened_once
+from tribunal.parsed import from_toml
 from tribunal.schema import JSON
 
 CACHE = "cache.sqlite"
@@ -48,6 +51,7 @@ class Sweep(BaseModel):
     seed: int | None = Field(default=None, ge=0)
     balance: str | None = None
     protocol: str | None = None
+    in_order: bool = False
     paper_models: bool = False
     repeats: int | None = Field(default=None, ge=1)
     concurrency: int = Field(default=16, ge=1, le=1024)
@@ -84,7 +88,7 @@ def read_sweep(path: Path) -> Sweep:
         BadInput: it can't be read, or a field is wrong: which, and how.
     """
     try:
-        sweep = Sweep.model_validate(tomllib.loads(path.read_text("utf-8")))
+        sweep = Sweep.model_validate(from_toml(path.read_bytes()))
     except OSError as error:
         raise BadInput(f"sweep: {path}: {error.strerror}") from error
     except ValidationError as error:
@@ -99,6 +103,7 @@ def read_sweep(path: Path) -> Sweep:
     return sweep.model_copy(update={"data": data, "out": beside / sweep.out.expanduser()})
 
 
+@opened_once()
 def run_sweep(
     sweep: Sweep, watch_cell: Callable[[str, int, int], Watch], warn: Callable[[str], None] = lambda warning: None
 ) -> list[tuple[str, JSON, Tally]]:
@@ -116,10 +121,11 @@ def run_sweep(
     Raises:
         BadInput: a cell's setting is wrong; found before any is run.
     """
-    cells = [(name_of(cell), cell, _evaluation(sweep, cell)) for cell in sweep.cells()]
-    if twice := [name for name, times in Counter(name for name, _, _ in cells).items() if times > 1]:
+    grid = list(sweep.cells())
+    if twice := [name for name, times in Counter(map(name_of, grid)).items() if times > 1]:
         raise BadInput(f"grid: two cells would be the folder {twice[0]}; give values that differ in letters or digits")
-    asyncio.run(_check([evaluation for _, _, evaluation in cells]))
+    checked = asyncio.run(_checked(sweep, grid))
+    cells = [(name_of(cell), cell, evaluation) for cell, evaluation in zip(grid, checked, strict=True)]
     done = []
     for number, (name, cell, evaluation) in enumerate(cells, start=1):
         watch = watch_cell(name, number, len(cells))
@@ -130,13 +136,31 @@ def run_sweep(
     return done
 
 
-async def _check(evaluations: Iterable[Evaluation]) -> None:
-    """Refuse a graph, a setting or a model that is wrong in any cell."""
-    door = await door_here()
-    for evaluation in evaluations:
+async def _checked(sweep: Sweep, cells: Sequence[JSON]) -> list[Evaluation]:
+    """What is evaluated in each cell. What the file sets for all of them is left out of a cell that doesn't heed it.
+
+    Raises:
+        BadInput: a graph, a setting or a model is wrong in any cell; a cell doesn't heed what the grid names for it, or
+            none heeds what the file sets.
+    """
+    door, evaluations = await door_here(), []
+    passed_over: dict[str, list[str]] = {}
+    for cell in cells:
+        evaluation = _evaluation(sweep, cell)
         run = evaluation.followed()
         graph(run.graph)
-        check_models(await in_force(context_from(run.settings), afresh=True), door.environment)
+        context = context_from(run.settings)
+        check_models(await in_force(context, afresh=True), door.environment)
+        unused = dict(unheeded(run.graph, context))
+        for name, refusal in unused.items():
+            if name in cell or not names(evaluation.settings, name):
+                raise BadInput(refusal)
+            passed_over.setdefault(name, []).append(refusal)
+        evaluations.append(replace(evaluation, settings=without(evaluation.settings, unused)))
+    for refusals in passed_over.values():
+        if len(refusals) == len(cells):
+            raise BadInput(refusals[0])
+    return evaluations
 
 
 def _evaluation(sweep: Sweep, cell: JSON) -> Evaluation:
@@ -157,7 +181,7 @@ def _evaluation(sweep: Sweep, cell: JSON) -> Evaluation:
     return Evaluation(
         graph=own.graph, dataset=own.dataset, data=own.data, settings=settings, split=own.split, columns=own.columns,
         labels=own.labels, samples=own.samples, seed=own.seed, balance=own.balance, protocol=own.protocol,
-        paper_models=own.paper_models, repeats=own.repeats,
+        paper_models=own.paper_models, repeats=own.repeats, in_order=own.in_order,
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.graphs import Case, Context, Evidence, PostInput, Ruling, checked, court_judge, deep_trial, piece, receive
+from tribunal.pieces import Case, Context, Evidence, PostInput, Ruling, checked, court_judge, deep_trial, piece, receive
 
 GLOSSARY = {"weeds": "Said of people, “weeds” is an old dehumanising image: unwanted, and to be rooted out."}
 

@@ -2,7 +2,7 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.graphs import (
+from tribunal.pieces import (
     Case,
     Context,
     PostInput,

@@ -2,13 +2,15 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import Context
-from tribunal.nodes.intake import receive_any
+from tribunal.nodes.intake import received_by
 from tribunal.nodes.peers.alone import classify
 from tribunal.nodes.state import BaselineOutput, PostInput, Views
+from tribunal.offered import settings_of
 
-builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=BaselineOutput)
-builder.add_node("receive", receive_any)
+builder = StateGraph(
+    Views, context_schema=settings_of("baseline"), input_schema=PostInput, output_schema=BaselineOutput
+)
+builder.add_node("receive", received_by("baseline"))
 builder.add_node("classify", classify)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "classify")

@@ -2,19 +2,20 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import Context
 from tribunal.graphs.deep_dive import graph as deep_dive
+from tribunal.graphs.ways import ways
 from tribunal.nodes.arcade.judge import judge, to_judge
-from tribunal.nodes.intake import receive
+from tribunal.nodes.intake import received_by
 from tribunal.nodes.state import Court, CourtOutput, PostInput
+from tribunal.offered import settings_of
 
-builder = StateGraph(Court, context_schema=Context, input_schema=PostInput, output_schema=CourtOutput)
-builder.add_node("receive", receive)
+builder = StateGraph(Court, context_schema=settings_of("multiround"), input_schema=PostInput, output_schema=CourtOutput)
+builder.add_node("receive", received_by("multiround"))
 builder.add_node("deep_dive", deep_dive)
 builder.add_node("judge", judge)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "deep_dive")
-builder.add_conditional_edges("deep_dive", to_judge)
+builder.add_conditional_edges("deep_dive", to_judge, ways(judge="debated", __end__="dismissed or failed"))
 builder.add_edge("judge", END)
 
 graph = builder.compile(name="multiround")

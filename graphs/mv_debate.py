@@ -2,22 +2,28 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import MAX_ROUNDS, Context
+from tribunal.context import MAX_ROUNDS
 from tribunal.graphs.debate_round import graph as debate_round
-from tribunal.nodes.intake import receive_any
+from tribunal.graphs.ways import ways
+from tribunal.nodes.intake import received_by
 from tribunal.nodes.mv_debate.summary import summarise, to_next_round
 from tribunal.nodes.mv_debate.views import open_debate
 from tribunal.nodes.state import DebateOutput, PostInput, Views
+from tribunal.offered import settings_of
 
-builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=DebateOutput)
-builder.add_node("receive", receive_any)
+builder = StateGraph(Views, context_schema=settings_of("mv_debate"), input_schema=PostInput, output_schema=DebateOutput)
+builder.add_node("receive", received_by("mv_debate"))
 builder.add_node("open", open_debate)
 builder.add_node("debate_round", debate_round)
 builder.add_node("summarise", summarise)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "open")
 builder.add_edge("open", "debate_round")
-builder.add_conditional_edges("debate_round", to_next_round)
+builder.add_conditional_edges(
+    "debate_round",
+    to_next_round,
+    ways(debate_round="no agreement yet", summarise="agreed, or K rounds done", __end__="too few left"),
+)
 builder.add_edge("summarise", END)
 
 graph = builder.compile(name="mv_debate").with_config(recursion_limit=MAX_ROUNDS + 5)

@@ -2,10 +2,10 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import Context
 from tribunal.graphs.debate import graph as debate
 from tribunal.graphs.perspectives import graph as perspectives
-from tribunal.nodes.intake import receive
+from tribunal.graphs.ways import ways
+from tribunal.nodes.intake import received_by
 from tribunal.nodes.predict.debater import (
     annotate,
     heard,
@@ -16,9 +16,10 @@ from tribunal.nodes.predict.debater import (
 )
 from tribunal.nodes.predict.perspective import convene
 from tribunal.nodes.state import Panel, PostInput, PredictOutput
+from tribunal.offered import settings_of
 
-builder = StateGraph(Panel, context_schema=Context, input_schema=PostInput, output_schema=PredictOutput)
-builder.add_node("receive", receive)
+builder = StateGraph(Panel, context_schema=settings_of("predict"), input_schema=PostInput, output_schema=PredictOutput)
+builder.add_node("receive", received_by("predict"))
 builder.add_node("convene", convene)
 builder.add_node("perspectives", perspectives)
 builder.add_node("heard", heard)
@@ -28,9 +29,11 @@ builder.add_node("vote", vote)
 builder.add_node("annotate", annotate)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "convene")
-builder.add_conditional_edges("convene", to_perspectives_or_annotator)
+builder.add_conditional_edges("convene", to_perspectives_or_annotator, ways(perspectives="heard", annotate="mode base"))
 builder.add_edge("perspectives", "heard")
-builder.add_conditional_edges("heard", to_debate_or_vote)
+builder.add_conditional_edges(
+    "heard", to_debate_or_vote, ways(debate="stances taken", vote="mode without debate", __end__="nobody heard")
+)
 builder.add_edge("debate", "judge")
 builder.add_edge("judge", END)
 builder.add_edge("vote", END)

@@ -2,13 +2,15 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import Context
-from tribunal.nodes.intake import receive_any
+from tribunal.nodes.intake import received_by
 from tribunal.nodes.peers.self_consistency import draw, open_vote
 from tribunal.nodes.state import DebateOutput, PostInput, Views
+from tribunal.offered import settings_of
 
-builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=DebateOutput)
-builder.add_node("receive", receive_any)
+builder = StateGraph(
+    Views, context_schema=settings_of("self_consistency"), input_schema=PostInput, output_schema=DebateOutput
+)
+builder.add_node("receive", received_by("self_consistency"))
 builder.add_node("open", open_vote)
 builder.add_node("draw", draw)
 builder.add_edge(START, "receive")

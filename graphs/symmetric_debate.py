@@ -2,14 +2,18 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import MAX_ROUNDS, Context
-from tribunal.nodes.intake import receive_any
+from tribunal.context import MAX_ROUNDS
+from tribunal.graphs.ways import ways
+from tribunal.nodes.intake import received_by
 from tribunal.nodes.mv_debate.views import open_debate
 from tribunal.nodes.peers.symmetric_debate import next_round, speak, to_agents, vote
 from tribunal.nodes.state import DebateOutput, PostInput, Views
+from tribunal.offered import settings_of
 
-builder = StateGraph(Views, context_schema=Context, input_schema=PostInput, output_schema=DebateOutput)
-builder.add_node("receive", receive_any)
+builder = StateGraph(
+    Views, context_schema=settings_of("symmetric_debate"), input_schema=PostInput, output_schema=DebateOutput
+)
+builder.add_node("receive", received_by("symmetric_debate"))
 builder.add_node("open", open_debate)
 builder.add_node("next_round", next_round)
 builder.add_node("speak", speak)
@@ -17,7 +21,11 @@ builder.add_node("vote", vote)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "open")
 builder.add_edge("open", "next_round")
-builder.add_conditional_edges("next_round", to_agents, ["speak", "vote", END])
+builder.add_conditional_edges(
+    "next_round",
+    to_agents,
+    ways(speak="each at once", next_round="round to close", vote="K rounds done", __end__="too few left"),
+)
 builder.add_edge("speak", "next_round")
 builder.add_edge("vote", END)
 

@@ -1,25 +1,24 @@
 """The hybrid court: ARCADE's trial, with the web and perspectives as its material, and a person for the last word."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 
-from tribunal.context import Context
+from tribunal.graphs.contracts import checked
 from tribunal.graphs.deep_dive import graph as deep_dive
 from tribunal.graphs.fast_track import graph as fast_track
 from tribunal.graphs.perspectives import graph as perspectives
-from tribunal.graphs.pieces import checked
+from tribunal.graphs.ways import ways
 from tribunal.graphs.web import graph as web
 from tribunal.nodes.arcade.gatekeeper import gatekeeper, to_track
 from tribunal.nodes.arcade.judge import judge
 from tribunal.nodes.court.case import assign, open_case, to_court_unless_clear, to_judge, to_review, to_triage
 from tribunal.nodes.court.review import review, to_retrial
 from tribunal.nodes.court.triage import triage
-from tribunal.nodes.intake import receive
+from tribunal.nodes.intake import received_by
 from tribunal.nodes.state import Case, PostInput, Ruling
+from tribunal.offered import settings_of
 
-COURT = ["gatekeeper", "web", "perspectives"]
-
-builder = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
-builder.add_node("receive", receive)
+builder = StateGraph(Case, context_schema=settings_of("tribunal"), input_schema=PostInput, output_schema=Ruling)
+builder.add_node("receive", received_by("tribunal"))
 builder.add_node("open_case", open_case)
 builder.add_node("triage", triage)
 builder.add_node("gatekeeper", gatekeeper)
@@ -32,15 +31,27 @@ builder.add_node("judge", judge)
 builder.add_node("review", review)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "open_case")
-builder.add_conditional_edges("open_case", to_triage, ["triage", *COURT])
-builder.add_conditional_edges("triage", to_court_unless_clear, [*COURT, "review", END])
+builder.add_conditional_edges(
+    "open_case",
+    to_triage,
+    ways(triage="first look", gatekeeper="no first look", web="web wanted", perspectives="some named"),
+)
+builder.add_conditional_edges(
+    "triage",
+    to_court_unless_clear,
+    ways(gatekeeper="not clear", web="web wanted", perspectives="some named", review="for review", __end__="clear"),
+)
 builder.add_edge("gatekeeper", "assign")
 builder.add_edge("web", "assign")
 builder.add_edge("perspectives", "assign")
-builder.add_conditional_edges("assign", to_track)
+builder.add_conditional_edges("assign", to_track, ways(fast_track="explicit cue", deep_dive="no cue"))
 builder.add_edge("fast_track", "judge")
-builder.add_conditional_edges("deep_dive", to_judge)
-builder.add_conditional_edges("judge", to_review)
-builder.add_conditional_edges("review", to_retrial)
+builder.add_conditional_edges(
+    "deep_dive", to_judge, ways(judge="debated", review="for review", __end__="dismissed or failed")
+)
+builder.add_conditional_edges("judge", to_review, ways(review="for review", __end__="decided"))
+builder.add_conditional_edges(
+    "review", to_retrial, ways(gatekeeper="sent back, no scan", assign="sent back", __end__="decided")
+)
 
 graph = checked(builder).compile(name="tribunal")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from langgraph.runtime import Runtime
-
 from tribunal.context import Context, context_of
 from tribunal.nodes.state import Court
+from tribunal.opened import opened
 from tribunal.threshold import Threshold, read_threshold
 
 USUAL_THRESHOLD = 0.75
@@ -19,13 +18,13 @@ def confidence_wanted(context: Context) -> bool:
     return bool(context.review or context.judge_draws > 1 or context.threshold is not None or context.threshold_file)
 
 
-async def threshold_in_force(runtime: Runtime[Context]) -> float:
+async def threshold_in_force(state: Court) -> float:
     """The confidence, from 0 to 1, below which a verdict is uncertain.
 
     Raises:
         BadInput: the file that the run names isn't one.
     """
-    context = context_of(runtime)
+    context = context_of(state)
     if context.threshold is not None:
         return context.threshold
     fitted = await fitted_threshold(context)
@@ -45,11 +44,15 @@ async def fitted_threshold(context: Context, *, afresh: bool = False) -> Thresho
     if context.threshold is not None or not context.threshold_file:
         return None
     if afresh or context.threshold_file not in _held:
-        _held[context.threshold_file] = await asyncio.to_thread(read_threshold, Path(context.threshold_file))
+        _held[context.threshold_file] = await asyncio.to_thread(_read_or_kept, context.threshold_file)
     return _held[context.threshold_file]
 
 
 _held: dict[str, Threshold] = {}
+
+
+def _read_or_kept(file: str) -> Threshold:
+    return opened(("threshold", file), lambda: read_threshold(Path(file)))
 
 
 def misfits(fitted: Threshold, graph: str, context: Context, state: Court) -> list[str]:

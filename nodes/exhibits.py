@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from tribunal.models.question import Shown
 from tribunal.nodes.forms import Mend
 from tribunal.nodes.state import Court, opinions_of
-from tribunal.prompts import quote
+from tribunal.prompts.marks import Entry, Material, entries, ours, quote
 from tribunal.schema import Evidence, Opinion
 from tribunal.text import one_line
 
@@ -27,12 +28,11 @@ def exhibits(state: Court, *, opinions: bool = True) -> Shown | None:
     heard = opinions_of(state) if opinions else []
     if not (evidence or heard or question):
         return None
-    said = "\n".join(map(_opinion, heard))
     return Shown(
         "court/exhibits",
         {
-            "evidence": quote("evidence", "\n".join(map(cited, evidence))) if evidence else "",
-            "opinions": quote("opinions", said) if heard else "",
+            "evidence": evidence_shown(evidence) if evidence else "",
+            "opinions": entries("opinions", map(_opinion, heard)) if heard else "",
             "question": quote("question", question) if question else "",
         },
     )
@@ -43,15 +43,24 @@ def evidence_of(state: Court) -> list[Evidence]:
     return [Evidence.model_validate(each) for each in state.get("evidence", [])]
 
 
-def cited(each: Evidence) -> str:
-    """A passage as a prompt shows it: id, which way it speaks, title, address, and its words."""
-    where = " · ".join(part for part in (short_line(each.title), each.url) if part)
-    return f"[{each.id}] {each.stance} · {where}\n{each.passage}"
+def evidence_shown(evidence: Iterable[Evidence]) -> Material:
+    """Passages as a prompt shows them: id, which way each speaks, title, address, and its words."""
+    return entries("evidence", map(_cited, evidence))
 
 
-def _opinion(opinion: Opinion) -> str:
-    stance = "hate" if opinion.stance == "hate" else "not hate"
-    return f"{opinion.id}, {short_line(opinion.title)}: {opinion.label_name} ({stance}): {short_line(opinion.reason)}"
+def _cited(each: Evidence) -> Entry:
+    fields = (("title", short_line(each.title)), ("address", each.url), ("passage", each.passage))
+    return Entry(ours("[{}] {}", each.id, each.stance), [(name, text) for name, text in fields if text])
+
+
+def _opinion(opinion: Opinion) -> Entry:
+    stance = ours("hate") if opinion.stance == "hate" else ours("not hate")
+    fields = (
+        ("title", short_line(opinion.title)),
+        ("label", opinion.label_name),
+        ("reason", short_line(opinion.reason)),
+    )
+    return Entry(ours("{}: {}", opinion.id, stance), fields)
 
 
 def short_line(text: str) -> str:

@@ -2,59 +2,69 @@
 
 from __future__ import annotations
 
-import asyncio
+import functools
 import hashlib
-from typing import Any, Literal, cast
+from typing import Any, Literal, Protocol
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from tribunal.context import Context, context_of
+from tribunal.context import Context, context_given, kept_settings
 from tribunal.errors import BadInput
-from tribunal.language import detected, name_of, tag_of
+from tribunal.heeding import refuse_unheeded
+from tribunal.language import language_of
 from tribunal.line_up import in_force
 from tribunal.models.cache import cache_here
 from tribunal.models.door import door_here
-from tribunal.models.image import keep, keep_bytes, picture
+from tribunal.models.image import Picture, kept_picture, picture
 from tribunal.models.seating import check_models
 from tribunal.nodes.certainty import fitted_threshold
 from tribunal.nodes.state import Court, PostInput
 from tribunal.prompts.policy import policy_in_force
 from tribunal.prompts.sets import prompts_in_force
+from tribunal.rehearsed import REHEARSAL
 from tribunal.retrievers.web.fetch.errors import FetchError
 from tribunal.retrievers.web.fetch.kinds import IMAGES
 from tribunal.retrievers.web.library import web_reader
 from tribunal.schema import JSON, Image, Post
 from tribunal.text import wellformed
 
-REHEARSED = (
-    "the rehearsal model took part: it follows a small set of written rules, knows nothing of the world, and is no "
-    "moderator; name a model with --model or TRIBUNAL_MODEL"
-)
+
+class Receive(Protocol):
+    """A node that takes a post in."""
+
+    async def __call__(self, state: Court, runtime: Runtime[Context]) -> JSON: ...
 
 
 async def receive(state: Court, runtime: Runtime[Context]) -> JSON:
-    """`receive_any`, for a graph that decides on hate speech alone.
-
-    Raises:
-        BadInput: as `receive_any`, and for another task.
-    """
-    task = context_of(runtime).task
-    if task != "hate":
-        raise BadInput(
-            f"task: {task!r}: this graph decides on hate speech alone; mv_debate, baseline, self_consistency and "
-            "symmetric_debate take every task"
-        )
-    return await receive_any(state, runtime)
-
-
-async def receive_any(state: Court, runtime: Runtime[Context]) -> JSON:
-    """Check the post and the settings, and clear what an earlier case left on this thread.
+    """Take a post in, in a pipeline of one's own, which decides on hate speech and may heed any setting.
 
     Raises:
         BadInput: the field, the value, and the way out.
     """
-    context, door = await in_force(context_of(runtime), afresh=True), await door_here()
+    if (task := context_given(runtime).task) != "hate":
+        raise BadInput(
+            f"task: {task!r}: this graph decides on hate speech alone; mv_debate, baseline, self_consistency and "
+            "symmetric_debate take every task"
+        )
+    return await _taken_in(state, runtime)
+
+
+def received_by(graph: str) -> Receive:
+    """`receive` for one of our own graphs: it also refuses every setting that this graph doesn't heed."""
+
+    @functools.wraps(receive)
+    async def receive_here(state: Court, runtime: Runtime[Context]) -> JSON:
+        refuse_unheeded(graph, context_given(runtime))
+        return await _taken_in(state, runtime)
+
+    return receive_here
+
+
+async def _taken_in(state: Court, runtime: Runtime[Context]) -> JSON:
+    """Check the post and the settings, and clear what an earlier case left on this thread."""
+    given = context_given(runtime)
+    context, door = await in_force(given, afresh=True), await door_here()
     door.look_around()
     text, ref = _checked_text(state, context), _checked_ref(state)
     if not text.strip() and ref is None:
@@ -72,15 +82,12 @@ async def receive_any(state: Court, runtime: Runtime[Context]) -> JSON:
         await cache_here(context.cache)
     image: Image | None = None
     if ref is not None:
-        if ref.startswith("data:"):
-            ref = await asyncio.to_thread(keep, ref)
-        elif ref.casefold().startswith(("http://", "https://")):
-            ref = await _fetched(ref)
-        image = (await picture(ref, context.image_edge)).image
-    given = _checked_name(state, "language")
-    rehearsed = {model.provider == "rehearsal" for model in models}
+        image = (await _looked_at(ref, context.image_edge)).image
+        ref = image.ref
+    said = _checked_name(state, "language")
     # The rehearsal model reads English alone; to read what tells languages apart would double its time to a verdict.
-    language, language_from = await asyncio.to_thread(_language, given, "" if rehearsed == {True} else text)
+    told_by = "" if set(map(str, models)) == {REHEARSAL} else text
+    language, language_from = await language_of(said, told_by)
     post = Post(
         id=_checked_name(state, "post_id") or _id_of(text, image),
         text=text,
@@ -91,11 +98,12 @@ async def receive_any(state: Court, runtime: Runtime[Context]) -> JSON:
     return {
         "image": ref,
         "post": post.dump(),
+        "context": {"settings": kept_settings(given), "policy": policy.source},
         "policy": {"name": policy.name, "sha": policy.sha},
         "prompts": prompts.dump(),
         "round": 0,
         **{name: clean for name, clean in _CLEAN.items() if state.get(name)},
-        "warnings": Overwrite([REHEARSED] if True in rehearsed else []),
+        "warnings": Overwrite([]),
     }
 
 
@@ -118,13 +126,17 @@ _CLEAN: JSON = {
 }
 
 
-async def _fetched(url: str) -> str:
-    """An image from the web, through the guarded fetcher, as a file of the data folder."""
+async def _looked_at(ref: str, edge: int) -> Picture:
+    """The image of a post. What came in the post or from the web becomes a file of the data folder."""
+    if ref.startswith("data:"):
+        return await kept_picture(ref, edge)
+    if not ref.casefold().startswith(("http://", "https://")):
+        return await picture(ref, edge)
     try:
-        page = await (await web_reader()).fetcher.fetch(url, accept=IMAGES)
+        page = await (await web_reader()).fetcher.fetch(ref, accept=IMAGES)
     except FetchError as error:
-        raise BadInput(f"image: {url[:200]}: {error.reason}: {error}; download it and give the file") from error
-    return await asyncio.to_thread(keep_bytes, page.body, url)
+        raise BadInput(f"image: {ref[:200]}: {error.reason}: {error}; download it and give the file") from error
+    return await kept_picture(ref, edge, page.body)
 
 
 def _checked_text(state: PostInput, context: Context) -> str:
@@ -158,15 +170,6 @@ def _checked_name(state: PostInput, field: Literal["post_id", "language"]) -> st
     if not isinstance(name, str):
         raise BadInput(f"{field}: {type(name).__name__}: is not a text; give a string, or leave it out")
     return wellformed(name)
-
-
-def _language(given: str | None, text: str) -> tuple[str | None, Literal["given", "detected"] | None]:
-    """The language of a post and whence it is known. Names are looked up here too, off the event loop."""
-    tag, known_from = (tag_of(given), "given") if given and given.strip() else (detected(text), "detected")
-    if tag is None:
-        return None, None
-    name_of(tag)
-    return tag, cast(Literal["given", "detected"], known_from)
 
 
 def _id_of(text: str, image: Image | None) -> str:

@@ -10,12 +10,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, TypeVar, cast
 
 from langgraph.runtime import Runtime
-from pydantic import Field
+from pydantic import ConfigDict, Field, JsonValue, with_config
 from typing_extensions import TypedDict
 
-from tribunal.context import Context
+from tribunal.context import Context, overruled
 from tribunal.errors import BudgetSpent, CallFailed, ModelError, Refused
 from tribunal.models.ask import Answer
+from tribunal.nodes import channels as ch
+from tribunal.rehearsed import rehearsed
 from tribunal.schema import JSON, Cue, Failure, Opinion, Post, Refusal, Turn
 
 
@@ -24,6 +26,8 @@ def merge(held: list[JSON], new: list[JSON]) -> list[JSON]:
 
     So a subgraph may hand back what its parent holds, and a turn edited in Studio stands in the place of the old one.
     """
+    if not new:
+        return held
     known = {entry["id"]: entry for entry in held}
     known.update((entry["id"], entry) for entry in new)
     return list(known.values())
@@ -34,11 +38,28 @@ def union(held: list[str], new: list[str]) -> list[str]:
     return list(dict.fromkeys([*held, *new]))
 
 
+# What Studio, and a reader of a graph's schemas, may try first.
+_EXAMPLES: list[JsonValue] = [
+    {"text": "Immigrants: the weeds in our garden."},
+    {"text": "Good morning, everybody.", "language": "en"},
+]
+
+
+@with_config(ConfigDict(json_schema_extra={"examples": _EXAMPLES}))
 class PostInput(TypedDict, total=False):
     """What a graph takes: a text, an image, or both."""
 
-    text: Annotated[str, Field(description="The words of the post.")]
-    image: Annotated[str | None, Field(description="Its image: a path or a data URI.")]
+    text: Annotated[
+        str,
+        Field(
+            description="The words of the post, exactly as they were posted.",
+            examples=["Immigrants: the weeds in our garden.", "Good morning, everybody."],
+        ),
+    ]
+    image: Annotated[
+        str | None,
+        Field(description="Its image: a web address, a data URI, or a path, where the server's operator allows it."),
+    ]
     post_id: Annotated[str | None, Field(description="What to call the post; empty: an id made from what it holds.")]
     language: Annotated[
         str | None, Field(description="The language it is written in, such as en or ko, where that is known.")
@@ -48,187 +69,188 @@ class PostInput(TypedDict, total=False):
 class Court(PostInput, total=False):
     """The state of a case. Every channel is plain JSON; the models behind it are those of `tribunal.schema`."""
 
-    post: JSON
-    policy: JSON
-    prompts: JSON
-    scan: list[JSON]
-    cues: list[JSON] | None
-    transcript: Annotated[list[JSON], merge]
-    round: int
-    track: str | None
-    calls: Annotated[list[JSON], merge]
-    warnings: Annotated[list[str], union]
-    budget_spent: bool
-    outcome: JSON | None
+    post: ch.PostTaken
+    context: ch.Began
+    policy: ch.PolicyNamed
+    prompts: ch.PromptsNamed
+    scan: ch.Scan
+    cues: ch.Cues
+    transcript: Annotated[ch.Transcript, merge]
+    round: ch.RoundNumber
+    track: ch.TrackTaken
+    calls: Annotated[ch.Calls, merge]
+    warnings: Annotated[ch.Warnings, union]
+    budget_spent: ch.BudgetSpent
+    outcome: ch.Ending
     # The exhibits: what the court is shown beside the post, from pieces that ran before it. It only reads them, so they
     # are merged where they are written (`Panel`, `Research`): a channel that merges costs every step of every graph.
-    evidence: list[JSON]
-    opinions: list[JSON]
-    question: str | None
-    early_exit: bool
-    saved: list[JSON]
-    reserved: int
-    budget_from: int
+    evidence: ch.Passages
+    opinions: ch.Opinions
+    question: ch.Question
+    early_exit: ch.EarlyExit
+    saved: ch.Saved
+    reserved: ch.Reserved
+    budget_from: ch.BudgetFrom
 
 
 class Panel(Court, total=False):
     """The state of a case that hears perspectives (PREDICT). `examples` and `absent` go by perspective."""
 
-    panel: list[JSON]
-    examples: JSON
-    opinions: Annotated[list[JSON], merge]
-    absent: Annotated[list[JSON], merge]
-    scheme: str
+    panel: ch.PanelSeated
+    examples: ch.Examples
+    opinions: Annotated[ch.Opinions, merge]
+    absent: Annotated[ch.Absent, merge]
+    scheme: ch.SchemeTaken
 
 
 class Log(TypedDict, total=False):
     """What every graph gives back: what was asked of models, and what the reader should know."""
 
-    calls: list[JSON]
-    warnings: list[str]
+    calls: ch.Calls
+    warnings: ch.Warnings
 
 
 class Decided(Log, total=False):
     """What every graph that decides gives back besides."""
 
-    post: JSON
-    policy: JSON
-    prompts: JSON
-    outcome: JSON
+    post: ch.PostTaken
+    policy: ch.PolicyNamed
+    prompts: ch.PromptsNamed
+    outcome: ch.Ending
 
 
 class PerspectivesOutput(Log, total=False):
     """What `perspectives` gives back to the graph that heard them."""
 
-    panel: list[JSON]
-    opinions: list[JSON]
-    absent: list[JSON]
-    budget_spent: bool
+    panel: ch.PanelSeated
+    opinions: ch.Opinions
+    absent: ch.Absent
+    budget_spent: ch.BudgetSpent
 
 
 class PredictOutput(Decided, total=False):
     """What `predict` gives back."""
 
-    track: str | None
-    transcript: list[JSON]
-    opinions: list[JSON]
-    absent: list[JSON]
-    scheme: str
+    track: ch.TrackTaken
+    transcript: ch.Transcript
+    opinions: ch.Opinions
+    absent: ch.Absent
+    scheme: ch.SchemeTaken
 
 
 class Research(Court, total=False):
     """The state of a case that looks things up (AntiHateAgent). Pages lie in the archive; here are only their ids."""
 
-    scheme: str
-    run: str
-    turn: int
-    started: float
-    queries: list[str]
-    tried: Annotated[list[str], union]
-    hits: list[JSON]
-    pending: list[JSON]
-    crawl: str | None
-    page: JSON | None
-    pages: Annotated[list[JSON], merge]
-    evidence: Annotated[list[JSON], merge]
-    plans: Annotated[list[JSON], merge]
-    judgements: Annotated[list[JSON], merge]
-    exhausted: bool
-    sufficient: bool | None
-    missing: str
+    scheme: ch.SchemeTaken
+    run: ch.RunNamed
+    turn: ch.TurnNumber
+    started: ch.Started
+    queries: ch.Queries
+    tried: Annotated[ch.Tried, union]
+    hits: ch.Hits
+    pending: ch.Pending
+    crawl: ch.Crawl
+    page: ch.PageRead
+    pages: Annotated[ch.Pages, merge]
+    evidence: Annotated[ch.Passages, merge]
+    plans: Annotated[ch.Plans, merge]
+    judgements: Annotated[ch.Judgements, merge]
+    exhausted: ch.Exhausted
+    sufficient: ch.Sufficient
+    missing: ch.Missing
 
 
 class WebOutput(Log, total=False):
     """What a look at the web gives back to the court that sent for it."""
 
-    run: str
-    turn: int
-    tried: list[str]
-    pages: list[JSON]
-    evidence: list[JSON]
-    plans: list[JSON]
-    judgements: list[JSON]
-    sufficient: bool | None
+    run: ch.RunNamed
+    turn: ch.TurnNumber
+    tried: ch.Tried
+    pages: ch.Pages
+    evidence: ch.Passages
+    plans: ch.Plans
+    judgements: ch.Judgements
+    sufficient: ch.Sufficient
 
 
 class ResearchOutput(WebOutput, Decided, total=False):
     """What `antihate` gives back."""
 
-    track: str | None
-    scheme: str
+    track: ch.TrackTaken
+    scheme: ch.SchemeTaken
 
 
 class Case(Panel, Research, total=False):
     """The state with every channel of every piece: that of the hybrid court, and of a pipeline of one's own."""
 
-    review: JSON | None
-    trials: Annotated[list[JSON], merge]
+    review: ch.Reviewed
+    trials: Annotated[ch.Trials, merge]
 
 
 class Views(Court, total=False):
     """The state of a debate of views or of equals (MV-Debate, its peers). `dropped`: who fell out of which round."""
 
-    scheme: str
-    debate: Annotated[list[JSON], merge]
-    dropped: Annotated[list[JSON], merge]
+    scheme: ch.SchemeTaken
+    debate: Annotated[ch.Debate, merge]
+    dropped: Annotated[ch.Dropped, merge]
 
 
 class RoundOutput(Log, total=False):
     """What a round of MV-Debate gives back."""
 
-    round: int
-    debate: list[JSON]
-    dropped: list[JSON]
-    transcript: list[JSON]
-    budget_spent: bool
-    outcome: JSON | None
+    round: ch.RoundNumber
+    debate: ch.Debate
+    dropped: ch.Dropped
+    transcript: ch.Transcript
+    budget_spent: ch.BudgetSpent
+    outcome: ch.Ending
 
 
 class DebateOutput(Decided, total=False):
     """What `mv_debate` and its peers give back."""
 
-    scheme: str
-    round: int
-    debate: list[JSON]
-    dropped: list[JSON]
-    transcript: list[JSON]
+    scheme: ch.SchemeTaken
+    round: ch.RoundNumber
+    debate: ch.Debate
+    dropped: ch.Dropped
+    transcript: ch.Transcript
 
 
 class TrackOutput(Log, total=False):
     """What a track gives back to the court that held it."""
 
-    cues: list[JSON] | None
-    transcript: list[JSON]
-    round: int
-    track: str | None
-    saved: list[JSON]
-    budget_spent: bool
-    outcome: JSON | None
+    cues: ch.Cues
+    transcript: ch.Transcript
+    round: ch.RoundNumber
+    track: ch.TrackTaken
+    saved: ch.Saved
+    budget_spent: ch.BudgetSpent
+    outcome: ch.Ending
 
 
 class CourtOutput(Decided, total=False):
     """What `arcade` and `multiround` give back."""
 
-    track: str | None
-    round: int
-    transcript: list[JSON]
-    cues: list[JSON] | None
-    saved: list[JSON]
+    track: ch.TrackTaken
+    round: ch.RoundNumber
+    transcript: ch.Transcript
+    cues: ch.Cues
+    saved: ch.Saved
 
 
 class BaselineOutput(CourtOutput, total=False):
     """What `baseline` gives back."""
 
-    scheme: str
+    scheme: ch.SchemeTaken
 
 
 class Ruling(CourtOutput, WebOutput, total=False):
     """What `tribunal` gives back, and a pipeline of one's own."""
 
-    opinions: list[JSON]
-    absent: list[JSON]
-    review: JSON | None
-    trials: list[JSON]
+    opinions: ch.Opinions
+    absent: ch.Absent
+    review: ch.Reviewed
+    trials: ch.Trials
 
 
 Node = TypeVar("Node", bound=Callable[..., Awaitable[JSON]])
@@ -277,12 +299,15 @@ def agent(node: Node) -> Node:
     async def take_part(state: Any, runtime: Runtime[Context]) -> JSON:
         if closed(state):
             return {}
+        said = overruled(state, runtime)
         try:
-            return await node(state, runtime)
+            update = await node(state, runtime)
+            return {**update, "warnings": [*update.get("warnings", ()), *said]} if said else update
         except BudgetSpent as spent:
             return {"budget_spent": True, "calls": list(spent.calls), "warnings": [str(spent)]}
         except ModelError as fault:
-            outcome = outcome_of(fault)
+            heard = rehearsed([*state.get("calls", ()), *fault.calls], state.get("warnings", ()))
+            outcome = {**outcome_of(fault), "rehearsed": heard}
             runtime.stream_writer({"event": "outcome", **outcome})
             return {"outcome": outcome, "calls": list(fault.calls), "warnings": list(fault.warnings)}
 

@@ -2,28 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
-from tribunal.prompts.policy import policy_in_force
-from tribunal.schema import JSON, Scheme, Verdict
+from tribunal.prompts.policy import policy_of
+from tribunal.rehearsed import rehearsed
+from tribunal.schema import JSON, Scheme, Task, Verdict
+from tribunal.shown import shown_in
+
+# What the two labels are called where no policy was shown that names them.
+PLAIN: dict[Task, tuple[str, str]] = {
+    "hate": ("NotHate", "Hateful"),
+    "sarcasm": ("NO", "YES"),
+    "misinformation": ("NO", "YES"),
+}
 
 
-async def deliver(label: int, scheme: Scheme, words: str, runtime: Runtime[Context], **more: Any) -> JSON:
+async def deliver(
+    label: int,
+    scheme: Scheme,
+    words: str,
+    state: Mapping[str, Any],
+    runtime: Runtime[Context],
+    calls: Sequence[JSON] = (),
+    *,
+    reviewed: bool = False,
+    **more: Any,
+) -> JSON:
     """The outcome that a label is, as an update of the state.
+
+    A policy that nobody was shown has no part in it: the label then has the plain name of a yes or a no.
 
     Args:
         label: the number of a category of the scheme.
         words: the explanation.
+        state: the case so far.
+        calls: those that led to the verdict and aren't in the state yet.
+        reviewed: whether it is a person's, who is shown the policy's categories.
         more: further fields of `Verdict`: track, tie, confidence, steps.
     """
-    context = context_of(runtime)
-    policy = await policy_in_force(context.policy)
-    category, hateful = policy.categories(scheme)[label].name, policy.hate(scheme, label)
+    context = context_of(state, runtime)
+    led = [*state.get("calls", ()), *calls]
+    told = shown_in(led)
+    by_policy = reviewed or told is None or "policy" in told
+    if by_policy:
+        policy = await policy_of(state, runtime)
+        category, hateful = policy.categories(scheme)[label].name, policy.hate(scheme, label)
+    else:
+        category = PLAIN[context.task][label]
+        hateful = bool(label) if context.task == "hate" else None
     verdict = Verdict(
-        task=context.task, label=label, category=category, hateful=hateful, explanation=words, **more
+        task=context.task,
+        label=label,
+        category=category,
+        hateful=hateful,
+        explanation=words,
+        rehearsed=rehearsed(led, state.get("warnings", ())),
+        **more,
     ).dump()
     runtime.stream_writer({"event": "outcome", **verdict})
-    return {"outcome": verdict}
+    return {"outcome": verdict} if by_policy else {"outcome": verdict, "policy": {}}

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -30,15 +30,26 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
+from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
+from tribunal.files import read_regular
 from tribunal.language import tag_of
+from tribunal.opened import opened
+from tribunal.parsed import from_toml
 from tribunal.schema import Scheme, Task
-from tribunal.text import one_line
+from tribunal.text import one_line, visible
+from tribunal.trust import check_policy_words, for_clients
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-Passage = Annotated[str, StringConstraints(strip_whitespace=True)]
+if TYPE_CHECKING:
+    from langgraph.runtime import Runtime
+
+# What a policy says stands in prompts as ours, so nothing in it may hide.
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(visible)]
+Passage = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(visible)]
 Name = Annotated[
-    str, StringConstraints(strip_whitespace=True, pattern=r"^[^\s\"'{}<>|][^\r\n\"'{}<>|]*$", max_length=60)
+    str,
+    StringConstraints(strip_whitespace=True, pattern=r"^[^\s\"'{}<>|][^\r\n\"'{}<>|]*$", max_length=60),
+    AfterValidator(visible),
 ]
 
 
@@ -104,6 +115,7 @@ class Policy(_Part):
     binary: tuple[Category, ...] = Field(min_length=2, max_length=2)
     translations: dict[Annotated[str, AfterValidator(_tag)], Translation] = Field(default_factory=dict)
     sha: str = ""
+    source: str = Field(default="", repr=False, exclude=True)  # the file's whole text
 
     def __hash__(self) -> int:
         return hash((self.sha, self.language))
@@ -234,16 +246,22 @@ def policy(name: str) -> Policy:
     Raises:
         BadInput: there is none, or it is not a policy; the message names the file and the field.
     """
+    return opened(("policy", name), lambda: _policy(name))
+
+
+def _policy(name: str) -> Policy:
     if name in shipped():
         return _read(name, None, 0)
-    path = Path(name).expanduser()
     try:
+        path = Path(name).expanduser()
         return _read(name, path, path.stat().st_mtime_ns)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         if isinstance(error, BadInput):
             raise
         reason = getattr(error, "strerror", None) or error
-        raise BadInput(f"policy: {name}: {reason}; give one of {', '.join(shipped())} or a TOML file") from error
+        meant = get_close_matches(name, shipped(), n=1)
+        out = f"did you mean {meant[0]}? Give" if meant else "give"
+        raise BadInput(f"policy: {name}: {reason}; {out} one of {', '.join(shipped())} or a TOML file") from error
 
 
 async def policy_in_force(name: str) -> Policy:
@@ -261,19 +279,47 @@ async def policy_in_force(name: str) -> Policy:
 
 
 _shipped: dict[str, Policy] = {}
+_shas: set[str] = set()  # of every policy that this process has read from a file
+
+
+async def policy_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None) -> Policy:
+    """The policy of a case: the text that lies in it, so that a file that is edited or moved since changes nothing.
+
+    Raises:
+        BadInput: the text is no policy, or a client of this server may not set it. As `policy`, where no text is there.
+    """
+    name, text = context_of(state, runtime).policy, (state.get("context") or {}).get("policy")
+    if text is None:
+        return await policy_in_force(name)
+    if not isinstance(text, str):
+        raise BadInput(f"context.policy: {type(text).__name__}: is no text; give the whole text of a policy's file")
+    held = _parsed(name, text.encode("utf-8", "surrogatepass"))
+    if for_clients() and held.sha not in _shas:
+        with suppress(BadInput):  # this process may not have read the file yet, and the file may be gone
+            await policy_in_force(name)
+        if held.sha not in _shas:
+            check_policy_words(name)
+    return held
 
 
 @lru_cache(maxsize=32)
 def _read(name: str, path: Path | None, stamp: int) -> Policy:
-    raw = files(__package__).joinpath(f"policies/{name}.toml").read_bytes() if path is None else path.read_bytes()
+    raw = files(__package__).joinpath(f"policies/{name}.toml").read_bytes() if path is None else read_regular(path)
+    read = _parsed(name, raw)
+    _shas.add(read.sha)
+    return read
+
+
+@lru_cache(maxsize=32)
+def _parsed(name: str, raw: bytes) -> Policy:
     try:
-        values = tomllib.loads(raw.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        values = from_toml(raw)
+    except ValueError as error:
         raise BadInput(f"policy: {name}: not a TOML file: {error}") from error
-    if "sha" in values:
-        raise BadInput(f"policy: {name}: sha: is worked out from the file; leave it out")
+    if ours := next((key for key in ("sha", "source") if key in values), None):
+        raise BadInput(f"policy: {name}: {ours}: is worked out from the file; leave it out")
     try:
-        return Policy(**values, sha=hashlib.sha256(raw).hexdigest()[:16])
+        return Policy(**values, sha=hashlib.sha256(raw).hexdigest()[:16], source=raw.decode())
     except (ValidationError, TypeError) as error:
         if not isinstance(error, ValidationError):
             raise BadInput(f"policy: {name}: {error}") from error
@@ -289,5 +335,5 @@ def _described(error: ValidationError) -> str:
         return f"{field}: {first['msg'].removeprefix('Value error, ')}"
     models: dict[str, type[_Part]] = {"fine": Category, "binary": Category, "translations": Translation}
     model = models.get(str(first["loc"][0]), Policy) if len(first["loc"]) > 1 else Policy
-    known = [key for key in model.model_fields if key != "sha"]
+    known = [key for key in model.model_fields if key not in ("sha", "source")]
     return f"{field}: no such key{near(str(first['loc'][-1]), known)}"

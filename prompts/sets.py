@@ -1,7 +1,9 @@
 """Prompt sets: the prompts that come with the project, and a folder of one's own whose files take their places.
 
 A prompt is a Jinja template in a sandbox. What is put into it is inserted, never expanded, so braces in a post stay
-braces. It calls nothing, reads no attribute but a category's, and includes only prompts of the set.
+braces. It calls nothing, reads no attribute but a category's, and includes only prompts of the set. Strangers' words
+are put in between their marks, whole or not at all: no text of theirs is in the sandbox, only `Material`, which a
+template can't take apart.
 """
 
 from __future__ import annotations
@@ -20,6 +22,10 @@ from jinja2 import DictLoader, StrictUndefined, Template, TemplateError, Templat
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from tribunal.errors import BadInput
+from tribunal.files import read_regular
+from tribunal.opened import opened
+from tribunal.prompts.marks import Material, Ours, PromptError, shown
+from tribunal.prompts.policy import Category
 from tribunal.schema import JSON
 
 SHIPPED = "tribunal"
@@ -28,12 +34,19 @@ OF_THE_SYSTEM = frozenset(
     ("name", "definition", "exclusions", "excuses", "together", "groups", "categories", "question", "labels")
 ) | {"language"}
 OF_THE_POLICY = frozenset(("excuses", "together", "category_examples", "kinds"))
+# What a role's prompt may say of the settings of the run; filled in in the same way.
+OF_THE_RUN = frozenset(("label_first",))
 _ATTRIBUTES = ("name", "meaning", "index", "first", "last")  # of a category, and of a loop
 _FILTERS = ("capitalize", "default", "first", "indent", "join", "last", "length", "lower", "replace", "title", "trim")
-
-
-class PromptError(ValueError):
-    """A prompt and the material for it don't match: a variable is missing, or one is left over."""
+# What is made of a part of a prompt after it has been filled in could take off its marks.
+_MADE_OF_PARTS = (nodes.FilterBlock, nodes.AssignBlock, nodes.Macro, nodes.CallBlock, nodes.Import, nodes.FromImport)
+_MADE_OF_VALUES = (nodes.Filter, nodes.Concat, nodes.Add, nodes.Mul, nodes.Mod, nodes.Getitem, nodes.For)
+# Variables that hold strangers' words, in the prompts that are filled with them.
+STRANGERS = {
+    "before", "debate", "defence", "evidence", "examples", "history", "hits", "judgement", "known", "missing",
+    "opinions", "opposing", "others", "own", "page", "post", "prosecution", "query", "reference", "reflection",
+    "responses", "thoughts", "title", "transcript", "tried",
+}  # fmt: skip
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
@@ -44,6 +57,17 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return False
 
 
+def _as_shown(value: Any) -> Any:
+    return shown(value) if isinstance(value, Material) else value
+
+
+def _fit(value: object) -> bool:
+    """Whether a value may be put into a prompt: any text of it is ours, or between marks."""
+    if isinstance(value, tuple | list):
+        return all(map(_fit, value))
+    return value is None or value == "" or isinstance(value, Ours | Material | Category | int | float)
+
+
 def _environment(sources: Mapping[str, str]) -> _Sandbox:
     made = _Sandbox(
         loader=DictLoader(sources),
@@ -52,6 +76,8 @@ def _environment(sources: Mapping[str, str]) -> _Sandbox:
         lstrip_blocks=True,
         keep_trailing_newline=False,
         autoescape=False,
+        auto_reload=False,
+        finalize=_as_shown,
     )
     made.globals.clear()
     made.filters = {name: made.filters[name] for name in _FILTERS}
@@ -83,13 +109,18 @@ class PromptSet:
         """The prompt with this material in it.
 
         Raises:
-            PromptError: a variable of the prompt is missing, or one was given that it doesn't use.
+            PromptError: a variable of the prompt is missing, one was given that it doesn't use, or one holds a text
+                that is neither ours nor marked.
             BadInput: what the prompt does with its material can't be done.
         """
         template, wanted = self._template(name)
         if wanted != material.keys():
             missing, unused = sorted(wanted - material.keys()), sorted(material.keys() - wanted)
             raise PromptError(f"prompt {name}: missing {missing}, unused {unused}")
+        if bare := [each for each, value in material.items() if not _fit(value)]:
+            raise PromptError(
+                f"prompt {name}: {', '.join(bare)}: plain text would stand bare; mark it (tribunal.prompts.marks)"
+            )
         try:
             return template.render(material).strip("\n")
         except (TemplateError, TypeError, ArithmeticError) as error:
@@ -141,13 +172,15 @@ def prompt_set(folder: str | None) -> PromptSet:
     Raises:
         BadInput: the folder can't be read, a file is no prompt of ours, or a prompt has a fault; with file and line.
     """
-    if folder is None:
-        return shipped()
+    return shipped() if folder is None else opened(("prompts", folder), lambda: _prompt_set(folder))
+
+
+def _prompt_set(folder: str) -> PromptSet:
     root = Path(folder).expanduser()
     try:
         if not root.is_dir():
             raise BadInput(f"prompts: {folder}: is no folder; give one with prompts, such as arcade/judge.md")
-        own = {path: path.read_bytes().decode("utf-8") for path in sorted(_prompts_in(root))}
+        own = {path: read_regular(path).decode("utf-8") for path in sorted(_prompts_in(root))}
     except (OSError, ValueError) as error:
         if isinstance(error, BadInput):
             raise
@@ -199,12 +232,36 @@ def _check_alone(path: Path, name: str, text: str, sources: Mapping[str, str]) -
                 f"prompts: {path}, line {node.lineno}: {asked!r}: can't be read here; what can: "
                 f"{', '.join(_ATTRIBUTES)}"
             )
+    for part in tree.find_all(_MADE_OF_PARTS):
+        raise BadInput(
+            f"prompts: {path}, line {part.lineno}: a prompt makes nothing of parts that are filled in, and imports "
+            "nothing; write it out, or include it"
+        )
+    for made in tree.find_all(_MADE_OF_VALUES):
+        _check_untouched(path, made)
     for start, whole in _included(tree):
         found = start in sources if whole else start and any(each.startswith(start) for each in sources)
         if not found:
             near = get_close_matches(start, sources, n=3, cutoff=0.5)
             meant = f"did you mean {', '.join(near)}?" if near else "include a prompt of the set by its name"
             raise BadInput(f"prompts: {path}: includes {start!r}, which is no prompt; {meant}")
+
+
+def _check_untouched(path: Path, made: nodes.Node) -> None:
+    """Nothing is made of strangers' words. `Material` would refuse it in the middle of a case; this says so before."""
+    if isinstance(made, nodes.Filter) and made.name == "default":
+        return
+    used = [made.iter] if isinstance(made, nodes.For) else [made]
+    names = {each.name for part in used for each in [*part.find_all(nodes.Name), *_itself(part)]}
+    if held := sorted(names & STRANGERS):
+        raise BadInput(
+            f"prompts: {path}, line {made.lineno}: {held[0]}: holds words of others, which stand by themselves between "
+            f"their marks; write {{{{ {held[0]} }}}} alone"
+        )
+
+
+def _itself(node: nodes.Node) -> list[nodes.Name]:
+    return [node] if isinstance(node, nodes.Name) else []
 
 
 def _constant(node: nodes.Node) -> object:
@@ -217,8 +274,8 @@ def _check_filled(path: Path, name: str, text: str, made: PromptSet) -> None:
     if path.name.startswith("_"):
         return
     system = name.startswith("system/")
-    needed = frozenset[str]() if system else shipped().variables(name) - OF_THE_POLICY
-    known = OF_THE_SYSTEM if system else needed | OF_THE_POLICY
+    needed = frozenset[str]() if system else shipped().variables(name) - OF_THE_POLICY - OF_THE_RUN
+    known = OF_THE_SYSTEM if system else needed | OF_THE_POLICY | OF_THE_RUN
     wanted = made.variables(name)
     if unknown := sorted(wanted - known):
         near = get_close_matches(unknown[0], known, n=2, cutoff=0.5)

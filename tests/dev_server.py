@@ -23,13 +23,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def dev_server(project: Path, beside: Path, python: str = sys.executable) -> Iterator[str]:
+def dev_server(project: Path, beside: Path, python: str = sys.executable, allow: str = "") -> Iterator[str]:
     """The address of a server of a project's langgraph.json.
 
     Args:
         project: the folder that the file lies in.
         beside: a folder for its log and its data.
         python: the interpreter of the environment that it runs in.
+        allow: what its operator allows clients to set, as TRIBUNAL_ALLOW.
     """
     port = free_port()
     kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
@@ -40,6 +41,7 @@ def dev_server(project: Path, beside: Path, python: str = sys.executable) -> Ite
         "LANGGRAPH_STRICT_MSGPACK": "true",
         "TRIBUNAL_DATA": str(beside / "data"),
         "TRIBUNAL_MODEL": "",
+        "TRIBUNAL_ALLOW": allow,
     }
     command = [python, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--n-jobs-per-worker", "10"]
     log = beside / "log"

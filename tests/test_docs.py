@@ -7,12 +7,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from typer.testing import CliRunner
 
 from tests import PROJECT
 from tribunal.commands import app
+from tribunal.events import EVENTS
 from tribunal.graphs import GRAPHS
 from tribunal.graphs.drawing import mermaid
 
@@ -43,6 +45,27 @@ def test_each_graph_is_the_one_that_the_code_draws() -> None:
     parts = [f"## `{name}`\n\n```mermaid\n{mermaid(name).strip()}\n```\n" for name in GRAPHS]
     head = "# The graphs, drawn\n\nAs the code draws them (`tribunal graphs NAME`); written by tests/test_docs.py.\n\n"
     is_page(DOCS / "graphs.md", head + "\n".join(parts))
+
+
+def test_each_event_is_listed_with_its_fields() -> None:
+    """docs/events.md: the kinds of events, when each comes, and what stands in it."""
+    head = (
+        "# Events\n\n"
+        'What a graph streams while it works, as `stream_mode="custom"`; on a server with `stream_subgraphs=True`,\n'
+        "since agents speak in subgraphs. A front end can draw the trial live from them. Each is a JSON object, and\n"
+        "`event` is its kind. `tribunal.events` has a model of each: `event_of(data)` reads one, with its types. A\n"
+        "piece of your own may stream events of other kinds. Written by tests/test_docs.py.\n\n"
+        "No tokens are streamed. `messages-tuple` gives each answer of a model whole, as one message, when it has\n"
+        "come: an answer is a form, and is checked as a whole.\n\n"
+        "| event | when it comes | what stands in it |\n|---|---|---|\n"
+    )
+    rows = []
+    for each in EVENTS:
+        [kind] = get_args(each.model_fields["event"].annotation)
+        said = " ".join((each.__doc__ or "").split())
+        names = ", ".join(f"`{name}`" for name in each.model_fields if name != "event")
+        rows.append(f"| `{kind}` | {said} | {names} |")
+    is_page(DOCS / "events.md", head + "\n".join(rows) + "\n")
 
 
 def test_the_transcript_is_a_real_one() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import subprocess
 import sys
 import tomllib
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -17,13 +19,15 @@ from tribunal.graphs import GRAPHS, graph
 
 # The floors, from the ground up: each room imports only rooms that stand before it here. A room is a folder.
 FLOORS = (
-    "", "prompts", "models.providers", "models", "models.embeddings", "retrievers.perspectives",
+    "", "store", "store.migrations", "store.migrations.versions", "prompts", "models.providers", "models",
+    "models.embeddings", "retrievers.perspectives",
     "retrievers.web.fetch", "retrievers.web.pages", "retrievers.web.search", "retrievers.web", "retrievers", "nodes",
     "nodes.arcade", "nodes.predict", "nodes.antihate", "nodes.mv_debate", "nodes.peers", "nodes.court",
-    "nodes.rehearsal", "graphs", "cases", "eval.doubles", "eval.doubles.scripted", "eval.datasets", "eval.protocols",
-    "eval.runs", "eval.measures", "eval.report", "eval", "eval.bench", "commands",
+    "nodes.rehearsal", "graphs", "pieces", "cases", "eval.doubles", "eval.doubles.scripted", "testing",
+    "eval.datasets", "eval.protocols", "eval.runs", "eval.measures", "eval.report", "eval", "eval.bench",
+    "service.replica", "service.routes", "service", "commands",
 )  # fmt: skip
-ROOMS = ("prompts", "retrievers", "nodes", "graphs", "eval", "commands")
+ROOMS = ("prompts", "retrievers", "nodes", "graphs", "eval", "service", "commands")
 # A file that may be longer, with the reason. This list may only shrink.
 LONGER: dict[str, str] = {}
 MOST_LINES = 400
@@ -132,9 +136,14 @@ def test_langgraph_json_names_every_graph() -> None:
     examples = [path.stem for path in sorted((PROJECT / "examples").glob("*.py"))]
     assert list(named)[: len(GRAPHS)] == list(GRAPHS)
     assert sorted(list(named)[len(GRAPHS) :]) == examples
-    for name, place in named.items():
-        folder = "graphs" if name in GRAPHS else "examples"
+    for name, served in named.items():
+        folder, place = "graphs" if name in GRAPHS else "examples", served["path"]
         assert place == f"./{folder}/{name}.py:graph"
+        # What Studio shows, and what an agent is told of it as a tool.
+        assert served["description"].startswith(
+            "Decides whether a social-media post is hate speech, and says why. How: "
+        )
+        assert served["description"].endswith(f"{GRAPHS.get(name, '')}.")
         assert graph(name if name in GRAPHS else str(PROJECT / place)).name == name
 
 
@@ -194,7 +203,8 @@ EDGES = {
     },
     "symmetric_debate": {
         ("__start__", "receive"), ("receive", "open"), ("open", "next_round"), ("next_round", "speak"),
-        ("next_round", "vote"), ("next_round", "__end__"), ("speak", "next_round"), ("vote", "__end__"),
+        ("next_round", "next_round"), ("next_round", "vote"), ("next_round", "__end__"), ("speak", "next_round"),
+        ("vote", "__end__"),
     },
     "baseline": {("__start__", "receive"), ("receive", "classify"), ("classify", "__end__")},
     "tribunal": {
@@ -222,3 +232,48 @@ def test_wiring(name: str) -> None:
 
     drawn = import_module(f"tribunal.graphs.{name}").graph.get_graph()
     assert {(edge.source, edge.target) for edge in drawn.edges} == EDGES[name]
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_routers_are_functions_of_the_state_alone(name: str) -> None:
+    """Whoever edits a case from outside of a run has its routers run with the state, and without a runtime."""
+    from importlib import import_module
+
+    branches = import_module(f"tribunal.graphs.{name}").builder.branches
+    routers = [branch.path.afunc for each in branches.values() for branch in each.values()]
+    assert [list(inspect.signature(router).parameters) for router in routers] == [["state"]] * len(routers)
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_every_way_is_drawn_with_what_has_to_be_so(name: str) -> None:
+    """The labels stand in the wiring, and the nodes in the router too: both name the same ones."""
+    from importlib import import_module
+
+    module = import_module(f"tribunal.graphs.{name}")
+    drawn = {(edge.source, edge.target): edge.data for edge in module.graph.get_graph().edges if edge.conditional}
+    for start, branches in module.builder.branches.items():
+        for branch in branches.values():
+            for way, node in branch.ends.items():
+                assert len(str(way)) > 2
+                assert str(way) != node
+                assert drawn[start, node] == str(way)
+            said = get_type_hints(branch.path.afunc)["return"]
+            named = {each for part in (said, *get_args(said)) if get_origin(part) is Literal for each in get_args(part)}
+            listed = any(get_origin(part) is list for part in (said, *get_args(said)))
+            assert named <= set(branch.ends.values())
+            assert listed or named == set(branch.ends.values())
+
+
+def test_json_and_toml_of_others_are_read_in_one_place() -> None:
+    """Elsewhere a text that is nested too deeply would be a `RecursionError`, which nobody expects."""
+    own = ("eval.bench", "eval.doubles", "commands.doctor")
+    loose = []
+    for name, path in MODULES.items():
+        if name == "parsed" or name.startswith(own):
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                spelled = f"{node.value.id}.{node.attr}"
+                if spelled in ("json.loads", "json.load", "tomllib.loads", "tomllib.load"):
+                    loose.append(f"{name}, line {node.lineno}: {spelled}")
+    assert not loose, "use tribunal.parsed: " + "; ".join(loose)

@@ -1,9 +1,11 @@
-"""The built wheel, installed into a new environment beside a project that has rooms of the same names."""
+"""The built wheel in a new environment, where the example project runs, whose rooms are called as ours are."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -14,42 +16,14 @@ from typing import Any
 
 import pytest
 from langgraph_sdk import get_client
+from mcp import Client
 
 from tests import PROJECT
 from tests.dev_server import dev_server
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("wheel")]
 
-MINE = '''
-"""A graph of the project's own: a node of its own before the court's deep dive."""
-
-from langgraph.graph import END, START, StateGraph
-
-from nodes.glossary import look_up
-from tribunal.graphs import Case, Context, PostInput, Ruling, checked, court_judge, deep_trial, receive
-
-builder = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
-builder.add_node("receive", receive)
-builder.add_node("look_up", look_up)
-builder.add_node("deep_dive", deep_trial)
-builder.add_node("judge", court_judge)
-builder.add_edge(START, "receive")
-builder.add_edge("receive", "look_up")
-builder.add_edge("look_up", "deep_dive")
-builder.add_edge("deep_dive", "judge")
-builder.add_edge("judge", END)
-
-graph = checked(builder).compile(name="mine")
-'''
-GLOSSARY = """
-from prompts import TITLE
-from tribunal.graphs import Case, Evidence, piece
-
-
-@piece(needs=["post"], writes=["evidence"])
-async def look_up(state: Case) -> Case:
-    return {"evidence": [Evidence.of("G1", "Said of people, weeds is an old image.", "supports", TITLE)]}
-"""
+EXAMPLE = PROJECT / "examples" / "project"
 
 
 @pytest.fixture(scope="module")
@@ -78,14 +52,12 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("project")
-    for room in ("nodes", "graphs", "prompts", "eval", "retrievers", "commands"):
+    """The example project, with rooms of its own for all that we have rooms for."""
+    folder = tmp_path_factory.mktemp("project") / "project"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    for room in ("prompts", "eval", "retrievers", "commands", "service"):
         (folder / room).mkdir()
-        (folder / room / "__init__.py").write_text("TITLE = 'my glossary'\n" if room == "prompts" else "")
-    (folder / "nodes" / "glossary.py").write_text(GLOSSARY)
-    (folder / "graphs" / "mine.py").write_text(MINE)
-    served = {"dependencies": ["."], "graphs": {"mine": "./graphs/mine.py:graph"}}
-    (folder / "langgraph.json").write_text(json.dumps(served))
+        (folder / room / "__init__.py").write_text("")
     return folder
 
 
@@ -119,8 +91,15 @@ def test_a_post_is_judged_beside_rooms_of_the_same_names(python: str, project: P
     assert str(PROJECT) not in files
     assert str(project) in files.split()[1]
     assert outcome == "verdict"
-    said = run(python, project, "-m", "tribunal", "judge", "Good morning", "--graph", "graphs/mine.py:graph", "--json")
+    command = ["-m", "tribunal", "judge", "Good morning", "--graph", "graphs/glossary.py:graph", "--json"]
+    said = run(python, project, *command)
     assert json.loads(said)["outcome"] == "verdict"
+
+
+def test_the_project_s_own_tests_need_nothing_but_pytest(python: str, project: Path) -> None:
+    others = [f"no:{name}" for name in ("asyncio", "anyio", "socket", "xdist", "timeout", "langsmith_plugin")]
+    said = run(python, project, "-m", "pytest", "-W", "error", *(word for name in others for word in ("-p", name)))
+    assert re.search(r"=== 4 passed in ", said), said
 
 
 @pytest.fixture(scope="module")
@@ -129,10 +108,23 @@ def url(python: str, project: Path, tmp_path_factory: pytest.TempPathFactory) ->
         yield address
 
 
-async def test_the_project_s_own_graph_runs_on_the_dev_server(url: str) -> None:
+async def test_the_project_s_own_graphs_run_on_the_dev_server(url: str) -> None:
+    text = "Immigrants: the weeds in our garden."
     async with get_client(url=url) as client:
-        thread = await client.threads.create()
-        text = "Immigrants: the weeds in our garden."
-        done: Any = await client.runs.wait(thread["thread_id"], "mine", input={"text": text})
+        done: Any = await client.runs.wait(None, "glossary", input={"text": text})
+        message: Any = {"messages": [{"role": "user", "content": text}]}
+        asked: Any = await client.runs.wait(None, "moderator", input=message)
     assert done["outcome"]["outcome"] == "verdict", done
-    assert [each["title"] for each in done["evidence"]] == ["my glossary"]
+    assert {each["id"] for each in done["evidence"]} == {"G1", "D1"}
+    assert json.loads(asked["messages"][-1]["content"])["hateful"] is True
+
+
+async def test_the_project_s_own_graphs_are_tools_for_other_agents(url: str) -> None:
+    served = json.loads((EXAMPLE / "langgraph.json").read_text())["graphs"]
+    async with Client(f"{url}/mcp") as agent:
+        tools = (await agent.list_tools()).tools
+        answer = await agent.call_tool("glossary", {"text": "Good morning."})
+    assert {tool.name: tool.description for tool in tools} == {
+        name: each["description"] for name, each in served.items()
+    }
+    assert "'outcome': 'verdict'" in answer.content[0].text  # type: ignore[union-attr]

@@ -5,27 +5,32 @@
     record = tribunal.judge("Welcome to the neighbourhood!")
     record.hateful, record.category, record.explanation
 
-`judge` and `ajudge` decide one post; `Context` holds the settings; the `tribunal` command does the same from a
-terminal. Names are loaded when they are first used.
+`judge` and `ajudge` decide one post; `trial` lets you watch; `Context` holds the settings; the `tribunal` command does
+the same from a terminal. Names are loaded when they are first used.
 """
 
 from __future__ import annotations
 
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from tribunal.cases.tool import as_tool
     from tribunal.context import Context
     from tribunal.errors import BadInput, TribunalError
     from tribunal.schema import Record
 
 __version__ = "0.1.0"
-__all__ = ["BadInput", "Context", "Record", "TribunalError", "adecide", "ajudge", "judge"]
+__all__ = ["BadInput", "Context", "Record", "TribunalError", "adecide", "ajudge", "as_tool", "judge", "trial"]
 
 _HOMES = {
     "BadInput": "tribunal.errors",
     "Context": "tribunal.context",
     "Record": "tribunal.schema",
     "TribunalError": "tribunal.errors",
+    "as_tool": "tribunal.cases.tool",
 }
 DEFAULT_GRAPH = "tribunal"
 
@@ -84,11 +89,57 @@ def judge(text: str | None = None, **options: Any) -> Record:
     """Decide one post and wait for it; arguments, result and errors are those of `ajudge`.
 
     Raises:
-        RuntimeError: an event loop runs already; await `ajudge` there.
+        RuntimeError: an event loop runs already, as in a notebook; await `ajudge` there.
     """
     import asyncio
 
-    return asyncio.run(ajudge(text, **options))
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(ajudge(text, **options))
+    raise RuntimeError(
+        "tribunal.judge() can't wait where an event loop runs, as in a notebook; write: await tribunal.ajudge(…)"
+    )
+
+
+async def trial(
+    text: str | None = None,
+    *,
+    image: str | None = None,
+    graph: str = DEFAULT_GRAPH,
+    post_id: str | None = None,
+    language: str | None = None,
+    **settings: Any,
+) -> AsyncGenerator[dict[str, Any] | Record]:
+    """Decide one post, and watch it being decided.
+
+        async for event in tribunal.trial("Welcome to the neighbourhood!"):
+            match event:
+                case tribunal.Record():
+                    print(event.category)
+                case {"event": "turn"}:
+                    print(event["seat"], event["text"])
+
+    Leaving the loop early ends the case: nothing more is asked of a model.
+
+    Args:
+        text: as of `ajudge`, and so are the others.
+
+    Yields:
+        Every event as it happens, as plain JSON; its `event` says what it is: `asking`, `call`, `turn`, `opinion`, …
+        (docs/events.md; `tribunal.events.event_of` reads one, with its types). At last the record, as of `ajudge`.
+
+    Raises:
+        BadInput: the post or a setting is wrong; no model was called.
+    """
+    from tribunal.cases.session import attend
+    from tribunal.context import context_from
+
+    context = context_from(settings)
+    case = attend(text, image, graph=graph, context=context, post_id=post_id, language=language)
+    async with aclosing(case):
+        async for event in case:
+            yield event
 
 
 def main() -> None:
@@ -101,7 +152,10 @@ def main() -> None:
     gc.disable()
     sys.path.append("")  # so that `module:object` in a setting finds the working folder, behind all that is installed
     from tribunal.commands import app
+    from tribunal.terminal import degrade, fell
 
+    degrade()
+    sys.excepthook = fell
     app()
 
 

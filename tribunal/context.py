@@ -6,30 +6,48 @@ in `tribunal.settings`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from tribunal.errors import BadInput
+from tribunal.parsed import from_json
 from tribunal.schema import JSON, Scheme, Task
 from tribunal.seats import KINDS, SEATS, VIEWS
 from tribunal.settings import RENAMED, SETTINGS, description
+from tribunal.trust import check_settings, for_clients
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
-ANTIHATE_MODES = ("full", "no-knowledge", "no-search", "no-details", "zero-shot")
 Mode = Literal[
     "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
     "no-knowledge", "no-search", "no-details", "zero-shot",
 ]  # fmt: skip
-REHEARSAL = "rehearsal:court"
 MAX_ROUNDS = 10
 # The shipped policy of each task.
 POLICIES: dict[Task, str] = {"hate": "h-vli", "sarcasm": "sarcasm", "misinformation": "misinformation"}
+
+
+class EveryName(dict[str, Any]):
+    """The properties of a form that says of every name that it has it.
+
+    LangGraph's server leaves out, without a word, what a client sets that a graph's form doesn't have. So a wrong name
+    arrives, and is refused by it.
+    """
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+    @classmethod
+    def in_schema(cls, schema: JSON) -> JSON:
+        """This JSON schema, with such properties."""
+        return {**schema, "properties": cls(schema["properties"])}
 
 
 def _set(name: str, default: Any, **bounds: Any) -> Any:
@@ -79,6 +97,7 @@ class Context(BaseModel):
     rounds: int = _set("rounds", 3, ge=1, le=MAX_ROUNDS)
     early_exit: bool | None = _set("early_exit", None)
     mode: Mode = _set("mode", "full")
+    answer_order: Literal["reason-first", "label-first"] = _set("answer_order", "reason-first")
     views: list[str] = _set("views", list)
     top_k: int | None = _set("top_k", None, ge=1)
     reflection_mode: Literal["gated", "none", "always"] = _set("reflection_mode", "gated")
@@ -137,6 +156,21 @@ class Context(BaseModel):
             raise ValueError("a debate takes at least two views, each named once")
         return named
 
+    @classmethod
+    def model_json_schema(cls, *args: Any, **kwargs: Any) -> JSON:
+        """The form that a graph of one's own is set by."""
+        return EveryName.in_schema(super().model_json_schema(*args, **kwargs))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_are_known(cls, given: Any) -> Any:
+        names = given if isinstance(given, Mapping) else ()
+        if unknown := next((str(name) for name in names if name not in (*cls.model_fields, *RENAMED)), None):
+            meant = ", ".join(get_close_matches(unknown, cls.model_fields, n=3, cutoff=0.4))
+            way = f"did you mean {meant}?" if meant else f"the settings are {', '.join(sorted(cls.model_fields))}"
+            raise PydanticCustomError("unknown", "{name}: no such setting; {way}", {"name": unknown, "way": way})
+        return given
+
     @model_validator(mode="before")
     @classmethod
     def _old_names_say_the_new_one(cls, given: Any) -> Any:
@@ -185,14 +219,7 @@ def describe(error: ValidationError) -> str:
     """A validation error as one line: field, value, what was expected."""
     first = error.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or "settings"
-    if first["type"] == "extra_forbidden":
-        near = get_close_matches(field, Context.model_fields, n=3, cutoff=0.4)
-        return f"{field}: no such setting; " + (
-            f"did you mean {', '.join(near)}?"
-            if near
-            else f"the settings are {', '.join(sorted(Context.model_fields))}"
-        )
-    if first["type"] == "renamed":
+    if first["type"] in ("renamed", "unknown"):
         return first["msg"]
     value = repr(first["input"])
     problem = first["msg"].removeprefix("Value error, ")
@@ -207,9 +234,83 @@ def kept_settings(context: Context) -> JSON:
     return settings
 
 
-def context_of(runtime: Runtime[Context]) -> Context:
-    """The context of a run; LangGraph gives None when a caller passes none, whatever defaults the schema has."""
-    return runtime.context or _DEFAULT
+def context_given(runtime: Runtime[Context] | None) -> Context:
+    """The context that a run was given. LangGraph has None where a caller gives none, whatever defaults the schema has.
+
+    Raises:
+        BadInput: on a server, where its client may not set one of them.
+    """
+    return _permitted((runtime.context if runtime else None) or _DEFAULT)
+
+
+def context_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None) -> Context:
+    """The settings in force: those of the case, in its channel `context`, from `receive` on.
+
+    So a router is a function of the state alone, and a case goes on with the settings that it began with, whatever the
+    part of a run is given that takes it up again. A piece that runs where nothing received a post has those of the run.
+
+    Raises:
+        BadInput: what the case holds are no settings; or, on a server, its client may not set one of them. That is
+            checked each time, because a client may edit the state.
+    """
+    case = state.get("context")
+    if case is None:
+        return context_given(runtime or _running())
+    settings = case.get("settings") if isinstance(case, Mapping) else None
+    if not isinstance(settings, Mapping):
+        raise BadInput('context: holds no settings; give {"settings": {…}}, with the settings by name')
+    context = _permitted(_settings(json.dumps(settings, sort_keys=True)))
+    if context.searxng_url is None and "searxng" in context.search:
+        # An address with a password lies in no case: it is given to each part of a run.
+        address = context_given(runtime or _running()).searxng_url
+        return context.model_copy(update={"searxng_url": address}) if "@" in (address or "") else context
+    return context
+
+
+def overruled(state: Mapping[str, Any], runtime: Runtime[Context]) -> list[str]:
+    """A warning, where this part of a run was given other settings than the case began with, which stand.
+
+    Raises:
+        BadInput: on a server, where its client may not set one of them.
+    """
+    given = runtime.context
+    if given is None or state.get("context") is None:
+        return []
+    held = context_of(state, runtime)
+    chosen = [name for name in given.model_fields_set if getattr(given, name) != getattr(held, name)]
+    # These two follow the task, so nobody need have given them.
+    follow = {"policy"} if given.policy == POLICIES[given.task] else set()
+    follow |= {"scheme"} if given.task != "hate" else set()
+    differ = sorted(name for name in chosen if name not in follow)
+    if not differ:
+        return []
+    context_given(runtime)
+    return [f"the case keeps the settings that it began with; given since, and not heeded: {', '.join(differ)}"]
+
+
+@lru_cache(maxsize=256)
+def _settings(written: str) -> Context:
+    try:
+        return context_from(from_json(written))
+    except BadInput as error:
+        raise BadInput(f"context.settings: {error}") from error
+
+
+def _permitted(context: Context) -> Context:
+    if for_clients():
+        check_settings({name: getattr(context, name) for name in context.model_fields_set}, _DEFAULTS)
+    return context
+
+
+def _running() -> Runtime[Context] | None:
+    """The runtime of the run that this is called in; None outside of one."""
+    from langgraph.runtime import get_runtime
+
+    try:
+        return get_runtime(Context)
+    except RuntimeError:
+        return None
 
 
 _DEFAULT = Context()
+_DEFAULTS = {name: getattr(_DEFAULT, name) for name in Context.model_fields}

@@ -3,18 +3,46 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
 import aiosqlite
+
+from tribunal.files import check_regular
 
 WAIT = 30.0  # seconds that one writer waits for another
 
 
 class DatabaseError(OSError):
     """A database can't be read or written: the disk is full or gone, or the file is damaged."""
+
+
+class Unwritable(DatabaseError):
+    """Not the file is at fault: the disk is full or gone, it may not be written, or another process keeps it locked."""
+
+
+_OUTSIDE = {
+    sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,
+}  # fmt: skip
+
+
+def database_error(path: Path, error: Exception) -> DatabaseError:
+    """What an error of SQLite or of the system means."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        # As `check_regular` has it of what is no file.
+        outside = isinstance(error, OSError) and error.errno not in (errno.EISDIR, errno.EINVAL)
+    else:
+        outside = code & 0xFF in _OUTSIDE
+    return (Unwritable if outside else DatabaseError)(f"{path}: {error}")
 
 
 class Database:
@@ -40,7 +68,8 @@ class Database:
     ) -> Self:
         """Open a file, and make it and its folder if they aren't there.
 
-        Several processes may open it at once; it is in write-ahead mode, so that readers don't wait for a writer.
+        Several processes may open it at once; it is in write-ahead mode, so that readers don't wait for a writer. A new
+        file, and a new folder, are their owner's alone; SQLite gives the files that it keeps beside it the same rights.
 
         Args:
             path: the file.
@@ -52,16 +81,17 @@ class Database:
             DatabaseError: it can't be opened.
         """
         try:
+            await asyncio.to_thread(_regular, path)
             if mode:
                 target = f"{(await asyncio.to_thread(path.absolute)).as_uri()}?{mode}"
                 opening = aiosqlite.connect(target, uri=True, timeout=WAIT, isolation_level=None)
             else:
-                await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
+                await asyncio.to_thread(_made, path)
                 opening = aiosqlite.connect(path, timeout=WAIT, isolation_level=None)
             opening._thread.daemon = True  # one that nobody closed must not keep the program from ending
             connection = await opening
         except (sqlite3.Error, OSError) as error:
-            raise DatabaseError(f"{path}: {error}") from error
+            raise database_error(path, error) from error
         database = cls(path, connection)
         connection.row_factory = sqlite3.Row
         try:
@@ -76,7 +106,7 @@ class Database:
         except BaseException as error:
             await connection.close()
             if isinstance(error, sqlite3.Error):
-                raise DatabaseError(f"{path}: {error}") from error
+                raise database_error(path, error) from error
             raise
         return database
 
@@ -89,7 +119,7 @@ class Database:
         try:
             return list(await self.connection.execute_fetchall(statement, values))
         except (sqlite3.Error, ValueError) as error:
-            raise DatabaseError(f"{self.path}: {error}") from error
+            raise database_error(self.path, error) from error
 
     async def write(self, statement: str, *values: Any) -> int:
         """Carry out one statement; gives the number of rows it changed.
@@ -101,7 +131,7 @@ class Database:
             async with self.connection.execute(statement, values) as done:
                 return done.rowcount
         except (sqlite3.Error, ValueError) as error:
-            raise DatabaseError(f"{self.path}: {error}") from error
+            raise database_error(self.path, error) from error
 
     async def write_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Carry out one statement for each of these rows, all or none.
@@ -113,35 +143,62 @@ class Database:
         try:
             await self.together(lambda made: made.executemany(statement, held))
         except (sqlite3.Error, ValueError) as error:
-            raise DatabaseError(f"{self.path}: {error}") from error
+            raise database_error(self.path, error) from error
 
     async def together(self, work: Callable[[sqlite3.Connection], object]) -> None:
-        """Do several things in one transaction, in the connection's thread; an error undoes them all, and is raised."""
+        """Do several things in one transaction, in the connection's thread; an error undoes them all, and is raised.
+
+        Raises:
+            DatabaseError: the file can't be read or written.
+        """
 
         def transaction() -> None:
             made = self.connection._conn
             made.execute("BEGIN IMMEDIATE" if not made.execute("PRAGMA query_only").fetchone()[0] else "BEGIN")
             try:
                 work(made)
+                made.commit()
             except BaseException:
                 made.rollback()
                 raise
-            made.commit()
 
-        await self.connection._execute(transaction)  # type: ignore[no-untyped-call]
+        try:
+            await self.connection._execute(transaction)  # type: ignore[no-untyped-call]
+        except sqlite3.Error as error:
+            raise database_error(self.path, error) from error
 
     async def close(self) -> None:
         """Write out what SQLite still holds beside the file."""
         await self.connection.close()
 
 
+def _regular(path: Path) -> None:
+    """Refuse what SQLite would wait for, or break: a pipe, a device, a folder, under the file's name or beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with suppress(FileNotFoundError):
+            check_regular(path.with_name(f"{path.name}{suffix}"))
+
+
+_making = threading.Lock()
+
+
+def _made(path: Path) -> None:
+    """Make the file, and its folder, for their owner alone."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # One at a time: closing a file takes away every lock that this process has on it, SQLite's too.
+    with _making, suppress(FileExistsError):
+        if not path.exists():
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
 async def _in_write_ahead_mode(connection: aiosqlite.Connection) -> None:
     """The one step that doesn't wait its turn when several open a new file at once."""
-    for left in reversed(range(100)):
+    until = time.monotonic() + WAIT
+    while True:
         try:
             await connection.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError as error:
-            if not left or "locked" not in str(error):
+            if time.monotonic() > until or "locked" not in str(error):
                 raise
             await asyncio.sleep(0.02)
         else:

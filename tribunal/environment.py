@@ -1,28 +1,104 @@
-"""What is set outside a run: the environment, a `.env` file, and the data folder. A run's own settings beat them."""
+"""What is set outside a run: the environment, a `.env` file, and the data folder. A run's own settings beat them.
+
+A `.env` file lies in the working folder, which may be anybody's: a cloned project, a data set. It may bring keys and
+say which model is used; but it must not lead the operator's own keys, or posts, to a place of its choice. So an address
+or a rule in it counts only beside a key in the same file, and is said aloud.
+"""
 
 from __future__ import annotations
 
+import io
+import logging
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from dotenv import dotenv_values
 from platformdirs import user_data_dir
 
+from tribunal.errors import BadInput
+from tribunal.files import read_regular
+
+FILE = ".env"
+# Those that lead somewhere or lift a rule, and belong to no provider of models; those that do know their own keys.
+RULES = ("TRIBUNAL_FETCH_ALLOW", "SEARXNG_URL")
+_KEY = re.compile(r"\w+_API_KEY(?:_\d+)?")
+_log = logging.getLogger("tribunal")
+_said: set[str] = set()
+
+
+class Environment(dict[str, str]):
+    """The settings outside a run, by name.
+
+    Attributes:
+        beneath: the names of those that the `.env` file sets, and nothing above it.
+    """
+
+    def __init__(self, held: Mapping[str, str], beneath: Iterable[str] = ()) -> None:
+        super().__init__(held)
+        self.beneath = frozenset(beneath)
+
 
 def dotenv() -> dict[str, str]:
-    """What the `.env` file of the working directory sets. Reads files: call it off the event loop."""
-    return {name: value for name, value in dotenv_values(Path.cwd() / ".env").items() if value}
+    """What the `.env` file of the working directory sets. Reads files: call it off the event loop.
+
+    Nothing is put in for `${NAME}`: it would carry a key of the environment into an address of the file's choice.
+    """
+    try:
+        text = read_regular(Path.cwd() / FILE, 2**20).decode("utf-8")
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        _say(f"{FILE}: is not read: {getattr(error, 'strerror', None) or error}")
+        return {}
+    return {name: value for name, value in dotenv_values(stream=io.StringIO(text), interpolate=False).items() if value}
 
 
-def environment(beneath: Mapping[str, str] | None = None) -> dict[str, str]:
+def environment(beneath: Mapping[str, str] | None = None) -> Environment:
     """The settings outside a run: the environment, and beneath it a `.env` file. Empty ones count as unset.
 
     Args:
         beneath: what `dotenv` gave, if it has been read; else it is read now.
     """
     held = dotenv() if beneath is None else beneath
-    return {**held, **{name: value for name, value in os.environ.items() if value}}
+    above = {name: value for name, value in os.environ.items() if value}
+    from_file = {name: value for name, value in held.items() if name not in above}
+    has_key = any(_KEY.fullmatch(name) for name in from_file)
+    for name in RULES:
+        if name in from_file and has_key:
+            _say(f"{name}={from_file[name]} is taken from {FILE}")
+        elif name in from_file:
+            del from_file[name]
+            _say(f"{name} is ignored: it stands in {FILE} without a key; set it in the environment")
+    return Environment({**from_file, **above}, from_file)
+
+
+def from_dotenv(environment: Mapping[str, str], name: str) -> bool:
+    """Whether a setting comes from the `.env` file."""
+    return isinstance(environment, Environment) and name in environment.beneath
+
+
+def check_origin(environment: Mapping[str, str], address: str, keys: Iterable[str]) -> None:
+    """Refuse an address from the `.env` file that would be used with a key from elsewhere, or with none.
+
+    Args:
+        environment: the settings outside the run.
+        address: the setting that holds it.
+        keys: the settings that hold the keys which are sent there.
+
+    Raises:
+        BadInput: naming the address, and where it may stand.
+    """
+    if not from_dotenv(environment, address):
+        return
+    keys = list(keys)
+    if not keys or not all(from_dotenv(environment, key) for key in keys):
+        raise BadInput(
+            f"{address}: {environment[address]!r}: stands in {FILE}, and its key doesn't; set both in {FILE}, or the "
+            "address in the environment"
+        )
+    _say(f"{address}={environment[address]} is taken from {FILE}, with the key that stands beside it")
 
 
 def setting(name: str) -> str | None:
@@ -34,3 +110,10 @@ def data_folder() -> Path:
     """Where this project keeps what it makes: TRIBUNAL_DATA, else the platform's own place for it. Not created here."""
     named = setting("TRIBUNAL_DATA")
     return Path(named).expanduser() if named else Path(user_data_dir("tribunal", appauthor=False))
+
+
+def _say(line: str) -> None:
+    """Say it once in a process, where warnings go: standard error, or a server's log."""
+    if line not in _said:
+        _said.add(line)
+        _log.warning("%s", line)

@@ -12,8 +12,7 @@ TribunalError
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-from tribunal.schema import JSON
+from typing import Any
 
 
 class TribunalError(Exception):
@@ -34,7 +33,7 @@ class ModelError(TribunalError):
     def __init__(self, message: str, *, seat: str = "", role: str = "", model: str = "") -> None:
         super().__init__(message)
         self.seat, self.role, self.model = seat, role, model
-        self.calls: Sequence[JSON] = ()
+        self.calls: Sequence[dict[str, Any]] = ()
         self.warnings: Sequence[str] = ()
 
 
@@ -52,7 +51,7 @@ class BudgetSpent(ModelError):
 
 class CallFailed(ModelError):
     """A technical failure; `kind` is one of authentication, quota, rate_limit, timeout, connection, server, request,
-    too_long, bad_output, blind."""
+    moved, too_long, bad_output, blind."""
 
     def __init__(self, message: str, *, kind: str, seat: str = "", role: str = "", model: str = "") -> None:
         super().__init__(message, seat=seat, role=role, model=model)

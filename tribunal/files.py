@@ -1,13 +1,69 @@
-"""Files that are whole or not there, and folders that one process at a time works in."""
+"""Files that are read without danger, that are whole or not there, and folders that one process at a time works in."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 from uuid import uuid4
+
+MOST_BYTES = 16 * 1024 * 1024
+# A pipe or a device may keep whoever opens it waiting, or begin to do something. Windows has neither.
+_WITHOUT_WAITING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+
+
+def check_regular(path: Path) -> os.stat_result:
+    """What the system says of a regular file; its links are followed.
+
+    Raises:
+        OSError: there is none, or it is a folder, a pipe, a socket, a device, or a file that the system makes up when
+            it is read (`/proc`), some of which never end. They are never opened.
+    """
+    found = path.stat()
+    _refuse_others(found, path)
+    return found
+
+
+def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The bytes of a regular file: how every file is read that a setting or a post names.
+
+    Raises:
+        OSError: as `check_regular`; or it can't be read, or is larger than `most` bytes.
+        ValueError: the path can't be one.
+    """
+    check_regular(path)
+    with open(path, "rb", opener=lambda name, _: os.open(name, _WITHOUT_WAITING)) as file:
+        found = os.fstat(file.fileno())
+        _refuse_others(found, path)  # it may have been put in the place of the one before
+        if found.st_size > most:
+            raise OSError(errno.EFBIG, f"is over {most // 1024**2} MB", str(path))
+        raw = file.read(most + 1) or b""
+        if len(raw) > most:  # it grew
+            raise OSError(errno.EFBIG, f"is over {most // 1024**2} MB", str(path))
+        return raw
+
+
+def _refuse_others(found: os.stat_result, path: Path) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not stat.S_ISREG(found.st_mode) or found.st_dev in _made_up():
+        raise OSError(errno.EINVAL, "is not a regular file", str(path))
+
+
+@lru_cache(maxsize=1)
+def _made_up() -> set[int]:
+    """The file systems that hold no files."""
+    found = set()
+    for place in ("/proc", "/sys"):
+        with suppress(OSError):
+            found.add(Path(place).stat().st_dev)
+    # Where nothing is mounted there, it is an ordinary folder.
+    return found - {Path("/").stat().st_dev}
 
 
 @contextmanager

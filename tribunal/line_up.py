@@ -17,7 +17,6 @@ enable_thinking = false
 from __future__ import annotations
 
 import asyncio
-import tomllib
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -25,6 +24,9 @@ from typing import TypeVar
 
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
+from tribunal.files import read_regular
+from tribunal.opened import opened
+from tribunal.parsed import from_toml
 
 FIELDS = ("seats", "temperatures", "views", "extra_body")
 
@@ -49,7 +51,7 @@ async def in_force(context: Context, *, afresh: bool = False) -> Context:
     if context.line_up is None:
         return context
     if afresh or context.line_up not in _held:
-        _held[context.line_up] = await asyncio.to_thread(_read, context.line_up)
+        _held[context.line_up] = await asyncio.to_thread(_read_or_kept, context.line_up)
     line_up = _held[context.line_up]
     return context.model_copy(
         update={
@@ -70,12 +72,20 @@ def _over(named: dict[str, Setting], own: dict[str, Setting]) -> dict[str, Setti
     return {**{seat: value for seat, value in named.items() if seat.partition(":")[0] not in own}, **own}
 
 
+def _read_or_kept(name: str) -> Context:
+    return opened(("line_up", name), lambda: _read(name))
+
+
 def _read(name: str) -> Context:
     ours = name in shipped()
-    file = files("tribunal").joinpath(f"line_ups/{name}.toml") if ours else Path(name).expanduser()
     try:
-        values = tomllib.loads(file.read_bytes().decode("utf-8"))
-    except (OSError, ValueError) as error:
+        raw = (
+            files("tribunal").joinpath(f"line_ups/{name}.toml").read_bytes()
+            if ours
+            else read_regular(Path(name).expanduser())
+        )
+        values = from_toml(raw)
+    except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
         known = ", ".join(shipped())
         raise BadInput(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -91,3 +93,15 @@ async def aside(work: Callable[[], Thing], name: str) -> Thing:
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return await done
+
+
+def wait_for(begin: Callable[[], Coroutine[Any, Any, Thing]]) -> Thing:
+    """What a coroutine gives, or raises, on a loop of its own in a thread: for callers that can't await, whether or not
+    a loop runs where they are. The context variables are the caller's.
+
+    Args:
+        begin: makes the coroutine.
+    """
+    here = copy_context()
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(here.run, lambda: asyncio.run(begin())).result()

@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 from tribunal.errors import BadInput
+from tribunal.trust import check_code
 
 Group = Literal["tribunal.providers", "tribunal.search", "tribunal.embeddings", "tribunal.datasets"]
 Kind = TypeVar("Kind")
@@ -43,11 +44,13 @@ def plugin(group: Group, name: str, kind: type[Kind], field: str) -> Kind | None
         None where no entry point has this name and it isn't of the form `module:object`.
 
     Raises:
-        BadInput: it can't be imported, or is something else.
+        BadInput: it can't be imported, is something else, or a stored case names a place that isn't allowed.
     """
     place = _declared(group).get(name) or (name if _PLACE.fullmatch(name) else None)
     if place is None:
         return None
+    if name not in _declared(group):
+        check_code(place)
     module, _, member = place.partition(":")
     try:
         found: Any = import_module(module)

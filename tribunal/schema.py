@@ -6,16 +6,25 @@ it in Studio, a checkpoint holds nothing but JSON, and a node reads it back with
 
 from __future__ import annotations
 
+import re
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from tribunal.errors import BadInput
 
 CueType = Literal["Direct", "Socio-cultural", "Metaphor"]
 Scheme = Literal["fine", "binary"]
 Stance = Literal["hate", "not_hate"]
 Task = Literal["hate", "sarcasm", "misinformation"]
 Track = Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"]
+ShownPart = Literal["text", "image", "policy"]
 JSON = dict[str, Any]
+# In every outcome and record: derived from the calls, so that no reader has to look at models.
+REHEARSED_FIELD: bool = Field(
+    default=False, description="whether the rehearsal model took part: rules, and no moderator"
+)
 
 
 class Frozen(BaseModel):
@@ -124,6 +133,26 @@ class Opinion(Frozen):
     examples: tuple[Example, ...] = ()
 
 
+class EvidenceStance(StrEnum):
+    """Which way a passage speaks: for the post being hateful, against it, or neither, as what explains a word does."""
+
+    SUPPORTS = "supports"
+    REFUTES = "refutes"
+    NEUTRAL = "neutral"
+
+    @classmethod
+    def of(cls, word: str) -> EvidenceStance:
+        """The stance of this name.
+
+        Raises:
+            BadInput: there is none.
+        """
+        try:
+            return cls(word)
+        except ValueError as error:
+            raise BadInput(f"stance: {word!r}: is none; give {', '.join(cls)}") from error
+
+
 class Evidence(Frozen):
     """A passage of a page, word for word, and which way it speaks (AntiHateAgent, section 3, phase 2).
 
@@ -136,17 +165,39 @@ class Evidence(Frozen):
     page_id: str
     title: str
     passage: str
-    stance: Literal["supports", "refutes"]
+    stance: EvidenceStance
     window: int
     start: int
     end: int
 
     @classmethod
-    def of(cls, id: str, passage: str, stance: Literal["supports", "refutes"], title: str, url: str = "") -> JSON:
-        """A passage from a source of one's own, as state carries it. `id` is a capital letter and a number: G1."""
+    def of(
+        cls,
+        id: str,
+        passage: str,
+        stance: EvidenceStance | Literal["supports", "refutes", "neutral"],
+        title: str,
+        url: str = "",
+    ) -> JSON:
+        """A passage from a source of one's own, as state carries it.
+
+        Args:
+            id: a capital letter and a number, by which the court cites it: G1.
+            passage: its words.
+            stance: which way it speaks of the post.
+            title: of what it is taken from.
+            url: its address, where it has one.
+
+        Raises:
+            BadInput: the id, the passage or the stance is wrong.
+        """
+        if not re.fullmatch("[A-Z][0-9]+", id):
+            raise BadInput(f"id: {id!r}: can't be cited; give a capital letter and a number, such as G1")
+        if not passage.strip():
+            raise BadInput(f"passage: of {id}: is empty; leave the evidence out")
         return cls(
-            id=id, query="", url=url, page_id="", title=title, passage=passage, stance=stance, window=0, start=0,
-            end=len(passage),
+            id=id, query="", url=url, page_id="", title=title, passage=passage, stance=EvidenceStance.of(stance),
+            window=0, start=0, end=len(passage),
         ).dump()  # fmt: skip
 
 
@@ -177,6 +228,9 @@ class Call(Frozen):
         default="", description="the rung of the ladder that answered: json_schema, json_object, prompt"
     )
     key: int | None = Field(default=None, description="which key of the provider's pool, by number")
+    shown: tuple[ShownPart, ...] | None = Field(
+        default=None, description="what of the case stood in the request that was answered; None in old records"
+    )
     repeat: int = Field(default=0, description="which repeat of a run this call belongs to")
     draw: int = Field(default=0, description="which of several draws of the same call this is")
     error: str | None = None
@@ -209,10 +263,13 @@ class Verdict(Frozen):
     category: str
     hateful: bool | None
     explanation: str
+    rehearsed: bool = REHEARSED_FIELD
     track: Track | None = None
     tie: bool = Field(default=False, description="of a vote: no side had more than half, and non-hate was taken")
     confidence: float | None = Field(default=None, ge=0, le=1)
-    uncertain: bool = Field(default=False, description="a tied vote, or a confidence below the threshold in force")
+    uncertain: bool = Field(
+        default=False, description="a tied vote, or a confidence that is missing or below the threshold in force"
+    )
     votes: tuple[Vote, ...] = Field(default=(), description="the judge's draws, where there were several")
     steps: tuple[Step, ...] = Field(default=(), description="of a verdict on evidence: the rationale, cited")
 
@@ -226,6 +283,7 @@ class Refusal(Frozen):
     model: str
     form: str = Field(description="how it was recognised: refusal_field, content_filter, safety_error, plain_text, ...")
     explanation: str
+    rehearsed: bool = REHEARSED_FIELD
 
 
 class Failure(Frozen):
@@ -237,6 +295,7 @@ class Failure(Frozen):
     model: str
     error: str = Field(description="the kind: authentication, rate_limit, timeout, connection, server, bad_output, ...")
     explanation: str
+    rehearsed: bool = REHEARSED_FIELD
 
 
 Outcome = Annotated[Verdict | Refusal | Failure, Field(discriminator="outcome")]
@@ -301,6 +360,7 @@ class Record(Frozen):
     category: str | None
     hateful: bool | None
     explanation: str
+    rehearsed: bool = REHEARSED_FIELD
     track: Track | None
     rounds: int = Field(description="rounds of debate that were held")
     transcript: tuple[Turn, ...]
@@ -308,7 +368,10 @@ class Record(Frozen):
     opinions: tuple[Opinion, ...] = ()
     calls: tuple[Call, ...]
     usage: Usage
-    policy: JSON
+    shown: tuple[Literal["text", "image"], ...] | None = Field(
+        default=None, description="what of the post at least one model was shown; None in old records"
+    )
+    policy: JSON = Field(description="the policy that a model was shown: name and sha; empty where none was")
     prompts: JSON = Field(default_factory=dict, description="the set of prompts in force: name and sha")
     language: str | None = Field(default=None, description="of the post, as a tag; None where it isn't known")
     language_from: Literal["given", "detected"] | None = None
@@ -327,6 +390,11 @@ class Record(Frozen):
     thread: str | None = Field(default=None, description="where a case that can be reviewed lies: its thread")
     debate: tuple[JSON, ...] = Field(
         default=(),
-        description="of a debate of views: each round's answers, scores, gain, and who dropped out; of a "
-        "vote: how it was cast",
+        description="of a debate of views: each round's answers, scores, gain, dropouts; of a vote: how it was cast",
     )
+
+    def _repr_html_(self) -> str:
+        """The case as a notebook shows it."""
+        from tribunal.case_page import case_page
+
+        return case_page(self)

@@ -221,12 +221,19 @@ SECTIONS: dict[str, dict[str, Setting]] = {
             "predict: round-1-only (no responses), majority (a vote, no debate), single (one perspective decides), "
             "base (one annotator, no perspectives). "
             "predict and tribunal: leave-out (all perspectives but `leave_out`), criterion-only and examples-only "
-            "(perspectives with half of what they know). "
+            "(perspectives with half of what they know; in predict a vote, no debate). "
             "antihate: no-knowledge (no research), zero-shot (one call). "
             "antihate and tribunal: no-search (the model names pages itself), no-details (shorter prompts). "
             "baseline and self_consistency: zero-shot (MV-Debate's one call, YES or NO, in place of ARCADE's).",
             "full",
             ("tribunal", "predict", "antihate", "baseline", "self_consistency"),
+        ),
+        "answer_order": Setting(
+            "Order of an answer",
+            "What an answer begins with. reason-first: the reason, so that a model has reasoned when it comes to the "
+            "label. label-first: the label, as in the prompts of PREDICT's paper.",
+            "reason-first",
+            ("predict",),
         ),
         "views": Setting(
             "Views",

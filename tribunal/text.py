@@ -24,13 +24,14 @@ _GONE = re.compile(f"[{_HIDDEN}]")
 _GONE_BUT_JOINERS = re.compile(f"(?![{''.join(sorted(_JOINERS))}])[{_HIDDEN}]")
 # As a pattern, so that most posts never leave the regular expression.
 _SUSPECT = re.compile(f"\r\n?|[{_HIDDEN}{_BREAKS}{_SIGNS}{_SURROGATES}]+")
+_HARMFUL = re.compile(f"[{_HIDDEN}{_BREAKS}{_SIGNS}{_SURROGATES}]")
 _MOST_HIDDEN = 32
 _LONE = re.compile(r"[\ud800-\udfff]")
 
 
 def wellformed(text: str) -> str:
     """The text with every half of a surrogate pair, which nothing can store or send, as U+FFFD; whole pairs joined."""
-    if not _LONE.search(text):
+    if text.isascii() or not _LONE.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
@@ -38,6 +39,12 @@ def wellformed(text: str) -> str:
 def one_line(text: str) -> str:
     """The text with every run of white space, line breaks among it, as one blank."""
     return " ".join(text.split())
+
+
+def shared_start(one: str, other: str) -> int:
+    """How many characters two texts have in common at their beginning."""
+    most = min(len(one), len(other))
+    return next((place for place in range(most) if one[place] != other[place]), most)
 
 
 def without_hidden(text: str, *, joiners: bool = False) -> str:
@@ -56,7 +63,17 @@ def visible(text: str) -> str:
     Kept as they are: letters of every script, emoji, tabs and line breaks (all as `\\n`), and joiners and variation
     selectors where they do their work, which is after one letter or emoji that isn't ASCII.
     """
-    return _SUSPECT.sub(_written_out, text)
+    return text if text.isascii() and text.isprintable() else _SUSPECT.sub(_written_out, text)
+
+
+def escaped(written: str) -> str:
+    """JSON with every such character as JSON escapes it. In JSON they stand only inside strings, so it stays equal."""
+    return _HARMFUL.sub(_as_escapes, written)
+
+
+def _as_escapes(found: re.Match[str]) -> str:
+    units = found.group().encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def _written_out(found: re.Match[str]) -> str:

@@ -8,6 +8,7 @@ from pydantic import Field, ValidationError
 
 from tribunal.context import describe
 from tribunal.errors import BadInput
+from tribunal.files import read_regular
 from tribunal.schema import JSON, Frozen, Scheme
 
 
@@ -42,7 +43,7 @@ def read_threshold(path: Path) -> Threshold:
         BadInput: the file can't be read, or is something else.
     """
     try:
-        return Threshold.model_validate_json(path.expanduser().read_bytes())
+        return Threshold.model_validate_json(read_regular(path.expanduser()))
     except OSError as error:
         raise BadInput(f"threshold_file: {path}: {error.strerror}; make one with `tribunal fit`") from error
     except ValidationError as error:

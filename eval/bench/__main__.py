@@ -14,12 +14,15 @@ from tribunal.eval.bench.images import image
 from tribunal.eval.bench.machine import machine
 from tribunal.eval.bench.memory import memory
 from tribunal.eval.bench.mv_debate import views
+from tribunal.eval.bench.neighbours import neighbours
 from tribunal.eval.bench.perspectives import perspectives
 from tribunal.eval.bench.research import research
 from tribunal.eval.bench.runs import runs
 from tribunal.eval.bench.switches import switches
+from tribunal.terminal import say
 
-BENCHMARKS = {each.__name__: each for each in (calls, image, memory, perspectives, research, switches, runs, views)}
+_ALL = calls, image, memory, neighbours, perspectives, research, switches, runs, views
+BENCHMARKS = {each.__name__: each for each in _ALL}
 
 
 def main() -> None:
@@ -28,7 +31,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a few posts, to see that it runs")
     options = parser.parse_args()
     os.environ.setdefault("LANGSMITH_TRACING", "false")
-    print(f"Machine: {machine()}\n", flush=True)
+    say(f"Machine: {machine()}\n", lines=True)
     for name, benchmark in BENCHMARKS.items():
         if not options.only or name in options.only:
             benchmark(options.quick)

@@ -13,6 +13,7 @@ from tribunal.eval.bench.machine import peak
 from tribunal.eval.bench.scripts import court
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
+from tribunal.terminal import say
 
 TRACKS = ("deep", "fast", "none", "deep")
 IN_FLIGHT = (1, 16, 64, 256)
@@ -20,7 +21,7 @@ LATENCIES = (0.2, 1.0)
 
 
 def calls(quick: bool) -> None:
-    print("### ARCADE: wall time over the bound, and processor time per call\n")
+    say("### ARCADE: wall time over the bound, and processor time per call\n", lines=True)
     rows = []
     for latency in LATENCIES:
         for in_flight in IN_FLIGHT if not quick else (1, 16):

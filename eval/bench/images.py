@@ -6,12 +6,13 @@ from tempfile import TemporaryDirectory
 
 from tribunal.eval.bench.arcade import measure
 from tribunal.eval.bench.table import table
+from tribunal.terminal import say
 
 
 def image(quick: bool) -> None:
     from PIL import Image
 
-    print("### The same with an image to every post (one 1600 × 1200 photograph, 16 in flight, 200 ms)\n")
+    say("### The same with an image to every post (one 1600 × 1200 photograph, 16 in flight, 200 ms)\n", lines=True)
     with TemporaryDirectory() as folder:
         path = f"{folder}/noise.png"
         Image.effect_noise((1600, 1200), 64).save(path)

@@ -7,10 +7,11 @@ from typing import Any
 from tribunal.eval.bench.arcade import Measured, measure
 from tribunal.eval.bench.machine import in_a_process
 from tribunal.eval.bench.table import table
+from tribunal.terminal import say
 
 
 def memory(quick: bool) -> None:
-    print("### Memory (64 in flight, a server that answers at once)\n")
+    say("### Memory (64 in flight, a server that answers at once)\n", lines=True)
     rows = []
     for number in (100, 300) if quick else (1_000, 10_000):
         got = Measured(**in_a_process(measured, number, 64, 0.0))

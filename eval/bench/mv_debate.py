@@ -10,6 +10,7 @@ from tribunal.eval.bench.bound import bound
 from tribunal.eval.bench.scripts import debaters
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
+from tribunal.terminal import say
 
 CALL = 1.0
 ROUNDS = 3
@@ -19,7 +20,7 @@ PATH = 4 * ROUNDS + 1
 
 
 def views(quick: bool) -> None:
-    print(f"### MV-Debate: {ROUNDS} rounds of four views, {CALL:g} s a model call\n")
+    say(f"### MV-Debate: {ROUNDS} rounds of four views, {CALL:g} s a model call\n", lines=True)
     rows = []
     for in_flight in (1, 16) if quick else (1, 16, 64):
         number = in_flight if quick or in_flight == 1 else 3 * in_flight

@@ -12,6 +12,7 @@ from typing import Any
 from tribunal.eval.bench.scripts import researcher
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
+from tribunal.terminal import say
 
 CALL, PAGE, SEARCH = 1.0, 2.0, 0.5
 PAGES_A_QUERY = 2
@@ -21,7 +22,7 @@ def research(quick: bool) -> None:
     """Six pages on six hosts: a host is asked for one page at a time, so one host would measure the courtesy alone."""
     from tribunal.eval.doubles.web import SearchServer, Site, SitePage
 
-    print(f"### AntiHateAgent: one post, {CALL:g} s a model call, {PAGE:g} s a page, {SEARCH:g} s a search\n")
+    say(f"### AntiHateAgent: one post, {CALL:g} s a model call, {PAGE:g} s a page, {SEARCH:g} s a search\n", lines=True)
     filler = "<p>" + "A sentence that has nothing to do with it. " * 40 + "</p>"
     with ExitStack() as stack:
         stack.enter_context(server(CALL, researcher))

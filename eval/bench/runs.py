@@ -16,13 +16,14 @@ from tribunal.eval.bench.machine import in_a_process, resident
 from tribunal.eval.bench.scripts import court
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
+from tribunal.terminal import say
 
 HVLI_TEST = 1178  # posts
 
 
 def runs(quick: bool) -> None:
     """A run of the size of H-VLI's test set through the engine of `tribunal eval`, and a long one in little memory."""
-    print("### Runs: the engine of `tribunal eval`, ARCADE, 64 in flight\n")
+    say("### Runs: the engine of `tribunal eval`, ARCADE, 64 in flight\n", lines=True)
     rows = []
     for latency in (0.2,) if quick else (1.0, 0.2):
         took = in_a_process(long_run, HVLI_TEST if not quick else 200, latency)
@@ -35,10 +36,10 @@ def runs(quick: bool) -> None:
         )  # fmt: skip
     head = ("per call", "posts", "calls", "wall", "bound", "wall / bound", "CPU a call", "results not yet in the file")
     table(head, rows)
-    print("The last column is the most that was ever missing when a post was done.\n")
+    say("The last column is the most that was ever missing when a post was done.\n", lines=True)
     number = 2_000 if quick else 100_000
     took = in_a_process(rehearsed_run, number)
-    print(f"#### {number:,} posts, `baseline`, the rehearsal model\n")
+    say(f"#### {number:,} posts, `baseline`, the rehearsal model\n", lines=True)
     memory = [f"{took['memory'][part]:.0f} MB" for part in ("10", "50", "100")]
     table(
         ("memory at a tenth", "at half", "at the end", "posts a second", "CPU a post"),

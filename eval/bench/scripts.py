@@ -39,7 +39,7 @@ def researcher(request: Request) -> Reply:
     if "phrasing search queries" in task:
         return Reply({"queries": ["first query", "second query", "third query"]})
     if "choosing what to read" in task:
-        return Reply({"relevant": [int(each) for each in re.findall(r"^(\d+)\. ", task, re.MULTILINE)]})
+        return Reply({"relevant": [int(each) for each in re.findall(r"^(\d+)\.$", task, re.MULTILINE)]})
     if "reading a page" in task:
         found = re.findall(r"The evidence of page \w+ is here\.", task)
         return Reply({"passages": [{"passage": each, "stance": "supports"} for each in found[:1]]})

@@ -13,6 +13,7 @@ from typing import Any
 from tribunal.eval.bench.scripts import hybrid
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
+from tribunal.terminal import say
 
 # What each switch is set to, and what it is called.
 SWITCHES: dict[str, dict[str, Any]] = {
@@ -39,7 +40,10 @@ def switches(quick: bool) -> None:
     from tribunal.eval.doubles.web import SearchServer, Site, SitePage
 
     latency = 0.2
-    print("### The hybrid court: calls a post with each switch, and in brackets how many of them follow one another\n")
+    say(
+        "### The hybrid court: calls a post with each switch, and in brackets how many of them follow one another\n",
+        lines=True,
+    )
     with ExitStack() as stack:
         stack.enter_context(server(latency, hybrid))
         os.environ["TRIBUNAL_DATA"] = stack.enter_context(TemporaryDirectory())
@@ -68,7 +72,8 @@ async def _switched(search_url: str, latency: float, names: Iterable[str]) -> li
     for name in names:
         row = [name]
         for marks in KINDS.values():
-            settings = {"search": "searxng", "searxng_url": search_url, "model": "openai:scripted", **SWITCHES[name]}
+            web = {"search": "searxng", "searxng_url": search_url} if SWITCHES[name].get("web") else {}
+            settings = {"model": "openai:scripted", **web, **SWITCHES[name]}
             took = []
             for _ in range(3):
                 started = time.perf_counter()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tribunal.terminal import say
+
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    print("| " + " | ".join(head) + " |")
-    print("|" + "---|" * len(head))
+    say("| " + " | ".join(head) + " |")
+    say("|" + "---|" * len(head))
     for row in rows:
-        print("| " + " | ".join(row) + " |")
-    print(flush=True)
+        say("| " + " | ".join(row) + " |")
+    say("")

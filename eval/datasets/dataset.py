@@ -263,7 +263,7 @@ class Dataset:
             return sample
         path = self._path(sample)
         if not self._illustrated:
-            return sample.model_copy(update={"image": None})
+            return sample.model_copy(update={"image": None, "image_missing": True})
         if not _is_file(path):
             raise self._missing()
         return sample.model_copy(update={"image": str(path)})

@@ -93,7 +93,7 @@ K_HATERS = _spec(
         "test": (("test.jsonl", "test.json", "test*.parquet"),),
     },
     "test",
-    _reader("khaters", _khaters),
+    _reader("k-haters", _khaters),
 )
 K_MHAS = _spec(
     "k-mhas",
@@ -102,7 +102,7 @@ K_MHAS = _spec(
     "CC BY-SA 4.0",
     {split: ((f"kmhas_{split}.txt",),) for split in ("train", "valid", "test")},
     "test",
-    _reader("kmhas", _kmhas),
+    _reader("k-mhas", _kmhas),
 )
 KOLD = _spec(
     "kold",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperProtocol
 from tribunal.eval.datasets.sample import Sample, binary
+from tribunal.parsed import from_json
 from tribunal.retrievers.perspectives.rows import as_text
 from tribunal.schema import JSON
 from tribunal.text import wellformed
@@ -99,10 +99,10 @@ def _gossipcop(dataset: Dataset) -> Iterator[Sample]:
 def _article(file: Path) -> JSON:
     """What FakeNewsNet's crawler kept of a story; nothing where it was not crawled."""
     try:
-        held = json.loads(file.read_text("utf-8"))
+        held = from_json(file.read_text("utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise BadInput(f"file {file}: not an article of FakeNewsNet: {error}") from error
     return held if isinstance(held, dict) else {}
 

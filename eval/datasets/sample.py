@@ -30,6 +30,7 @@ class Sample(Frozen):
     id: str
     text: str = ""
     image: str | None = Field(default=None, description="the path of its image")
+    image_missing: bool = Field(default=False, description="its set names an image for it, which isn't there")
     language: str | None = None
     gold: Gold | None = None
     fields: JSON = Field(default_factory=dict)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperProtocol
 from tribunal.eval.datasets.sample import Sample, binary
+from tribunal.parsed import from_json
 from tribunal.retrievers.perspectives.rows import TableRow
 
 # ---------------------------------------------------------------------------------------------------------------- SBIC
@@ -42,7 +42,7 @@ def _listed(row: TableRow, column: str) -> list[str]:
     """A cell that holds a JSON list of texts."""
     cell = row.text(column)
     try:
-        held = json.loads(cell) if cell else []
+        held = from_json(cell) if cell else []
     except ValueError as error:
         raise row.wrong(column, cell, "a JSON list; the aggregated files (SBIC.v2.agg.*) are read") from error
     if not isinstance(held, list):

@@ -8,12 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tribunal.eval.runs.results import Result, read_results, read_run
+from tribunal.eval.runs.rungs import Asked, asked_in
+from tribunal.rehearsed import REHEARSAL
 from tribunal.schema import JSON, Scheme
 
 if TYPE_CHECKING:
@@ -31,12 +33,20 @@ GROUPS = {
     "by_target": ("target", "targets"),
     "by_implicit": ("implicit",),
 }
-REHEARSED = "the rehearsal model took part"
 _NUMBERS = (
     "post", "repeat", "outcome", "gold", "positive", "label", "yes", "uncertain", "calls", "prompt_tokens",
     "completion_tokens", "cached_tokens", "from_cache", "offset",
 )  # fmt: skip
 Stances = tuple[tuple[str, str], ...]
+
+
+class ImagesShown(NamedTuple):
+    """Of how many posts their set names an image, it was there, and the models were shown it: all of them, or some."""
+
+    named: int
+    here: int
+    shown: int
+    to_some: int
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,9 @@ class Columns:
     groups: dict[str, dict[str, Ints]]  # by_difficulty → Easy → its rows
     stances: list[Stances]  # of each row: which perspective said what
     rehearsed: int  # rows in which the rehearsal model took part
+    images: ImagesShown
+    asked: Asked  # answered calls, by model, role and rung
+    told: int  # rows in which a model was shown the policy
 
     @property
     def n(self) -> int:
@@ -134,7 +147,9 @@ class _Reading:
         self._stances: list[Stances] = []
         self._known: dict[Stances, Stances] = {}
         self._coarse = False
-        self._rehearsed = 0
+        self._rehearsed = self._told = 0
+        self._asked: Asked = Counter()
+        self._named, self._here, self._unseen, self._seen = set[int](), set[int](), set[int](), set[int]()
 
     def take(self, offset: int, result: Result) -> None:
         row = len(self._stances)
@@ -162,7 +177,10 @@ class _Reading:
         self._seconds.append(result.seconds)
         stances = tuple(sorted((opinion.id, opinion.stance) for opinion in result.opinions))
         self._stances.append(self._known.setdefault(stances, stances))
-        self._rehearsed += any(warning.startswith(REHEARSED) for warning in result.warnings)
+        self._rehearsed += result.rehearsed or any(call.model == REHEARSAL for call in result.calls)
+        self._told += bool(result.policy)
+        self._asked.update(asked_in(result.calls))
+        self._look(values["post"], result)
         if label != NO_LABEL and result.category is not None:
             self._called[label][result.category] += 1
         if gold is not None:
@@ -172,6 +190,19 @@ class _Reading:
             for name, fields in GROUPS.items():
                 for value in {value for field in fields for value in _values(result.fields.get(field))}:
                     self._groups[name][value].append(row)
+
+    def _look(self, post: int, result: Result) -> None:
+        """Note whether the post's image was there, and who was shown it."""
+        if result.has_image is None:
+            return
+        self._named.add(post)
+        if result.has_image:
+            self._here.add(post)
+        shown = ["image" in call.shown for call in result.calls if call.shown]
+        if any(shown):
+            self._seen.add(post)
+        if not all(shown) or not shown:
+            self._unseen.add(post)
 
     def columns(self, folder: Path, run: JSON) -> Columns:
         return Columns(
@@ -186,6 +217,14 @@ class _Reading:
             },
             stances=self._stances,
             rehearsed=self._rehearsed,
+            images=ImagesShown(
+                named=len(self._named),
+                here=len(self._here),
+                shown=len(self._seen - self._unseen),
+                to_some=len(self._seen & self._unseen),
+            ),
+            asked=self._asked,
+            told=self._told,
             confidence=np.asarray(self._confidence),
             seconds=np.asarray(self._seconds),
             **{name: np.asarray(values) for name, values in self._numbers.items()},

@@ -34,6 +34,7 @@ def compare(first: Columns, second: Columns) -> JSON | None:
         "first": first.folder.name,
         "second": second.folder.name,
         "scheme": "fine" if fine else "binary",
+        "rehearsed": bool(first.rehearsed or second.rehearsed),
         **mcnemar([pair for pair in pairs if None not in pair]),
         "counting_errors": mcnemar(pairs),
     }

@@ -52,12 +52,18 @@ def fit(folder: Path, *, agreement: float = 0.95, level: float = 0.9, seed: int 
         seed: of the split.
 
     Raises:
-        BadInput: an argument is out of range, the folder is no run's, or no threshold can be shown to reach it.
+        BadInput: an argument is out of range, the folder is no run's, the rehearsal model took part in it, or no
+            threshold can be shown to reach the agreement.
     """
     for name, value in (("agreement", agreement), ("level", level)):
         if not 0 < value < 1:
             raise BadInput(f"{name}: {value} is not between 0 and 1; give a fraction, such as 0.9")
     columns = read_columns(folder)
+    if columns.rehearsed:
+        raise BadInput(
+            f"{folder}: the rehearsal model took part in {columns.rehearsed} of {columns.n} results, and a threshold "
+            "fitted to its rules would promise nothing; give a run of real models"
+        )
     fitting, held_out = _halves(columns, seed)
     threshold = lowest(fitting, held_out, agreement, level)
     if threshold is None:

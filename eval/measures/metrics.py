@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tribunal.errors import BadInput
 from tribunal.eval.measures import bootstrap
 from tribunal.eval.measures.calibration import calibration
 from tribunal.eval.measures.columns import GROUPS, Columns, read_columns
 from tribunal.eval.measures.cost import cost
 from tribunal.eval.measures.repeats import over_agents, over_repeats
-from tribunal.eval.measures.scores import binary_scores, by_label, confusion, scores, without_verdict
+from tribunal.eval.measures.scores import binary_accuracy, binary_scores, by_label, confusion, scores, without_verdict
+from tribunal.eval.runs.journal import Unwritten
+from tribunal.eval.runs.rungs import rungs
 from tribunal.files import write_whole
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from tribunal.schema import JSON
 
 METRICS = "metrics.json"
-DIFFICULTIES = ("Easy", "Normal", "Hard")
+BEYOND_EASY = "Normal + Hard"
+DIFFICULTIES = ("Easy", "Normal", "Hard", BEYOND_EASY)
 PATTERNS = ("000", "001", "010", "011", "100", "101", "110", "111")
 # Named in every metrics.json, with nothing in them where the set has no such posts.
 _ALWAYS = {"by_difficulty": DIFFICULTIES, "by_pattern": PATTERNS}
@@ -46,24 +48,26 @@ def write_metrics(folder: Path) -> JSON:
     """Write metrics.json into a run's folder; returns what it holds.
 
     Raises:
-        BadInput: as `metrics`; or the file can't be written.
+        BadInput: as `metrics`.
+        Unwritten: the file can't be written.
     """
-    measured = metrics(folder)
+    return keep_metrics(folder, metrics(folder))
+
+
+def keep_metrics(folder: Path, measured: JSON) -> JSON:
+    """Write measures into a run's folder; returns them.
+
+    Raises:
+        Unwritten: the file can't be written.
+    """
     path = folder / METRICS
     try:
         write_whole(path, json.dumps(measured, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}; make room, or let the folder be written") from error
+        raise Unwritten(
+            f"{path}: can't be written: {error.strerror}; make room, or let the folder be written"
+        ) from error
     return measured
-
-
-def written_metrics(folder: Path) -> JSON | None:
-    """What metrics.json holds; None where there is none, as of a run that a full disk has ended."""
-    path = folder / METRICS
-    if not path.exists():
-        return None
-    held: JSON = json.loads(path.read_bytes())
-    return held
 
 
 def measures(columns: Columns) -> JSON:
@@ -83,6 +87,8 @@ def measures(columns: Columns) -> JSON:
         "confusion": confusion(columns),
         "by_label": by_label(columns),
         **{name: _by_group(columns, name) for name in GROUPS},
+        "images": columns.images._asdict(),
+        "rungs": rungs(columns.asked),
         "over_repeats": over_repeats(columns),
         "over_agents": over_agents(columns),
         "calibration": calibration(columns),
@@ -107,11 +113,18 @@ def _counts(columns: Columns) -> JSON:
 
 
 def _by_group(columns: Columns, name: str) -> JSON:
-    held = columns.groups[name]
+    held = dict(columns.groups[name])
+    if name == "by_difficulty":  # both at once, as H-VLI's own table has it
+        held[BEYOND_EASY] = np.sort(np.concatenate([held.get(each, np.arange(0)) for each in DIFFICULTIES[1:3]]))
     largest = sorted(held, key=lambda value: (-len(held[value]), value))[:MOST_GROUPS]
     named = [*_ALWAYS.get(name, ()), *sorted(set(largest) - set(_ALWAYS.get(name, ())))]
     return {value: _of_group(columns, held.get(value, np.arange(0))) for value in named}
 
 
 def _of_group(columns: Columns, rows: Ints) -> JSON:
-    return {"n": len(rows), **without_verdict(columns, rows), **scores(columns, rows)}
+    return {
+        "n": len(rows),
+        **without_verdict(columns, rows),
+        **scores(columns, rows),
+        "binary_accuracy": binary_accuracy(columns, rows),
+    }

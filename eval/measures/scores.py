@@ -43,6 +43,12 @@ def binary_scores(columns: Columns) -> JSON:
     }
 
 
+def binary_accuracy(columns: Columns, rows: Ints) -> float | None:
+    """Of the verdicts among these rows, the share that is right on yes or no; None where there is none."""
+    decided = rows[columns.decided[rows]]
+    return float((columns.positive[decided] == columns.yes[decided]).mean()) if len(decided) else None
+
+
 def by_label(columns: Columns) -> JSON:
     """For each label that occurs in the scheme that is compared, in the headline: precision, recall, F1, and counts."""
     truth, answer = columns.truth[columns.decided], columns.answer[columns.decided]

@@ -7,7 +7,6 @@ what was taken here; what can't be had stands in `missing`.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
@@ -21,6 +20,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import PaperProtocol
 from tribunal.eval.datasets.pool import paper_sample
 from tribunal.eval.datasets.sample import Sample
+from tribunal.parsed import from_toml
 from tribunal.schema import JSON, Frozen
 from tribunal.settings import SETTINGS
 
@@ -128,7 +128,7 @@ def protocols() -> Mapping[str, Protocol]:
     """Every protocol by its name: paper after paper, in the order of their tables."""
     found = {}
     for file in _FILES:
-        held = tomllib.loads(files(__package__).joinpath(f"{file}.toml").read_text("utf-8"))
+        held = from_toml(files(__package__).joinpath(f"{file}.toml").read_text("utf-8"))
         paper = held.pop("paper")
         found.update({name: Protocol(name=name, paper=paper, **each) for name, each in held.items()})
     return found

@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tribunal.context import Context
+from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import PaperProtocol
 from tribunal.eval.datasets.pool import paper_sample
 from tribunal.eval.protocols.declared import PAPER, Protocol, heeded, protocol, protocols
+from tribunal.heeding import names, unheeded, without
 from tribunal.schema import JSON
 
 # What a researcher chooses, whatever the paper says of the method: models, where to look things up, and the run itself.
@@ -162,6 +163,9 @@ def _follow(
     graph = instead or row.graph
     sets = heeded({**models, **held.settings_of(chosen, dataset)}, graph)
     settings = _over(sets, asked.settings)
+    # What the paper sets and the run's own settings leave without effect is not the run's to be refused for.
+    over = [name for name, _ in unheeded(graph, context_from(settings)) if not names(asked.settings, name)]
+    settings = without(settings, over)
     sample = held.sample_of(dataset)
     departs = dict(_departures(sets, asked, held, sample))
     if instead is not None:

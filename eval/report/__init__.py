@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tribunal.errors import BadInput
+from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED
 from tribunal.eval.measures.columns import read_columns
 from tribunal.eval.measures.compare import compare_all
 from tribunal.eval.measures.metrics import measures
 from tribunal.eval.report.charts import reliability_bars, risk_line, risk_top
+from tribunal.eval.report.images import images_in_words, lacking
 from tribunal.eval.report.page import html, markdown
 from tribunal.eval.report.posts import LONGEST, uncertain, wrong
 from tribunal.eval.report.published import CITATION, TEST_POSTS, paper_table
+from tribunal.eval.runs.rungs import mixed_in_words
 from tribunal.files import write_whole
 
 if TYPE_CHECKING:
@@ -89,8 +92,10 @@ def _run(columns: Columns, most: int) -> JSON:
     calibration = measured["calibration"]
     return {
         "name": columns.folder.resolve().name,
-        "settings": list(_flat(columns.run)),
-        "warnings": list(_warnings(measured)),
+        "settings": list(_flat(_as_run(columns))),
+        "warnings": list(_warnings(measured, columns.run)),
+        "order": _order(columns.run),
+        "images": images_in_words(measured["images"]),
         "m": measured,
         "groups": [(title, _present(measured[name])) for name, title in _GROUPS.items() if _present(measured[name])],
         "cost": [(title, measured["cost"][name]) for name, title in _COST.items() if name in measured["cost"]],
@@ -105,7 +110,24 @@ def _run(columns: Columns, most: int) -> JSON:
     }
 
 
-def _warnings(measured: JSON) -> Iterator[str]:
+def _as_run(columns: Columns) -> JSON:
+    """run.json, with no policy that no model was shown."""
+    if columns.n and not columns.told and columns.run.get("policy"):
+        return {**columns.run, "policy": "none was shown to a model"}
+    return columns.run
+
+
+def _order(run: JSON) -> str:
+    """In which order the posts were taken, which measures of an unfinished run rest on."""
+    sampling = run.get("sampling") or {}
+    order = sampling.get("order")
+    if not order:
+        return ""
+    seed = f" ({sampling.get('seed')})" if order == SHUFFLED else ""
+    return f"posts taken {order}{seed}"
+
+
+def _warnings(measured: JSON, run: JSON) -> Iterator[str]:
     """What a reader has to know before any figure."""
     if measured["rehearsed"]:
         yield (
@@ -114,6 +136,12 @@ def _warnings(measured: JSON) -> Iterator[str]:
         )
     if measured["missing"]:
         yield f"This run isn't finished: {measured['missing']:,} results are missing."
+        if (run.get("sampling") or {}).get("order") == IN_ORDER:
+            yield "Its posts were taken as in their files, which are often sorted: these figures are of the first ones."
+    if mixed := mixed_in_words(measured["rungs"]):
+        yield f"{mixed}."
+    if (text_alone := lacking(measured["images"])) is not None:
+        yield text_alone
     if not measured["n"]:
         yield "There are no results yet."
     elif measured["unlabelled"] == measured["n"]:

@@ -1,7 +1,8 @@
 """The page and its Markdown twin, from templates. Whatever is put into them is a stranger's words until it is escaped.
 
 Every value passes through `visible`, so that nothing hides or turns around what is read, and is then escaped: by
-Jinja's autoescape in the page, and by `finalize` in the Markdown.
+Jinja's autoescape in the page, and by `finalize` in the Markdown. There a value is one line. One that could be anything
+but plain words stands in a code span, where no viewer makes a link, an image, a mention or markup of it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from tribunal.text import visible
+from tribunal.text import one_line, visible
 
 if TYPE_CHECKING:
     from tribunal.schema import JSON
@@ -33,7 +34,7 @@ def html(held: JSON) -> str:
 
 
 def markdown(held: JSON) -> str:
-    """The same as Markdown. What was said of a post stands in it as escaped HTML, inside `<details>`."""
+    """The same as Markdown. What was said of a post stands in it as escaped HTML, each text on one line of it."""
     return _environment(_shown_in_markdown, autoescape=False).get_template("report.md.jinja").render(**held)
 
 
@@ -51,7 +52,7 @@ def _environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> Environ
         "span": lambda ends: "" if ends is None else f"{100 * ends[0]:.1f} to {100 * ends[1]:.1f}",
         "number": lambda value: None if value is None else f"{value:,.2f}".removesuffix(".00"),
         "probability": lambda p: None if p is None else "below 0.001" if p < 0.001 else f"{p:.3f}",
-        "as_html": lambda value: escape(_shown(value)),
+        "as_html": _as_html,
     }
     return environment
 
@@ -66,13 +67,30 @@ def _shown(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-# Whatever begins markup inside a line, a mention, or an address that a viewer would make a link of.
-_SPECIAL = re.compile(r"[&<>`*_{}\[\]#|~\\@$]|:(?=/)|(?<=www)\.", re.IGNORECASE)
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}
+# What begins markup inside a line, a mention, or an address that a viewer would make a link of.
+_SPECIAL = re.compile(r"[&<>`*_{}\[\]#|~\\@$]|:(?=/)|(?<=\w)\.(?=[^\W\d])")
+# The same inside HTML, and what ends an HTML block or begins a block of Markdown's: a viewer may show no HTML.
+_SPECIAL_IN_HTML = re.compile(rf"{_SPECIAL.pattern}|[!\n]|^[-+=]")
+_FENCES = re.compile("`+")
 
 
 def _shown_in_markdown(value: Any) -> Any:
     shown = _shown(value)
     if not isinstance(shown, str) or isinstance(shown, Markup):
         return shown
-    return _SPECIAL.sub(lambda found: _ENTITIES.get(found[0], f"\\{found[0]}"), " ".join(shown.split()))
+    text = one_line(shown)
+    return _as_code(text) if _SPECIAL.search(text) else text
+
+
+def _as_code(text: str) -> str:
+    """A code span. A table is cut at every upright stroke, even inside one, so a stroke is written out."""
+    text = text.replace("|", "[U+007C]")
+    fence = "`" * (max((len(found) for found in _FENCES.findall(text)), default=0) + 1)
+    margin = " " if text.startswith("`") or text.endswith("`") else ""
+    return f"{fence}{margin}{text}{margin}{fence}"
+
+
+def _as_html(value: Any) -> Markup:
+    """Words inside an HTML block of Markdown's. Line breaks are written out: a blank line would end the block."""
+    text = str(_shown(value)).strip() or _NOTHING
+    return Markup(_SPECIAL_IN_HTML.sub(lambda found: f"&#{ord(found[0])};", text))  # noqa: S704  # just escaped

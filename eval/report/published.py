@@ -6,6 +6,8 @@ import csv
 from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
+from tribunal.eval.report.images import lacking
+
 if TYPE_CHECKING:
     from tribunal.schema import JSON, Scheme
 
@@ -30,6 +32,7 @@ class PaperTable(NamedTuple):
     heads: list[str]
     measured: list[float | None]
     published: list[tuple[str, str, list[float]]]  # model, method, figures
+    caution: str | None  # what stands in the way of comparing them
 
 
 def paper_table(run: JSON, measured: JSON) -> PaperTable | None:
@@ -50,4 +53,5 @@ def paper_table(run: JSON, measured: JSON) -> PaperTable | None:
         heads=[*_DIFFICULTIES, *wanted.values()],
         measured=[None if value is None else 100 * value for value in own],
         published=rows,
+        caution=lacking(measured["images"]),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,24 +12,17 @@ from pathlib import Path
 
 from tribunal.cases.session import hear, settle
 from tribunal.context import Context
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, ModelError
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, line_starts
+from tribunal.eval.runs.lines import line, unheard, unusable, what_broke
+from tribunal.eval.runs.outage import LOCKED_OUT, LOST_IN_A_ROW, Unanswered, kind_of_failure, unanswered
 from tribunal.eval.runs.prices import Prices
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.models.door import Door, door_here
 from tribunal.models.providers import ModelName
-from tribunal.schema import JSON, Record, Usage
+from tribunal.schema import Record
 
-# Of these, so many in a row mean that something is wrong for all posts, and not that those were hard.
-LOST_IN_A_ROW = 10
-_NO_ANSWER = {
-    "connection": "See to the network",
-    "timeout": "See to the model's server",
-    "rate_limit": "Wait, or use another key",
-    "server": "See to the model's server",
-}
-_LOCKED_OUT = ("authentication", "quota")
 _OF_THE_POST = ("text", "image", "post_id", "language")
 
 
@@ -64,12 +56,13 @@ async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Wa
         how it stands at the end; `stopped` says why, if not everything was done.
 
     Raises:
-        BadInput: a setting or the data is wrong. What was in flight is finished first, as it is where a graph of the
-            user's own breaks and whatever it raised comes out here; results stay.
+        BadInput: a setting or the data is wrong. What was in flight is finished first; results stay.
+        DiskFull: the results can't be opened for writing.
     """
-    done = _done(folder, job)
-    tally = Tally(total=job.count * job.repeats, before=sum(done))
-    under_way = _UnderWay(job, tally, prices, watch, await door_here())
+    done, rehearsed = _done(folder, job)
+    tally = Tally(total=job.count * job.repeats, before=sum(done), rehearsed=rehearsed)
+    held = Unanswered(job.graph, job.context, job.samples, folder)
+    under_way = _UnderWay(job, tally, prices, watch, await door_here(), held)
     settle()
     with Journal(folder) as journal, _interruptible(under_way):
         under_way.journal = journal
@@ -95,9 +88,9 @@ async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Wa
     return tally
 
 
-def _done(folder: Path, job: Job) -> bytearray:
-    """A byte a post and repeat: 1 where there is a result."""
-    done = bytearray(job.count * job.repeats)
+def _done(folder: Path, job: Job) -> tuple[bytearray, int]:
+    """A byte a post and repeat, 1 where there is a result; and how many of them the rehearsal model took part in."""
+    done, rehearsed = bytearray(job.count * job.repeats), 0
     for start in line_starts(folder / RESULTS):
         at = start.repeat * job.count + start.place
         held = f"{folder / RESULTS}: holds post {start.place}, repeat {start.repeat}"
@@ -106,7 +99,8 @@ def _done(folder: Path, job: Job) -> bytearray:
         if done[at]:
             raise BadInput(f"{held} twice; remove one of the two lines")
         done[at] = 1
-    return done
+        rehearsed += start.rehearsed
+    return done, rehearsed
 
 
 def _left(job: Job, done: bytearray) -> Iterator[tuple[int, int, Sample]]:
@@ -120,15 +114,16 @@ def _left(job: Job, done: bytearray) -> Iterator[tuple[int, int, Sample]]:
 class _UnderWay:
     """A run under way: what its workers share."""
 
-    def __init__(self, job: Job, tally: Tally, prices: Prices | None, watch: Watch | None, door: Door) -> None:
+    def __init__(
+        self, job: Job, tally: Tally, prices: Prices | None, watch: Watch | None, door: Door, held: Unanswered
+    ) -> None:
         self.job, self.tally, self.prices, self._watch = job, tally, prices, watch
         self._door, self._lowered_before = door, _lowered(door)
         self.journal: Journal
         self.left: Iterator[tuple[int, int, Sample]]
         self.workers: Sequence[asyncio.Future[None]] = ()
         self.stop = False
-        self._answered = tally.before > 0  # whether anybody ever was
-        self._held: list[tuple[Record, bytes]] = []  # posts without an answer, until it is known whose fault it was
+        self.held = held
 
     async def work(self) -> None:
         """Post after post, until none is left or the run is stopped."""
@@ -139,8 +134,8 @@ class _UnderWay:
             try:
                 started = time.perf_counter()
                 record = await self._decided(sample, repeat)
-                line = _line(place, repeat, time.perf_counter() - started, record, sample, self.job.keep_text)
-                await self._take(record, line)
+                written = line(place, repeat, time.perf_counter() - started, record, sample, self.job.keep_text)
+                await self._take(record, sample, written)
             except DiskFull as full:
                 self.halt(f"{full}. Make room")
             except Stopped as stopped:
@@ -187,35 +182,40 @@ class _UnderWay:
         except BadInput as error:
             if str(error).partition(":")[0] not in _OF_THE_POST:
                 raise
-            return _unusable(sample, self.job.graph, context, error)
+            return unusable(sample, self.job.graph, context, str(error))
+        except ModelError as fault:
+            return unheard(sample, self.job.graph, context, fault)
+        except Exception as error:
+            raise Stopped(what_broke(self.job.graph, sample, error)) from error
 
-    async def _take(self, record: Record, line: bytes) -> None:
+    async def _take(self, record: Record, sample: Sample, written: bytes) -> None:
         """Write a result down; one that says only that nobody answers waits for another that tells why."""
-        kind = _kind_of_failure(record)
-        if kind in _LOCKED_OUT:
+        if kind_of_failure(record) in LOCKED_OUT:
             raise Stopped(f"{record.explanation}. See to the key")
-        if kind in _NO_ANSWER:
-            self._held.append((record, line))
-            if len(self._held) >= LOST_IN_A_ROW:
-                self._held.clear()
-                why = f"{LOST_IN_A_ROW} posts in a row had no answer: {record.explanation}"
-                raise Stopped(f"{why}. {_NO_ANSWER[kind]}")
+        if unanswered(record):
+            self.held.hold(record, written)
+            if len(self.held) >= LOST_IN_A_ROW:
+                raise Stopped(self.held.why())
             return
-        if record.usage.calls:  # a post that cost no call says nothing of the network
-            self._answered = True
-            await self.release()
-        await self._write(record, line)
+        for each in self.held.cleared_by(record, sample):
+            await self._write(*each)
+        await self._write(record, written)
 
     async def end(self) -> None:
-        """What is still held when no post is left: failures of their own, unless nobody was answered at all."""
-        if self.stop or not self._held:
+        """What is still held when no post is left: failures of their own if the models answer others, else not decided.
+
+        Raises:
+            BadInput: a post that was answered before can't be put to the models again.
+        """
+        if self.stop or not self.held:
             return
-        last = self._held[-1][0]
-        if not self._answered and any(_kind_of_failure(record) != "server" for record, _ in self._held):
-            self.halt(f"no post had an answer: {last.explanation}. {_NO_ANSWER[_kind_of_failure(last)]}")
+        if not await self.held.models_still_answer():
+            self.halt(self.held.why())
+        if self.stop:
             return
         try:
-            await self.release()
+            for each in self.held.rest():
+                await self._write(*each)
         except DiskFull as full:
             self.halt(f"{full}. Make room")
 
@@ -225,12 +225,6 @@ class _UnderWay:
             await self.journal.settled()
         except DiskFull as full:
             self.halt(str(full))
-
-    async def release(self) -> None:
-        """Others are answered, so those that were not are failures of their own."""
-        held, self._held = self._held, []
-        for record, line in held:
-            await self._write(record, line)
 
     async def _write(self, record: Record, line: bytes) -> None:
         await self.journal.append(line)
@@ -242,50 +236,6 @@ def _lowered(door: Door) -> dict[ModelName, int]:
     return {model: turns.lowered for model, turns in door.learned.turns.items() if turns.lowered}
 
 
-def _kind_of_failure(record: Record) -> str:
-    """Of which kind a failure is; empty for any other outcome."""
-    return str((record.fault or {}).get("kind", "")) if record.outcome == "failure" else ""
-
-
-def _line(place: int, repeat: int, seconds: float, record: Record, sample: Sample, keep_text: bool) -> bytes:
-    """A result as it is written: its place first, then the record, then what the set says of the post."""
-    beside: JSON = {"gold": sample.gold.dump() if sample.gold else None, "fields": sample.fields}
-    if keep_text:
-        beside["text"] = sample.text
-    head = f'{{"place":{place},"repeat":{repeat},"seconds":{seconds:.4f},'
-    body = record.model_dump_json()[1:-1]
-    return f"{head}{body},{json.dumps(beside, ensure_ascii=False)[1:]}\n".encode("utf-8", "replace")
-
-
-def _unusable(sample: Sample, graph: str, context: Context, error: BadInput) -> Record:
-    """The record of a post that no model was asked about, because it can't be taken in."""
-    from tribunal.prompts.policy import policy
-    from tribunal.prompts.sets import prompt_set
-
-    in_force = policy(context.policy)
-    return Record(
-        outcome="failure",
-        post_id=sample.id,
-        graph=graph,
-        task=context.task,
-        scheme=context.scheme,
-        label=None,
-        category=None,
-        hateful=None,
-        explanation=str(error),
-        track=None,
-        rounds=0,
-        transcript=(),
-        cues=(),
-        calls=(),
-        usage=Usage(),
-        policy={"name": in_force.name, "sha": in_force.sha},
-        prompts=prompt_set(context.prompts).dump(),
-        warnings=(),
-        fault={"seat": "", "role": "", "model": "", "kind": "input"},
-    )
-
-
 @contextmanager
 def _interruptible(under_way: _UnderWay) -> Iterator[None]:
     """The first signal stops taking posts, the second stops at once."""
@@ -294,8 +244,9 @@ def _interruptible(under_way: _UnderWay) -> Iterator[None]:
     def asked() -> None:
         if tally.interrupted:
             tally.stopped = "stopped at once"
-            for worker in under_way.workers:
-                worker.cancel()
+            for each in (*under_way.workers, under_way.held.asking):
+                if each is not None:
+                    each.cancel()
             return
         tally.interrupted = True
         under_way.halt("interrupted")

@@ -18,9 +18,12 @@ from typing import NamedTuple, Self
 
 from tribunal.errors import BadInput, TribunalError
 from tribunal.files import whole
+from tribunal.rehearsed import REHEARSAL
 
 RESULTS, SUPERSEDED = "results.jsonl", "superseded.jsonl"
 SYNC_EVERY = 1.0  # seconds
+# As the record says it, and as its calls do; in the text of a post the quotes would be escaped.
+_REHEARSED = re.compile(rf',"rehearsed":true,"track":|"model":"{REHEARSAL}"'.encode())
 _START = re.compile(rb'\{"place":(\d+),"repeat":(\d+),"seconds":[-+.\deE]+,"outcome":"(\w+)"')
 
 
@@ -28,13 +31,18 @@ class DiskFull(TribunalError):
     """A result could not be written; everything before it is in the file."""
 
 
+class Unwritten(BadInput):
+    """What is made of the results could not be written; the results themselves are kept."""
+
+
 class LineStart(NamedTuple):
-    """What a line says first, and where it begins."""
+    """What a line says first, where it begins, and whether the rehearsal model was asked."""
 
     place: int
     repeat: int
     outcome: str
     offset: int
+    rehearsed: bool
 
 
 class Journal:
@@ -42,8 +50,11 @@ class Journal:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / RESULTS
-        _cut_torn(self.path)
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            _cut_torn(self.path)
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise DiskFull(f"{self.path}: can't be opened for writing: {error}; make room") from error
         self._end = os.fstat(self._file).st_size
         self._synced = time.monotonic()
         self._syncing: asyncio.Task[None] | None = None
@@ -106,7 +117,9 @@ def line_starts(path: Path) -> Iterator[LineStart]:
             found = _START.match(line)
             if found is None:
                 raise BadInput(f"{path}: line {number}: is no result of a run; remove the line, and let the run go on")
-            yield LineStart(int(found[1]), int(found[2]), found[3].decode(), offset)
+            yield LineStart(
+                int(found[1]), int(found[2]), found[3].decode(), offset, _REHEARSED.search(line) is not None
+            )
             offset += len(line)
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from tribunal.errors import BadInput
 from tribunal.eval.runs.engine import Job, run
-from tribunal.eval.runs.journal import RESULTS, set_aside
+from tribunal.eval.runs.journal import RESULTS, DiskFull, Unwritten, line_starts, set_aside
+from tribunal.eval.runs.pins import pins
 from tribunal.eval.runs.prices import Prices
-from tribunal.eval.runs.runfile import alone_in, begin, finish
+from tribunal.eval.runs.runfile import alone_in, begin, finish, found_in
 from tribunal.eval.runs.tally import Tally, Watch
+from tribunal.opened import opened_once
 from tribunal.schema import JSON
 
 RETRIED = ("failures", "refusals")
@@ -34,7 +36,7 @@ def carry_out(
     Args:
         job: what is decided.
         folder: the run's.
-        wanted: what its run.json holds (`tribunal.eval.runs.runfile.describe`).
+        wanted: what its run.json holds beside the pins (`tribunal.eval.runs.runfile.describe`).
         write_out: makes of the results what is made of them; called when the run has ended, however it has.
         retried: the outcomes that are to be decided anew (`outcomes_of`).
         prices: for the running cost.
@@ -47,16 +49,38 @@ def carry_out(
     Raises:
         BadInput: the folder holds another run, another process is at it, or a setting is wrong.
     """
-    with alone_in(folder):
-        held = begin(folder, wanted)
-        for warning in warnings:
-            warn(warning)
+    with alone_in(folder), opened_once():
+        return asyncio.run(_carried_out(job, folder, wanted, write_out, retried, prices, watch, warnings, warn))
+
+
+async def _carried_out(
+    job: Job,
+    folder: Path,
+    wanted: JSON,
+    write_out: Callable[[Tally], None],
+    retried: Collection[str],
+    prices: Prices | None,
+    watch: Watch | None,
+    warnings: Collection[str],
+    warn: Callable[[str], None],
+) -> Tally:
+    found_in(folder)
+    held = begin(folder, {**wanted, **await pins(job.graph, job.context)})
+    for warning in warnings:
+        warn(warning)
+    try:
         if retried and (folder / RESULTS).exists():
             set_aside(folder, lambda start: start.outcome in retried)
-        tally = asyncio.run(run(job, folder, prices=prices, watch=watch))
+        tally = await run(job, folder, prices=prices, watch=watch)
+    except DiskFull as full:
+        before = sum(1 for _ in line_starts(folder / RESULTS))
+        tally = Tally(total=job.count * job.repeats, before=before, stopped=str(full))
+    try:
         write_out(tally)
         if not tally.stopped:
             finish(folder, held)
+    except Unwritten as unwritten:
+        tally.stopped = tally.stopped or str(unwritten)  # why it stopped before is the better thing to be told
     return tally
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 from pydantic import Field, RootModel, ValidationError
 
 from tribunal.context import describe
 from tribunal.errors import BadInput
+from tribunal.parsed import from_toml
 from tribunal.schema import Call, Frozen
 
 
@@ -42,7 +42,7 @@ def read_prices(path: Path) -> Prices:
         BadInput: it can't be read, or isn't a table of prices.
     """
     try:
-        return Prices.model_validate(tomllib.loads(path.read_text("utf-8")))
+        return Prices.model_validate(from_toml(path.read_bytes()))
     except OSError as error:
         raise BadInput(f"prices: {path}: {error.strerror}") from error
     except ValidationError as error:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tribunal.eval.runs.tally import Tally, Watch
+from tribunal.terminal import say, screen, watched
 
 EVERY = 0.25  # seconds between two looks of the bar
 LINE_EVERY = 30.0
@@ -28,6 +28,8 @@ def in_words(tally: Tally, *, priced: bool) -> str:
         parts.append(
             f"cost {tally.cost:.4f}" + (f" ({tally.unpriced:,} calls without a price)" if tally.unpriced else "")
         )
+    if tally.rehearsed:
+        parts.append(f"{tally.rehearsed:,} by the rehearsal's rules")
     if tally.slowed:
         parts.append(tally.slowed)
     return ", ".join(parts)
@@ -46,7 +48,7 @@ def shown(*, priced: bool = False, quiet: bool = False) -> Iterator[Watch]:
     """Something to give to a run, which then can be watched."""
     if quiet:
         yield lambda tally: None
-    elif sys.stderr.isatty():
+    elif watched(aside=True):
         with _bar(priced) as watch:
             yield watch
     else:
@@ -55,15 +57,14 @@ def shown(*, priced: bool = False, quiet: bool = False) -> Iterator[Watch]:
 
 @contextmanager
 def _bar(priced: bool) -> Iterator[Watch]:
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     bar = Progress(
         MofNCompleteColumn(),
         BarColumn(),
-        TextColumn("{task.fields[said]}"),
-        TextColumn("{task.fields[left]}"),
-        console=Console(stderr=True, highlight=False),
+        TextColumn("{task.fields[said]}", markup=False),
+        TextColumn("{task.fields[left]}", markup=False),
+        console=screen(aside=True),
         auto_refresh=False,
     )
     with bar:
@@ -94,10 +95,10 @@ def _lines(priced: bool) -> Watch:
         now = time.monotonic()
         if tally.interrupted and not warned:
             warned = True
-            sys.stderr.write("tribunal: finishing what is in flight; Ctrl-C again stops at once\n")
+            say("tribunal: finishing what is in flight; Ctrl-C again stops at once", aside=True)
         if now - written >= LINE_EVERY:
             written = now
             at = f"{tally.before + tally.done:,} of {tally.total:,}"
-            sys.stderr.write(f"{at}: {in_words(tally, priced=priced)}, {_left(tally)}\n")
+            say(f"{at}: {in_words(tally, priced=priced)}, {_left(tally)}", aside=True)
 
     return watch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
@@ -14,6 +13,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Gold
 from tribunal.eval.runs.journal import RESULTS
 from tribunal.eval.runs.runfile import RUN
+from tribunal.parsed import from_json
 from tribunal.schema import JSON, Scheme, Stance
 
 
@@ -33,7 +33,12 @@ class ResultUsage(_Read):
 
 
 class ResultCall(_Read):
+    model: str = ""
+    role: str = ""
+    format: str = ""
+    error: str | None = None
     cached: bool = False
+    shown: tuple[str, ...] | None = None
 
 
 class ResultOpinion(_Read):
@@ -57,6 +62,9 @@ class Result(_Read):
     fields: JSON = Field(default_factory=dict)
     seconds: float = 0.0
     usage: ResultUsage = ResultUsage()
+    rehearsed: bool = False
+    has_image: bool | None = None
+    policy: JSON = Field(default_factory=dict)
     calls: tuple[ResultCall, ...] = ()
     opinions: tuple[ResultOpinion, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -83,7 +91,7 @@ def read_run(folder: Path) -> JSON:
     """
     path = folder / RUN
     try:
-        held = json.loads(path.read_bytes())
+        held = from_json(path.read_bytes())
     except OSError as error:
         raise BadInput(
             f"{folder}: not the folder of a run: {RUN}: {error.strerror}; give tribunal eval's --out"
@@ -130,7 +138,7 @@ def read_whole(folder: Path, offset: int) -> dict[str, Any]:
     """A line of results.jsonl in full, by the byte at which it begins."""
     with (folder / RESULTS).open("rb") as file:
         file.seek(offset)
-        whole: dict[str, Any] = json.loads(file.readline())
+        whole: dict[str, Any] = from_json(file.readline())
     return whole
 
 

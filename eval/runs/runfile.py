@@ -12,8 +12,10 @@ from typing import Any
 
 from tribunal.context import Context, kept_settings
 from tribunal.errors import BadInput
-from tribunal.eval.runs.journal import RESULTS, SUPERSEDED
+from tribunal.eval.datasets.sampling import Plan
+from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, Unwritten
 from tribunal.files import Taken, alone, write_whole
+from tribunal.parsed import from_json
 from tribunal.prompts.policy import policy
 from tribunal.prompts.sets import prompt_set
 from tribunal.retrievers.perspectives.rows import file_hash
@@ -22,17 +24,25 @@ from tribunal.schema import JSON
 RUN = "run.json"
 # Settings on which no result depends.
 _WITHOUT_EFFECT = {"cache", "trace", "repeat", "timeout", "attempts"}
-_HELD = ("graph", "data", "sampling", "repeats", "settings", "models", "policy", "prompts", "files", "n")
+_HELD = (
+    "graph", "data", "images", "sampling", "repeats", "settings", "models", "servers", "policy", "prompts",
+    "perspectives", "files", "n", "tribunal",
+)  # fmt: skip
 
 
-def describe(graph: str, dataset: JSON, sampling: JSON, repeats: int, n: int, context: Context) -> JSON:
+# What a pin is called in a refusal.
+_PINNED = {"images": "images", "servers": "the server of", "perspectives": "perspective"}
+_LONGEST = 120  # characters of a value in a refusal
+
+
+def describe(graph: str, dataset: JSON, sampling: JSON, repeats: int, posts: Plan, context: Context) -> JSON:
     """What the results of a run depend on.
 
     Args:
         graph: its name, or its file.
         dataset: name, split, fingerprint of the files.
         sampling: how posts were chosen.
-        n: how many were.
+        posts: which were.
     """
     settings = {name: value for name, value in kept_settings(context).items() if name not in _WITHOUT_EFFECT}
     if context.searxng_url and "searxng_url" not in settings:
@@ -44,7 +54,8 @@ def describe(graph: str, dataset: JSON, sampling: JSON, repeats: int, n: int, co
         "data": dataset,
         "sampling": sampling,
         "repeats": repeats,
-        "n": n,
+        "n": len(posts),
+        "images": posts.images._asdict(),
         "settings": settings,
         "models": {"TRIBUNAL_MODEL": _model_of_the_environment(context)},
         "policy": {"name": in_force.name, "sha": in_force.sha},
@@ -70,6 +81,27 @@ def _files(graph: str, context: Context) -> JSON:
     return {name: file_hash(path)[:16] for name, path in paths.items() if path.is_file()}
 
 
+def found_in(folder: Path) -> JSON | None:
+    """The run.json of a run that has results, or had some; None where there is none yet.
+
+    Raises:
+        BadInput: the folder can't be used.
+    """
+    path = folder / RUN
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = from_json(path.read_bytes()) if path.exists() else None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"out: {folder}: can't be used: {error}; take another folder") from error
+    if not any((folder / name).exists() and (folder / name).stat().st_size for name in (RESULTS, SUPERSEDED)):
+        return None  # a run that a wrong setting ended before its first result may be put right
+    if held is None:
+        raise BadInput(f"out: {folder}: has results and no {RUN}; take another folder")
+    if not isinstance(held, dict):
+        raise BadInput(f"out: {folder}: can't be used: its {RUN} holds no object; take another folder")
+    return held
+
+
 def begin(folder: Path, wanted: JSON) -> JSON:
     """Open a run's folder: write run.json, or hold it to what is wanted now where there are results.
 
@@ -79,32 +111,22 @@ def begin(folder: Path, wanted: JSON) -> JSON:
     Raises:
         BadInput: the folder can't be used, or its run was begun with other settings; each of them, then and now.
     """
-    path = folder / RUN
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        held = json.loads(path.read_bytes()) if path.exists() else None
-    except (OSError, ValueError) as error:
-        raise BadInput(f"out: {folder}: can't be used: {error}; take another folder") from error
-    begun = any((folder / name).exists() and (folder / name).stat().st_size for name in (RESULTS, SUPERSEDED))
-    if begun and held is None:
-        raise BadInput(f"out: {folder}: has results and no {RUN}; take another folder")
-    if not begun:  # a run that a wrong setting ended before its first result may be put right
+    held = found_in(folder)
+    if held is None:
         write(folder, wanted)
         return wanted
-    if not isinstance(held, dict):
-        raise BadInput(f"out: {folder}: can't be used: its {RUN} holds no object; take another folder")
     changed = list(_changes(held, wanted))
     if changed:
         raise BadInput(
             f"out: {folder}: its run was begun otherwise: {'; '.join(changed)}; go on as it was begun, or take another "
             "folder"
         )
-    return dict(held)
+    return held
 
 
 def _changes(held: JSON, wanted: JSON) -> Iterator[str]:
     for name in _HELD:
-        then, now = held.get(name), json.loads(json.dumps(wanted.get(name)))
+        then, now = held.get(name), from_json(json.dumps(wanted.get(name)))
         if then == now:
             continue
         if isinstance(then, dict) and isinstance(now, dict):
@@ -116,6 +138,10 @@ def _changes(held: JSON, wanted: JSON) -> Iterator[str]:
 
 
 def _change(name: str, key: str, then: Any, now: Any) -> str:
+    if name in _PINNED:
+        missing = "not there" if name == "perspectives" else "its provider's own"
+        said = [missing if each is None else _shown(each) for each in (then, now)]
+        return f"{_PINNED[name]} {key}: then {said[0]}, now {said[1]}"
     if (name, key) == ("data", "sha256"):
         return "data: the files' contents differ"
     if name == "files" and then and now:
@@ -126,20 +152,20 @@ def _change(name: str, key: str, then: Any, now: Any) -> str:
 
 def _shown(value: Any) -> str:
     said = "the default" if value is None else json.dumps(value, ensure_ascii=False)
-    return said if len(said) <= 80 else said[:77] + "…"
+    return said if len(said) <= _LONGEST else said[: _LONGEST - 1] + "…"
 
 
 def write(folder: Path, run: JSON) -> None:
     """Write run.json whole, or not at all.
 
     Raises:
-        BadInput: it can't be written.
+        Unwritten: it can't be written.
     """
     path = folder / RUN
     try:
         write_whole(path, json.dumps(run, indent=2, ensure_ascii=False) + "\n")
     except OSError as error:
-        raise BadInput(f"out: {path}: can't be written: {error.strerror or error}; make room") from error
+        raise Unwritten(f"out: {path}: can't be written: {error.strerror or error}; make room") from error
 
 
 def finish(folder: Path, run: JSON) -> None:

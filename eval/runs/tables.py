@@ -13,11 +13,15 @@ from typing import IO, Any
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset
 from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.journal import RESULTS, line_starts
+from tribunal.eval.runs.journal import RESULTS, Unwritten, line_starts
 from tribunal.files import whole
+from tribunal.parsed import from_json
+from tribunal.rehearsed import rehearsed
 from tribunal.schema import JSON
 
-COLUMNS = ("outcome", "label", "category", "hateful", "confidence", "explanation", "track", "calls", "tokens")
+COLUMNS = (
+    "outcome", "label", "category", "hateful", "confidence", "explanation", "rehearsed", "track", "calls", "tokens",
+)  # fmt: skip
 FORMATS = (".jsonl", ".csv", ".tsv", ".parquet")
 _ROWS_A_GROUP = 10_000
 
@@ -42,14 +46,16 @@ def write_table(dataset: Dataset, run: Path, count: int, out: Path) -> None:
         out: JSON Lines hold the full records; CSV, TSV and Parquet the input's columns, and `COLUMNS`.
 
     Raises:
-        BadInput: the file can't be written.
+        Unwritten: the file can't be written.
     """
     try:
         decided = _Decided(dataset, run, count)
         with whole(out) as file:
             _WRITERS[out.suffix.casefold()](decided, file)
+    except IsADirectoryError as error:
+        raise BadInput(f"out: {out}: {error.strerror}; the results are in {run}, run it again") from error
     except OSError as error:
-        raise BadInput(f"out: {out}: {error.strerror or error}; the results are in {run}, run it again") from error
+        raise Unwritten(f"out: {out}: can't be written: {error.strerror or error}; make room") from error
 
 
 class _Decided:
@@ -76,13 +82,18 @@ class _Decided:
         with self._results.open("rb") as results:
             for offset, sample in zip(self._offsets, self._dataset, strict=True):
                 results.seek(offset)
-                yield _row(self._dataset, sample), json.loads(results.readline())
+                yield _row(self._dataset, sample), from_json(results.readline())
 
     def flat(self) -> Iterator[tuple[JSON, JSON]]:
         """Each row's cells: the input's, and what is added, by the names it has here."""
         for row, record in self:
             usage = record["usage"]
-            found = {**record, "calls": usage["calls"], "tokens": usage["prompt_tokens"] + usage["completion_tokens"]}
+            found = {
+                "rehearsed": rehearsed(record["calls"]),  # what an older record doesn't say itself
+                **record,
+                "calls": usage["calls"],
+                "tokens": usage["prompt_tokens"] + usage["completion_tokens"],
+            }
             yield (
                 {name: _cell(value) for name, value in row.items()},
                 {called: found[name] for name, called in self.added.items()},
@@ -132,8 +143,8 @@ def _as_parquet(decided: _Decided, file: IO[bytes]) -> None:
     import pyarrow.parquet as pq
 
     kinds = {
-        "label": pa.int64(), "hateful": pa.bool_(), "confidence": pa.float64(), "calls": pa.int64(),
-        "tokens": pa.int64(),
+        "label": pa.int64(), "hateful": pa.bool_(), "rehearsed": pa.bool_(), "confidence": pa.float64(),
+        "calls": pa.int64(), "tokens": pa.int64(),
     }  # fmt: skip
     texts = [(name, pa.string()) for name in decided.given]
     typed = [(called, kinds.get(name, pa.string())) for name, called in decided.added.items()]

@@ -8,14 +8,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tribunal.eval.runs.prices import Prices
-from tribunal.schema import Record
+from tribunal.eval.runs.rungs import Asked, asked_in
+from tribunal.schema import JSON, Record
 
 
 @dataclass
 class Tally:
     """How a run stands. Costs are in the unit of the price table; `unpriced` are calls of models that it lacks.
 
-    `slowed` says to how many requests at a time it went down where they timed out; empty where none did.
+    `rehearsed` are results in which the rehearsal model took part, those from before included. `slowed` says to
+    how many requests at a time it went down where they timed out; empty where none did.
+    `asked` counts this process's answered calls by the rung they were answered at. `measured` are the measures of the
+    results so far.
     """
 
     total: int
@@ -27,17 +31,22 @@ class Tally:
     tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0
+    rehearsed: int = 0
     started: float = field(default_factory=time.monotonic)
     stopped: str = ""
     interrupted: bool = False
     slowed: str = ""
+    asked: Asked = field(default_factory=Counter)
+    measured: JSON | None = None
 
     def add(self, record: Record, prices: Prices | None) -> None:
         verdict = "positive" if record.label else "negative"
         self.outcomes[verdict if record.outcome == "verdict" else record.outcome] += 1
         self.done += 1
+        self.rehearsed += record.rehearsed
         self.calls += record.usage.calls
         self.tokens += record.usage.prompt_tokens + record.usage.completion_tokens
+        self.asked.update(asked_in(record.calls))
         for call in record.calls if prices else ():
             cost = prices.of(call) if prices else None
             self.cost += cost or 0.0

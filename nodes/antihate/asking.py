@@ -14,15 +14,15 @@ from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.forms import Mend
 from tribunal.nodes.state import Research, post_of
-from tribunal.prompts.policy import policy_in_force
+from tribunal.prompts.policy import policy_of
 from tribunal.retrievers.web.library import Library
 from tribunal.retrievers.web.library import library as open_library
 from tribunal.schema import JSON
 
 
-async def library_of(state: Research, runtime: Runtime[Context]) -> Library:
+async def library_of(state: Research) -> Library:
     """What this case looks things up in."""
-    return await open_library(context_of(runtime), post_of(state))
+    return await open_library(context_of(state), post_of(state))
 
 
 async def asked(
@@ -43,8 +43,8 @@ async def asked(
     Raises:
         BadInput: what was archived is no answer to this call.
     """
-    context, library = context_of(runtime), await library_of(state, runtime)
-    policy = await policy_in_force(context.policy)
+    library = await library_of(state)
+    policy = await policy_of(state)
     archived = await library.reply(phase, key)
     if archived is not None:
         try:

@@ -11,9 +11,9 @@ from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.asking import asked, library_of
 from tribunal.nodes.antihate.opening import seconds_left
 from tribunal.nodes.antihate.roles import ENOUGH, WEIGH
-from tribunal.nodes.exhibits import citations_mended, cited, evidence_of
+from tribunal.nodes.exhibits import citations_mended, evidence_of, evidence_shown
 from tribunal.nodes.state import Research, agent, closed
-from tribunal.prompts import quote
+from tribunal.prompts.marks import Entry, Material, Ours, entries, ours
 from tribunal.schema import JSON
 
 
@@ -23,7 +23,7 @@ async def weigh(state: Research, runtime: Runtime[Context]) -> JSON:
     page = state.get("page")
     if not page or not page["evidence"]:
         return {}
-    context = context_of(runtime)
+    context = context_of(state)
     evidence = evidence_of(state)
     fresh = [each for each in evidence if each.id in page["evidence"]]
     known = [each for each in evidence if each.id not in page["evidence"]]
@@ -35,13 +35,13 @@ async def weigh(state: Research, runtime: Runtime[Context]) -> JSON:
         f"{state['turn']}: {page['url']}",
         mend=citations_mended(state, "reasoning", who="researcher"),
         judgement=judgements_so_far(state),
-        known=quote("evidence", "\n".join(map(cited, known))) if known else "None.",
-        evidence=quote("evidence", "\n".join(map(cited, fresh))),
+        known=evidence_shown(known) if known else ours("None."),
+        evidence=evidence_shown(fresh),
         details=context.mode != "no-details",
     )
     note = {"id": page["id"], "url": page["url"], "turn": state["turn"], **answer.value.model_dump()}
     runtime.stream_writer({"event": "judgement", **note})
-    library = await library_of(state, runtime)
+    library = await library_of(state)
     await library.decided(state["run"], "judgement", note)
     return {"judgements": [note], **answer.log}
 
@@ -50,7 +50,7 @@ async def weigh(state: Research, runtime: Runtime[Context]) -> JSON:
 async def enough(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 2c: whether the evidence suffices; not asked where there is none, or where no further turn is left."""
     await crawl.end(state.get("crawl"))
-    context, library = context_of(runtime), await library_of(state, runtime)
+    context, library = context_of(state), await library_of(state)
     unasked = None
     if not state.get("evidence"):
         unasked = {"sufficient": False, "missing": "no page that was read held evidence"}
@@ -66,7 +66,7 @@ async def enough(state: Research, runtime: Runtime[Context]) -> JSON:
         "enough",
         str(state["turn"]),
         judgement=judgements_so_far(state),
-        evidence=quote("evidence", "\n".join(map(cited, evidence_of(state)))),
+        evidence=evidence_shown(evidence_of(state)),
         details=context.mode != "no-details",
     )
     await library.decided(state["run"], "sufficiency", {"turn": state["turn"], **answer.value.model_dump()})
@@ -74,21 +74,26 @@ async def enough(state: Research, runtime: Runtime[Context]) -> JSON:
     return {**answer.value.model_dump(), **answer.log}
 
 
-def judgements_so_far(state: Research) -> str:
+def judgements_so_far(state: Research) -> Material | Ours:
     """Every judgement with its reason, in order, as material in a prompt: the chain accumulates."""
     judgements = state.get("judgements", [])
     if not judgements:
-        return "Undecided: no evidence has been weighed yet."
+        return ours("Undecided: no evidence has been weighed yet.")
     read = {page["id"]: ", ".join(page.get("evidence") or []) for page in state.get("pages", [])}
-    lines = [
-        f"{place}. After {read.get(each['id']) or each['url']}: {each['judgement']}. {each['reasoning']}"
-        for place, each in enumerate(judgements, start=1)
-    ]
-    return quote("judgement", "\n".join(lines))
+    return entries(
+        "judgement",
+        (
+            Entry(
+                ours("{}. {}", place, each["judgement"]),
+                [("after", read.get(each["id"]) or each["url"]), ("reasoning", each["reasoning"])],
+            )
+            for place, each in enumerate(judgements, start=1)
+        ),
+    )
 
 
-async def to_next_turn(state: Research, runtime: Runtime[Context]) -> Literal["propose", "__end__"]:
+async def to_next_turn(state: Research) -> Literal["propose", "__end__"]:
     """Back to the queries, unless it is enough, or a limit is reached: turns, calls, tokens or seconds."""
-    context = context_of(runtime)
+    context = context_of(state)
     over = state["turn"] >= context.max_turns or state.get("budget_spent") or seconds_left(state, context) <= 0
     return "__end__" if state.get("sufficient") or over or closed(state) else "propose"

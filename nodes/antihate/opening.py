@@ -8,7 +8,7 @@ from typing import Literal
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 
-from tribunal.context import ANTIHATE_MODES, Context, context_of, kept_settings
+from tribunal.context import Context, context_of, kept_settings
 from tribunal.errors import BadInput
 from tribunal.nodes.antihate.asking import library_of
 from tribunal.nodes.state import Research, post_of
@@ -19,15 +19,13 @@ async def begin(state: Research, runtime: Runtime[Context]) -> JSON:
     """Open the search and the archive, before any call, and clear what an earlier post left.
 
     Raises:
-        BadInput: the mode, the search or the archive is none.
+        BadInput: the search or the archive is none.
     """
-    context = context_of(runtime)
-    if context.mode not in ANTIHATE_MODES:
-        raise BadInput(f"mode: {context.mode}: is not one of this graph's; they are {', '.join(ANTIHATE_MODES)}")
+    context = context_of(state)
     post = post_of(state)
     if not post.text.strip():
         raise BadInput("text: the post has none, and research begins with its words; give one, or choose another graph")
-    library = await library_of(state, runtime)
+    library = await library_of(state)
     run = await library.begin(post, kept_settings(context))
     return {
         "scheme": "binary",
@@ -50,9 +48,9 @@ async def begin(state: Research, runtime: Runtime[Context]) -> JSON:
     }
 
 
-async def to_research(state: Research, runtime: Runtime[Context]) -> Literal["research", "conclude", "answer"]:
+async def to_research(state: Research) -> Literal["research", "conclude", "answer"]:
     """With knowledge, without any, or in one call."""
-    match context_of(runtime).mode:
+    match context_of(state).mode:
         case "no-knowledge":
             return "conclude"
         case "zero-shot":

@@ -18,14 +18,14 @@ from tribunal.nodes.antihate.roles import RELEVANCE, RelevanceForm, relevance_fo
 from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.forms import Mend, always
 from tribunal.nodes.state import Research, agent, closed
-from tribunal.prompts import quote
+from tribunal.prompts.marks import Entry, entries, ours, quote
 from tribunal.schema import JSON
 
 
 @agent
 async def choose(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 2a: which hits are worth reading, judged from title and snippet; one call a query, all at the same time."""
-    context = context_of(runtime)
+    context = context_of(state)
     if not state["hits"]:
         return {}
     by_query: dict[str, list[JSON]] = {}
@@ -33,13 +33,10 @@ async def choose(state: Research, runtime: Runtime[Context]) -> JSON:
         by_query.setdefault(hit["query"], []).append(hit)
 
     async def judged(query: str, hits: list[JSON]) -> Answer[Any]:
-        shown = "\n".join(
-            f"{number}. {short_line(hit['title'])}\n   {hit['url']}\n   {short_line(hit['snippet'])}"
-            for number, hit in enumerate(hits, start=1)
-        )
+        shown = entries("hits", (_hit(number, hit) for number, hit in enumerate(hits, start=1)))
         key = f"{state['turn']}: {query}"
         details = context.mode != "no-details"
-        material: JSON = {"query": quote("query", query), "hits": quote("hits", shown), "details": details}
+        material: JSON = {"query": quote("query", query), "hits": shown, "details": details}
         role = replace(RELEVANCE, form=always(relevance_form(len(hits))))
         mend = _listed_alone(query, len(hits))
         return await asked(role, state, runtime, "relevance", key, mend=mend, **material)
@@ -52,13 +49,18 @@ async def choose(state: Research, runtime: Runtime[Context]) -> JSON:
     # The best of each query first, so that the limit on pages cuts the worst of all and not a whole query.
     ranked = [hits[place] for place in range(context.hits) for hits in chosen if place < len(hits)]
     pending = [{"url": hit["url"], "query": hit["query"], "title": hit["title"]} for hit in ranked[: context.max_pages]]
-    library = await library_of(state, runtime)
+    library = await library_of(state)
     relevant = [hit["url"] for hits in chosen for hit in hits]
     picked = [each["url"] for each in pending]
     await library.decided(state["run"], "relevance", {"turn": state["turn"], "relevant": relevant, "chosen": picked})
     log = log_of(answers)
     beyond = pages_beyond(len(ranked), state["turn"], context)
     return {"pending": pending, **log, "warnings": [*log["warnings"], *beyond]}
+
+
+def _hit(number: int, hit: JSON) -> Entry:
+    fields = (("title", short_line(hit["title"])), ("address", hit["url"]), ("snippet", short_line(hit["snippet"])))
+    return Entry(ours("{}.", number), fields)
 
 
 def _listed_alone(query: str, hits: int) -> Mend[RelevanceForm]:
@@ -85,7 +87,7 @@ async def fetch(state: Research, runtime: Runtime[Context]) -> JSON:
 @agent
 async def read(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 2b: take the next page that has been read, with the passages that were found in it, word for word."""
-    context, library = context_of(runtime), await library_of(state, runtime)
+    context, library = context_of(state), await library_of(state)
     urls = [each["url"] for each in state["pending"]]
     if not urls:
         return {"page": None}

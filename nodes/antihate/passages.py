@@ -16,7 +16,7 @@ from tribunal.nodes.antihate.limits import parts_beyond
 from tribunal.nodes.antihate.roles import PASSAGES
 from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.state import Research, post_of
-from tribunal.prompts import quote
+from tribunal.prompts.marks import quote
 from tribunal.retrievers.web.pages.passages import find_passage
 from tribunal.retrievers.web.pages.windows import awindows
 from tribunal.retrievers.web.trail import StoredPage
@@ -33,7 +33,7 @@ def page_reader(state: Research, runtime: Runtime[Context]) -> Callable[[str], A
             "id": url, "url": url, "turn": state["turn"], "page_id": None, "title": target["title"], "language": None,
             "date": None, "error": None, "passages": [], "rejected": 0, "calls": [], "warnings": [],
         }  # fmt: skip
-        library = await library_of(state, runtime)
+        library = await library_of(state)
         # A page that the model named itself may carry the post's own words outward; one that a search found can't.
         secret = post_of(state).text if not target["query"] else ""
         page = await library.page(url, state["run"], state["turn"], secret_text=secret)
@@ -57,7 +57,7 @@ async def _passages(page: StoredPage, title: str, query: str, state: Research, r
     Args:
         query: the one that found the page; empty where the model named it.
     """
-    context, library = context_of(runtime), await library_of(state, runtime)
+    context, library = context_of(state), await library_of(state)
     counter = await library.counter()
     parts = await awindows(page.text, context.window_tokens, context.window_overlap, counter)
     windows = parts[: _affordable(context, state)]
@@ -72,7 +72,7 @@ async def _passages(page: StoredPage, title: str, query: str, state: Research, r
             window=place + 1,
             windows=len(parts),
             title=quote("title", short_line(title) or "(none)"),
-            page=quote("page", windows[place].text),
+            page=quote("page", windows[place].text, lines=True),
             details=context.mode != "no-details",
         )
 

@@ -14,7 +14,7 @@ from tribunal.nodes.antihate.asking import asked, library_of
 from tribunal.nodes.antihate.limits import hits_beyond, pages_beyond, within_query_limits
 from tribunal.nodes.antihate.roles import LEAST_QUERIES, QUERIES, URLS, PlanForm, QueriesForm, UrlsForm
 from tribunal.nodes.state import Research, agent, closed
-from tribunal.prompts import quote
+from tribunal.prompts.marks import Entry, entries, listing, ours, quote
 from tribunal.retrievers.web.search.hits import normal_url
 from tribunal.schema import JSON
 
@@ -26,11 +26,11 @@ async def propose(state: Research, runtime: Runtime[Context]) -> JSON:
     Sees the post, what was thought and tried before, and what was missing. Without a search API the model names pages
     instead, which are crawled as they are.
     """
-    context, turn = context_of(runtime), state["turn"] + 1
+    context, turn = context_of(state), state["turn"] + 1
     tried = state.get("tried", [])
     material: JSON = {
-        "thoughts": quote("thoughts", "\n".join(map(_plan_in_words, plans))) if (plans := state.get("plans")) else "",
-        "tried": quote("tried", "\n".join(tried)) if tried else "",
+        "thoughts": entries("thoughts", map(_plan_shown, plans)) if (plans := state.get("plans")) else "",
+        "tried": listing("tried", tried) if tried else "",
         "missing": quote("missing", state["missing"]) if state.get("missing") else "",
         "details": context.mode != "no-details",
     }
@@ -60,15 +60,15 @@ async def _planned(form: PlanForm, turn: int, state: Research, runtime: Runtime[
     """What was thought before a search, and is to be verified; streamed, and written to the archive."""
     plan = {"id": f"T{turn}", "turn": turn, **form.model_dump(include={"thought", "entities", "claims"})}
     runtime.stream_writer({"event": "plan", **plan})
-    library = await library_of(state, runtime)
+    library = await library_of(state)
     await library.decided(state["run"], "plan", plan)
     return plan
 
 
-def _plan_in_words(plan: JSON) -> str:
-    lines = [f"Turn {plan['turn']}: {plan['thought']}".rstrip()]
-    lines += [f"{kind}: {'; '.join(plan[kind])}" for kind in ("entities", "claims") if plan[kind]]
-    return "\n".join(lines)
+def _plan_shown(plan: JSON) -> Entry:
+    named = [(name, each) for name, key in (("entity", "entities"), ("claim", "claims")) for each in plan[key]]
+    fields = [("thought", plan["thought"]), *named]
+    return Entry(ours("Turn {}", plan["turn"]), [(name, text) for name, text in fields if text])
 
 
 def _new_queries(tried: Sequence[str]) -> Callable[[QueriesForm], None]:
@@ -116,7 +116,7 @@ async def search(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 2a: every query at the same time; pages that were tried before are left out, and each is taken once."""
     if closed(state) or not state["queries"]:
         return {}
-    context, library = context_of(runtime), await library_of(state, runtime)
+    context, library = context_of(state), await library_of(state)
     found = await asyncio.gather(
         *(library.search(query, state["run"], state["turn"], context.hits) for query in state["queries"])
     )

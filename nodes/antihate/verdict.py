@@ -14,18 +14,18 @@ from tribunal.nodes.antihate.asking import library_of
 from tribunal.nodes.antihate.judgement import judgements_so_far
 from tribunal.nodes.antihate.opening import seconds_left
 from tribunal.nodes.antihate.roles import VERDICT, ZERO_SHOT, VerdictForm, verdict_form
-from tribunal.nodes.exhibits import citations_mended, cited, evidence_of
+from tribunal.nodes.exhibits import citations_mended, evidence_of, evidence_shown
 from tribunal.nodes.forms import Mend, always, in_percent, in_turn
 from tribunal.nodes.state import Research, agent
 from tribunal.nodes.verdict import deliver
-from tribunal.prompts import quote
+from tribunal.prompts.marks import ours
 from tribunal.schema import JSON, Step
 
 
 @agent
 async def conclude(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 3: HATE or NON-HATE, with confidence, and a rationale whose steps cite evidence by id; sees all of it."""
-    context, evidence = context_of(runtime), evidence_of(state)
+    context, evidence = context_of(state), evidence_of(state)
     researched, ids = context.mode != "no-knowledge", tuple(each.id for each in evidence)
     answer = await ask(
         replace(VERDICT, form=always(verdict_form(ids))),
@@ -35,20 +35,27 @@ async def conclude(state: Research, runtime: Runtime[Context]) -> JSON:
         researched=researched,
         cites=bool(ids),
         judgement=judgements_so_far(state) if researched else "",
-        evidence=quote("evidence", "\n".join(map(cited, evidence))) if evidence else "None was found.",
+        evidence=evidence_shown(evidence) if evidence else ours("None was found."),
         details=context.mode != "no-details",
     )
     finding = answer.value
     steps = tuple(Step(claim=each.claim, evidence=tuple(each.evidence)) for each in finding.steps)
     words = " ".join(f"{step.claim.rstrip('.')}{_marks(step)}." for step in steps)
     done = await deliver(
-        int(finding.label == "HATE"), "binary", words, runtime, confidence=finding.confidence, steps=steps
+        int(finding.label == "HATE"),
+        "binary",
+        words,
+        state,
+        runtime,
+        answer.log["calls"],
+        confidence=answer.confidence,
+        steps=steps,
     )
     warnings = (
         [] if evidence or not researched else ["no page could be read with evidence kept: the post alone decided"]
     )
     warnings += _limits_reached(state, context) if researched else []
-    library = await library_of(state, runtime)
+    library = await library_of(state)
     await library.decided(state["run"], "verdict", done["outcome"])
     return {**done, **answer.log, "warnings": [*answer.log["warnings"], *warnings, *library.warnings(state["run"])]}
 
@@ -59,7 +66,7 @@ async def answer(state: Research, runtime: Runtime[Context]) -> JSON:
     given = await ask(ZERO_SHOT, state, runtime)
     return {
         "track": "baseline",
-        **await deliver(int(given.value.hateful), "binary", given.value.reason, runtime),
+        **await deliver(int(given.value.hateful), "binary", given.value.reason, state, runtime, given.log["calls"]),
         **given.log,
     }
 

@@ -9,10 +9,9 @@ from typing import Annotated, Any, cast
 from pydantic import Field, create_model
 
 from tribunal.nodes.forms import CLAIM, GROUP, REASON, Form, Maker, Mend, always, offered, one_of, words
-from tribunal.prompts import quote
+from tribunal.prompts.marks import Entry, Material, Ours, entries, ours, together
 from tribunal.prompts.policy import Policy
 from tribunal.schema import Argument, Cue, CueType, Scheme, Turn
-from tribunal.text import one_line
 
 
 class CueForm(Form):
@@ -159,10 +158,8 @@ def held_over(cues: Iterable[Cue], before: Iterable[Turn], said: Sequence[Argume
     return tuple(held)
 
 
-def in_words(turn: Turn, cues: Iterable[Cue] = (), *, whole: bool = False) -> str:
-    """A turn as the others read it: who spoke, and each cue or argument in full.
-
-    Each field is one line, whatever line breaks a model quoted from the post, so that no field can pass for another.
+def quoted(turn: Turn, cues: Iterable[Cue] = (), *, whole: bool = False) -> Material:
+    """A turn as the others read it: each cue or argument, with a line for every field of it.
 
     Args:
         turn: what was said.
@@ -170,41 +167,41 @@ def in_words(turn: Turn, cues: Iterable[Cue] = (), *, whole: bool = False) -> st
         whole: whether an argument is shown with its cue's first justification and category, too.
     """
     known = {cue.id: cue for cue in cues}
-    lines = [f"{_head(cue, cue)}\n{_reasons(cue)}" for cue in turn.cues]
+    said = [Entry(_head(cue.id, cue), [*_named(cue), *_reasons(cue)]) for cue in turn.cues]
     for argument in turn.arguments:
         cue = known.get(argument.cue_id)
-        first = f"{_reasons(cue)}\n" if cue and whole else ""
-        lines.append(f"{_head(argument, cue)}\n{first}  {argument.says}: {one_line(argument.argument)}")
+        first = _reasons(cue) if cue and whole else []
+        fields = [*_named(argument, cue), *first, (argument.says, argument.argument)]
+        said.append(Entry(_head(argument.cue_id, cue), fields))
     if turn.text:
-        lines.append(f"{turn.stance}s: {one_line(turn.text)}" if turn.stance else one_line(turn.text))
-    return "\n".join(lines) or "(nothing)"
+        said.append(Entry(None, [(f"{turn.stance}s" if turn.stance else "says", turn.text)]))
+    return entries(turn.stage, said or [Entry(ours("(nothing)"))])
 
 
-def _head(said: Cue | Argument, cue: Cue | None) -> str:
-    """Which cue this is: `C1 (Metaphor) against Muslims (religion): the claim`."""
-    cue_id = said.id if isinstance(said, Cue) else said.cue_id
-    if cue is None:
-        return f"{cue_id} against {one_line(said.target_group)}: {one_line(said.claim)}"
-    whom = cue.model_copy(update={"target_group": said.target_group}).whom
-    return f"{cue_id} ({cue.type}) against {one_line(whom)}: {one_line(said.claim)}"
+def _head(cue_id: str, cue: Cue | None) -> Ours:
+    """Which cue this is: `C1 (Metaphor)`."""
+    return ours("{} ({})", cue_id, cue.type) if cue else ours("{}", cue_id)
 
 
-def _reasons(cue: Cue) -> str:
-    return f"  justification: {one_line(cue.justification)}\n  category: {cue.category}"
+def _named(said: Cue | Argument, cue: Cue | None = None) -> list[tuple[str, str]]:
+    """Whom it attacks and how, as the speaker says it: `target_group: Muslims`."""
+    held = said if isinstance(said, Cue) else cue
+    characteristic = [("characteristic", held.characteristic)] if held and held.characteristic else []
+    return [("target_group", said.target_group), *characteristic, ("claim", said.claim)]
 
 
-def quoted(turn: Turn, cues: Iterable[Cue] = (), *, whole: bool = False) -> str:
-    """A turn as material in a prompt. The arguments are those of `in_words`."""
-    return quote(turn.stage, in_words(turn, cues, whole=whole))
+def _reasons(cue: Cue) -> list[tuple[str, str]]:
+    return [("justification", cue.justification), ("category", cue.category)]
 
 
-def minutes(turns: Iterable[Turn], cues: Iterable[Cue] = ()) -> str:
+def minutes(turns: Iterable[Turn], cues: Iterable[Cue] = ()) -> Material:
     """A whole debate as material in a prompt, turn by turn."""
     # The gatekeeper's scan only routes a case; the judge is not shown it.
     held = list(cues)
-    heard = [
-        f"{turn.seat.capitalize()}, round {turn.round} ({turn.stage}):\n{quoted(turn, held)}"
-        for turn in turns
-        if turn.stage != "scan"
-    ]
-    return "\n\n".join(heard) or "Neither side was heard."
+    heard = [_in_its_round(turn, held) for turn in turns if turn.stage != "scan"]
+    return together(heard or [ours("Neither side was heard.")])
+
+
+def _in_its_round(turn: Turn, cues: Iterable[Cue]) -> Material:
+    head = ours("{}, round {} ({}):", turn.seat.capitalize(), turn.round, turn.stage)
+    return together([head, quoted(turn, cues)], "\n")

@@ -14,6 +14,7 @@ from tribunal.nodes.arcade.cues import arguments_form, arguments_in, quoted
 from tribunal.nodes.arcade.prosecutor import admissible, settled
 from tribunal.nodes.exhibits import exhibits
 from tribunal.nodes.state import Court, agent, closed, cues_in, last_turn, spoke
+from tribunal.prompts.marks import ours
 from tribunal.schema import JSON, Turn
 
 ANSWERING = ("refute", "concede")
@@ -43,15 +44,15 @@ async def defend(state: Court, runtime: Runtime[Context]) -> JSON:
         mend=admissible(state, "defender"),
         shared=exhibits(state),
         evidence=bool(state.get("evidence")),
-        prosecution=quoted(pressed, cues, whole=True) if pressed else "Nothing.",
+        prosecution=quoted(pressed, cues, whole=True) if pressed else ours("Nothing."),
         **debate,
     )
     turn = Turn(id=f"defender/{k}", seat="defender", stage="rebuttal", round=k, arguments=arguments_in(answer.value))
     return spoke(turn, answer, runtime)
 
 
-async def to_prosecution_or_rest(state: Court, runtime: Runtime[Context]) -> Literal["prosecute", "rest", "__end__"]:
+async def to_prosecution_or_rest(state: Court) -> Literal["prosecute", "rest", "__end__"]:
     """Rounds 2…K; a closed case or a spent budget ends the debate where it stands, an early exit where it settles."""
-    if closed(state) or state.get("budget_spent") or state["round"] >= context_of(runtime).rounds:
+    if closed(state) or state.get("budget_spent") or state["round"] >= context_of(state).rounds:
         return "__end__"
-    return "rest" if settled(state, runtime) else "prosecute"
+    return "rest" if settled(state) else "prosecute"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,11 +14,12 @@ from tribunal.models.role import Role
 from tribunal.nodes.arcade.cues import minutes
 from tribunal.nodes.certainty import confidence_wanted, threshold_in_force
 from tribunal.nodes.exhibits import citations_mended, exhibits, passages_cited
-from tribunal.nodes.forms import DecisionForm, confidence_of, decision_form, in_percent, in_turn, sure_decision_form
+from tribunal.nodes.forms import DecisionForm, decision_form, in_percent, in_turn, sure_decision_form
 from tribunal.nodes.state import Court, agent, closed, cues_in, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.nodes.vote import Poll, poll
-from tribunal.prompts.policy import Policy, policy_in_force
+from tribunal.prompts.marks import operators
+from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Saving, Step, Vote
 
 JUDGE = Role(
@@ -52,7 +54,7 @@ async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
     Asked several times, the judge is counted: the most frequent category decides, and no draw is made that can't turn
     the vote. The confidence is the mean over all votes of what each gives to that category, a dissenting vote nothing.
     """
-    context, names = context_of(runtime), await categories_in_force(runtime)
+    context, names = context_of(state), await categories_in_force(state)
     sure = confidence_wanted(context)
     role = replace(JUDGE, form=sure_decision_form) if sure else JUDGE
     mend = in_turn(citations_mended(state, "explanation", who="judge"), in_percent)
@@ -68,10 +70,10 @@ async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
             mend=mend,
             shared=shared,
             transcript=transcript,
-            categories=", ".join(names),
-            not_hate=names[0],
+            categories=operators(", ".join(names)),
+            not_hate=operators(names[0]),
             # In the binary scheme a cue's category is a kind of hate, and not a label.
-            hateful=names[1] if context.scheme == "binary" else "",
+            hateful=operators(names[1]) if context.scheme == "binary" else "",
             deep=state.get("track") == "deep_dive",
             evidence=bool(state.get("evidence")),
             sure=sure,
@@ -90,19 +92,21 @@ async def _ruled(votes: Poll[Answer[DecisionForm]], state: Court, runtime: Runti
         fault.calls = calls
         raise fault
     warnings += [f"a draw of the judge was not counted: {fault}" for fault in votes.faults]
-    context = context_of(runtime)
+    context = context_of(state)
     won = next(each for each in votes.drawn if each.value.category == votes.winner)
     confidence = _confidence(votes)
-    low = confidence is not None and confidence < await threshold_in_force(runtime)
+    low = confidence_wanted(context) and (confidence is None or confidence < await threshold_in_force(state))
     cited = passages_cited(state, won.value.explanation)
     update = await decided(
         won,
         state.get("track"),
+        state,
         runtime,
+        calls=calls,
         tie=votes.tie,
         confidence=confidence,
         uncertain=votes.tie or low,
-        votes=await _votes(votes, runtime) if context.judge_draws > 1 else (),
+        votes=await _votes(votes, state) if context.judge_draws > 1 else (),
         steps=(Step(claim=won.value.explanation, evidence=tuple(cited)),) if cited else (),
     )
     saved = {"saved": [*state.get("saved", []), _spared(votes)]} if votes.spared else {}
@@ -110,19 +114,19 @@ async def _ruled(votes: Poll[Answer[DecisionForm]], state: Court, runtime: Runti
 
 
 def _confidence(votes: Poll[Answer[DecisionForm]]) -> float | None:
-    """The mean over all votes of the confidence in what won; None where none was asked for."""
-    given = [confidence_of(each.value) for each in votes.drawn if each.value.category == votes.winner]
+    """The mean over all votes of the confidence in what won; None where none was asked for, or none stated."""
+    given = [each.confidence for each in votes.drawn if each.value.category == votes.winner]
     stated = [each for each in given if each is not None]
     return round(sum(stated) / len(votes.drawn), 4) if stated else None
 
 
-async def _votes(votes: Poll[Answer[DecisionForm]], runtime: Runtime[Context]) -> tuple[Vote, ...]:
-    policy, scheme = await _policy(runtime), context_of(runtime).scheme
+async def _votes(votes: Poll[Answer[DecisionForm]], state: Court) -> tuple[Vote, ...]:
+    policy, scheme = await policy_of(state), context_of(state).scheme
     return tuple(
         Vote(
             label=policy.label(scheme, each.value.category),
             category=each.value.category,
-            confidence=confidence_of(each.value),
+            confidence=each.confidence,
             explanation=each.value.explanation,
         )
         for each in votes.drawn
@@ -134,17 +138,26 @@ def _spared(votes: Poll[Answer[DecisionForm]]) -> JSON:
     return Saving(id="judge_draws", calls=votes.spared, how=how).dump()
 
 
-async def _policy(runtime: Runtime[Context]) -> Policy:
-    return await policy_in_force(context_of(runtime).policy)
-
-
-async def categories_in_force(runtime: Runtime[Context]) -> list[str]:
+async def categories_in_force(state: Court) -> list[str]:
     """The names of the labels of the scheme in force, in the order of their numbers."""
-    return [category.name for category in (await _policy(runtime)).categories(context_of(runtime).scheme)]
+    return [category.name for category in (await policy_of(state)).categories(context_of(state).scheme)]
 
 
-async def decided(answer: Answer[DecisionForm], track: Any, runtime: Runtime[Context], **more: Any) -> JSON:
-    """The verdict that a decision is, as an update of the state; `more` are further fields of `Verdict`."""
-    scheme = context_of(runtime).scheme
-    label = (await _policy(runtime)).label(scheme, answer.value.category)
-    return {**await deliver(label, scheme, answer.value.explanation, runtime, track=track, **more), **answer.log}
+async def decided(
+    answer: Answer[DecisionForm],
+    track: Any,
+    state: Court,
+    runtime: Runtime[Context],
+    calls: Sequence[JSON] = (),
+    **more: Any,
+) -> JSON:
+    """The verdict that a decision is, as an update of the state.
+
+    Args:
+        calls: those that led to it beside the answer's own.
+        more: further fields of `Verdict`.
+    """
+    scheme = context_of(state).scheme
+    label = (await policy_of(state)).label(scheme, answer.value.category)
+    heard, words = [*calls, *answer.log["calls"]], answer.value.explanation
+    return {**await deliver(label, scheme, words, state, runtime, heard, track=track, **more), **answer.log}

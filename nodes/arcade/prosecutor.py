@@ -20,10 +20,13 @@ from tribunal.nodes.arcade.cues import (
     numbered,
     quoted,
 )
+from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
 from tribunal.nodes.exhibits import citations_mended, exhibits
 from tribunal.nodes.forms import Mend, in_turn
 from tribunal.nodes.state import Court, agent, closed, cues_in, last_turn, spoke, transcript_of
 from tribunal.nodes.verdict import deliver
+from tribunal.prompts.marks import ours
+from tribunal.rehearsed import NOTHING_FOUND, rehearsed
 from tribunal.schema import JSON, Saving, Track, Turn
 
 MOST_CHARGES = 3
@@ -43,6 +46,12 @@ INVESTIGATION = Role(
     form=cues_form(("Socio-cultural", "Metaphor"), MOST_IMPLICIT),
     temperature=0.8,
 )
+DISMISSED = (
+    "Summary dismissal: the scan found nothing explicit, and the prosecutor's investigation found nothing implied "
+    "that could be held against the post."
+)
+# Of the rehearsal model's search, which finds a few attacks and misses most.
+BY_RULES = f"Nothing was brought against the post. {NOTHING_FOUND}"
 PRESSING = ("press", "withdraw")
 PROSECUTION = Role(
     name="prosecutor.argument",
@@ -97,8 +106,8 @@ async def prosecute(state: Court, runtime: Runtime[Context]) -> JSON:
         mend=admissible(state, "prosecutor"),
         shared=exhibits(state),
         round=k,
-        own=quoted(own, cues, whole=True) if own else "Nothing.",
-        defence=quoted(defence, cues) if defence else "Nothing.",
+        own=quoted(own, cues, whole=True) if own else ours("Nothing."),
+        defence=quoted(defence, cues) if defence else ours("Nothing."),
     )
     said = arguments_in(answer.value)
     held = held_over(cues, [turn for turn in transcript_of(state) if turn.round < k], said)
@@ -115,9 +124,9 @@ def admissible(state: Court, who: str) -> Mend[Any]:
     )
 
 
-def settled(state: Court, runtime: Runtime[Context]) -> bool:
+def settled(state: Court) -> bool:
     """Whether an early exit is on, and no cue is in dispute: by the last word on each, it is conceded or withdrawn."""
-    wanted = context_of(runtime).early_exit
+    wanted = context_of(state).early_exit
     if not (state.get("early_exit", False) if wanted is None else wanted):
         return False
     last: dict[str, dict[str, str]] = {"prosecutor": {}, "defender": {}}
@@ -130,15 +139,15 @@ def settled(state: Court, runtime: Runtime[Context]) -> bool:
     )
 
 
-async def to_defence_or_rest(state: Court, runtime: Runtime[Context]) -> Literal["defend", "rest"]:
+async def to_defence_or_rest(state: Court) -> Literal["defend", "rest"]:
     """The defence answers, unless nothing is left to answer."""
     open_still = not closed(state) and not state.get("budget_spent")
-    return "rest" if open_still and settled(state, runtime) else "defend"
+    return "rest" if open_still and settled(state) else "defend"
 
 
 async def rest(state: Court, runtime: Runtime[Context]) -> JSON:
     """No cue is in dispute any more, so the sides rest; what is left of the rounds is spared."""
-    k, rounds = state["round"], context_of(runtime).rounds
+    k, rounds = state["round"], context_of(state).rounds
     spared = 2 * (rounds - k) + (last_turn(state, "defender", k) is None)
     how = f"no cue was in dispute after round {k} of {rounds}"
     runtime.stream_writer({"event": "rest", "round": k, "rounds": rounds})
@@ -154,8 +163,7 @@ async def to_defence_or_dismissal(state: Court) -> Literal["defend", "dismiss", 
 
 async def dismiss(state: Court, runtime: Runtime[Context]) -> JSON:
     """Summary dismissal: label 0, with a reason, and no further call (Algorithm 1)."""
-    words = (
-        "Summary dismissal: the scan found nothing explicit, and the prosecutor's investigation found nothing implied "
-        "that could be held against the post."
-    )
-    return {"track": "dismissed", **await deliver(0, context_of(runtime).scheme, words, runtime, track="dismissed")}
+    searched = [call for call in state.get("calls", []) if call["role"] in (GATEKEEPER.name, INVESTIGATION.name)]
+    words = BY_RULES if rehearsed(searched) else DISMISSED
+    scheme = context_of(state).scheme
+    return {"track": "dismissed", **await deliver(0, scheme, words, state, runtime, track="dismissed")}

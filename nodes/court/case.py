@@ -17,11 +17,10 @@ from tribunal.nodes.antihate.opening import begin
 from tribunal.nodes.certainty import fitted_threshold, misfits
 from tribunal.nodes.predict.perspective import searchers
 from tribunal.nodes.state import Case, closed, post_of
-from tribunal.prompts.policy import policy_in_force
+from tribunal.prompts.policy import policy_of
 from tribunal.retrievers.web.library import library
 from tribunal.schema import JSON
 
-MODES = ("full", "leave-out", "criterion-only", "examples-only", "no-search", "no-details")
 WIDE_RULES = ("hateful", "all")
 # The fewest calls of a trial beside the judge's: scan, indictment, defence.
 TRIAL = 3
@@ -33,10 +32,8 @@ async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
     Raises:
         BadInput: a perspective, the search, the archive, the threshold file or the review rule is wrong.
     """
-    context = context_of(runtime)
-    if context.mode not in MODES:
-        raise BadInput(f"mode: {context.mode}: is not one of this graph's; they are {', '.join(MODES)}")
-    await _check_rule(context)
+    context = context_of(state)
+    await _check_rule(state, context)
     fitted = await fitted_threshold(context)
     warnings = misfits(fitted, "tribunal", context, state) if fitted else []
     if context.web:
@@ -54,13 +51,11 @@ async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
     }
 
 
-async def _check_rule(context: Context) -> None:
-    policy = await policy_in_force(context.policy)
+async def _check_rule(state: Case, context: Context) -> None:
+    policy = await policy_of(state)
     known = [*WIDE_RULES, *(category.name for category in policy.categories(context.scheme))]
     if unknown := next((each for each in context.review_rule if each not in known), None):
         raise BadInput(f"review_rule: {unknown!r}: is no rule; they are {', '.join(known)}")
-    if context.review_rule and not context.review:
-        raise BadInput(f"review_rule: {', '.join(context.review_rule)}: nothing is reviewed; set review as well")
 
 
 def _has_words(state: Case) -> bool:
@@ -73,22 +68,22 @@ def hears_perspectives(context: Context) -> bool:
     return context.perspectives not in ([], ["none"])
 
 
-async def to_triage(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
+async def to_triage(state: Case) -> list[Send | str]:
     """To the first look where there is one, else straight to the court."""
-    return ["triage"] if context_of(runtime).triage else await to_court(state, runtime)
+    return ["triage"] if context_of(state).triage else await to_court(state)
 
 
-async def to_court_unless_clear(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
+async def to_court_unless_clear(state: Case) -> list[Send | str]:
     """A post that the first look found clear is decided; any other goes to the court."""
-    return [await to_review(state, runtime)] if closed(state) else await to_court(state, runtime)
+    return [await to_review(state)] if closed(state) else await to_court(state)
 
 
-async def to_court(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
+async def to_court(state: Case) -> list[Send | str]:
     """The gatekeeper, and beside it whoever looks things up.
 
     They run at the same time and see nothing of each other's calls, so each leaves a share of the budget to the others.
     """
-    context = context_of(runtime)
+    context = context_of(state)
     text = _has_words(state)
     heard = len(await searchers(context)) if hears_perspectives(context) and text else 0
     sent: list[Send | str] = ["gatekeeper"]
@@ -101,7 +96,7 @@ async def to_court(state: Case, runtime: Runtime[Context]) -> list[Send | str]:
 
 async def assign(state: Case, runtime: Runtime[Context]) -> JSON:
     """Where those who scan and those who look things up meet; the scan decides the track."""
-    context = context_of(runtime)
+    context = context_of(state)
     if closed(state) or not context.web or not _has_words(state) or state.get("evidence"):
         return {}
     return {"warnings": ["no passage from the web was at hand: the court had the post alone to go by"]}
@@ -121,14 +116,14 @@ async def look_up(state: Case, runtime: Runtime[Context]) -> JSON:
     return {name: value for name, value in (await begin(state, runtime)).items() if name != "scheme"}
 
 
-async def to_review(state: Case, runtime: Runtime[Context]) -> Literal["review", "__end__"]:
+async def to_review(state: Case) -> Literal["review", "__end__"]:
     """Where a case with an outcome goes: before a person, if review is on and there is a reason."""
-    return "review" if review_reason(state, context_of(runtime)) else "__end__"
+    return "review" if review_reason(state, context_of(state)) else "__end__"
 
 
-async def to_judge(state: Case, runtime: Runtime[Context]) -> Literal["judge", "review", "__end__"]:
+async def to_judge(state: Case) -> Literal["judge", "review", "__end__"]:
     """A case that was dismissed, or that a fault has ended, needs no judge, and perhaps a person."""
-    return await to_review(state, runtime) if closed(state) else "judge"
+    return await to_review(state) if closed(state) else "judge"
 
 
 def review_reason(state: Any, context: Context) -> str:
@@ -141,7 +136,9 @@ def review_reason(state: Any, context: Context) -> str:
     if outcome["outcome"] == "refusal":
         return "the model refused"
     if outcome.get("uncertain"):
-        return "the verdict is a tie" if outcome.get("tie") else "the verdict is uncertain"
+        if outcome.get("tie"):
+            return "the verdict is a tie"
+        return "the verdict is uncertain" if outcome.get("confidence") is not None else "no confidence is stated"
     if "all" in context.review_rule:
         return "every case is reviewed"
     if outcome.get("hateful") and "hateful" in context.review_rule:

@@ -8,25 +8,37 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, interrupt
-from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    ValidationError,
+    WithJsonSchema,
+    create_model,
+    model_validator,
+)
+from pydantic.json_schema import SkipJsonSchema
 
 from tribunal.budget import renewed
-from tribunal.context import Context, context_of
+from tribunal.context import Context, context_of, describe, overruled
+from tribunal.errors import BadInput
 from tribunal.nodes.court.case import review_reason
 from tribunal.nodes.exhibits import evidence_of
 from tribunal.nodes.forms import one_of
 from tribunal.nodes.state import Case, closed, cues_in, post_of, transcript_of
 from tribunal.nodes.verdict import deliver
-from tribunal.prompts.policy import Policy, policy_in_force
+from tribunal.prompts.policy import Policy, policy_of
 from tribunal.schema import JSON, Review, Scheme, Trial
-from tribunal.text import visible
+from tribunal.text import one_line, visible
 
 ACTION = "decide"
+_TEXT = {"type": "string"}
 
 
 class Edit(BaseModel):
@@ -72,18 +84,27 @@ def answer_form(policy: Policy, scheme: Scheme) -> type[RootModel[Any]]:
     """
     names = [category.name for category in policy.categories(scheme)]
     edit = create_model("Edit", __base__=Edit, category=(one_of(names) | None, None))
+    told = {"category": {"enum": names}, "label": {"type": "integer", "maximum": len(names) - 1}, "note": _TEXT}
+    decided = {"action": {"const": ACTION}, "args": {"type": "object", "properties": told}}
+    request = {"title": "An edit", "type": "object", "properties": decided, "required": ["args"]}
+    question = {"title": "The question of a response", **_TEXT}
+    shape = {"anyOf": [request, question, {"title": "Nothing, to accept", "type": "null"}]}
 
     class Answer(ReviewAnswer):
         """A reviewer's answer, with the categories of the policy in force."""
 
-        edited: Edit | None = Field(default=None, exclude=True)
+        args: Annotated[Any, WithJsonSchema(shape)] = None
+        edited: SkipJsonSchema[Edit | None] = Field(default=None, exclude=True)
 
         @model_validator(mode="after")
         def _edit_names_a_category(self) -> Answer:
             if self.type != "edit":
                 return self
-            given = EditRequest.model_validate(self.args)
-            read = edit.model_validate({**given.args.model_dump(), "category": given.args.category or None})
+            try:
+                given = EditRequest.model_validate(self.args)
+                read = edit.model_validate({**given.args.model_dump(), "category": given.args.category or None})
+            except ValidationError as error:
+                raise ValueError(describe(error)) from error
             if read.label is not None and not 0 <= read.label < len(names):
                 raise ValueError(f"label: {read.label}: is none of this scheme's; they are 0 to {len(names) - 1}")
             if read.category is None and read.label is None:
@@ -111,20 +132,24 @@ def answer_form(policy: Policy, scheme: Scheme) -> type[RootModel[Any]]:
 async def review(state: Case, runtime: Runtime[Context]) -> JSON:
     """Wait for a person. Nothing happens here before they answer, so that a resumed case repeats nothing.
 
-    An answer that isn't of the form is refused (`pydantic.ValidationError`), and the case goes on waiting.
+    Raises:
+        BadInput: the answer isn't of the form. Nothing of it is kept, and the case goes on waiting.
     """
-    context = context_of(runtime)
-    policy = await policy_in_force(context.policy)
+    context, given = context_of(state, runtime), overruled(state, runtime)
+    policy = await policy_of(state, runtime)
     form = answer_form(policy, context.scheme)
-    read = interrupt([_request(state, context)], response_schema=form).root
+    try:
+        read = interrupt([_request(state, context)], response_schema=form).root
+    except ValidationError as error:
+        raise _wrong(error) from error
     answer: Any = read[0] if isinstance(read, list) else read
     at, reviewer = datetime.now(UTC).isoformat(timespec="seconds"), answer.reviewer or _user()
     court: JSON = state["outcome"] or {}
     if answer.type == "response":
-        return _sent_back(state, answer.args.strip(), reviewer, at)
+        return {**_sent_back(state, answer.args.strip(), reviewer, at), "warnings": given}
     note = (answer.edited.note if answer.edited else "") or answer.note
     done = Review(
-        reason=review_reason(state, context),
+        reason=_reason(state, context),
         court=court,
         action=answer.type,
         reviewer=reviewer,
@@ -133,14 +158,30 @@ async def review(state: Case, runtime: Runtime[Context]) -> JSON:
     ).dump()
     runtime.stream_writer({"event": "review", **done})
     if answer.type == "accept":
-        return {"review": done, "question": None}
+        return {"review": done, "question": None, "warnings": given}
     words = note or f"A reviewer decided this; the court had said: {court['explanation']}"
     track = state.get("track")
     return {
         "review": done,
         "question": None,
-        **await deliver(answer.edited.label, context.scheme, words, runtime, track=track),
+        "warnings": given,
+        **await deliver(answer.edited.label, context.scheme, words, state, runtime, reviewed=True, track=track),
     }
+
+
+def _wrong(error: ValidationError) -> BadInput:
+    """A wrong answer in one line, with LangGraph's mark on it, by which it keeps nothing of that answer."""
+    # An answer may come alone or in a list, so each way to read it has its faults; the one that got furthest counts.
+    faults = error.errors(include_url=False)
+    problem = max(faults, key=lambda fault: (fault["type"] == "value_error", len(fault["loc"])))
+    where = f"{problem['loc'][-1]}: {problem['input']!r}: " if problem["type"] != "value_error" else ""
+    wrong = BadInput(f"answer: {one_line(where + problem['msg'].removeprefix('Value error, '))}")
+    vars(wrong).update(vars(error))
+    return wrong
+
+
+def _reason(state: Case, context: Context) -> str:
+    return review_reason(state, context) or "somebody sent it here by hand"
 
 
 def _request(state: Case, context: Context) -> JSON:
@@ -157,7 +198,7 @@ def _described(state: Case, context: Context) -> str:
     outcome, post = state["outcome"] or {}, post_of(state)
     sure = f", confidence {outcome['confidence']:.2f}" if outcome.get("confidence") is not None else ""
     lines = [
-        f"Why you see this: {review_reason(state, context)}.",
+        f"Why you see this: {_reason(state, context)}.",
         f"The court: {outcome.get('category') or outcome['outcome']}{sure}. {outcome['explanation']}",
         f"The post ({post.id}): {post.text or '(no text)'}",
     ]

@@ -10,8 +10,9 @@ from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.arcade.judge import categories_in_force, decided
 from tribunal.nodes.certainty import confidence_wanted, threshold_in_force
-from tribunal.nodes.forms import confidence_of, in_percent, sure_decision_form
+from tribunal.nodes.forms import in_percent, sure_decision_form
 from tribunal.nodes.state import Court, closed
+from tribunal.prompts.marks import operators
 from tribunal.schema import JSON, Saving
 
 TRIAGE = Role(
@@ -32,25 +33,26 @@ async def triage(state: Court, runtime: Runtime[Context]) -> JSON:
     """
     if closed(state):
         return {}
-    context = context_of(runtime)
-    names = await categories_in_force(runtime)
+    context = context_of(state)
+    names = await categories_in_force(state)
     try:
-        answer = await ask(TRIAGE, state, runtime, mend=in_percent, categories=", ".join(names))
+        answer = await ask(TRIAGE, state, runtime, mend=in_percent, categories=operators(", ".join(names)))
     except ModelError as fault:
         said = f"the first look gave no decision, and the post went to trial: {fault}"
         return {"calls": list(fault.calls), "warnings": [*fault.warnings, said]}
-    confidence = confidence_of(answer.value) or 0.0
-    clear = confidence >= context.triage_confidence
+    confidence, least_sure = answer.confidence, context.triage_confidence
     # A verdict that would be uncertain at once is not clear.
-    if clear and confidence_wanted(context):
-        clear = confidence >= await threshold_in_force(runtime)
-    runtime.stream_writer({"event": "triage", "clear": clear, **answer.value.model_dump()})
+    if confidence_wanted(context):
+        least_sure = max(least_sure, await threshold_in_force(state))
+    # The rehearsal model states none: nothing is clear to its rules.
+    clear = confidence is not None and confidence >= least_sure
+    runtime.stream_writer({"event": "triage", "clear": clear, **answer.value.model_dump(), "confidence": confidence})
     if not clear:
         return answer.log
     least, most = 2, 2 + 2 * context.rounds
     how = f"the first look was clear; a trial takes {least} to {most} calls"
     return {
         "track": "triage",
-        **await decided(answer, "triage", runtime, confidence=confidence),
+        **await decided(answer, "triage", state, runtime, confidence=confidence),
         "saved": [Saving(id="triage", calls=least - 1, how=how).dump()],
     }

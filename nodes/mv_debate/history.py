@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from tribunal.nodes.state import Views
-from tribunal.prompts import quote
+from tribunal.prompts.marks import Entry, Material, Ours, entries, ours, quote, together
 from tribunal.schema import JSON, Turn
 
 
-def turns_of(state: Views, stage: str, round: int) -> list[Turn]:
+def turns_of(state: Mapping[str, Any], stage: str, round: int) -> list[Turn]:
     """What was said at a stage of a round, in the order in which the speakers were called up."""
     said = [turn for turn in state.get("transcript", []) if turn["stage"] == stage and turn["round"] == round]
     return [Turn.model_validate(turn) for turn in said]
 
 
-def round_entry(state: Views, round: int | None = None) -> JSON:
+def round_entry(state: Mapping[str, Any], round: int | None = None) -> JSON:
     """What the state holds of a round so far; by default of the one under way. Not to be changed in place."""
     wanted = state["round"] if round is None else round
     return next((entry for entry in state.get("debate", []) if entry["round"] == wanted), {})
 
 
-def answers_in_words(turns: Iterable[Turn], title: str = "") -> str:
+def answers_in_words(turns: Iterable[Turn], title: Ours | None = None) -> Material:
     """Answers as material in a prompt, each under its view's name and with what it says."""
-    return "\n\n".join(f"{title}{view_of(turn)}: {answer_in_words(turn)}" for turn in turns)
+    return together(together([ours("{}{}: ", title or "", view_of(turn)), answer_in_words(turn)], "") for turn in turns)
 
 
-def answer_in_words(turn: Turn) -> str:
+def answer_in_words(turn: Turn) -> Material:
     """One answer as material in a prompt."""
-    return f"{turn.stance}\n{quote('answer', turn.text)}"
+    return together([ours("{}", turn.stance or ""), quote("answer", turn.text)], "\n")
+
+
+def reflection_in_words(lines: Iterable[str]) -> Material:
+    """What a reflection says of each view, a line each, as material in a prompt."""
+    said = (line.partition(": ") for line in lines)
+    return entries("reflection", [Entry(None, [(view, words)]) for view, _, words in said])
 
 
 def view_of(turn: Turn) -> str:
@@ -36,7 +42,7 @@ def view_of(turn: Turn) -> str:
     return turn.seat.partition(":")[2]
 
 
-def history(state: Views) -> str:
+def history(state: Mapping[str, Any]) -> Material:
     """What the rounds so far have left, as material in a prompt.
 
     Of each round the answers that it kept (the best, or all). Where a reflection was adopted, they stand as they were
@@ -44,29 +50,28 @@ def history(state: Views) -> str:
     answer that isn't shown.
     """
     rounds = [_round_in_words(state, entry) for entry in state.get("debate", []) if entry.get("kept")]
-    return "\n\n".join(filter(None, rounds))
+    return together(each for each in rounds if each)
 
 
-def _round_in_words(state: Views, entry: JSON) -> str:
+def _round_in_words(state: Mapping[str, Any], entry: JSON) -> Material | None:
     number, kept = entry["round"], entry["kept"]
     first = _of(kept, turns_of(state, "answer", number))
     if not first:
-        return ""
-    which = "The best answer" if len(kept) == 1 else "All answers"
+        return None
+    which = ours("The best answer") if len(kept) == 1 else ours("All answers")
     if not entry.get("adopted"):
-        return f"Round {number}. {which}:\n\n{answers_in_words(first)}"
-    parts = [f"Round {number}. {which}, as first given:", answers_in_words(first)]
+        return together([ours("Round {}. {}:", number, which), answers_in_words(first)])
+    parts: list[Ours | Material] = [ours("Round {}. {}, as first given:", number, which), answers_in_words(first)]
     said = [line for turn in turns_of(state, "reflection", number) for line in _lines_on(kept, turn.text)]
     if said:
-        parts += ["What a reviewer said of it:" if len(kept) == 1 else "What a reviewer said of them:"]
-        parts += [quote("reflection", "\n".join(said))]
+        parts += [ours("What a reviewer said of {}:", "it" if len(kept) == 1 else "them"), reflection_in_words(said)]
     if revised := _of(kept, turns_of(state, "revision", number)):
-        gain = f"{entry['delta']:+g}" if "delta" in entry else "unknown"
+        gain = ours("{:+g}", entry["delta"]) if "delta" in entry else ours("unknown")
         parts += [
-            f"Revised after that. The new answers were adopted (mean change of their scores: {gain}):",
+            ours("Revised after that. The new answers were adopted (mean change of their scores: {}):", gain),
             answers_in_words(revised),
         ]
-    return "\n\n".join(parts)
+    return together(parts)
 
 
 def _of(views: Sequence[str], turns: Iterable[Turn]) -> list[Turn]:

@@ -36,7 +36,7 @@ from tribunal.nodes.mv_debate.gate import adopts, best, exact, gain, top
 from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, round_entry, turns_of, view_of
 from tribunal.nodes.mv_debate.views import dropouts, dropped_out, out_of_budget, turn_id, views_of
 from tribunal.nodes.state import Views, agent, closed, spoke
-from tribunal.prompts import quote
+from tribunal.prompts.marks import Material, ours, together
 from tribunal.schema import JSON, Turn
 
 _LEAST_PERCENT = 10  # scores up to this may be out of five or of ten
@@ -189,13 +189,14 @@ async def rescore(state: Views, runtime: Runtime[Context]) -> JSON:
         return {}
     old, again = round_entry(state)["scores"], {turn.seat for turn in answers}
     before = [turn for turn in turns_of(state, "answer", state["round"]) if turn.seat in again]
-    shown = [f"{view_of(turn)}, score {old[view_of(turn)]:g}: {answer_in_words(turn)}" for turn in before]
-    scores, said = await _scored(answers, state, runtime, before="\n\n".join(shown))
+    heads = [ours("{}, score {:g}: ", view_of(turn), old[view_of(turn)]) for turn in before]
+    shown = [together([head, answer_in_words(turn)], "") for head, turn in zip(heads, before, strict=True)]
+    scores, said = await _scored(answers, state, runtime, before=together(shown))
     return {**said, "debate": [{**round_entry(state), "new_scores": scores}]}
 
 
 async def _scored(
-    answers: Sequence[Turn], state: Views, runtime: Runtime[Context], before: str = ""
+    answers: Sequence[Turn], state: Views, runtime: Runtime[Context], before: Material | None = None
 ) -> tuple[dict[str, float], JSON]:
     """The scores of answers by view, and the Judge's turn; `before` says what was scored before these."""
     views = tuple(map(view_of, answers))
@@ -243,11 +244,11 @@ def _criticised(view: str, said: Criticism) -> str:
 @agent
 async def select(state: Views, runtime: Runtime[Context]) -> JSON:
     """The top k of a round, who answer again, where there is a reflection and the budget pays for it."""
-    context, entry = context_of(runtime), round_entry(state)
+    context, entry = context_of(state), round_entry(state)
     if not turns_of(state, "reflection", state["round"]):
         return {}
-    k = context.top_k or max(1, len(await views_of(runtime)) // 2)
-    chosen = top(_exact(entry["scores"], await views_of(runtime)), k)
+    k = context.top_k or max(1, len(await views_of(state)) // 2)
+    chosen = top(_exact(entry["scores"], await views_of(state)), k)
     budget = Budget.of(context, state)
     if not budget.affords(len(chosen) + 1):
         return out_of_budget(budget, f"the second answers of round {state['round']}")
@@ -265,19 +266,18 @@ async def to_revise(state: Views) -> list[Send] | Literal["close", "__end__"]:
         return "close"
     shared = {
         "post": state["post"],
+        "context": state.get("context"),
         "prompts": state.get("prompts"),
         "round": state["round"],
-        "reflection": quote("reflection", reflections[-1].text),
+        "reflection": reflections[-1].text,
     }
-    return [
-        Send("revise", {**shared, "view": view, "own": answer_in_words(answers[f"view:{view}"])}) for view in chosen
-    ]
+    return [Send("revise", {**shared, "view": view, "own": answers[f"view:{view}"].dump()}) for view in chosen]
 
 
 @agent
 async def close(state: Views, runtime: Runtime[Context]) -> JSON:
     """The gate: adopt the second answers, or let the first stand; and name what joins the history."""
-    context, views, entry = context_of(runtime), await views_of(runtime), dict(round_entry(state))
+    context, views, entry = context_of(state), await views_of(state), dict(round_entry(state))
     final = old = _exact(entry["scores"], views)
     if entry.get("new_scores"):
         new = _exact(entry["new_scores"], views)

@@ -39,12 +39,12 @@ SUMMARY = Role(
 )
 
 
-async def to_next_round(state: Views, runtime: Runtime[Context]) -> Literal["debate_round", "summarise", "__end__"]:
+async def to_next_round(state: Views) -> Literal["debate_round", "summarise", "__end__"]:
     """Consensus, the last round and a spent budget lead to the Summary."""
     if closed(state):
         return "__end__"
     over = state.get("budget_spent") or round_entry(state).get("consensus")
-    return "summarise" if over or state["round"] >= context_of(runtime).rounds else "debate_round"
+    return "summarise" if over or state["round"] >= context_of(state).rounds else "debate_round"
 
 
 @agent
@@ -68,17 +68,20 @@ async def summarise(state: Views, runtime: Runtime[Context]) -> JSON:
     except ModelError as fault:
         if not agreed:
             raise
-        return await _consensus(unweighed, fault, runtime)
+        return await _consensus(unweighed, fault, state, runtime)
     label = int(answer.value.answer == YES)
-    return {**await deliver(label, "binary", answer.value.explanation, runtime), **answer.log}
+    return {
+        **await deliver(label, "binary", answer.value.explanation, state, runtime, answer.log["calls"]),
+        **answer.log,
+    }
 
 
-async def _consensus(answers: Sequence[Turn], fault: ModelError, runtime: Runtime[Context]) -> JSON:
+async def _consensus(answers: Sequence[Turn], fault: ModelError, state: Views, runtime: Runtime[Context]) -> JSON:
     """The verdict that all views agreed on, in their own words."""
     side = answers[0].stance
     how = "refused" if isinstance(fault, Refused) else "failed"
     reasons = [f"{view_of(turn)}: {turn.text}" for turn in answers]
     explanation = " ".join([f"All {len(answers)} views that answered say {side}.", *reasons])
     said = f"summary {how}; the answer that all views agreed on stands as the verdict: {fault}"
-    verdict = await deliver(int(side == YES), "binary", explanation, runtime)
+    verdict = await deliver(int(side == YES), "binary", explanation, state, runtime, fault.calls)
     return {**verdict, "calls": list(fault.calls), "warnings": [*fault.warnings, said]}

@@ -21,10 +21,12 @@ from tribunal.errors import ModelError
 from tribunal.line_up import in_force
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
+from tribunal.nodes import channels as ch
 from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.mv_debate.gate import agreed
-from tribunal.nodes.mv_debate.history import history, round_entry, turns_of
+from tribunal.nodes.mv_debate.history import answer_in_words, history, reflection_in_words, round_entry, turns_of
 from tribunal.nodes.state import Views, agent, closed, outcome_of, spoke
+from tribunal.prompts.marks import ours
 from tribunal.schema import JSON, Turn
 from tribunal.seats import VIEWS
 
@@ -50,17 +52,19 @@ class ViewSeat(TypedDict, total=False):
     """What one view is sent: the post, who it is, and what it is shown."""
 
     post: JSON
+    context: JSON
     prompts: JSON | None
-    view: str
+    view: ch.ViewNamed
     round: int
-    history: str
-    own: str
-    reflection: str
+    transcript: list[JSON]
+    debate: list[JSON]
+    own: ch.OwnAnswer
+    reflection: ch.Reflected
 
 
-async def views_of(runtime: Runtime[Context]) -> list[str]:
+async def views_of(state: Views | ViewSeat) -> list[str]:
     """The views in force, in the order that breaks ties."""
-    return (await in_force(context_of(runtime))).views or list(VIEWS)
+    return (await in_force(context_of(state))).views or list(VIEWS)
 
 
 def out_of_budget(budget: Budget, what: str) -> JSON:
@@ -75,31 +79,33 @@ async def open_debate(state: Views, runtime: Runtime[Context]) -> JSON:
 
 async def call_round(state: Views, runtime: Runtime[Context]) -> JSON:
     """Open the next round, if the budget pays for it."""
-    number, views = state.get("round", 0) + 1, await views_of(runtime)
-    budget = Budget.of(context_of(runtime), state)
+    number, views = state.get("round", 0) + 1, await views_of(state)
+    budget = Budget.of(context_of(state), state)
     return {"round": number} if budget.affords(len(views)) else out_of_budget(budget, f"round {number}")
 
 
-async def to_views(state: Views, runtime: Runtime[Context]) -> list[Send] | Literal["__end__"]:
-    """Every view at once, each with the history."""
+async def to_views(state: Views) -> list[Send] | Literal["__end__"]:
+    """Every view at once, each with what was said."""
     if state.get("budget_spent"):
         return "__end__"
-    shown = history(state)
-    shared = {"post": state["post"], "prompts": state.get("prompts"), "round": state["round"], "history": shown}
-    return [Send("view", {**shared, "view": view}) for view in await views_of(runtime)]
+    shared = {name: state.get(name) for name in ("post", "context", "prompts", "round")}
+    shared |= {name: state.get(name, []) for name in ("transcript", "debate")}
+    return [Send("view", {**shared, "view": view}) for view in await views_of(state)]
 
 
 async def view(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
     """One view's answer; sees the post and, from round 2 on, the history."""
     name = state["view"]
-    return await take_turn(ANSWER, f"view:{name}", "answer", state, runtime, view=name, history=state["history"])
+    shown = history(state)
+    return await take_turn(ANSWER, f"view:{name}", "answer", state, runtime, view=ours("{}", name), history=shown)
 
 
 async def revise(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
     """One view's second answer; sees the post, its first answer, and the reflection."""
-    name, own, reflection = state["view"], state["own"], state["reflection"]
+    name, own = state["view"], answer_in_words(Turn.model_validate(state["own"]))
+    said = reflection_in_words(state["reflection"].splitlines())
     return await take_turn(
-        REVISION, f"view:{name}", "revision", state, runtime, view=name, own=own, reflection=reflection
+        REVISION, f"view:{name}", "revision", state, runtime, view=ours("{}", name), own=own, reflection=said
     )
 
 
@@ -150,12 +156,12 @@ def dropped_out(fault: ModelError, stage: str, round: int) -> JSON:
 @agent
 async def compare(state: Views, runtime: Runtime[Context]) -> JSON:
     """The answers of a round side by side: too few to go on, all alike, or to be scored."""
-    context, number = context_of(runtime), state["round"]
+    context, number = context_of(state), state["round"]
     answers = {turn.seat.partition(":")[2]: turn.stance or "" for turn in turns_of(state, "answer", number)}
     entry: JSON = {
         "id": f"round/{number}",
         "round": number,
-        "answers": {view: answers[view] for view in await views_of(runtime) if view in answers},
+        "answers": {view: answers[view] for view in await views_of(state) if view in answers},
         "consensus": len(answers) > 1 and agreed(answers.values()),
         "dropped": dropouts(state),
     }
@@ -189,8 +195,8 @@ def too_few_left(state: Views, left: int, runtime: Runtime[Context]) -> JSON:
     return {"outcome": outcome}
 
 
-async def to_control(state: Views, runtime: Runtime[Context]) -> list[str] | Literal["__end__"]:
+async def to_control(state: Views) -> list[str] | Literal["__end__"]:
     """Who looks at the answers: the Judge and the Reflection at the same time, since neither waits for the other."""
     if closed(state) or state.get("budget_spent") or round_entry(state)["consensus"]:
         return "__end__"
-    return ["score"] if context_of(runtime).reflection_mode == "none" else ["score", "reflect"]
+    return ["score"] if context_of(state).reflection_mode == "none" else ["score", "reflect"]

@@ -12,17 +12,16 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
-from tribunal.errors import BadInput
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.arcade.judge import CLASSIFIER
 from tribunal.nodes.mv_debate.views import YES, answer_form
 from tribunal.nodes.state import Views, agent
 from tribunal.nodes.verdict import deliver
-from tribunal.prompts.policy import policy_in_force
+from tribunal.prompts.marks import operators
+from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Scheme
 
-MODES = ("full", "zero-shot")
 ZERO_SHOT = Role(
     name="classifier.task",
     seat="classifier",
@@ -58,18 +57,15 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
     """Ask once; the one who is asked sees the post alone.
 
     Args:
-        state: the case.
-        runtime: its context says which of the two calls it is.
+        state: the case; its settings say which of the two calls it is.
+        runtime: that of the run.
         draw: which of several draws this is, all of them at the same temperature; None: the only one.
 
     Raises:
-        BadInput: the mode is another graph's; no call was made.
         ModelError: as `ask`.
     """
-    context = context_of(runtime)
-    if context.mode not in MODES:
-        raise BadInput(f"mode: {context.mode}: is not one of this graph's; they are {', '.join(MODES)}")
-    policy = await policy_in_force(context.policy)
+    context = context_of(state)
+    policy = await policy_of(state)
     names = [category.name for category in policy.categories(scheme_of(context))]
     drawn = draw is not None
     if _zero_shot(context):
@@ -77,7 +73,7 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
         label = int(said.value.answer == YES)
         return Decision(label, names[label], said.value.reason, said)
     given = await ask(
-        replace(CLASSIFIER, drawn_alike=drawn), state, runtime, draw=draw or 0, categories=", ".join(names)
+        replace(CLASSIFIER, drawn_alike=drawn), state, runtime, draw=draw or 0, categories=operators(", ".join(names))
     )
     label = policy.label(context.scheme, given.value.category)
     return Decision(label, names[label], given.value.explanation, given)
@@ -85,11 +81,12 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
 
 async def classify(state: Views, runtime: Runtime[Context]) -> JSON:
     """Decide in one call; sees the post alone. The scheme is said of a refusal and a failure too."""
-    return {"scheme": scheme_of(context_of(runtime)), **await _classify(state, runtime)}
+    return {"scheme": scheme_of(context_of(state)), **await _classify(state, runtime)}
 
 
 @agent
 async def _classify(state: Views, runtime: Runtime[Context]) -> JSON:
     made = await decide_alone(state, runtime)
-    verdict = await deliver(made.label, scheme_of(context_of(runtime)), made.words, runtime, track="baseline")
+    scheme, calls = scheme_of(context_of(state)), made.answer.log["calls"]
+    verdict = await deliver(made.label, scheme, made.words, state, runtime, calls, track="baseline")
     return {"track": "baseline", **verdict, **made.answer.log}

@@ -27,7 +27,7 @@ Draw = tuple[int, Decision]
 
 async def open_vote(state: Views, runtime: Runtime[Context]) -> JSON:
     """Clear the table of what an earlier post on this thread left."""
-    return {"scheme": scheme_of(context_of(runtime)), "debate": Overwrite([])}
+    return {"scheme": scheme_of(context_of(state)), "debate": Overwrite([])}
 
 
 @agent
@@ -36,7 +36,7 @@ async def draw(state: Views, runtime: Runtime[Context]) -> JSON:
 
     Of several answers given equally often the one that was given first is taken, and the verdict is marked as a tie.
     """
-    context = context_of(runtime)
+    context = context_of(state)
     budget = DrawBudget(context)
 
     async def drawn(number: int) -> Draw:
@@ -57,7 +57,7 @@ async def draw(state: Views, runtime: Runtime[Context]) -> JSON:
         warnings.append(f"the budget of {budget.limits} left {left_out} of {context.draws} draws unmade")
     turns = [_turn(each, runtime) for each in result.drawn]
     return {
-        **await _counted(result, runtime),
+        **await _counted(result, state, runtime, budget.calls),
         "calls": budget.calls,
         "transcript": [turn for said in turns for turn in said["transcript"]],
         "warnings": [*(warning for said in turns for warning in said["warnings"]), *warnings],
@@ -77,9 +77,9 @@ def _turn(drawn: Draw, runtime: Runtime[Context]) -> JSON:
     return spoke(turn, made.answer, runtime)
 
 
-async def _counted(result: Poll[Draw], runtime: Runtime[Context]) -> JSON:
+async def _counted(result: Poll[Draw], state: Views, runtime: Runtime[Context], calls: Sequence[JSON]) -> JSON:
     """The verdict of a vote, and how it was cast."""
-    context = context_of(runtime)
+    context = context_of(state)
     made = [each for _, each in result.drawn]
     votes = Counter(each.category for each in made)
     won = next(each for each in made if each.category == result.winner)
@@ -88,4 +88,5 @@ async def _counted(result: Poll[Draw], runtime: Runtime[Context]) -> JSON:
         tie = "; of answers given equally often the first counts" if result.tie else ""
         words = f"{votes[won.category]} of {len(made)} draws say {won.category}{tie}. {words}"
     vote = {"id": "vote", "votes": dict(votes), "draws": context.draws, "spared": result.spared}
-    return {**await deliver(won.label, scheme_of(context), words, runtime, tie=result.tie), "debate": [vote]}
+    verdict = await deliver(won.label, scheme_of(context), words, state, runtime, calls, tie=result.tie)
+    return {**verdict, "debate": [vote]}

@@ -15,10 +15,12 @@ from typing_extensions import TypedDict
 from tribunal.budget import Budget, tokens_of
 from tribunal.context import Context, context_of
 from tribunal.models.role import Role
+from tribunal.nodes import channels as ch
 from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, turns_of
 from tribunal.nodes.mv_debate.views import NO, YES, answer_form, out_of_budget, take_turn, too_few_left
 from tribunal.nodes.state import Views, agent, closed
 from tribunal.nodes.verdict import deliver
+from tribunal.prompts.marks import ours
 from tribunal.schema import JSON
 
 AGENT = Role(
@@ -33,20 +35,20 @@ AGENT = Role(
 
 
 class AgentSeat(TypedDict, total=False):
-    """What one agent is sent: the post, its number, its own last answer, and the others'."""
+    """What one agent is sent: the post, its number, and what was said."""
 
     post: JSON
+    context: JSON
     prompts: JSON | None
-    agent: int
+    agent: ch.AgentNumber
     round: int
-    own: str
-    others: str
+    transcript: list[JSON]
 
 
 @agent
 async def next_round(state: Views, runtime: Runtime[Context]) -> JSON:
     """Open the first round, or close one and open the next, if there is one to come and the budget reaches for it."""
-    context, number = context_of(runtime), state.get("round", 0)
+    context, number = context_of(state), state.get("round", 0)
     if not number:
         short = context.agents - _seated(context)
         said = [f"the budget of {context.max_calls} calls seated {_seated(context)} of {context.agents} agents"]
@@ -77,29 +79,29 @@ def _seated(context: Context) -> int:
     return Budget(context).most(context.agents)
 
 
-async def to_agents(state: Views, runtime: Runtime[Context]) -> list[Send] | Literal["vote", "__end__"]:
-    """All agents at once, each with its own last answer and all the others'."""
+async def to_agents(state: Views) -> list[Send] | Literal["next_round", "vote", "__end__"]:
+    """All agents at once, each with what was said; once their round is closed, to the vote.
+
+    A round that they have answered and nobody has closed is closed first: a person stopped the case after they spoke.
+    """
     if closed(state):
         return "__end__"
     number = state["round"]
     if turns_of(state, "answer", number):
-        return "vote"
-    last = turns_of(state, "answer", number - 1)
-    sends = []
-    for each in range(1, _seated(context_of(runtime)) + 1):
-        own = [answer_in_words(turn) for turn in last if turn.seat == f"agent:{each}"]
-        others = answers_in_words([turn for turn in last if turn.seat != f"agent:{each}"], "agent ")
-        seen = {"post": state["post"], "prompts": state.get("prompts")}
-        seat = {**seen, "round": number, "agent": each, "own": "".join(own), "others": others}
-        sends.append(Send("speak", seat))
-    return sends
+        over = any(entry["round"] == number for entry in state.get("debate", []))
+        return "vote" if over else "next_round"
+    names = ("post", "context", "prompts", "round", "transcript")
+    seen = {name: state.get(name) for name in names}
+    return [Send("speak", {**seen, "agent": each}) for each in range(1, _seated(context_of(state)) + 1)]
 
 
 async def speak(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
     """One agent's answer; sees the post and, from round 2 on, its own last answer and all the others'."""
     # Agents of one model are draws of one call: at temperature 0 they would all say the same.
-    shown = {"draw": state["agent"] - 1, "own": state["own"], "others": state["others"]}
-    return await take_turn(AGENT, f"agent:{state['agent']}", "answer", state, runtime, **shown)
+    seat, last = f"agent:{state['agent']}", turns_of(state, "answer", state["round"] - 1)
+    own = next((answer_in_words(turn) for turn in last if turn.seat == seat), "")
+    others = answers_in_words([turn for turn in last if turn.seat != seat], ours("agent "))
+    return await take_turn(AGENT, seat, "answer", state, runtime, draw=state["agent"] - 1, own=own, others=others)
 
 
 @agent
@@ -112,4 +114,4 @@ async def vote(state: Views, runtime: Runtime[Context]) -> JSON:
     count = yes if side == YES else len(answers) - yes
     words = f"{count} of {len(answers)} agents answered {side}{', and a tie counts as NO' if tie else ''}. "
     words += next(turn.text for turn in answers if turn.stance == side)
-    return await deliver(int(side == YES), "binary", words, runtime, tie=tie)
+    return await deliver(int(side == YES), "binary", words, state, runtime, tie=tie)

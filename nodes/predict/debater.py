@@ -11,7 +11,7 @@ from langgraph.runtime import Runtime
 from pydantic import create_model
 
 from tribunal.context import Context, context_of
-from tribunal.models.ask import ask
+from tribunal.models.ask import Answer, ask
 from tribunal.models.question import Shown
 from tribunal.models.role import Role
 from tribunal.nodes.exhibits import exhibits
@@ -19,9 +19,12 @@ from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.predict.perspective import ANNOTATOR, StanceForm, stance_form
 from tribunal.nodes.state import Panel, agent, closed, opinions_of, spoke, transcript_of
 from tribunal.nodes.verdict import deliver
-from tribunal.prompts import quote
+from tribunal.prompts.marks import Material, Ours, listing, ours, quote, together
+from tribunal.rehearsed import rehearsed
 from tribunal.schema import JSON, Stance, Turn
 
+# The modes that hold no debate. Those of a perspective with half of what it knows are measured by stances (Table 4).
+COUNTED = ("majority", "single", "criterion-only", "examples-only")
 SIDES: dict[Stance, str] = {"not_hate": "non-hate", "hate": "hate"}
 
 
@@ -75,10 +78,10 @@ JUDGE = Role(
 )
 
 
-def reference(state: Panel, side: Stance) -> str:
+def reference(state: Panel, side: Stance) -> Material | Ours:
     """The reasons of the perspectives that took this side, as material; empty where none did."""
-    reasons = [f"- {opinion.reason}" for opinion in opinions_of(state) if opinion.stance == side]
-    return quote("reference", "\n".join(reasons)) if reasons else ""
+    reasons = [opinion.reason for opinion in opinions_of(state) if opinion.stance == side]
+    return listing("reference", reasons) if reasons else ours("")
 
 
 def _exhibits(state: Panel) -> Shown | None:
@@ -90,10 +93,10 @@ def _said(state: Panel, turn_id: str) -> Turn | None:
     return next((turn for turn in transcript_of(state) if turn.id == turn_id), None)
 
 
-def turn_in_words(state: Panel, turn_id: str) -> str:
+def turn_in_words(state: Panel, turn_id: str) -> Material | Ours:
     """One turn's words, as material."""
     found = _said(state, turn_id)
-    return quote(found.stage, found.text) if found else "Nothing."
+    return quote(found.stage, found.text) if found else ours("Nothing.")
 
 
 def _turn(side: Stance, round: int, stage: Literal["opening", "response"], answer: Any) -> Turn:
@@ -138,7 +141,7 @@ async def answer_non_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
         state,
         runtime,
         shared=_exhibits(state),
-        side="non-hate",
+        side=ours("non-hate"),
         own=turn_in_words(state, "debater:not_hate/1"),
         opposing=turn_in_words(state, "debater:hate/1"),
         stance="",
@@ -155,39 +158,47 @@ async def answer_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
         state,
         runtime,
         shared=_exhibits(state),
-        side="hate",
+        side=ours("hate"),
         own=turn_in_words(state, "debater:hate/1"),
         opposing=turn_in_words(state, "debater:not_hate/2"),
-        stance=(opposing and opposing.stance) or "",
+        stance=ours("{}", (opposing and opposing.stance) or ""),
     )
     return spoke(_turn("hate", 2, "response", answer.value), answer, runtime)
 
 
-async def to_responses(state: Panel, runtime: Runtime[Context]) -> Literal["answer_non_hate", "__end__"]:
+async def to_responses(state: Panel) -> Literal["answer_non_hate", "__end__"]:
     """Round 2, but for the ablation that stops after round 1, and for a case that is closed or out of budget."""
-    over = closed(state) or state.get("budget_spent") or context_of(runtime).mode == "round-1-only"
+    over = closed(state) or state.get("budget_spent") or context_of(state).mode == "round-1-only"
     return "__end__" if over else "answer_non_hate"
 
 
 @agent
 async def judge_debate(state: Panel, runtime: Runtime[Context]) -> JSON:
     """Step 5: sees the whole debate and the post."""
-    heard = [
-        f"The {SIDES['hate' if turn.seat == 'debater:hate' else 'not_hate']} side, round {turn.round}"
-        f"{f' ({turn.stance}s)' if turn.stance else ''}:\n{quote(turn.stage, turn.text)}"
-        for turn in transcript_of(state)
-    ]
-    answer = await ask(
-        JUDGE, state, runtime, shared=_exhibits(state), debate="\n\n".join(heard) or "Neither side was heard."
-    )
-    return {**await deliver(_label(answer.value), "binary", answer.value.reason, runtime), **answer.log}
+    heard = [_heard(turn) for turn in transcript_of(state)]
+    debate = together(heard or [ours("Neither side was heard.")])
+    answer = await ask(JUDGE, state, runtime, shared=_exhibits(state), debate=debate)
+    return await _ruled(answer, state, runtime)
+
+
+def _heard(turn: Turn) -> Material:
+    side = SIDES["hate" if turn.seat == "debater:hate" else "not_hate"]
+    how = ours(" ({}s)", turn.stance) if turn.stance else ours("")
+    head = ours("The {} side, round {}{}:", side, turn.round, how)
+    return together([head, quote(turn.stage, turn.text)], "\n")
 
 
 @agent
 async def annotate(state: Panel, runtime: Runtime[Context]) -> JSON:
     """The base agent: one call, without criterion, examples or debate (PREDICT, Table 1)."""
-    answer = await ask(ANNOTATOR, state, runtime, hate="hate", not_hate="non-hate")
-    return {**await deliver(_label(answer.value), "binary", answer.value.reason, runtime), **answer.log}
+    answer = await ask(ANNOTATOR, state, runtime, hate=ours("hate"), not_hate=ours("non-hate"))
+    return await _ruled(answer, state, runtime)
+
+
+async def _ruled(answer: Answer[StanceForm], state: Panel, runtime: Runtime[Context]) -> JSON:
+    """The verdict that one answer is."""
+    label, words = _label(answer.value), answer.value.reason
+    return {**await deliver(label, "binary", words, state, runtime, answer.log["calls"]), **answer.log}
 
 
 @agent
@@ -202,7 +213,7 @@ async def vote(state: Panel, runtime: Runtime[Context]) -> JSON:
         words = opinions[0].reason
     else:
         words = f"{hate} of {len(opinions)} perspectives called it hate" + ("; a tie counts as non-hate" if tie else "")
-    return await deliver(int(hate * 2 > len(opinions)), "binary", words, runtime, tie=tie)
+    return await deliver(int(hate * 2 > len(opinions)), "binary", words, state, runtime, tie=tie)
 
 
 async def heard(state: Panel, runtime: Runtime[Context]) -> JSON:
@@ -210,20 +221,21 @@ async def heard(state: Panel, runtime: Runtime[Context]) -> JSON:
     if closed(state) or state.get("opinions") or state.get("budget_spent") or not state.get("absent"):
         return {}
     outcome = {name: value for name, value in state["absent"][0].items() if name != "id"}
+    outcome["rehearsed"] = rehearsed(state.get("calls", []), state.get("warnings", []))
     runtime.stream_writer({"event": "outcome", **outcome})
     return {"outcome": outcome}
 
 
-async def to_debate_or_vote(state: Panel, runtime: Runtime[Context]) -> Literal["debate", "vote", "__end__"]:
+async def to_debate_or_vote(state: Panel) -> Literal["debate", "vote", "__end__"]:
     """How the perspectives come to one verdict: by debate, or by counting them."""
     if closed(state):
         return "__end__"
-    return "vote" if context_of(runtime).mode in ("majority", "single") else "debate"
+    return "vote" if context_of(state).mode in COUNTED else "debate"
 
 
-async def to_perspectives_or_annotator(state: Panel, runtime: Runtime[Context]) -> Literal["perspectives", "annotate"]:
+async def to_perspectives_or_annotator(state: Panel) -> Literal["perspectives", "annotate"]:
     """The zero-shot base agent hears no perspective."""
-    return "annotate" if context_of(runtime).mode == "base" else "perspectives"
+    return "annotate" if context_of(state).mode == "base" else "perspectives"
 
 
 def _label(answer: StanceForm) -> int:

@@ -21,9 +21,10 @@ from tribunal.context import Context, context_of
 from tribunal.errors import BadInput, BudgetSpent, ModelError, TribunalError
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
+from tribunal.nodes import channels as ch
 from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.state import Panel, closed, outcome_of, post_of
-from tribunal.prompts import quote
+from tribunal.prompts.marks import Entry, Material, entries, operators, ours
 from tribunal.prompts.policy import Policy
 from tribunal.retrievers.perspectives.opening import every, open_stores
 from tribunal.retrievers.perspectives.perspective import EXAMPLES as SMALL
@@ -74,8 +75,9 @@ class Seat(TypedDict, total=False):
     """What one perspective is sent: the post, itself, its examples, and the calls so far, for the budget."""
 
     post: JSON
+    context: JSON
     prompts: JSON | None
-    own: JSON
+    own: ch.OwnPerspective
     examples: list[JSON]
     calls: list[JSON]
     outcome: JSON | None
@@ -94,7 +96,7 @@ async def recall(state: Panel, runtime: Runtime[Context]) -> JSON:
     """
     if closed(state):
         return {}
-    context, text = context_of(runtime), post_of(state).text
+    context, text = context_of(state), post_of(state).text
     if not text.strip():
         raise BadInput("text: the post has none, and perspectives compare texts; give one, or choose another graph")
     stores = await searchers(context)
@@ -172,7 +174,8 @@ def _facts(own: Perspective) -> JSON:
 
 async def to_perspectives(state: Panel) -> list[Send]:
     """One call for each perspective, all of them at once."""
-    shared = {name: state.get(name) for name in ("post", "prompts", "outcome")} | {"calls": state.get("calls", [])}
+    shared = {name: state.get(name) for name in ("post", "context", "prompts", "outcome")}
+    shared["calls"] = state.get("calls", [])
     examples = state.get("examples", {})
     return [
         Send("perspective", {**shared, "own": own, "examples": examples.get(own["id"], [])}) for own in state["panel"]
@@ -190,10 +193,10 @@ async def perspective(state: Seat, runtime: Runtime[Context]) -> JSON:
             role,
             state,
             runtime,
-            criterion="" if context_of(runtime).mode == "examples-only" else own["criterion"],
-            examples=quote("examples", _listed(shown)) if shown else "",
-            hate=own["hate"],
-            not_hate=own["not_hate"],
+            criterion=operators("" if context_of(state).mode == "examples-only" else own["criterion"]),
+            examples=_listed(shown) if shown else "",
+            hate=operators(own["hate"]),
+            not_hate=operators(own["not_hate"]),
         )
     except BudgetSpent as spent:
         return {"budget_spent": True, "warnings": [str(spent)]}
@@ -213,8 +216,14 @@ async def perspective(state: Seat, runtime: Runtime[Context]) -> JSON:
     return {"opinions": [opinion], **answer.log}
 
 
-def _listed(shown: Sequence[Example]) -> str:
-    return "\n".join(f"{number}. {example.label_name}: {example.text}" for number, example in enumerate(shown, start=1))
+def _listed(examples: Sequence[Example]) -> Material:
+    return entries(
+        "examples",
+        (
+            Entry(ours("{}.", number), [("label", example.label_name), ("text", example.text)])
+            for number, example in enumerate(examples, start=1)
+        ),
+    )
 
 
 def _absent(name: str, error: TribunalError) -> JSON:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,43 +9,35 @@ from tribunal.nodes.rehearsal.material import Statement, transcript
 from tribunal.nodes.rehearsal.pleading import HARMLESS, is_harmless
 from tribunal.nodes.rehearsal.protection import category_for
 from tribunal.nodes.rehearsal.reading import reading_of
+from tribunal.rehearsed import NOTHING_FOUND
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
     from tribunal.models.question import Question
 
-_LABELLED = re.compile(r"^[\w-]+, [^\n]*? \((hate|not hate)\): ", re.MULTILINE)
-
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """Whether a cue stands, whether the sides came to agree on that, and why."""
+    """Whether a cue stands, and why."""
 
     cue: Statement
     stands: bool
-    agreed: bool
     why: str
 
 
 def judge(question: Question) -> JSON:
-    """The court's judge, by the debate alone: hateful if a cue is left standing.
-
-    The category is that of the first such cue, Direct ones first. Where a confidence is asked for, it is less where the
-    sides never agreed on the cue, and less again where more than half of the perspectives say otherwise.
-    """
+    """The court's judge, by the debate alone: hateful if a cue is left standing, of the first such cue's category."""
     rulings = _rulings(question)
     if not rulings and "(opening):" in str(question.material.get("transcript", "")):
         decision = classify(question)  # a debate without cues, which these rules can't count: the post decides
     else:
         decision = _decision(question, rulings)
-    if "confidence" not in question.form.model_fields:
-        return decision
-    deciding = [_decisive(rulings)] if any(each.stands for each in rulings) else rulings
-    hateful = decision["category"] != question.policy.categories(question.scheme)[0].name
-    stances = _LABELLED.findall(question.shared)
-    against = sum((stance == "not hate") == hateful for stance in stances)
-    sure = 0.9 if any(each.agreed for each in deciding) else 0.7
-    return {**decision, "confidence": round(sure - (0.3 if against * 2 > len(stances) else 0.0), 2)}
+    return {**decision, **unsure(question)}
+
+
+def unsure(question: Question) -> JSON:
+    """The confidence of a form that takes one. It fills the field alone: no verdict of the rules states it."""
+    return {"confidence": 0.0} if "confidence" in question.form.model_fields else {}
 
 
 def _rulings(question: Question) -> list[Ruling]:
@@ -67,15 +58,15 @@ def _rulings(question: Question) -> list[Ruling]:
 
 def _ruling(cue: Statement, pressed: Statement | None, answer: Statement | None) -> Ruling:
     if pressed and pressed.stance == "withdraw":
-        return Ruling(cue, False, True, "the prosecution withdrew it")
+        return Ruling(cue, False, "the prosecution withdrew it")
     if answer is None:
-        return Ruling(cue, True, False, "the defence had no answer to it")
+        return Ruling(cue, True, "the defence had no answer to it")
     if answer.stance == "concede":
-        return Ruling(cue, True, True, "the defence conceded it")
+        return Ruling(cue, True, "the defence conceded it")
     if is_harmless(answer.argument):
         why = f"the defence had only a {HARMLESS} to offer, which no words of the post support"
-        return Ruling(cue, True, False, why)
-    return Ruling(cue, False, False, f"the defence refuted it ({answer.argument.rstrip('.')})")
+        return Ruling(cue, True, why)
+    return Ruling(cue, False, f"the defence refuted it ({answer.argument.rstrip('.')})")
 
 
 def _decisive(rulings: list[Ruling]) -> Ruling:
@@ -89,7 +80,7 @@ def _decision(question: Question, rulings: list[Ruling]) -> JSON:
     if not rulings:
         return {
             "category": names[0],
-            "explanation": "No cue was brought against the post, so nothing stands that the policy calls hate speech.",
+            "explanation": f"No cue was brought against the post. {NOTHING_FOUND}",
         }
     standing = sum(each.stands for each in rulings)
     if not standing:
@@ -114,11 +105,8 @@ def _named(cue: Statement) -> str:
 
 
 def first_look(question: Question) -> JSON:
-    """As the classifier, and sure where words are plain: an open attack that nothing excuses, or no group at all."""
-    reading = reading_of(question)
-    found = reading.gravest
-    plain = (found is not None and found.type == "Direct") or not (reading.matches or reading.names_protected)
-    return {**classify(question), "confidence": 0.95 if plain else 0.5}
+    """As the classifier."""
+    return {**classify(question), **unsure(question)}
 
 
 def classify(question: Question) -> JSON:
@@ -126,7 +114,7 @@ def classify(question: Question) -> JSON:
     reading, policy, scheme = reading_of(question), question.policy, question.scheme
     none = policy.categories(scheme)[0].name
     if not reading.matches:
-        return {"category": none, "explanation": "The post's words hold no attack on a group that the rules know."}
+        return {"category": none, "explanation": NOTHING_FOUND}
     if found := reading.gravest:
         category = category_for(policy, scheme, found.key)
         return {

@@ -5,11 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING
-
-from tribunal.prompts.policy import Policy
-from tribunal.text import one_line
 
 if TYPE_CHECKING:
     from tribunal.models.question import Question
@@ -18,9 +14,10 @@ STANCES = ("press", "withdraw", "refute", "concede")
 
 _OPEN = re.compile(r"^<<<(\S+) ([0-9a-f]{16})\n", re.MULTILINE)
 _HEADER = re.compile(r"^(?P<seat>[^\n]+), round (?P<round>\d+) \([^\n]*\):\s*\Z", re.MULTILINE)
-_CATEGORY = re.compile(r"^  category: (.*)$", re.MULTILINE)
-_STANCE = re.compile(rf"^  ({'|'.join(STANCES)})(?:es|s)?(?:, as before)?: (.*)", re.MULTILINE | re.DOTALL)
-_EVIDENCE = re.compile(r"^\[([A-Z]\d+)\] (supports|refutes) ", re.MULTILINE)
+_FIELD = re.compile(r"^  (target_group|characteristic|claim|category): (.*)$", re.MULTILINE)
+_STANCE = re.compile(rf"^  ({'|'.join(STANCES)})(?:es|s)?(?:, as before)?: (.*)$", re.MULTILINE)
+_EVIDENCE = re.compile(r"^\[([A-Z]\d+)\] (supports|refutes|neutral)$", re.MULTILINE)
+_HEAD = re.compile(r"^([\w.:%+-]+)(?: \(([\w-]+)\))?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,32 +55,24 @@ def blocks(material: str) -> Iterator[tuple[str, str]]:
         at = end + len(close)
 
 
-@lru_cache(maxsize=32)
-def _head(policy: Policy) -> re.Pattern[str]:
-    groups = "|".join(re.escape(name) for name in sorted(policy.protected_groups, key=len, reverse=True))
-    whom = rf"(?:([^\n]*?) \(({groups})\)|({groups}|[^:\n]*))"
-    return re.compile(rf"^(\S+)(?: \(([\w-]+)\))? against {whom}: (.*)$", re.MULTILINE)
-
-
-def statements(turn: str, policy: Policy) -> dict[str, Statement]:
-    """What a turn, in the form of `cues.in_words`, says of each cue by its id, the first time it speaks of it."""
+def statements(turn: str) -> dict[str, Statement]:
+    """What a turn, as `cues.quoted` writes it, says of each cue by its id, the first time it speaks of it."""
     said: dict[str, Statement] = {}
-    heads = list(_head(policy).finditer(turn))
+    heads = list(_HEAD.finditer(turn))
     for place, head in enumerate(heads):
         body = turn[head.end() + 1 : heads[place + 1].start() if place + 1 < len(heads) else len(turn)]
-        cue_id, kind, named, characteristic, alone, claim = head.groups()
-        category, stance = _CATEGORY.search(body), _STANCE.search(body)
+        fields, stance = dict(_FIELD.findall(body)), _STANCE.search(body)
         said.setdefault(
-            cue_id,
+            head[1],
             Statement(
-                cue_id=cue_id,
-                group=named if characteristic else alone,
-                claim=claim.strip(),
-                characteristic=characteristic or "",
-                type=kind or "",
-                category=category[1].strip() if category else "",
+                cue_id=head[1],
+                group=fields.get("target_group", ""),
+                claim=fields.get("claim", ""),
+                characteristic=fields.get("characteristic", ""),
+                type=head[2] or "",
+                category=fields.get("category", ""),
                 stance=stance[1] if stance else "",
-                argument=one_line(stance[2]) if stance else "",
+                argument=stance[2] if stance else "",
             ),
         )
     return said
@@ -92,11 +81,7 @@ def statements(turn: str, policy: Policy) -> dict[str, Statement]:
 def heard(question: Question, name: str) -> dict[str, Statement]:
     """What one turn in a role's material says."""
     material = str(question.material.get(name, ""))
-    return {
-        cue_id: statement
-        for _, turn in blocks(material)
-        for cue_id, statement in statements(turn, question.policy).items()
-    }
+    return {cue_id: statement for _, turn in blocks(material) for cue_id, statement in statements(turn).items()}
 
 
 def transcript(question: Question) -> list[Spoken]:
@@ -104,7 +89,7 @@ def transcript(question: Question) -> list[Spoken]:
     turns = []
     for before, turn in blocks(str(question.material.get("transcript", ""))):
         if header := _HEADER.search(before):
-            said = statements(turn, question.policy)
+            said = statements(turn)
             turns.append(Spoken(header["seat"].strip().casefold(), int(header["round"]), said))
     return sorted(turns, key=lambda turn: turn.round)
 
@@ -115,7 +100,7 @@ def round_of(question: Question) -> int:
 
 
 def evidence(material: str) -> dict[str, str]:
-    """Each piece of evidence in a material by its id, with its stance: supports or refutes."""
+    """Each piece of evidence in a material by its id, with its stance: supports, refutes or neutral."""
     return dict(_EVIDENCE.findall(material))
 
 

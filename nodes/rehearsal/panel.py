@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from tribunal.nodes.rehearsal.material import blocks
 from tribunal.nodes.rehearsal.reading import reading_of
+from tribunal.rehearsed import NOTHING_FOUND
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 _BROAD = re.compile(r"stereotype|implicit|implied|veiled|between the lines|sarcasm|indirect", re.IGNORECASE)
 _LATIN = re.compile(r"[A-Za-z]")
 _COUNTED = re.compile(r"(\d+) of the annotators")
+_LABEL = re.compile(r"^  label: (.*)$", re.MULTILINE)
+_SIDE = re.compile(r"The ((?:non-)?hate) side, round (\d+)( \(agrees\))?[^\n]*\Z")
 _SIDES = ("non-hate", "hate")
 
 
@@ -28,11 +32,11 @@ def label(question: Question) -> JSON:
         return {"label": not_hate, "reason": f"“{found.words}” is at most implied, and the criterion asks for more."}
     if reading.matches:
         return {"label": not_hate, "reason": "The post itself speaks against the words that would count."}
-    labels = [line.partition(": ")[0].partition(". ")[2] for line in (material.get("examples") or "").splitlines()]
+    labels = _LABEL.findall(material.get("examples") or "")
     alike = sum(each == hate for each in labels)
     if alike >= 2 and not _LATIN.search(question.post.text):
         return {"label": hate, "reason": f"{alike} of the most similar texts were labelled {hate}."}
-    return {"label": not_hate, "reason": "Nothing in the post meets the criterion."}
+    return {"label": not_hate, "reason": NOTHING_FOUND}
 
 
 def open_debate(question: Question) -> JSON:
@@ -59,29 +63,31 @@ def answer_debate(question: Question) -> JSON:
 
 def judge_debate(question: Question) -> JSON:
     """For the side that the other one agreed with; else for the side with more annotators behind it, ties non-hate."""
-    debate_text = question.material["debate"]
-    gave_in = {side: bool(re.search(rf"^The {side} side, round 2 \(agrees\)", debate_text, re.M)) for side in _SIDES}
+    turns = [(said, words) for before, words in blocks(question.material["debate"]) if (said := _SIDE.search(before))]
+    gave_in = {side: any(said[1] == side and said[2] == "2" and said[3] for said, _ in turns) for side in _SIDES}
+    nothing = "" if reading_of(question).matches else f" {NOTHING_FOUND}"
     if gave_in["hate"] != gave_in["non-hate"]:
         winner = "hate" if gave_in["non-hate"] else "non-hate"
         loser = "non-hate" if winner == "hate" else "hate"
-        return {"label": winner, "reason": f"The {loser} side came to agree with the {winner} side."}
+        return {"label": winner, "reason": f"The {loser} side came to agree with the {winner} side.{nothing}"}
     behind = {"hate": 0, "non-hate": 0}
     for side in _SIDES:
-        opened = re.search(
-            rf"^The {side} side, round 1:\n(.*?)(?=^The (?:non-)?hate side, |\Z)", debate_text, re.M | re.S
-        )
-        count = _COUNTED.search(opened[1]) if opened else None
+        opened = next((words for said, words in turns if said[1] == side and said[2] == "1"), "")
+        count = _COUNTED.search(opened)
         behind[side] = int(count[1]) if count else 0
     winner = "hate" if behind["hate"] > behind["non-hate"] else "non-hate"
     return {
         "label": winner,
         "reason": f"Neither side moved the other; {behind['hate']} annotators stood behind hate and "
-        f"{behind['non-hate']} behind non-hate.",
+        f"{behind['non-hate']} behind non-hate.{nothing}",
     }
 
 
 def annotate(question: Question) -> JSON:
     """The base agent: by the post's own words alone."""
-    if found := reading_of(question).gravest:
+    reading = reading_of(question)
+    if found := reading.gravest:
         return {"label": "hate", "reason": f"“{found.words}” is an attack that nothing in the post takes back."}
-    return {"label": "non-hate", "reason": "The post's words hold no attack that it doesn't itself take back."}
+    if reading.matches:
+        return {"label": "non-hate", "reason": "The post itself speaks against the words that would count."}
+    return {"label": "non-hate", "reason": NOTHING_FOUND}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tribunal.nodes.rehearsal.material import evidence, ids
 from tribunal.nodes.rehearsal.reading import reading_of
+from tribunal.rehearsed import NOTHING_FOUND
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ _SUPPORTS = re.compile(
 _REFUTES = re.compile(
     r"\b(?:harmless|neutral|affectionate|festival|recipe|gardening|in jest|reclaimed)\b", re.IGNORECASE
 )
-_HIT = re.compile(r"^(\d+)\. (.*(?:\n   .*)*)", re.MULTILINE)
+_HIT = re.compile(r"^(\d+)\.\n((?:  .*\n)*)", re.MULTILINE)
+_SHOWN = re.compile(r"^  (?:title|snippet): (.*)$", re.MULTILINE)
 
 
 def _keywords(text: str) -> list[str]:
@@ -63,8 +65,8 @@ def relevance(question: Question) -> JSON:
     words = set(_keywords(question.material["query"].partition("\n")[2].rpartition("\n")[0]))
     relevant = [
         int(number)
-        for number, shown in _HIT.findall(question.material["hits"])
-        if words & {word.casefold() for word in _KEYWORD.findall(shown)}
+        for number, hit in _HIT.findall(question.material["hits"])
+        if words & {word.casefold() for word in _KEYWORD.findall(" ".join(_SHOWN.findall(hit)))}
     ]
     return {"relevant": relevant}
 
@@ -108,17 +110,20 @@ def conclude(question: Question) -> JSON:
     elif excused:
         claim = "The post itself speaks against the words that would count"
     else:
-        claim = "The post's own words hold no attack that the rules know"
+        claim = NOTHING_FOUND
     steps: list[JSON] = [{"claim": claim, "evidence": []}]
     if supports:
         steps.append({"claim": "What was read calls its words hateful", "evidence": supports})
     if refutes:
         steps.append({"claim": "What was read calls its words harmless", "evidence": refutes})
-    return {"label": "HATE" if hateful else "NON-HATE", "confidence": 0.9 if attack or found else 0.6, "steps": steps}
+    return {"label": "HATE" if hateful else "NON-HATE", "confidence": 0.0, "steps": steps}
 
 
 def in_words(question: Question) -> str:
     """The baseline's answer in words."""
-    if attack := reading_of(question).gravest:
+    reading = reading_of(question)
+    if attack := reading.gravest:
         return f"hate speech: “{attack.words}” is an attack that nothing in the post takes back."
-    return "not hate speech: the post's words hold no attack that it doesn't itself take back."
+    if reading.matches:
+        return "not hate speech: the post itself speaks against the words that would count."
+    return f"not hate speech: {NOTHING_FOUND}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tribunal.nodes.rehearsal.findings import Finding, findings
+from tribunal.rehearsed import NOTHING_FOUND
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def _for(finding: Finding) -> JSON:
     return {"answer": YES, "reason": f"“{finding.words}” {finding.what}, and nothing in the post takes it back."}
 
 
-_AGAINST: JSON = {"answer": NO, "reason": "Looked at in this way, nothing in the post's words speaks for it."}
+_AGAINST: JSON = {"answer": NO, "reason": NOTHING_FOUND}
 
 
 def _taken_up(found: Sequence[Finding], material: str) -> JSON | None:
@@ -104,7 +105,7 @@ def summarise(question: Question) -> JSON:
         kept = said(question.material["history"])
         side, how = (kept[-1].answer, "the best answer of the last round says so") if kept else (NO, "nobody was heard")
     finding = next(iter(findings(question)), None)
-    words = f"“{finding.words}” {finding.what}" if finding else "Nothing in the post's words speaks for it"
+    words = f"“{finding.words}” {finding.what}" if finding else NOTHING_FOUND.rstrip(".")
     return {"answer": side, "explanation": f"The answer is {side}: {how}. {words}."}
 
 
@@ -120,4 +121,4 @@ def speak(question: Question) -> JSON:
 def classify(question: Question) -> JSON:
     """The one call that answers a task's question: YES where anything was found."""
     finding = next(iter(findings(question)), None)
-    return _for(finding) if finding else {"answer": NO, "reason": "Nothing in the post's words speaks for it."}
+    return _for(finding) if finding else {"answer": NO, "reason": NOTHING_FOUND}

@@ -12,19 +12,30 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from tribunal.errors import BadInput
 from tribunal.files import Taken, alone, write_whole
-from tribunal.models.embeddings import HASHING, Embedder, embedder
-from tribunal.retrievers.perspectives.index import write_index
-from tribunal.retrievers.perspectives.labelled_texts import locate, read
-from tribunal.retrievers.perspectives.manifest import FORMAT, FileNote, Manifest, note_of, write_manifest
+from tribunal.models.embeddings import TFIDF, Embedder, embedder
+from tribunal.parsed import from_json
+from tribunal.retrievers.perspectives.dense import write_dense
+from tribunal.retrievers.perspectives.labelled_texts import LabelledText, locate, read
+from tribunal.retrievers.perspectives.manifest import (
+    FORMAT,
+    FileNote,
+    Manifest,
+    note_of,
+    read_manifest,
+    write_manifest,
+)
 from tribunal.retrievers.perspectives.perspective import Perspective, user_folder
+from tribunal.retrievers.perspectives.sparse import weighed, write_sparse
 from tribunal.retrievers.perspectives.texts_file import write_texts
 from tribunal.retrievers.perspectives.vector_file import VectorFile
 from tribunal.schema import JSON, Stance
 
-BATCH = 2048
+# How many texts an embedder is given at once, where it doesn't say: a build that is stopped loses no more than these.
+BATCH = 256
 
 Progress = Callable[[int, int], None]
 
@@ -33,8 +44,9 @@ async def build(
     perspective: Perspective,
     data: Path,
     *,
-    embedding: str | Embedder = HASHING,
+    embedding: str | Embedder = TFIDF,
     out: Path | None = None,
+    replace: bool = False,
     progress: Progress | None = None,
 ) -> Manifest:
     """Build the index of a perspective from the files in `data`, or go on with a build that was stopped.
@@ -44,30 +56,32 @@ async def build(
         data: the folder that holds its files.
         embedding: the name of an embedding, or an embedder.
         out: the folder in which the index's own folder lies; None is the user's (`user_folder`).
-        progress: is given (rows embedded, rows in all) before the first batch and after each.
+        replace: overwrite an index of the same name that was built from other files, by another rule or by another
+            embedding. The same index is built again without it.
+        progress: is given (rows done, rows in all) before the first batch and after each.
 
     Raises:
-        BadInput: a file or column is missing, a value is unknown, one label has no rows, or another process is building
-            this index.
+        BadInput: a file or column is missing, a value is unknown, one label has no rows, another process is building
+            this index, or another index lies where it is to lie.
         CallFailed: the embedding endpoint failed; what was embedded so far is kept for the next try.
     """
     model = await asyncio.to_thread(embedder, embedding) if isinstance(embedding, str) else embedding
     folder = (out or user_folder()) / perspective.name
-    draft = await asyncio.to_thread(_draft, perspective, data, model.name)
+    draft = await asyncio.to_thread(_draft, perspective, data, model.name if model else TFIDF)
+    told = progress or (lambda done, total: None)
+    if not replace:
+        await asyncio.to_thread(_keep_another, folder, draft)
     partial = folder / "partial"
     try:
         await asyncio.to_thread(partial.mkdir, parents=True, exist_ok=True)
         with alone(partial / "lock"):
-            vectors = await asyncio.to_thread(_resume, partial, draft)
-            done = vectors.rows
-            if progress:
-                progress(done, len(draft.texts))
-            for start in range(done, len(draft.texts), BATCH):
-                some = await model.embed(draft.texts[start : start + BATCH])
-                await asyncio.to_thread(vectors.append, some)
-                if progress:
-                    progress(start + len(some), len(draft.texts))
-            manifest = await asyncio.to_thread(_finish, folder, draft, vectors)
+            if not replace:  # again, since a build that ended meanwhile may have put one there
+                await asyncio.to_thread(_keep_another, folder, draft)
+            if model is None:
+                made = await asyncio.to_thread(_weigh, partial, draft, told)
+            else:
+                made = await _embed(partial, draft, model, told)
+            manifest = await asyncio.to_thread(_finish, folder, draft, made)
     except Taken as error:
         raise BadInput(f"perspective {perspective.name}: another process is building it; wait for that one") from error
     except OSError as error:
@@ -84,9 +98,17 @@ class _Draft:
     perspective: Perspective
     embedding: str
     sources: tuple[FileNote, ...]
-    texts: list[str]
-    hate: list[bool]
+    rows: list[LabelledText]
     skipped: int
+
+    @property
+    def texts(self) -> list[str]:
+        return [row.text for row in self.rows]
+
+    @property
+    def source_sha256(self) -> str:
+        """Of the hashes of the source files, in their order."""
+        return _sha("\n".join(note.sha256 for note in self.sources))
 
     @property
     def plan(self) -> JSON:
@@ -94,35 +116,87 @@ class _Draft:
         texts = hashlib.sha256()
         for text in self.texts:
             texts.update(text.encode() + b"\0")
-        return {"format": FORMAT, "embedding": self.embedding, "rows": len(self.texts), "texts": texts.hexdigest()}
+        return {"format": FORMAT, "embedding": self.embedding, "rows": len(self.rows), "texts": texts.hexdigest()}
 
 
 def _draft(perspective: Perspective, data: Path, embedding: str) -> _Draft:
     files = locate(perspective, data)
-    texts: list[str] = []
-    hate: list[bool] = []
-    skipped = 0
-    for labelled in read(perspective, files):
-        if labelled.text:
-            texts.append(labelled.text)
-            hate.append(labelled.hate)
-        else:
-            skipped += 1
+    every = list(read(perspective, files))
+    rows = [row for row in every if row.text]
+    hate = [row.hate for row in rows]
     present: dict[Stance, bool] = {"hate": any(hate), "not_hate": not all(hate)}
     for label, some in present.items():
         if not some:
             raise BadInput(
-                f"perspective {perspective.name}: none of the {len(texts):,} rows of "
+                f"perspective {perspective.name}: none of the {len(rows):,} rows of "
                 f"{', '.join(file.name for file in files)} is {perspective.label_name(label)!r} ({label}); "
                 "check source.label"
             )
-    return _Draft(perspective, embedding, tuple(note_of(file) for file in files), texts, hate, skipped)
+    notes = tuple(note_of(file) for file in files)
+    return _Draft(perspective, embedding, notes, rows, len(every) - len(rows))
+
+
+def _keep_another(folder: Path, draft: _Draft) -> None:
+    """Raise `BadInput` where another index lies in this folder, naming it."""
+    way_out = "give --replace to overwrite it, or --out for another folder"
+    owner = f"perspective {draft.perspective.name}: {folder}"
+    if not (folder / "manifest.json").exists():
+        return
+    try:
+        there = read_manifest(folder, draft.perspective)
+    except BadInput as error:
+        raise BadInput(f"{owner}: holds an index that this version can't read; {way_out}") from error
+    if (
+        there.perspective.name == draft.perspective.name
+        and there.perspective.source == draft.perspective.source
+        and there.source_sha256 == draft.source_sha256
+        and there.embedding == draft.embedding
+    ):
+        return
+    files = ", ".join(f"{note.name} (sha256 {note.sha256[:12]})" for note in there.sources)
+    raise BadInput(
+        f"{owner}: holds another index: {there.rows:,} texts of {files}, by {there.embedding}, built {there.built}; "
+        f"{way_out}"
+    )
+
+
+@dataclass(slots=True)
+class _Made:
+    """An index that has been written into the build's folder."""
+
+    path: Path
+    kind: Literal["exact", "half", "sparse"]
+    dimension: int
+    recall: float = 1.0
+
+
+def _weigh(partial: Path, draft: _Draft, progress: Progress) -> _Made:
+    """The n-grams of all texts, which is too quick for going on with it to be of use."""
+    path, total = partial / "index.arrow", len(draft.rows)
+    progress(0, total)
+    index = weighed(draft.texts, lambda done: progress(done, total))
+    write_sparse(path, index)
+    return _Made(path, "sparse", index.dimension)
+
+
+async def _embed(partial: Path, draft: _Draft, model: Embedder, progress: Progress) -> _Made:
+    """The vectors of all texts, from where a build that was stopped has left off."""
+    vectors = await asyncio.to_thread(_resume, partial, draft)
+    texts, at_once = draft.texts, getattr(model, "at_once", BATCH)
+    progress(vectors.rows, len(texts))
+    for start in range(vectors.rows, len(texts), at_once):
+        some = await model.embed(texts[start : start + at_once], "passage")
+        await asyncio.to_thread(vectors.append, some)
+        progress(start + len(some), len(texts))
+    path = partial / "index.faiss"
+    precision, recall = await asyncio.to_thread(write_dense, path, vectors)
+    return _Made(path, precision, vectors.dimension, recall)
 
 
 def _resume(partial: Path, draft: _Draft) -> VectorFile:
     plan, noted = draft.plan, partial / "plan.json"
     try:
-        same = json.loads(noted.read_bytes()) == plan
+        same = from_json(noted.read_bytes()) == plan
     except (OSError, ValueError):
         same = False
     if not same:
@@ -132,31 +206,30 @@ def _resume(partial: Path, draft: _Draft) -> VectorFile:
     return VectorFile(partial)
 
 
-def _finish(folder: Path, draft: _Draft, vectors: VectorFile) -> Manifest:
-    partial, hate = folder / "partial", sum(draft.hate)
-    write_texts(partial / "rows.parquet", draft.texts, draft.hate)
-    kind, recall = write_index(partial / "index.faiss", vectors)
-    notes = _settled(folder, partial / "index.faiss"), _settled(folder, partial / "rows.parquet")
+def _finish(folder: Path, draft: _Draft, made: _Made) -> Manifest:
+    partial, hate = folder / "partial", sum(row.hate for row in draft.rows)
+    write_texts(partial / "rows.parquet", draft.rows)
+    notes = _settled(folder, made.path), _settled(folder, partial / "rows.parquet")
     built = Manifest(
         perspective=draft.perspective,
         spec_sha256=_sha(draft.perspective.model_dump_json()),
         sources=draft.sources,
-        source_sha256=_sha("\n".join(note.sha256 for note in draft.sources)),
+        source_sha256=draft.source_sha256,
         embedding=draft.embedding,
-        dimension=vectors.dimension,
-        rows=vectors.rows,
+        dimension=made.dimension,
+        rows=len(draft.rows),
         hate=hate,
-        not_hate=vectors.rows - hate,
+        not_hate=len(draft.rows) - hate,
         skipped=draft.skipped,
-        index=kind,
-        recall_at_3=round(recall, 4),
+        index=made.kind,
+        recall_at_3=round(made.recall, 4),
         built=datetime.now(UTC).isoformat(timespec="seconds"),
-        vectors_file=notes[0],
+        index_file=notes[0],
         rows_file=notes[1],
     )
     write_manifest(folder, built)
     kept = {note.name for note in notes}
-    for old in (*folder.glob("index-*.faiss"), *folder.glob("rows-*.parquet")):
+    for old in (*folder.glob("index-*.*"), *folder.glob("rows-*.parquet")):
         if old.name not in kept:
             with suppress(OSError):  # on Windows, one that a process still has open can only go the next time
                 old.unlink()

@@ -12,10 +12,17 @@ from tribunal.retrievers.perspectives.rows import TableRow, files_named, read_ro
 
 
 class LabelledText(NamedTuple):
-    """A text and its label; the text is blank where the file's was."""
+    """A text and its label; the text is blank where the file's was.
+
+    Attributes:
+        text: the text.
+        hate: its label.
+        categories: what kinds of hate the set says that it is: columns or values of its rule; none where it is no hate.
+    """
 
     text: str
     hate: bool
+    categories: tuple[str, ...] = ()
 
 
 def locate(perspective: Perspective, folder: Path) -> list[Path]:
@@ -50,7 +57,7 @@ def read(perspective: Perspective, files: Iterable[Path]) -> Iterator[LabelledTe
         for row in read_rows(
             path, owner, encoding=source.encoding, delimiter=source.delimiter, remedy="set source.encoding"
         ):
-            yield LabelledText(row.text(source.text), is_hate(row, source.label))
+            yield LabelledText(row.text(source.text), bool(kinds := kinds_of_hate(row, source.label)), kinds)
 
 
 def source_of(perspective: Perspective) -> Source:
@@ -65,7 +72,12 @@ def source_of(perspective: Perspective) -> Source:
 
 
 def is_hate(row: TableRow, rule: Rule) -> bool:
-    """Whether a row is hate by a perspective's rule.
+    """Whether a row is hate by a perspective's rule; it raises as `kinds_of_hate` does."""
+    return bool(kinds_of_hate(row, rule))
+
+
+def kinds_of_hate(row: TableRow, rule: Rule) -> tuple[str, ...]:
+    """The columns, or the values of the column, by which a row is hate; none where it is not.
 
     Raises:
         BadInput: it has no such column, or the value is in neither label's list; the message names the column, the
@@ -73,10 +85,10 @@ def is_hate(row: TableRow, rule: Rule) -> bool:
     """
     # All are looked at, so that a column that is missing or a value that is wrong is found whatever the others say.
     if rule.column is None:
-        found = [row.yes_or_no(column) or False for column in rule.any_of]
+        found = {column: row.yes_or_no(column) or False for column in rule.any_of}
     else:
-        found = [_value_is_hate(row, value, rule) for value in row.several(rule.column, rule.separator)]
-    return any(found)
+        found = {value: _value_is_hate(row, value, rule) for value in row.several(rule.column, rule.separator)}
+    return tuple(kind for kind, hate in found.items() if hate)
 
 
 def _value_is_hate(row: TableRow, value: str, rule: Rule) -> bool:

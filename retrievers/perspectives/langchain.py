@@ -14,10 +14,10 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 
 from tribunal.errors import BadInput
-from tribunal.models.embeddings import plain
 from tribunal.retrievers.perspectives.labelled_texts import LabelledText
 from tribunal.retrievers.perspectives.perspective import Perspective
-from tribunal.retrievers.perspectives.searcher import SPARE, example_of, words_of
+from tribunal.retrievers.perspectives.searcher import SPARE, example_of
+from tribunal.retrievers.perspectives.words import plain, words_of
 from tribunal.schema import Example
 
 

@@ -2,8 +2,8 @@
 
 An index is a folder:
 
-- `index-….faiss`: the vectors, normalised (`index.py`).
-- `rows-….parquet`: the texts and labels (`texts_file.py`).
+- `index-….faiss`: the vectors of an embedding, normalised (`dense.py`); or `index-….arrow`: n-grams (`sparse.py`).
+- `rows-….parquet`: the texts, their labels and categories (`texts_file.py`).
 - `manifest.json`: what was built from what, by which embedding, and the hash of each file. It is written last, by a
   rename, and names the other files by their hash: a reader sees the old index or the new one, never half of each.
 - `verified.json`: sizes and times of the files when their hashes were last compared. Hashing 300 MB takes longer than
@@ -20,13 +20,16 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from tribunal.errors import BadInput
-from tribunal.files import write_whole
-from tribunal.models.embeddings import HASHING
+from tribunal.files import read_regular, write_whole
+from tribunal.models.embeddings import TFIDF
+from tribunal.parsed import from_json
 from tribunal.retrievers.perspectives.perspective import Perspective
 from tribunal.retrievers.perspectives.rows import file_hash
 from tribunal.schema import JSON, Frozen
 
-FORMAT: Literal[1] = 1
+FORMAT: Literal[2] = 2
+# An embedding that is no more: format 1 had it for its default.
+_GONE = "hashing"
 
 
 class FileNote(Frozen):
@@ -40,49 +43,69 @@ class FileNote(Frozen):
 class Manifest(Frozen):
     """What an index is, and what it was built from."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[2] = FORMAT
     perspective: Perspective
     spec_sha256: str = Field(description="of the perspective, criterion and label names included, as canonical JSON")
     sources: tuple[FileNote, ...]
     source_sha256: str = Field(description="of the hashes of the source files, in their order")
     embedding: str
-    dimension: int
+    dimension: int = Field(description="how many numbers a vector has, or how many n-grams there are")
     rows: int
     hate: int
     not_hate: int
     skipped: int = Field(description="rows without a text")
-    index: Literal["exact", "half"]
+    index: Literal["exact", "half", "sparse"]
     recall_at_3: float = Field(description="against exact search, measured on its own rows; 1 where it is exact")
     built: str = Field(description="when, in UTC")
-    vectors_file: FileNote
+    index_file: FileNote
     rows_file: FileNote
 
     @property
     def files(self) -> tuple[FileNote, FileNote]:
-        return self.vectors_file, self.rows_file
+        return self.index_file, self.rows_file
 
 
 def read_manifest(folder: Path, perspective: Perspective | None = None) -> Manifest:
     """The manifest of the index in this folder.
 
     Raises:
-        BadInput: there is none, with the command that builds it, or it is damaged.
+        BadInput: there is none, with the command that builds it; it was made by another version, or it is damaged.
     """
     name = perspective.name if perspective else folder.name
+    held = b""
     try:
-        return Manifest.model_validate_json((folder / "manifest.json").read_bytes())
+        held = read_regular(folder / "manifest.json")
+        return Manifest.model_validate_json(held)
     except FileNotFoundError as error:
         where = f"; the set is obtained from {perspective.source.obtain}" if perspective and perspective.source else ""
         raise BadInput(f"perspective {name}: no index in {folder}; {how_to_build(name)}{where}") from error
     except OSError as error:
         raise BadInput(f"perspective {name}: {folder / 'manifest.json'}: {error.strerror or error}") from error
     except ValidationError as error:
+        if other := _other_format(held):
+            made_by, embedding = other
+            raise BadInput(
+                f"perspective {name}: the index in {folder} was built by another version ({made_by}); delete the "
+                f"folder, or {how_to_build_again(name, embedding, replace=True)}"
+            ) from error
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"])) or "the whole file"
         raise BadInput(
             f"perspective {name}: the manifest in {folder} is damaged ({field}: {first['msg']}); "
-            f"{how_to_build_again(name)}"
+            f"{how_to_build_again(name, replace=True)}"
         ) from error
+
+
+def _other_format(held: bytes) -> tuple[str, str] | None:
+    """What a manifest of another format is, and its embedding; None where this is no such one."""
+    try:
+        raw = from_json(held)
+        found, embedding = raw["format"], raw["embedding"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    if not isinstance(found, int) or not isinstance(embedding, str) or found == FORMAT:
+        return None
+    return f"format {found} by {embedding}, where this one reads format {FORMAT}", embedding
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -113,7 +136,7 @@ def check(folder: Path, manifest: Manifest) -> None:
         if (size := path.stat().st_size) != note.bytes:
             raise damaged(manifest, f"is truncated or changed: {note.name} has {size:,} bytes, not {note.bytes:,}")
     try:
-        seen = json.loads((folder / "verified.json").read_bytes())
+        seen = from_json(read_regular(folder / "verified.json"))
     except (OSError, ValueError):
         seen = None
     if seen != _stamps(folder, manifest):
@@ -160,12 +183,16 @@ def damaged(manifest: Manifest, what: str) -> BadInput:
     return BadInput(f"perspective {name}: its index {what}; {how_to_build_again(name, manifest.embedding)}")
 
 
-def how_to_build(name: str, embedding: str = HASHING) -> str:
+def how_to_build(name: str, embedding: str = TFIDF) -> str:
     """The command that builds an index, for an error."""
-    option = "" if embedding == HASHING else f" --embedding {embedding}"
-    return f"build it with: tribunal perspectives build {name} --data DIR{option}"
+    return f"build it with: {_command(name, embedding)}"
 
 
-def how_to_build_again(name: str, embedding: str = HASHING) -> str:
-    """The same, where there is one already."""
-    return how_to_build(name, embedding).replace("build it with", "build it again with", 1)
+def how_to_build_again(name: str, embedding: str = TFIDF, *, replace: bool = False) -> str:
+    """The same, where there is one already; `replace` where that is another, which isn't overwritten unasked."""
+    return f"build it again with: {_command(name, embedding)}{' --replace' if replace else ''}"
+
+
+def _command(name: str, embedding: str) -> str:
+    option = "" if embedding in (TFIDF, _GONE) else f" --embedding {embedding}"
+    return f"tribunal perspectives build {name} --data DIR{option}"

@@ -7,20 +7,44 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tribunal.errors import BadInput
-from tribunal.models.embeddings import HASHING, Embedder, embedder
-from tribunal.retrievers.perspectives.index import Index, flat, mapped
+from tribunal.models.embeddings import TFIDF, Embedder, embedder
+from tribunal.opened import opened
+from tribunal.retrievers.perspectives.dense import flat
+from tribunal.retrievers.perspectives.index import Index, mapped
 from tribunal.retrievers.perspectives.labelled_texts import LabelledText
 from tribunal.retrievers.perspectives.manifest import how_to_build, how_to_build_again, read_manifest
-from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, find, is_path, spec_file, user_folder
+from tribunal.retrievers.perspectives.perspective import (
+    EXAMPLES,
+    Perspective,
+    available,
+    find,
+    is_path,
+    spec_file,
+    user_folder,
+)
+from tribunal.retrievers.perspectives.sparse import weighed
 from tribunal.retrievers.perspectives.store import Store
+
+
+def names() -> list[str]:
+    """The names of all perspectives that can be shown or built here: those with a file, and those that were built from
+    one elsewhere and are known by their index alone. Reads files: call it off the event loop."""
+    return [*(held := available()), *sorted(_built() - set(held))]
 
 
 def every() -> list[str]:
     """The names of all perspectives that can be heard here: those with an index, and the user's own that play from
     memory; where there is none, the five small examples. Reads files: call it off the event loop."""
-    built = {path.parent.name for path in user_folder().glob("*/manifest.json")}
+    return opened("every perspective", _every)
+
+
+def _every() -> list[str]:
     own = {path.stem for path in user_folder().glob("*.toml") if find(path.stem).texts}
-    return sorted(built | own) or list(EXAMPLES)
+    return sorted(_built() | own) or list(EXAMPLES)
+
+
+def _built() -> set[str]:
+    return {path.parent.name for path in user_folder().glob("*/manifest.json")}
 
 
 async def open_stores(names: Sequence[str] = (), *, embedding: str | None = None) -> list[Store]:
@@ -30,7 +54,7 @@ async def open_stores(names: Sequence[str] = (), *, embedding: str | None = None
 
     Args:
         names: which perspectives.
-        embedding: the embedding asked for; None is each index's own (`hashing` for an example).
+        embedding: the embedding asked for; None is each index's own (`tfidf` for an example).
 
     Raises:
         BadInput: a name is unknown, has no index (with the command that builds it), was built by another embedding or
@@ -41,14 +65,14 @@ async def open_stores(names: Sequence[str] = (), *, embedding: str | None = None
 
 async def open_store(name: str, *, embedding: str | None = None) -> Store:
     """One store, as `open_stores`."""
-    opened = await asyncio.to_thread(_open, name, embedding)
-    return opened if isinstance(opened, Store) else await in_memory(*opened)
+    found = await asyncio.to_thread(opened, ("perspective", name, embedding), lambda: _open(name, embedding))
+    return found if isinstance(found, Store) else await in_memory(*found)
 
 
-def _open(name: str, embedding: str | None) -> Store | tuple[Perspective, Embedder]:
+def _open(name: str, embedding: str | None) -> Store | tuple[Perspective, Embedder | None]:
     perspective, folder = resolve(name)
     if folder is None:
-        return perspective, embedder(embedding or HASHING)
+        return perspective, embedder(embedding or TFIDF)
     return open_index(folder, perspective, embedding=embedding)
 
 
@@ -67,20 +91,25 @@ def resolve(name: str) -> tuple[Perspective, Path | None]:
 _in_memory: dict[tuple[Perspective, str], Index] = {}
 
 
-async def in_memory(perspective: Perspective, model: Embedder) -> Store:
+async def in_memory(perspective: Perspective, model: Embedder | None = None) -> Store:
     """A store of the texts that lie in a perspective's own file; made once in a process.
+
+    Args:
+        perspective: holds them.
+        model: makes their vectors; None compares them by their n-grams, as `tfidf` does.
 
     Raises:
         BadInput: it has none, with the command that builds its index.
     """
     if perspective.texts is None:
         raise BadInput(f"perspective {perspective.name}: has no texts of its own; {how_to_build(perspective.name)}")
-    held = perspective, model.name
+    held = perspective, model.name if model else TFIDF
     if held not in _in_memory:
         texts = [LabelledText(text, True) for text in perspective.texts.hate]
         texts += [LabelledText(text, False) for text in perspective.texts.not_hate]
-        vectors = await model.embed([each.text for each in texts])
-        _in_memory[held] = await asyncio.to_thread(flat, vectors, texts)
+        words = [each.text for each in texts]
+        space = flat(await model.embed(words, "passage")) if model else await asyncio.to_thread(weighed, words)
+        _in_memory[held] = Index(space, texts.__getitem__)
     return Store(perspective, model, _in_memory[held])
 
 
@@ -101,12 +130,12 @@ def open_index(folder: Path, perspective: Perspective | None = None, *, embeddin
     if embedding is not None and embedding != manifest.embedding:
         raise BadInput(
             f"perspective {current.name}: its index was built with the embedding {manifest.embedding}, not "
-            f"{embedding}; ask for {manifest.embedding}, or {how_to_build_again(current.name, embedding)}"
+            f"{embedding}; ask for {manifest.embedding}, or {how_to_build_again(current.name, embedding, replace=True)}"
         )
     if current.source != manifest.perspective.source:
         raise BadInput(
             f"perspective {current.name}: its [source] has changed since the index was built; "
-            f"{how_to_build_again(current.name, manifest.embedding)}"
+            f"{how_to_build_again(current.name, manifest.embedding, replace=True)}"
         )
-    opened = mapped(folder.resolve(), (folder / "manifest.json").stat().st_mtime_ns, manifest)
-    return Store(current, embedder(manifest.embedding), opened, folder)
+    index = mapped(folder.resolve(), (folder / "manifest.json").stat().st_mtime_ns, manifest)
+    return Store(current, embedder(manifest.embedding), index, folder)

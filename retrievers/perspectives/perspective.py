@@ -8,7 +8,6 @@ files of a published set, which the user has) or held in the file itself (`[text
 from __future__ import annotations
 
 import difflib
-import tomllib
 from functools import lru_cache
 from pathlib import Path
 from typing import Self
@@ -17,10 +16,12 @@ from pydantic import Field, ValidationError, model_validator
 
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
+from tribunal.files import read_regular
+from tribunal.parsed import from_toml
 from tribunal.schema import Frozen, Stance
 
 SHIPPED = Path(__file__).parent / "specs"
-PAPER = ("khaters", "kmhas", "kold", "kodoli", "unsmile")
+PAPER = ("k-haters", "k-mhas", "kold", "kodoli", "unsmile")
 EXAMPLES = (
     "example-protected-groups",
     "example-dehumanisation",
@@ -121,17 +122,16 @@ def load(path: Path) -> Perspective:
         return _loaded(path, path.stat().st_mtime_ns)
     except OSError as error:
         raise BadInput(f"perspective {path}: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"perspective {path}: not TOML: {error}") from error
     except ValidationError as error:
         raise BadInput(f"perspective {path}: {_line(error)}") from error
+    except ValueError as error:
+        raise BadInput(f"perspective {path}: not TOML: {error}") from error
 
 
 @lru_cache(maxsize=256)
 def _loaded(path: Path, stamp: int) -> Perspective:
     """A file is read again when its time, the stamp, has changed."""
-    with path.open("rb") as file:
-        return Perspective.model_validate(tomllib.load(file))
+    return Perspective.model_validate(from_toml(read_regular(path)))
 
 
 def _line(error: ValidationError) -> str:
@@ -181,7 +181,7 @@ def find(name: str) -> Perspective:
     path = spec_file(name)
     if path is None:
         held = available()
-        close = difflib.get_close_matches(name, held, n=1)
+        close = difflib.get_close_matches(name.casefold(), held, n=1)
         raise BadInput(
             f"perspective {name!r}: there is none of that name{f'; did you mean {close[0]}?' if close else ''} "
             f"(there are {', '.join(held)}; or give the path of a TOML file)"

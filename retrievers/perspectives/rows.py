@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tribunal.errors import BadInput
+from tribunal.parsed import from_json
 from tribunal.text import wellformed
 
 Cells = Mapping[str, Any]
@@ -169,10 +169,10 @@ def keyed_rows(path: Path, owner: str) -> Iterator[TableRow]:
     """
     try:
         with path.open(encoding="utf-8-sig") as file:
-            held = json.load(file)
+            held = from_json(file.read())
     except OSError as error:
         raise BadInput(f"file {path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise BadInput(f"file {path}: not JSON: {error}") from error
     if not isinstance(held, dict):
         raise BadInput(f"file {path}: {owner} is one object, of posts by their ids, not {type(held).__name__}")
@@ -207,16 +207,15 @@ def _json(path: Path, encoding: str) -> Iterator[Cells]:
         try:
             if file.read(64).lstrip().startswith("["):
                 file.seek(0)
-                yield from _objects(path, json.load(file))
+                yield from _objects(path, from_json(file.read()))
                 return
             file.seek(0)
             for number, line in enumerate(file, start=1):  # noqa: B007 - the error names the line
                 if line.strip():
-                    yield from _objects(path, [json.loads(line)])
+                    yield from _objects(path, [from_json(line)])
         except (UnicodeDecodeError, BadInput):
             raise
-        # A number of very many digits is a ValueError of another kind, very deep nesting a RecursionError.
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise BadInput(f"file {path}: line {number}: not JSON: {error}") from error
 
 

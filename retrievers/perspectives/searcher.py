@@ -1,18 +1,15 @@
-"""What a searcher is: anything that finds a perspective's texts near a post. What counts as the post itself."""
+"""What a searcher is: anything that finds a perspective's texts near a post."""
 
 from __future__ import annotations
 
-import re
 from typing import Protocol
 
-from tribunal.models.embeddings import plain
 from tribunal.retrievers.perspectives.labelled_texts import LabelledText
 from tribunal.retrievers.perspectives.perspective import Perspective
 from tribunal.schema import Example, Stance
 
 # How many hits beyond k are fetched at first, so that leaving out a few copies of the post needs no second search.
 SPARE = 8
-_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 
 
 class Searcher(Protocol):
@@ -34,9 +31,3 @@ def example_of(perspective: Perspective, found: LabelledText, similarity: float,
         similarity=round(similarity, 6),
         row=number,
     )
-
-
-def words_of(text: str) -> str:
-    """What equal texts have in common: all but letter case, white space, character width and signs at the ends."""
-    words = plain(text)
-    return _EDGES.sub("", words) or words

@@ -6,18 +6,20 @@ PREDICT's PRE phase (section 3.1) shows each perspective the three texts of its 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from tribunal.errors import BadInput, TribunalError
-from tribunal.models.embeddings import Embedder, Vectors, plain
+from tribunal.models.embeddings import TFIDF, Embedder, Vectors
 from tribunal.retrievers.perspectives.index import Index
-from tribunal.retrievers.perspectives.manifest import Manifest, how_to_build_again, verify
+from tribunal.retrievers.perspectives.labelled_texts import LabelledText
+from tribunal.retrievers.perspectives.manifest import Manifest, damaged, how_to_build_again, verify
 from tribunal.retrievers.perspectives.perspective import Perspective
-from tribunal.retrievers.perspectives.searcher import SPARE, Searcher, example_of, words_of
+from tribunal.retrievers.perspectives.searcher import SPARE, Searcher, example_of
+from tribunal.retrievers.perspectives.words import plain, words_of
 from tribunal.schema import Example
 
 if TYPE_CHECKING:
@@ -25,9 +27,18 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """One perspective's texts, searched by cosine. Safe to search from many tasks and threads at once."""
+    """One perspective's texts, searched by cosine. Safe to search from many tasks and threads at once.
 
-    def __init__(self, perspective: Perspective, model: Embedder, index: Index, folder: Path | None = None) -> None:
+    Args:
+        perspective: whose texts they are.
+        model: what the vectors of its index were made by; None where it holds n-grams, which take no model.
+        index: the texts, and what finds the nearest.
+        folder: where the index lies; None where it was made in memory.
+    """
+
+    def __init__(
+        self, perspective: Perspective, model: Embedder | None, index: Index, folder: Path | None = None
+    ) -> None:
         self.perspective = perspective
         self.embedder = model
         self.folder = folder
@@ -38,8 +49,24 @@ class Store:
         """What the index was built from; None where it was made in memory."""
         return self._index.manifest
 
+    @property
+    def embedding(self) -> str:
+        """The name of the embedding that its texts are compared by."""
+        return self.embedder.name if self.embedder else TFIDF
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of everything that a search here may show: the texts, their labels and vectors, and the criterion."""
+        files = [note.sha256 for note in self.manifest.files] if self.manifest else []
+        held = json.dumps([self.perspective.dump(), self.embedding, files], sort_keys=True)
+        return hashlib.sha256(held.encode()).hexdigest()[:16]
+
     def __len__(self) -> int:
-        return int(self._index.vectors.ntotal)
+        return len(self._index.space)
+
+    def row(self, number: int) -> LabelledText:
+        """The text of a number, which is `Example.row`, with its label. Reads a file: call it off the event loop."""
+        return self._index.text(number)
 
     async def search(self, text: str, k: int = 3) -> list[Example]:
         """The k texts nearest to this one, nearest first, without those that are equal to it.
@@ -53,28 +80,27 @@ class Store:
         """
         if not plain(text):
             return []
-        vector = (await self.embedder.embed([text]))[0]
-        return await self.nearest(vector, text, k)
+        return await self.nearest((await self.embedder.embed([text], "query"))[0] if self.embedder else text, text, k)
 
-    async def nearest(self, vector: Vectors, text: str, k: int = 3) -> list[Example]:
-        """As `search`, for a text whose vector, (dimension,), is known."""
+    async def nearest(self, query: Vectors | str, text: str, k: int = 3) -> list[Example]:
+        """As `search`, for a text whose vector, (dimension,), is known; without an embedder, the query is the text."""
         if k < 1:
             raise BadInput(f"k: {k}: at least one example is asked for")
-        if len(vector) != self._index.vectors.d:
+        if self.embedder and len(query) != self._index.space.dimension:
             raise BadInput(
-                f"perspective {self.perspective.name}: its index holds vectors of {self._index.vectors.d} numbers, and "
-                f"{self.embedder.name} now gives {len(vector)}: {how_to_build_again(self.perspective.name)}"
+                f"perspective {self.perspective.name}: its index holds vectors of {self._index.space.dimension} "
+                f"numbers, and {self.embedding} now gives {len(query)}: "
+                f"{how_to_build_again(self.perspective.name, self.embedding)}"
             )
-        # FAISS lets the interpreter go while it searches, and a query alone uses one core: searches run side by side.
-        return await asyncio.to_thread(self._nearest, vector, words_of(text), k)
+        return await asyncio.to_thread(self._nearest, query, words_of(text), k)
 
-    def _nearest(self, vector: Vectors, leave_out: str, k: int) -> list[Example]:
+    def _nearest(self, query: Any, leave_out: str, k: int) -> list[Example]:
         fetched = min(k + SPARE, len(self))
         while True:
-            similarities, numbers = self._index.vectors.search(vector[np.newaxis], fetched)
+            similarities, numbers = self._near(query, fetched)
             examples: list[Example] = []
-            for similarity, number in zip(similarities[0].tolist(), numbers[0].tolist(), strict=True):
-                found = self._index.text(number)
+            for similarity, number in zip(similarities.tolist(), numbers.tolist(), strict=True):
+                found = self.row(number)
                 if words_of(found.text) != leave_out:
                     examples.append(example_of(self.perspective, found, similarity, number))
                 if len(examples) == k:
@@ -82,6 +108,14 @@ class Store:
             if fetched == len(self):
                 return examples
             fetched = min(fetched * 4, len(self))
+
+    def _near(self, query: Any, count: int) -> tuple[Any, Any]:
+        try:
+            return self._index.space.nearest(query, count)
+        except (IndexError, ValueError) as error:
+            if self.manifest is None:
+                raise
+            raise damaged(self.manifest, "holds numbers that can't be right") from error
 
     def verify(self) -> None:
         """Compare every file of the index with its hash in the manifest, whatever its size and times are.
@@ -107,15 +141,17 @@ async def search_together(
     Stores that share an embedding embed the text once. A perspective that fails has its error in place of examples, so
     that it doesn't sink the others.
     """
-    models = {each.embedder.name: each.embedder for each in searchers if isinstance(each, Store)}
+    models = {each.embedding: each.embedder for each in searchers if isinstance(each, Store)}
     blank = not plain(text)
-    vectors = {name: asyncio.create_task(model.embed([text])) for name, model in models.items() if not blank}
+    vectors = {
+        name: asyncio.create_task(model.embed([text], "query")) for name, model in models.items() if model and not blank
+    }
 
     async def one(searcher: Searcher) -> list[Example] | TribunalError:
         try:
-            if blank or not isinstance(searcher, Store):
+            if blank or not isinstance(searcher, Store) or not searcher.embedder:
                 return [] if blank else await searcher.search(text, k)
-            return await searcher.nearest((await vectors[searcher.embedder.name])[0], text, k)
+            return await searcher.nearest((await vectors[searcher.embedding])[0], text, k)
         except TribunalError as error:
             return error
 

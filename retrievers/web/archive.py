@@ -34,10 +34,11 @@ from typing import Any, Self
 from tribunal.database import Database, DatabaseError
 from tribunal.environment import data_folder, environment
 from tribunal.errors import BadInput, TribunalError
-from tribunal.models.diagnosis import scrub
 from tribunal.models.providers import providers_in_use
+from tribunal.parsed import from_json
 from tribunal.retrievers.web.trail import ArchiveEntry, Kind, Overview, Run, StoredPage, Trail, text_hash
 from tribunal.schema import JSON
+from tribunal.scrub import scrub
 from tribunal.text import wellformed
 
 VERSION = 1
@@ -254,7 +255,7 @@ class Archive:
         try:
             return Trail(
                 run=run,
-                entries=tuple(ArchiveEntry(**{**dict(row), "body": json.loads(row["body"])}) for row in entries),
+                entries=tuple(ArchiveEntry(**{**dict(row), "body": from_json(row["body"])}) for row in entries),
                 pages={row["id"]: _page(row) for row in pages},
             )
         except ValueError as error:
@@ -268,13 +269,13 @@ class Archive:
 
 
 def _run(row: sqlite3.Row) -> Run:
-    return Run(**{**dict(row), "settings": json.loads(row["settings"])})
+    return Run(**{**dict(row), "settings": from_json(row["settings"])})
 
 
 def _overview(run: Run, row: sqlite3.Row | None) -> Overview:
     if row is None:
         return Overview(run=run)
-    verdict = json.loads(row["verdict"]) if row["verdict"] else None
+    verdict = from_json(row["verdict"]) if row["verdict"] else None
     return Overview(run=run, searches=row["searches"], pages=row["pages"], verdict=verdict)
 
 

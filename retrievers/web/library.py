@@ -15,6 +15,7 @@ from typing import Any, Self
 from tribunal.context import Context
 from tribunal.environment import setting
 from tribunal.loops import PerLoop
+from tribunal.rehearsed import REHEARSED
 from tribunal.retrievers.web.archive import Archive, ArchiveError
 from tribunal.retrievers.web.fetch.errors import FetchError
 from tribunal.retrievers.web.fetch.fetcher import Fetcher, allowed_places
@@ -80,6 +81,8 @@ class Library:
     def warnings(self, run: str) -> list[str]:
         """What the verdict should say of how this case was looked up."""
         notes = list(self._notes.get(run, []))
+        if self.replay and self.replay.rehearsed and not self.fresh:
+            notes.append(REHEARSED)
         if self.replay and self.replay.unknown_queries:
             notes += [f"search: {query!r} is not in the archive" for query in self.replay.unknown_queries]
         return list(dict.fromkeys(notes))

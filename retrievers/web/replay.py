@@ -8,12 +8,13 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from tribunal.models.diagnosis import scrub
+from tribunal.rehearsed import rehearsed
 from tribunal.retrievers.web.archive import Archive, damaged
 from tribunal.retrievers.web.search.chain import EngineFailure, Found
 from tribunal.retrievers.web.search.hits import Hit
 from tribunal.retrievers.web.trail import ArchiveEntry, StoredPage, Trail
 from tribunal.schema import JSON
+from tribunal.scrub import scrub
 
 
 class Replay:
@@ -23,6 +24,7 @@ class Replay:
         name: what it is called as a search engine.
         run: the run.
         unknown_queries: those that were searched for and aren't in the archive, in order.
+        rehearsed: whether the rehearsal model gave any of its replies.
     """
 
     name = "replay"
@@ -34,6 +36,7 @@ class Replay:
         self._searches = {each.key: _found(each) for each in trail.of("search")}
         self._fetches = {each.key: each.body for each in trail.of("fetch")}
         self._read = [each.body for each in trail.of("decision", "page")]
+        self.rehearsed = rehearsed(call for each in trail.of("reply") for call in each.body.get("calls", []))
         self._replies: dict[tuple[str, str], list[JSON]] = {}
         for each in trail.of("reply"):
             self._replies.setdefault((each.topic, each.key), []).append(each.body["reply"])

@@ -11,7 +11,7 @@ import pytest
 
 from tests import PROJECT
 from tests.commands.test_judge import run
-from tribunal.commands.options import OWN, flag, help_of, with_settings
+from tribunal.commands.options import COMMON_SECTION, OWN, flag, help_of, with_settings
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.settings import RENAMED, SECTIONS, description
@@ -31,6 +31,7 @@ VALUES = {
     "draws": "2", "agents": "2", "judge_draws": "2", "threshold": "0.5", "threshold_file": "t.json", "review": "true",
     "review_rule": "all", "max_calls": "2", "max_tokens": "2", "max_text": "2", "image_edge": "100",
     "max_output_tokens": "100", "timeout": "2", "attempts": "2", "cache": "c.sqlite", "repeat": "2", "trace": "true",
+    "answer_order": "label-first",
 }  # fmt: skip
 
 
@@ -172,7 +173,7 @@ def test_samples_are_posts_in_eval_and_draws_elsewhere() -> None:
 @pytest.mark.parametrize("command", ["judge", "eval", "batch"])
 def test_help_says_the_descriptions_in_sections(command: str) -> None:
     said = run(command, "--help", COLUMNS="100").stdout
-    places = [said.index(f"\n{title}:\n") for title in ("Options", *SECTIONS, "Every setting")]
+    places = [said.index(f"\n{title}:\n") for title in ("Options", COMMON_SECTION, *SECTIONS, "Every setting")]
     assert places == sorted(places)
     words = " ".join(said.replace("-\n", "-").split()).replace("- ", "-")
     for name in OWN:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from tests.court import court_script
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.eval.evaluate import Evaluation, evaluate, summary
-from tribunal.eval.runs.engine import LOST_IN_A_ROW
 from tribunal.eval.runs.journal import RESULTS, SUPERSEDED
+from tribunal.eval.runs.outage import LOST_IN_A_ROW
 from tribunal.eval.runs.runfile import RUN, alone_in
 from tribunal.eval.runs.tally import Tally
 
@@ -128,7 +129,7 @@ async def test_a_run_that_never_had_a_result_may_be_put_right(tmp_path: Path) ->
 async def test_posts_that_cost_no_call_don_t_hide_that_the_network_is_gone(tmp_path: Path) -> None:
     data = posts(tmp_path, 60, *range(3, 60, 4))
     async with ScriptedServer(lambda request: Fault(drop=True)) as server:
-        tally = await decided(server, wanted(data), tmp_path / "run", in_flight=4)
+        tally = await decided(server, replace(wanted(data), in_order=True), tmp_path / "run", in_flight=4)
     assert f"{LOST_IN_A_ROW} posts in a row had no answer" in tally.stopped
     assert {line["fault"]["kind"] for line in lines(tmp_path / "run")} == {"input"}
     assert held(tmp_path / "run")["finished"] is None

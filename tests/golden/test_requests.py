@@ -17,6 +17,7 @@ from PIL import Image
 from tests.court import decide
 from tests.golden.playing import Player, difference, heading, readable
 from tests.graphs.research_world import html
+from tests.where_heeded import where_heeded
 from tribunal.eval.doubles.scripted import Request, ScriptedServer
 from tribunal.eval.doubles.web import SearchServer, Site
 
@@ -70,7 +71,9 @@ async def _asked(name: str, picture: str, text: str, image: bool, **more: Any) -
         async with SearchServer(found) as search:
             os.environ["TRIBUNAL_FETCH_ALLOW"] = site.host
             web = {"search": "searxng", "searxng_url": search.url, "archive": "evidence.sqlite", "max_turns": 2}
-            await decide(server, text, graph=graph, image=picture if image else None, **{**web, **settings, **more})
+            world = {**web, **{name: more.pop(name) for name in ("scheme",) if name in more}}
+            own = where_heeded(graph, world, **{**settings, **more})
+            await decide(server, text, graph=graph, image=picture if image else None, **own)
     parts: dict[str, list[Request]] = {}
     for request in server.requests:
         part = re.sub(r"[^a-z0-9]+", "-", heading(request).lower().replace("'", "")).strip("-")

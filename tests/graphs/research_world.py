@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.court import AsyncScript, Script, decide
+from tests.where_heeded import where_heeded
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.eval.doubles.web import SearchServer, Site, SitePage
 from tribunal.schema import Record
@@ -53,7 +54,7 @@ class World:
         return [request for request in self.model.requests if self.part(request) == name]
 
     async def decide(self, text: str = POST, **settings: Any) -> Record:
-        return await decide(self.model, text, graph=self.graph, **{**self.settings, **settings})
+        return await decide(self.model, text, graph=self.graph, **where_heeded(self.graph, self.settings, **settings))
 
 
 def html(*sentences: str, title: str = "A page") -> str:
@@ -80,7 +81,7 @@ def researcher(enough_at: int | None = 1, **instead: Any) -> Script:
                 plan = {"thought": f"thought-{turn}", "entities": [f"entity-{turn}"], "claims": [f"claim-{turn}"]}
                 return Reply({**plan, "queries": [f"query {turn}{letter}" for letter in "abc"]})
             case "relevance":
-                return Reply({"relevant": [int(each) for each in re.findall(r"^(\d+)\. ", request.text, re.MULTILINE)]})
+                return Reply({"relevant": [int(each) for each in re.findall(r"^(\d+)\.$", request.text, re.MULTILINE)]})
             case "passages":
                 found = re.findall(r"[^.\n]*evidence-\w+[^.\n]*\.", request.text)
                 return Reply({"passages": [{"passage": each.strip(), "stance": "supports"} for each in found]})

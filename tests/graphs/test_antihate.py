@@ -53,8 +53,8 @@ async def test_who_sees_what() -> None:
     for request in (enough, verdict):
         assert "[E1]" in request.text
         assert "[E2]" in request.text
-        assert "1. After E1: hate. weighed E1" in request.text
-        assert "2. After E2: hate. weighed E1 and E2" in request.text
+        assert "1. hate\n  after: E1\n  reasoning: weighed E1" in request.text
+        assert "2. hate\n  after: E2\n  reasoning: weighed E1 and E2" in request.text
     [page] = [request for request in it.asked("passages") if "evidence-one" in request.text]
     assert "evidence-two" not in page.text
 

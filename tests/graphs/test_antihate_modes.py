@@ -8,9 +8,9 @@ import pytest
 
 from tests.graphs.hybrid import hybrid
 from tests.graphs.research_world import researcher, world
-from tribunal.context import ANTIHATE_MODES
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply
+from tribunal.heeding import MODES
 
 
 @pytest.mark.parametrize(
@@ -74,14 +74,15 @@ PARTS_OF = {
 }
 
 
-@pytest.mark.parametrize("mode", ANTIHATE_MODES)
+@pytest.mark.parametrize("mode", MODES["antihate"])
 async def test_the_researchers_temperature_reaches_every_call(mode: Any) -> None:
     urls: dict[str, list[str]] = {"urls": []}
     async with world(researcher(enough_at=None, urls=lambda request: Reply(urls))) as it:
         urls["urls"] = [f"{it.site.url}/{page}" for page in (1, 2, 3)]
         enough = {"missing": "", "sufficient": True}
         it.model.script = researcher(urls=lambda request: Reply(urls), enough=enough)
-        record = await it.decide(mode=mode, max_turns=2, temperatures={"researcher": 1.5})
+        turns: dict[str, Any] = {} if mode in ("no-knowledge", "zero-shot") else {"max_turns": 2}
+        record = await it.decide(mode=mode, temperatures={"researcher": 1.5}, **turns)
     assert {it.part(request): request.temperature for request in it.model.requests} == dict.fromkeys(
         PARTS_OF[mode], 1.5
     )
@@ -127,7 +128,7 @@ async def test_wrong_settings_cost_no_call() -> None:
             ({"search": "altavista"}, "altavista"),
             ({"search": "searxng", "searxng_url": None}, "SEARXNG_URL"),
             ({"search": "replay:nothing.sqlite"}, "nothing.sqlite"),
-            ({"mode": "majority"}, "mode: majority"),
+            ({"mode": "majority"}, "mode: 'majority'"),
         ):
             with pytest.raises(BadInput, match=says):
                 await it.decide(**settings)

@@ -85,7 +85,7 @@ async def test_the_thought_before_a_search_is_asked_for_kept_and_shown_again() -
     assert first.schema is not None
     assert list(first.schema["properties"]) == ["thought", "entities", "claims", "queries"]
     assert "thought-1" not in first.text
-    for words in ("thought-1", "entities: entity-1", "claims: claim-1", "query 1a", "what-is-missing"):
+    for words in ("thought-1", "entity: entity-1", "claim: claim-1", "query 1a", "what-is-missing"):
         assert words in second.text
     assert record.research is not None
     assert record.research["plans"] == [

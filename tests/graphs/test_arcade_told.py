@@ -152,9 +152,10 @@ async def test_whom_a_cue_attacks_is_said_in_words_and_by_characteristic() -> No
     async with ScriptedServer(court_script()) as server:
         record = await decide(server, rounds=2)
     defence, prosecution, judge = server.requests[2], server.requests[3], server.requests[-1]
-    assert "C1 (Metaphor) against Muslims (religion): implied-cue" in defence.text
-    assert "C1 (Metaphor) against Muslims (religion): claim\n  refutes: defence-1" in prosecution.text
-    assert judge.text.count("against Muslims (religion): ") == 4
+    whom = "C1 (Metaphor)\n  target_group: Muslims\n  characteristic: religion\n  claim: "
+    assert f"{whom}implied-cue" in defence.text
+    assert f"{whom}claim\n  refutes: defence-1" in prosecution.text
+    assert judge.text.count(whom) == 4
     assert (record.cues[0].target_group, record.cues[0].characteristic) == ("Muslims", "religion")
     cues = server.requests[1].schema
     assert cues is not None
@@ -167,7 +168,8 @@ async def test_whom_a_cue_attacks_is_said_in_words_and_by_characteristic() -> No
 async def test_from_round_2_on_a_cue_keeps_its_type_category_and_first_justification(graph: str) -> None:
     async with ScriptedServer(court_script()) as server:
         await decide(server, graph=graph, rounds=3)
-    head, reasons = "C1 (Metaphor) against Muslims (religion): claim", "justification: first-why\n  category: Religious"
+    head = "C1 (Metaphor)\n  target_group: Muslims\n  characteristic: religion\n  claim: claim"
+    reasons = "justification: first-why\n  category: Religious"
     pressed = f"{head}\n  {reasons}\n  presses: "
     *_, prosecution, defence, _judge = server.requests
     assert f"{pressed}prosecution-2" in prosecution.text
@@ -209,7 +211,7 @@ async def test_a_cue_that_the_prosecutor_forgets_stands_as_it_stood(graph: str) 
         record = await decide(server, graph=graph, rounds=3)
     said = [request for request in server.requests if part(request) in ("prosecution", "defence")]
     for request in said[2:]:  # from what the prosecutor said in round 2 on
-        assert "C2 (Metaphor) against Muslims (religion): second" in request.text
+        assert "C2 (Metaphor)\n  target_group: Muslims\n  characteristic: religion\n  claim: second" in request.text
         assert "presses, as before: second-why" in request.text
     assert "presses, as before: second-why" in server.requests[-1].text
     for k in (2, 3):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 from PIL import Image
 
+from tests.where_heeded import where_heeded
 from tribunal.cases.session import hear
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
@@ -17,16 +18,26 @@ from tribunal.graphs import GRAPHS, graph
 from tribunal.settings import SETTINGS
 
 POST = "Immigrants: the weeds in our garden."
-# Read for every graph, and heeded only by some; each is tested by what it does, below.
-BY_WHAT_IT_DOES = {"task", "scheme"}
+# Read for every graph, and heeded only by some; each is tested by what it does, below and in test_answer_order.py.
+BY_WHAT_IT_DOES = {"task", "scheme", "answer_order"}
 # Who reads a setting without heeding it.
 ONLY_LOOKS = {
     # Whether the key of every model is there, be it asked or not.
     "check_models": {"model", "aux_model", "judge_model", "triage", "seats"},
     # Whether the file is one, before the first call; who heeds it reads it in `confidence_wanted`.
     "fitted_threshold": {"threshold", "threshold_file"},
-    # Whether the judge gives a confidence, which a review needs; `hear` refuses a review in any other graph.
+    # Whether the judge gives a confidence, which a review needs; any other graph refuses a review.
     "confidence_wanted": {"review"},
+    # Whether an address with a password is missing from what the case holds.
+    "context_of": {"search", "searxng_url"},
+    # Whether a part of a run was given other settings than the case holds: all of them.
+    "overruled": set(SETTINGS),
+    "overruled.<locals>.<listcomp>": set(SETTINGS),
+    # Whether the settings are sound by themselves, and which of them a record keeps.
+    "_windows_go_forward": {"window_tokens", "window_overlap"},
+    "kept_settings": {"searxng_url"},
+    # Whether the rehearsal model would look first.
+    "_check_first_look": {"triage", "seats"},
 }
 # What the rehearsal model leaves unread: it is no server that could be slow.
 OF_SERVERS = {"timeout", "attempts"}
@@ -42,15 +53,20 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
 }
 
 
-class Watched(Context):
-    """Settings that note which of them is read."""
+def noting(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Note from here on which settings are read, of whatever context they are read from."""
+    read: set[str] = set()
+    plain = Context.__getattribute__
 
-    read: ClassVar[set[str]] = set()
+    def noted(self: Context, name: str) -> Any:
+        code = sys._getframe(1).f_code
+        looks = ONLY_LOOKS.get(code.co_qualname) or ONLY_LOOKS.get(code.co_name) or set()
+        if name in SETTINGS and name not in looks:
+            read.add(name)
+        return plain(self, name)
 
-    def __getattribute__(self, name: str) -> Any:
-        if name in SETTINGS and name not in ONLY_LOOKS.get(sys._getframe(1).f_code.co_name, ()):
-            Watched.read.add(name)
-        return super().__getattribute__(name)
+    monkeypatch.setattr(Context, "__getattribute__", noted)
+    return read
 
 
 async def read_by(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
@@ -58,15 +74,14 @@ async def read_by(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     Image.new("RGB", (20, 10), "red").save(tmp_path / "post.png")
     page = "<html><title>Weeds</title><body><p>Calling immigrants weeds in a garden is an insult.</p></body></html>"
     pages: dict[str, SitePage | str] = {"/1": page}
-    read: set[str] = set()
+    read = noting(monkeypatch)
     async with Site(pages) as site, SearchServer(lambda query: [{"url": f"{site.url}/1", "title": "weeds"}]) as search:
         monkeypatch.setenv("TRIBUNAL_FETCH_ALLOW", site.host)
         for variant in VARIANTS.get(name, [{}]):
-            settings = Watched(search="searxng", searxng_url=search.url, **variant)
-            Watched.read.clear()
+            world = {"search": "searxng", "searxng_url": search.url}
+            settings = Context(**where_heeded(name, world, **variant))
             state = await graph(name).ainvoke({"text": POST, "image": "post.png"}, context=settings)
             assert state["outcome"]["outcome"] == "verdict", state["outcome"]
-            read |= Watched.read
     return read
 
 
@@ -82,7 +97,7 @@ async def test_a_graph_reads_what_it_is_said_to_heed(
 
 @pytest.mark.parametrize("name", GRAPHS)
 async def test_a_graph_takes_other_tasks_only_if_it_is_said_to(name: str) -> None:
-    settings = context_from({"task": "sarcasm", "search": "none"})
+    settings = context_from(where_heeded(name, {"search": "none"}, task="sarcasm"))
     if name in SETTINGS["task"].graphs:
         assert (await hear(POST, graph=name, context=settings)).task == "sarcasm"
     else:
@@ -92,8 +107,12 @@ async def test_a_graph_takes_other_tasks_only_if_it_is_said_to(name: str) -> Non
 
 @pytest.mark.parametrize("name", GRAPHS)
 async def test_a_graph_asks_by_the_scheme_only_if_it_is_said_to(name: str) -> None:
-    asked = [
-        {call.prompt_sha for call in (await hear(POST, graph=name, context=settings)).calls}
-        for settings in (context_from({"scheme": scheme, "search": "none"}) for scheme in ("fine", "binary"))
-    ]
-    assert (asked[0] != asked[1]) is (name in SETTINGS["scheme"].graphs)
+    asked = []
+    for scheme in ("fine", "binary"):
+        settings = context_from(where_heeded(name, {"search": "none"}, scheme=scheme))
+        if name not in SETTINGS["scheme"].graphs and scheme == "binary":
+            with pytest.raises(BadInput, match="scheme: 'binary'"):
+                await hear(POST, graph=name, context=settings)
+            return
+        asked.append({call.prompt_sha for call in (await hear(POST, graph=name, context=settings)).calls})
+    assert asked[0] != asked[1]

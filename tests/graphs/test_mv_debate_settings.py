@@ -102,7 +102,7 @@ async def test_wrong_settings_cost_no_call(settings: dict[str, Any], says: str) 
 @pytest.mark.parametrize("graph", ["arcade", "multiround", "predict", "antihate"])
 async def test_graphs_of_hate_refuse_other_tasks(graph: str) -> None:
     async with ScriptedServer(debate()) as server:
-        with pytest.raises(BadInput, match="hate speech alone"):
+        with pytest.raises(BadInput, match="task: 'sarcasm': is a setting of the graphs mv_debate, baseline"):
             await decide(server, graph=graph, task="sarcasm")
         assert server.requests == []
 

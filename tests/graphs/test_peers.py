@@ -9,6 +9,7 @@ import pytest
 
 from tests.court import decide, side_by_side
 from tests.graphs.views_script import YES, debate, part, words
+from tests.where_heeded import where_heeded
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.schema import Record
@@ -60,7 +61,6 @@ async def test_the_baseline_of_hate_is_the_safety_classifier() -> None:
     ("settings", "question", "names"),
     [
         ({"mode": "zero-shot"}, "is it hate speech?", ["NotHate", "Hateful"]),
-        ({"mode": "zero-shot", "scheme": "fine"}, "is it hate speech?", ["NotHate", "Hateful"]),
         ({"task": "sarcasm"}, "is it sarcastic?", ["not sarcastic", "sarcastic"]),
         ({"task": "misinformation"}, "is it misinformation?", ["not misinformation", "misinformation"]),
     ],
@@ -69,7 +69,7 @@ async def test_the_zero_shot_peer_of_a_debate_is_asked_its_question(
     settings: dict[str, Any], question: str, names: list[str]
 ) -> None:
     """YES or NO, at temperature 0, under the standing instructions of MV-Debate (Baseline Methods)."""
-    _, debated = await judged(debate([YES]), "mv_debate", **settings)
+    _, debated = await judged(debate([YES]), "mv_debate", **where_heeded("mv_debate", settings))
     for label, (side, name) in enumerate(zip(("NO", "YES"), names, strict=True)):
         record, server = await judged(answered(side), "baseline", **settings)
         task = settings.get("task", "hate")
@@ -95,7 +95,7 @@ async def test_a_refusal_of_the_zero_shot_peer_is_in_its_scheme_too(graph: str) 
 @pytest.mark.parametrize("graph", ["baseline", "self_consistency"])
 async def test_a_mode_of_another_graph_costs_no_call(graph: str) -> None:
     async with ScriptedServer(debate()) as server:
-        with pytest.raises(BadInput, match="they are full, zero-shot"):
+        with pytest.raises(BadInput, match="mode: 'majority': is a mode of the graph predict"):
             await decide(server, graph=graph, mode="majority")
         assert server.requests == []
 
@@ -261,7 +261,8 @@ async def test_a_graph_run_at_the_cost_of_another(graph: str) -> None:
     """The tokens of one graph's run are the budget of another's."""
     spent, _ = await judged(debate(), "mv_debate")
     budget = spent.usage.prompt_tokens + spent.usage.completion_tokens
-    record, _ = await judged(debate(), graph, max_tokens=budget, draws=100, rounds=10)
+    world = where_heeded(graph, {"max_tokens": budget, "draws": 100, "rounds": 10})
+    record, _ = await judged(debate(), graph, **world)
     assert record.outcome == "verdict"
     assert record.usage.prompt_tokens + record.usage.completion_tokens <= budget
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from langchain_core.tools import tool
 from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command
 
 from tests import PROJECT
 from tests.court import court_script, decide
@@ -15,14 +17,21 @@ from tests.graphs.hybrid import PASSAGE, hybrid, part
 from tribunal.cases.session import hear
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import ScriptedServer
-from tribunal.graphs import (
+from tribunal.graphs.contracts import PIECES
+from tribunal.nodes.state import Court
+from tribunal.pieces import (
     Case,
+    Channel,
     Context,
+    Evidence,
+    EvidenceStance,
     PostInput,
     WrongComposition,
     checked,
+    contract_of,
     court_judge,
     deep_trial,
+    evidence_from,
     panel,
     panel_debate,
     piece,
@@ -30,8 +39,7 @@ from tribunal.graphs import (
     scan,
     web_evidence,
 )
-from tribunal.graphs.pieces import PIECES
-from tribunal.nodes.state import Court
+from tribunal.schema import JSON
 
 EXAMPLES = PROJECT / "examples"
 
@@ -103,6 +111,117 @@ def test_a_channel_may_come_by_another_branch() -> None:
         checked(chain(("receive", receive), ("late", late), ("trial", deep_trial), ("judge", court_judge)))
 
 
+def test_an_editor_completes_every_channel() -> None:
+    assert set(get_args(Channel)) == set(StateGraph(Case).channels)
+
+
+def test_the_door_opens_on_all_that_it_names() -> None:
+    door = import_module("tribunal.pieces")
+    assert sorted(door.__all__) == list(door.__all__)
+    assert all(f"`{name}`" in str(door.__doc__) for name in door.__all__)
+    assert contract_of(deep_trial).writes[:2] == ("cues", "transcript")
+    assert contract_of(receive).needs == ()
+
+
+def test_a_channel_that_is_misspelt_is_known_for_what_it_was_to_be() -> None:
+    @piece(needs=["post"], writes=["evidnce"])
+    async def look_up(state: Case) -> JSON:
+        return {}
+
+    with pytest.raises(WrongComposition, match="'evidnce' is not in the graph's state; did you mean evidence"):
+        checked(chain(("receive", receive), ("look_up", look_up), ("trial", deep_trial), ("judge", court_judge)))
+
+
+@tool
+def found(query: str) -> str:
+    """What a search finds."""
+    return query
+
+
+def test_two_pieces_can_t_give_evidence_of_the_same_ids() -> None:
+    trial = ("trial", deep_trial), ("judge", court_judge)
+    with pytest.raises(WrongComposition, match="second: the ids of its evidence begin with R, like those of first"):
+        checked(chain(("receive", receive), ("first", evidence_from(found)), ("second", evidence_from(found)), *trial))
+    both = ("first", evidence_from(found)), ("second", evidence_from(found, letter="S")), ("web", web_evidence)
+    checked(chain(("receive", receive), *both, *trial))
+
+
+@piece(needs=["post"], writes=["evidence"])
+async def undeclared(state: Case) -> JSON:
+    return {"evidence": [], "evidences": []}
+
+
+@piece(needs=["post"], writes=["evidence"])
+def undeclared_too(state: Case) -> Any:
+    return Command(update={"opinions": []})
+
+
+@piece(needs=["post"], writes=["evidence"])
+def no_channels(state: Case) -> Any:
+    return "a passage"
+
+
+class Librarian:
+    """A piece that is an object."""
+
+    async def __call__(self, state: Case) -> JSON:
+        return {"questions": "who?"}
+
+
+@pytest.mark.parametrize(
+    ("mine", "channel", "says"),
+    [
+        (
+            undeclared,
+            "evidences",
+            "undeclared: returned the channel 'evidences', which it doesn't declare; did you mean",
+        ),
+        (undeclared_too, "opinions", "undeclared_too: returned the channel 'opinions', .*; add it to writes"),
+        (no_channels, "no_channels", "no_channels: returned str; return a dict of channels"),
+        (piece(needs=["post"], writes=["question"])(Librarian()), "questions", "Librarian: returned the channel"),
+    ],
+)
+async def test_what_a_piece_doesn_t_declare_it_can_t_write(mine: Any, channel: str, says: str) -> None:
+    """LangGraph itself drops a channel that the state doesn't have, without a word."""
+    graph = checked(
+        chain(("receive", receive), ("mine", mine), ("trial", deep_trial), ("judge", court_judge))
+    ).compile()
+    with pytest.raises(WrongComposition, match=says) as raised:
+        await graph.ainvoke({"text": "a post"})
+    assert raised.value.channel == channel
+
+
+async def test_a_piece_may_write_its_log_and_return_nothing() -> None:
+    @piece(needs=["post"], writes=["evidence"])
+    async def quiet(state: Case, runtime: Any) -> JSON | None:
+        return {"warnings": ["quiet"]} if runtime.context is None else None
+
+    graph = checked(
+        chain(("receive", receive), ("mine", quiet), ("trial", deep_trial), ("judge", court_judge))
+    ).compile()
+    assert "quiet" in (await graph.ainvoke({"text": "a post"}))["warnings"]
+    assert "quiet" not in (await graph.ainvoke({"text": "a post"}, context=Context()))["warnings"]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("G1", "words", "for", "t"), "stance: 'for': is none; give supports, refutes, neutral"),
+        (("1", "words", "neutral", "t"), "id: '1': can't be cited; give a capital letter and a number, such as G1"),
+        (("G1", " ", "neutral", "t"), "passage: of G1: is empty"),
+    ],
+)
+def test_wrong_evidence_is_one_line(given: Any, says: str) -> None:
+    with pytest.raises(BadInput, match=says) as raised:
+        Evidence.of(*given)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_stance_is_one_of_three() -> None:
+    made = [Evidence.of("G1", "words", each, "title")["stance"] for each in EvidenceStance]
+    assert made == ["supports", "refutes", "neutral"]
+
+
 @pytest.mark.parametrize("name", ["web_then_debate", "own_retriever"])
 def test_an_example_is_under_thirty_lines(name: str) -> None:
     lines = (EXAMPLES / f"{name}.py").read_text("utf-8").splitlines()
@@ -131,7 +250,7 @@ async def test_web_then_debate_shows_the_debate_what_was_read() -> None:
 async def test_a_retriever_of_ones_own_feeds_the_deep_dive() -> None:
     async with ScriptedServer(court_script()) as server:
         record = await decide(server, "the weeds", graph=f"{EXAMPLES / 'own_retriever.py'}:graph", rounds=1)
-    assert all("[G1] supports · weeds" in request.text for request in server.requests)
+    assert all("[G1] supports\n  title: weeds" in request.text for request in server.requests)
     assert [each.id for each in record.evidence] == ["G1"]
     async with ScriptedServer(court_script()) as server:
         await decide(server, "a post", graph=f"{EXAMPLES / 'own_retriever.py'}:graph", rounds=1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from PIL import Image
@@ -114,7 +113,6 @@ async def test_a_category_that_is_not_hate_is_not_called_hate_speech(rules: str)
     async with ScriptedServer(script) as server:
         harassment = await decide(server, policy=rules, rounds=1)
     assert (harassment.label, harassment.category, harassment.hateful) == (2, "Harassment", False)
-    panel: Any = _outcome(harassment)
-    assert str(panel.title) == "HARASSMENT"
-    assert str(_outcome(harassment.model_copy(update={"label": 1, "hateful": True})).title) == "HATE SPEECH"
-    assert str(_outcome(harassment.model_copy(update={"label": 0})).title) == "NOT HATE SPEECH"
+    assert _outcome(harassment)[0] == "HARASSMENT"
+    assert _outcome(harassment.model_copy(update={"label": 1, "hateful": True}))[0] == "HATE SPEECH"
+    assert _outcome(harassment.model_copy(update={"label": 0}))[0] == "NOT HATE SPEECH"

@@ -152,6 +152,20 @@ async def test_a_wrong_answer_is_told_and_the_case_goes_on_waiting(answer: dict[
     assert done.outcome == "verdict"
 
 
+async def test_a_case_keeps_its_policy_whatever_becomes_of_the_file(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    text = (PROJECT / "prompts" / "policies" / "h-vli.toml").read_text("utf-8")
+    own.write_text(text.replace("NotHate", "Fine"), "utf-8")
+    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
+        record = await waiting(server, policy=str(own))
+        own.write_text(text.replace("NotHate", "Harmless"), "utf-8")
+        with pytest.raises(BadInput, match="'Harmless': Input should be 'Fine'"):
+            await decide_case(str(record.thread), edit("Harmless"))
+        own.unlink()
+        done = await decide_case(str(record.thread), edit("Fine"))
+    assert (done.category, done.label, done.policy) == ("Fine", 0, record.policy)
+
+
 async def test_two_reviewers_decide_the_same_case() -> None:
     async with ScriptedServer(court_script(judge=[UNSURE, Reply(UNSURE, delay=0.5)])) as server:
         record = await waiting(server, rounds=1)
@@ -224,7 +238,11 @@ async def test_stop_end_the_process_start_again_and_decide() -> None:
     assert {name: record[name] for name in same} == {name: pending[name] for name in same}
     assert (record["outcome"], record["category"]) == ("verdict", "Religious")
 
-    held = b"".join(path.read_bytes() for path in Path(os.environ["TRIBUNAL_DATA"]).glob("cases.sqlite*"))
+    file = Path(os.environ["TRIBUNAL_DATA"]) / "cases.sqlite"
+    with sqlite3.connect(file) as docket:  # a state may lie over several pages of the file
+        held = b"".join(value for (value,) in docket.execute("SELECT checkpoint FROM checkpoints"))
+    docket.close()
+    held += b"".join(path.read_bytes() for path in file.parent.glob("cases.sqlite*"))
     assert b"judge-words" in held
     assert b"sk-very-secret" not in held
     assert uri[200:260].encode() not in held
@@ -247,7 +265,12 @@ async def test_a_case_that_was_cut_off_is_listed_and_goes_on() -> None:
         process.kill()
         await process.wait()
         [case] = json.loads((await run_command("review", "list", "--json")).stdout)
-        assert case["status"] == "running"
+        assert case["status"] == "running"  # for half a minute nobody can know
+        with sqlite3.connect(Path(os.environ["TRIBUNAL_DATA"]) / "cases.sqlite") as held:
+            held.execute("UPDATE leases SET until = until - 31")
+        held.close()
+        [case] = json.loads((await run_command("review", "list", "--json")).stdout)
+        assert case["status"] == "cut_off"
         refused = await run_command("review", "decide", case["thread"], "--accept")
         assert (refused.returncode, "its trial is not over" in refused.stderr) == (2, True)
         resumed = await run_command("review", "resume", case["thread"], "--json")
@@ -268,8 +291,9 @@ async def test_a_docket_that_can_t_be_used_is_bad_input() -> None:
 
 def test_the_cases_table_keeps_no_password(tmp_path: Path) -> None:
     async def run() -> None:
-        async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-            await waiting(server, searxng_url="http://user:hidden@127.0.0.1:9")
+        async with ScriptedServer(hybrid_script(explicit=True, judge=UNSURE)) as server:
+            password = "http://user:hidden@127.0.0.1:9"
+            await waiting(server, web=True, search="none,searxng", searxng_url=password)
 
     asyncio.run(run())
     with sqlite3.connect(Path(os.environ["TRIBUNAL_DATA"]) / "cases.sqlite") as held:

@@ -5,33 +5,18 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from langgraph_sdk import get_client
 from PIL import Image
 
 from tests import PROJECT
-from tests.dev_server import dev_server
 from tribunal.graphs import GRAPHS
+from tribunal.settings import SETTINGS
 
 IMPLICIT = "Immigrants: the weeds in our garden."
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server of this project's graphs."""
-    with dev_server(PROJECT, tmp_path_factory.mktemp("server")) as address:
-        yield address
-
-
-@pytest.fixture
-async def client(url: str) -> Any:
-    async with get_client(url=url) as made:
-        yield made
 
 
 async def test_every_graph_is_served_with_its_schemas(client: Any) -> None:
@@ -45,11 +30,12 @@ async def test_every_graph_is_served_with_its_schemas(client: Any) -> None:
         assert {"text", "image"} <= schemas["input_schema"]["properties"].keys()
         settings = schemas["context_schema"]["properties"]
         assert all(setting["description"] for setting in settings.values())
-        assert (settings["rounds"]["minimum"], settings["rounds"]["maximum"], settings["rounds"]["default"]) == (
-            1,
-            10,
-            3,
-        )
+        if assistant["graph_id"] in (SETTINGS["rounds"].graphs or GRAPHS):
+            assert (settings["rounds"]["minimum"], settings["rounds"]["maximum"], settings["rounds"]["default"]) == (
+                1,
+                10,
+                3,
+            )
 
 
 async def test_a_post_to_its_verdict_with_each_turn_streamed(client: Any) -> None:
@@ -98,7 +84,9 @@ async def test_the_drawing_opens_the_subgraphs(client: Any) -> None:
     [
         ({"rounds": 99}, "less than or equal to 10"),
         ({"seats": {"bailiff": "rehearsal"}}, "no seat 'bailiff'"),
-        ({"model": "nobody:x"}, "provider:model"),
+        ({"mode": "majority"}, "is a mode of the graph predict, and arcade has no use for it"),
+        ({"perspectives": ["kodoli"]}, "is a setting of the graphs tribunal and predict, and arcade has no use for it"),
+        ({"model": "ollama:gemma3:1b", "judge_model": "ollama:"}, "judge_model: 'ollama:'"),
     ],
 )
 async def test_a_bad_context_is_a_clear_error(client: Any, context: dict[str, Any], says: str) -> None:

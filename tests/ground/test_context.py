@@ -88,7 +88,7 @@ def test_an_old_name_says_the_new_one(old: str, new: str) -> None:
     [
         ("windw_tokens", "windw_tokens: no such setting; did you mean window_tokens, "),
         ("judgemodel", "judgemodel: no such setting; did you mean judge_model, "),
-        ("zzzzzz", "zzzzzz: no such setting; the settings are agents, archive, "),
+        ("zzzzzz", "zzzzzz: no such setting; the settings are agents, answer_order, archive, "),
     ],
 )
 def test_a_wrong_name_names_the_nearest(name: str, says: str) -> None:

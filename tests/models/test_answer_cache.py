@@ -90,7 +90,8 @@ async def test_the_cache_knows_the_call_as_it_was_meant(cache: str, tmp_path: Pa
         opened = await door_here()
         opened.forget()  # as another process would begin
         second = await decide(server, rounds=2, cache=cache, image=image)
-    assert asked == len(server.requests) == 6 + 4
+    # Six calls; temperature and image are refused once, and the two formats for each of the five roles.
+    assert asked == len(server.requests) == 6 + 2 + 2 * 5
     assert all(call.cached for call in second.calls)
     assert second.warnings == first.warnings != ()
     for then, now in zip(first.calls, second.calls, strict=True):

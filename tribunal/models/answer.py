@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import json_repair
 from pydantic import BaseModel, ValidationError
 
+from tribunal.parsed import TooDeep, from_json
 from tribunal.text import wellformed
 
 Filled = TypeVar("Filled", bound=BaseModel)
@@ -75,15 +76,17 @@ def without_thinking(text: str, *, post: str = "") -> str:
     if not _END_OF_THINKING.search(proper) or _END_OF_THINKING.search(post):
         return proper
     try:
-        json.loads(proper)  # an answer that quotes such a mark is an answer
-    except (ValueError, RecursionError):
+        from_json(proper)  # an answer that quotes such a mark is an answer
+    except ValueError:
         return _END_OF_THINKING.split(proper)[-1].strip()
     return proper
 
 
 def _objects(said: str, post: str) -> list[dict[str, Any]]:
     try:
-        found = [json.loads(said)]
+        found = [from_json(said)]
+    except TooDeep:
+        raise Unreadable("the answer was nested too deeply") from None
     except ValueError:
         found = _embedded(said, post) or _mended(said, post)
     objects = [value for value in found if isinstance(value, dict)]

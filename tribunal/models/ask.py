@@ -20,22 +20,32 @@ from tribunal.errors import ModelError, Refused
 from tribunal.line_up import in_force
 from tribunal.models.call import carry_out
 from tribunal.models.door import door_here
-from tribunal.models.exchange import Exchange
+from tribunal.models.exchange import REFUSED, Exchange
 from tribunal.models.providers import provider_of
-from tribunal.models.question import Question, Shown, from_the_policy, standing_instructions
+from tribunal.models.question import Question, Shown, from_the_policy, from_the_run, standing_instructions
 from tribunal.models.role import Filled, Role
 from tribunal.models.seating import models_for
-from tribunal.prompts.policy import in_language, policy_in_force
+from tribunal.prompts.marks import Material, shown
+from tribunal.prompts.policy import in_language, policy_of
 from tribunal.prompts.sets import prompts_in_force
+from tribunal.rehearsed import REHEARSED, rehearsed
 from tribunal.schema import JSON, Post
 
 
 @dataclass(frozen=True)
 class Answer(Generic[Filled]):
-    """What came back: the form filled in, and the state's update that goes with it: `calls` and `warnings`."""
+    """What came back: the form filled in, and the state's update that goes with it: `calls` and `warnings`.
+
+    `confidence` is what the form states, from 0 to 1; None where it states none, or the rehearsal model filled it in.
+    """
 
     value: Filled
     log: JSON = field(default_factory=dict)
+
+    @property
+    def confidence(self) -> float | None:
+        by_rules = rehearsed(self.log.get("calls", ())[-1:])  # the last call is the one that answered
+        return None if by_rules else getattr(self.value, "confidence", None)
 
 
 async def ask(
@@ -54,31 +64,34 @@ async def ask(
     Args:
         role: what is asked.
         state: the case; `post` and `calls` are read.
-        runtime: its context decides on models, policy, budget.
+        runtime: its context decides on models, policy, budget, where the case has none of its own (`context_of`).
         check: raises ValueError where an answer of the right form is still wrong; the model is then asked again.
         mend: puts right what can be put right without a guess, before the check: is given the form and a list to add
             warnings to, and returns the form to use. Raises ValueError as `check` does.
         draw: which of several draws of the same call this is.
         shared: what every seat of the case is shown beside the post; it stands before the role's own words, so that
             providers' prompt caches serve it to the next seat.
-        material: what the role's prompt is filled with beside the post.
+        material: what the role's prompt is filled with beside the post, each text by the functions of
+            `tribunal.prompts.marks`: ours, or between marks.
 
     Raises:
+        PromptError: a text is neither, or the prompt takes other material; no call was made.
         Refused: every model of the seat declined, or failed after the first had declined.
         BudgetSpent: the post's budget leaves nothing for this seat.
         CallFailed: a technical failure of every model of the seat.
         BadModelOutput: the same, because of what was answered.
     """
-    context, door = await in_force(context_of(runtime)), await door_here()
+    context, door = await in_force(context_of(state, runtime)), await door_here()
     if not role.final:
         Budget.of(context, state).check(role.seat)
     post = Post.model_validate(state["post"])
     begun = (state.get("prompts") or {}).get("sha")
     prompts = await prompts_in_force(context.prompts, begun)
-    policy = await policy_in_force(context.policy)
+    policy = await policy_of(state, runtime)
     if context.policy_language == "post":
         policy = in_language(policy, post.language)
     of_the_policy = from_the_policy(prompts, role.prompt, policy, context.scheme)
+    of_the_run = from_the_run(prompts, role.prompt, label_first=context.answer_order == "label-first")
     question = Question(
         role=role,
         form=role.form(policy, context.scheme),
@@ -87,8 +100,8 @@ async def ask(
         shared=prompts.render(shared.prompt, shared.material) if shared else "",
         prompts=prompts,
         mend=mend,
-        task=prompts.render(role.prompt, {**of_the_policy, **material}),
-        material=material,
+        task=prompts.render(role.prompt, {**of_the_policy, **of_the_run, **material}),
+        material={name: shown(value) if isinstance(value, Material) else value for name, value in material.items()},
         policy=policy,
         scheme=context.scheme,
         check=check,
@@ -114,6 +127,7 @@ async def ask(
         else:
             call = exchange.call(time.perf_counter() - started)
         calls.append(call)
+        warnings += [REHEARSED] if rehearsed([call]) else []
         warnings += exchange.warnings
         runtime.stream_writer({"event": "call", **call, **(exchange.traced if context.trace else {})})
         if call["error"] is None:
@@ -126,4 +140,4 @@ async def ask(
 
 
 def _kind(error: ModelError) -> str:
-    return f"refused: {error.form}" if isinstance(error, Refused) else getattr(error, "kind", "failed")
+    return f"{REFUSED}{error.form}" if isinstance(error, Refused) else getattr(error, "kind", "failed")

@@ -20,7 +20,6 @@ from tribunal.models.providers import Rung
 from tribunal.models.room import space_in
 from tribunal.models.size import fewest_tokens, repeats_itself
 from tribunal.models.tries import tried
-from tribunal.models.wire_schema import wire_schema
 
 MOST_OUTPUT_TOKENS = 32_768
 # With less room than this an answer isn't asked for.
@@ -48,15 +47,16 @@ async def _prepare(exchange: Exchange, door: Door) -> None:
     """Leave out what the model is known not to take, and load the image."""
     model, post, learned = exchange.model, exchange.question.post, door.learned
     client = door.client(model, exchange.provider, door.keys(model, exchange.provider).keys[0])
-    exchange.rung = "prompt" if exchange.question.role.plain else learned.rungs.get(model, "json_schema")
-    takes_one = model not in learned.no_temperature and takes_temperature(client)
+    exchange.rung = learned.rung(exchange)
+    takes_one = takes_temperature(client) and not learned.leaves_out("temperature", exchange)
     exchange.temperature = exchange.wanted_temperature if takes_one else None
-    exchange.bounds = frozenset() if model in learned.no_bounds else exchange.provider.bounds_taken(door.environment)
-    exchange.no_system = model in learned.no_system
+    bounds = door.server(exchange.provider).bounds
+    exchange.bounds = frozenset() if learned.leaves_out("bounds", exchange) else bounds
+    exchange.no_system = learned.leaves_out("system", exchange)
     exchange.extra = extra_for(model, exchange.context.extra_body)
     if post.image is None:
         return
-    if model in learned.blind or not sees_images(client):
+    if not sees_images(client) or learned.leaves_out("image", exchange):
         _make_blind(exchange)
         return
     seen = await picture(post.image.ref, exchange.context.image_edge, sha256=post.image.sha256)
@@ -145,7 +145,10 @@ async def _message(exchange: Exchange, door: Door) -> AIMessage:
     async def send(number: int) -> AIMessage | Diagnosis:
         key = pool.keys[number]
         exchange.key = None if key is None else number
-        return await _send(exchange, door, key)
+        got = await _send(exchange, door, key)
+        if isinstance(got, AIMessage) and exchange.lowered_from:
+            return await _tested(exchange, door, key, exchange.lowered_from, got)
+        return got
 
     def adapt(diagnosis: Diagnosis) -> bool:
         return _adapt(exchange, door, diagnosis)
@@ -155,17 +158,37 @@ async def _message(exchange: Exchange, door: Door) -> AIMessage:
     if isinstance(got, AIMessage):
         door.learned.from_answer(exchange)
         return got
+    exchange.rung = exchange.lowered_from or exchange.rung
     if got.kind == "refused":
         raise Refused(f"the provider declined: {got.message}", form="safety_error")
     tries = f" ({exchange.attempts} tries)" if got.passes and exchange.attempts > 1 else ""
-    where = _address(exchange, door) if got.kind == "connection" else ""
+    where = _address(exchange, door, got.kind) if got.kind in ("connection", "moved") else ""
     raise CallFailed(f"{got.kind.replace('_', ' ')}: {got.message}{tries}{where}", kind=got.kind)
 
 
-def _address(exchange: Exchange, door: Door) -> str:
-    """Where the address of a server that can't be reached comes from."""
+async def _tested(
+    exchange: Exchange, door: Door, key: str | None, above: Rung, got: AIMessage
+) -> AIMessage | Diagnosis:
+    """An answer that came below a rung that got bare 500s: held to the test that they were for the format.
+
+    The same request goes out once more at the rung above. The answer below counts only where that gets a bare 500 once
+    more, and nobody else was answered there meanwhile; else there was an outage, and the call goes on above.
+    """
+    below, exchange.rung, exchange.lowered_from, exchange.server_errors = exchange.rung, above, None, 0
+    again = await _send(exchange, door, key)
+    if isinstance(again, AIMessage) or not again.bare_500 or not door.learned.may_be_the_format(exchange):
+        return again
+    exchange.rung, exchange.stood_the_test = below, True
+    return got
+
+
+def _address(exchange: Exchange, door: Door, kind: str) -> str:
+    """Where the address of a server comes from that can't be reached, or has moved."""
     provider = exchange.provider
     name = provider.address_setting(door.environment)
+    if kind == "moved":
+        name = name or next(iter(provider.base_urls), None)
+        return f" ({name})" if name else ""
     if name:
         return f"; is its server running? The address is that of {name}"
     own = provider.keyless and provider.base_urls
@@ -179,7 +202,7 @@ async def _send(exchange: Exchange, door: Door, key: str | None) -> AIMessage | 
     exchange.attempts += 1
     try:
         async with asyncio.timeout(exchange.context.timeout):
-            message = await answer_of(client, exchange.messages(), exchange.options())
+            message = await answer_of(client, exchange.messages(), exchange.options(), door.secrets)
         answered = True
     except TimeoutError:
         timed_out = True
@@ -187,7 +210,8 @@ async def _send(exchange: Exchange, door: Door, key: str | None) -> AIMessage | 
     except NotImplementedError:
         raise  # the rehearsal model's, where a part is missing: a fault of ours, and no fault of a server
     except Exception as error:  # noqa: BLE001 (every client has a tree of its own; `diagnose` tells them apart)
-        return diagnose(error, sent=exchange.sent(), secrets=door.secrets)
+        shown = "\n".join(message.text for message in exchange.messages())
+        return diagnose(error, sent=exchange.sent(), secrets=door.secrets, shown=shown)
     finally:
         turns.over(turn, timed_out=timed_out, answered=answered)
     exchange.take(message)
@@ -205,9 +229,9 @@ def _notice_a_cut_prompt(exchange: Exchange, door: Door) -> None:
     """Warn where a server of one's own has read far less than it was sent: some cut a prompt and don't say so."""
     read = exchange.last_prompt_tokens
     # Of what it has in its cache a server may not count anything; a prompt that was cut fills a whole context.
-    if exchange.provider.keys_wanted(door.environment) or read < _SMALLEST_CONTEXT:
+    if door.server(exchange.provider).keys_wanted or read < _SMALLEST_CONTEXT:
         return
-    if read < fewest_tokens(exchange.question.system) + fewest_tokens(exchange.asked().text):
+    if read < fewest_tokens(exchange.question.system) + fewest_tokens(exchange.words):
         seat, model = exchange.question.role.seat, exchange.model
         warning = (
             f"{seat}: {model} read {read} tokens of a longer prompt: its server cut the rest; give it more context"
@@ -220,42 +244,49 @@ _SMALLEST_CONTEXT = 500
 
 
 def _adapt(exchange: Exchange, door: Door, diagnosis: Diagnosis) -> bool:
-    """Leave out and remember what a server refuses of a request's make-up; says whether to send it again at once."""
-    model, learned = exchange.model, door.learned
+    """Leave out what a server refuses of a request's make-up; says whether to send it again at once.
+
+    What was named is remembered once the request without it is answered.
+    """
+    if not diagnosis.bare_500:
+        exchange.server_errors = 0
     match diagnosis.kind:
         case "format" if exchange.rung != "prompt":
             exchange.step_down()
-            exchange.format_refused = True
         case "bounds":
-            learned.no_bounds.add(model)
             exchange.bounds = frozenset()
         case "system":
-            learned.no_system.add(model)
             exchange.no_system = True
         case "too_long":
             return _fit_in(exchange, door, diagnosis)
         case "temperature":
-            learned.no_temperature.add(model)
             exchange.temperature = None
-        case "image" if model in learned.sighted:
+        case "image" if exchange.model in door.learned.sighted:
             raise CallFailed(f"request: it takes images, but not this one: {diagnosis.message}", kind="request")
         case "image":
-            learned.blind.add(model)
+            door.learned.refused("image", exchange)  # without a text nothing more is answered
             _make_blind(exchange)
         case _:
-            if diagnosis.kind == "timeout" and exchange.temperature == 0:
-                # At this temperature a model that went round in circles does so again.
-                exchange.warm_up()
-                again = f"no answer in time at temperature 0, asked again at {exchange.temperature:g}"
-                exchange.warnings.append(f"{exchange.question.role.seat}: {again}")
-            if diagnosis.passes:
-                exchange.server_errors += diagnosis.kind == "server"
-                if exchange.server_errors >= 2 and exchange.rung != "prompt":
-                    # Some servers answer a format they don't know with a bare 500, every time.
-                    exchange.step_down()
-                    exchange.server_errors = 0
+            _before_the_next_try(exchange, door, diagnosis)
             return False
+    exchange.refused.add(diagnosis.kind)
     return True
+
+
+def _before_the_next_try(exchange: Exchange, door: Door, diagnosis: Diagnosis) -> None:
+    """What is changed of a request whose fault may pass."""
+    if diagnosis.kind == "timeout" and exchange.temperature == 0:
+        # At this temperature a model that went round in circles does so again.
+        exchange.warm_up()
+        again = f"no answer in time at temperature 0, asked again at {exchange.temperature:g}"
+        exchange.warnings.append(f"{exchange.question.role.seat}: {again}")
+    if diagnosis.bare_500 and exchange.rung != "prompt":
+        # Some servers answer a format they don't know so, every time. Whether this one does is seen below the rung.
+        exchange.server_errors += 1
+        if door.learned.may_be_the_format(exchange) and exchange.server_errors >= 2:
+            exchange.lowered_from = exchange.lowered_from or exchange.rung
+            exchange.step_down()
+            exchange.server_errors = 0
 
 
 # What was answered before
@@ -266,13 +297,13 @@ def _cache_key(exchange: Exchange, door: Door) -> str:
     knows nothing yet, is to find the same answers."""
     question, image = exchange.question, exchange.question.post.image
     return cache_key(
-        endpoint=exchange.provider.base_url(door.environment),
+        endpoint=door.server(exchange.provider).url,
         model=str(exchange.model),
         system=question.system,
         task=f"{question.shared}\n\n{question.task}" if question.shared else question.task,
         post=question.post.text,
         image=image and [image.sha256, exchange.context.image_edge],
-        schema=wire_schema(question.form, exchange.provider.bounds_taken(door.environment)),
+        schema=exchange.schema(door.server(exchange.provider).bounds),
         **({"extra_body": exchange.extra} if exchange.extra else {}),
         temperature=exchange.wanted_temperature,
         max_tokens=exchange.max_output_tokens,

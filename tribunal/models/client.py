@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterable
+from typing import Any, Protocol, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables.config import var_child_runnable_config
 
 from tribunal.schema import JSON
+from tribunal.scrub import scrubbed
 
 
-@runtime_checkable
 class Direct(Protocol):
     """A client that can be asked without LangChain's callbacks."""
 
@@ -19,11 +20,19 @@ class Direct(Protocol):
         """What `ainvoke` would give."""
 
 
-async def answer_of(client: BaseChatModel, messages: list[BaseMessage], options: JSON) -> AIMessage:
-    """What a client says; past LangChain's callbacks where nobody listens to them, which is most of its cost."""
-    if isinstance(client, Direct) and not listened_to():
-        return await client.answer(messages, **options)
-    return await client.ainvoke(messages, **options)
+async def answer_of(
+    client: BaseChatModel, messages: list[BaseMessage], options: JSON, secrets: Iterable[str]
+) -> AIMessage:
+    """What a client says, without keys; past LangChain's callbacks where nobody listens to them, which is most of its
+    cost."""
+    if hasattr(type(client), "answer") and not listened_to():
+        said = await cast("Direct", client).answer(messages, **options)
+    else:
+        said = await client.ainvoke(messages, **options)
+    parts = ("content", "additional_kwargs", "response_metadata")
+    clean = {part: scrubbed(getattr(said, part), secrets) for part in parts}
+    struck = any(clean[part] != getattr(said, part) for part in parts)
+    return said.model_copy(update=clean) if struck else said  # to copy one takes as long as to read it
 
 
 def listened_to() -> bool:

@@ -20,10 +20,11 @@ from urllib.parse import urlsplit, urlunsplit
 from langchain_core.messages import AIMessage
 
 from tribunal.models.answer import without_thinking
-from tribunal.text import wellformed
+from tribunal.scrub import scrub
+from tribunal.text import shared_start, wellformed
 
 Kind = Literal[
-    "refused", "authentication", "quota", "rate_limit", "timeout", "connection", "server", "request",
+    "refused", "authentication", "quota", "rate_limit", "timeout", "connection", "server", "request", "moved",
     "format", "bounds", "image", "temperature", "system", "too_long",
 ]  # fmt: skip
 
@@ -38,7 +39,14 @@ _FORMAT = re.compile(
     r"response[_ ]?format|response_?(?:json_)?schema|response_?mime|json[_ ]?(?:schema|object)|json mode|structured"
     r"|grammar|guided|output_config|output_format|tool_choice",
     re.IGNORECASE,
-)  # A bound in the schema that a server doesn't know, or that makes too large a grammar.
+)
+# What is said of a fault that passes, whatever else the words name.
+_FOR_NOW = re.compile(
+    r"temporar(?:y|ily)\b|overload|(?:at|over|out of) capacity|(?:too|is|are|currently) busy"
+    r"|try again (?:later|shortly|soon|in )|(?:please|and) retry\b(?! with)|retry (?:later|shortly|after \d)",
+    re.IGNORECASE,
+)
+# A bound in the schema that a server doesn't know, or that makes too large a grammar.
 _BOUNDS = re.compile(
     r"\b(?:min|max)(?:Items|Length)\b|['\"`](?:minimum|maximum)['\"`]|array length limits|too many states"
     r"|number of (?:repetitions|rules)",
@@ -55,14 +63,8 @@ _SYSTEM = re.compile(
 _BLIND = re.compile(
     r"mmproj|image input is not supported|not (?:a )?(?:multi-?modal|vision)|no (?:image|vision) support"
     r"|does(?:n't| not) support (?:image|vision|multi-?modal)|missing data required for image"
-    r"|(?:image|vision|multi-?modal)\w*(?: inputs?)?(?: is| are)? (?:not (?:supported|enabled)|unsupported)",
-    re.IGNORECASE,
-)
-_IMAGE = re.compile(r"image|vision|multi-?modal|mmproj|content type|content\[|content part", re.IGNORECASE)
-# What is said of one image that is wrong, not of a model that takes none.
-_THIS_IMAGE = re.compile(
-    r"could not process|cannot identify|corrupt|decod|too (?:small|large|big)|exceed|\d pixel|dimension|height|width"
-    r"|unsupported image|invalid image|image (?:format|data|size|length)|download",
+    r"|(?:image|vision|multi-?modal)\w*(?: inputs?)?(?: is| are)? (?:not (?:supported|enabled)|unsupported)"
+    r"|unknown variant [`'\"]?image|image\w* is only supported by|(?:expected|must be) (?:a )?[`'\"]?(?:text|string)\b",
     re.IGNORECASE,
 )
 _THIS_MODEL = re.compile(r"\b(?:access|use|allow\w*|permi\w*)\b[^.{}]{0,40}\bmodel\b", re.IGNORECASE)
@@ -126,8 +128,15 @@ class Diagnosis:
         """Whether it may be gone on the next try."""
         return self.kind in ("rate_limit", "server", "timeout", "connection")
 
+    @property
+    def bare_500(self) -> bool:
+        """Whether it is the one fault by which some servers answer a format that they don't know."""
+        return self.kind == "server" and self.status == 500
 
-def diagnose(error: BaseException, *, sent: Iterable[str] = (), secrets: Iterable[str] = ()) -> Diagnosis:
+
+def diagnose(
+    error: BaseException, *, sent: Iterable[str] = (), secrets: Iterable[str] = (), shown: str = ""
+) -> Diagnosis:
     """What an exception of any client library means.
 
     Args:
@@ -135,6 +144,7 @@ def diagnose(error: BaseException, *, sent: Iterable[str] = (), secrets: Iterabl
         sent: which of `format`, `bounds`, `image`, `temperature`, `system` stood in the request, and may be what was
             refused.
         secrets: keys to strike out of the message.
+        shown: what the model was shown. A server that quotes it has named nothing by that.
     """
     chain = list(_causes(error))
     status = next((found for each in chain if (found := _status(each)) is not None), None)
@@ -152,8 +162,11 @@ def diagnose(error: BaseException, *, sent: Iterable[str] = (), secrets: Iterabl
         if names & {"APIConnectionError", "TransportError", "ClientError", "ConnectionError", "OSError"}:
             return Diagnosis("connection", told or "the connection was lost")
         return Diagnosis("server", told)
-    kind = _kind(status, message, retry_after, set(sent))
-    return Diagnosis(kind, _with_url(told, status, chain), status, retry_after, message)
+    if 300 <= status < 400:
+        return Diagnosis("moved", scrub(_moved(status, headers, chain), secrets), status)
+    kind = _kind(status, _unquoted(message, shown), retry_after, set(sent))
+    asked = _asked(chain) if status == 404 else ""  # it is a model that isn't there, or a path
+    return Diagnosis(kind, f"{told} (asked: {scrub(asked, secrets)})" if asked else told, status, retry_after, message)
 
 
 def _kind(status: int, message: str, retry_after: float | None, asked: set[str]) -> Kind:
@@ -171,26 +184,28 @@ def _kind(status: int, message: str, retry_after: float | None, asked: set[str])
         return "timeout"
     if 400 <= status < 500 and _SAFETY.search(message):
         return "refused"
+    if status < 500 and _TOO_LONG.search(message):
+        return "too_long"
+    if _FOR_NOW.search(message):
+        return "server"
+    return _part_refused(status, message, asked) or ("server" if status >= 500 else "request")
+
+
+def _part_refused(status: int, message: str, asked: set[str]) -> Kind | None:
+    """Which part of the request was refused, by a server that names it. A gateway's word (502, 503, …) is of itself."""
+    if status >= 500 and status not in (500, 501):
+        return None
     if "system" in asked and _SYSTEM.search(message):
         return "system"
-    if status >= 500:
-        if "image" in asked and _BLIND.search(message):
-            return "image"
-        if "bounds" in asked and _BOUNDS.search(message):
-            return "bounds"
-        return "format" if "format" in asked and _FORMAT.search(message) else "server"
-    if _TOO_LONG.search(message):
-        return "too_long"
-    if "temperature" in asked and _TEMPERATURE.search(message):
+    if "image" in asked and status >= 500 and _BLIND.search(message):
+        return "image"
+    if "temperature" in asked and status < 500 and _TEMPERATURE.search(message):
         return "temperature"
     if "bounds" in asked and _BOUNDS.search(message):
         return "bounds"
-    if "format" in asked and _FORMAT.search(message):
+    if "format" in asked and status in (400, 422, 500) and _FORMAT.search(message):
         return "format"
-    if "image" in asked and _IMAGE.search(message):
-        return "request" if _THIS_IMAGE.search(message) and not _BLIND.search(message) else "image"
-    # A 400 that says nothing of use is most often a parameter the server doesn't know; 404 is a model or URL.
-    return "format" if "format" in asked and status in (400, 422) else "request"
+    return "image" if "image" in asked and _BLIND.search(message) else None
 
 
 def _passes(message: str, retry_after: float | None) -> bool:
@@ -223,17 +238,6 @@ def finish_of(answer: AIMessage) -> str:
     meta = answer.response_metadata
     reason = meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason") or ""
     return str(reason).rpartition(".")[2].lower()
-
-
-def scrub(text: str, secrets: Iterable[str]) -> str:
-    """The text, well formed, with every key struck out, known ones and whatever looks like one."""
-    for secret in sorted(secrets, key=len, reverse=True):  # one key may begin like another
-        if secret:
-            text = text.replace(secret, "[key]")
-    return _KEY_LIKE.sub("[key]", wellformed(text))
-
-
-_KEY_LIKE = re.compile(r"\b(?:sk-[\w*-]{6,}|AIza[\w-]{10,}|(?:Bearer|api[-_]key[=:])\s*[\w.*-]{8,})", re.IGNORECASE)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -276,8 +280,11 @@ def _message(chain: list[BaseException], secrets: Iterable[str]) -> tuple[str, s
         told = words if status is None else f"HTTP {status}: {words}"
     else:
         told = whole
-    shown = [" ".join(scrub(each, secrets).split())[:400] for each in (whole, told)]
-    return shown[0], shown[1]
+    shown = [" ".join(scrub(each, secrets).split()) for each in (whole, told)]
+    return shown[0][:_MOST_READ], shown[1][:400]
+
+
+_MOST_READ = 20_000
 
 
 def _words_of(body: Any) -> str:
@@ -291,16 +298,40 @@ def _words_of(body: Any) -> str:
     return f"{said} ({code})" if said and isinstance(code, str) and code not in said else said
 
 
-def _with_url(told: str, status: int, chain: list[BaseException]) -> str:
-    """Of a 404, which address was asked: it is a model that isn't there, or a path."""
-    if status != 404:
-        return told
+def _unquoted(message: str, shown: str) -> str:
+    """A message without what the model was shown, line by line, as some servers give it back in an error, often cut."""
+    for line in {" ".join(each.split()) for each in shown.splitlines()}:
+        for quoted in {line, json.dumps(line, ensure_ascii=False)[1:-1]}:
+            head = quoted[:_HEAD]
+            while len(head) >= _SHORTEST_QUOTATION and (at := message.find(head)) != -1:
+                message = message[:at] + message[at + shared_start(message[at:], quoted) :]
+    return message
+
+
+_SHORTEST_QUOTATION, _HEAD = 8, 24
+
+
+def _asked(chain: list[BaseException]) -> str:
+    """Which address was asked; empty where the exception doesn't say."""
     responses = [getattr(each, "response", None) for each in chain]
     url = next((str(found) for each in responses if (found := getattr(each, "url", None))), "")
     parts = urlsplit(url)
     # Without a name and a password, or what follows a question mark.
-    asked = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-    return f"{told} (asked: {asked})" if url else told
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _moved(status: int, headers: Mapping[str, str], chain: list[BaseException]) -> str:
+    """What is told of a redirect: which address was asked, and to which host it sends on."""
+    try:
+        to = urlsplit(headers.get("location") or headers.get("Location") or "").netloc.rpartition("@")[2]
+    except ValueError:
+        to = ""
+    # A host that is written in other characters may look like another.
+    where = f" to {to}" if re.fullmatch(r"[\w.:\[\]-]{1,253}", to, re.ASCII) else " on"
+    return (
+        f"HTTP {status}: {_asked(chain) or 'the server'} redirects{where}, and no redirect is followed, since the key "
+        "would go along; if that is the right place, set the base URL to it"
+    )
 
 
 def _retry_after(headers: Mapping[str, str], chain: list[BaseException]) -> float | None:

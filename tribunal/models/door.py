@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tribunal.environment import dotenv, environment
 from tribunal.loops import PerLoop
@@ -16,13 +16,22 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
+class Server(NamedTuple):
+    """What a provider is in one environment: its address, whether it takes keys, and which bounds its schemas have."""
+
+    url: str | None
+    keys_wanted: bool
+    bounds: frozenset[str]
+
+
 class Door:
     """What calls share on one event loop.
 
     Attributes:
         environment: the settings outside a run, as they were when it last looked around.
         learned: what servers have shown of their models.
-        secrets: every key it has held. Of keys that are no longer used too: a call under way may still tell them.
+        secrets: every key it has held, and every password of an address. Those that are no longer used too: a call
+            under way may still tell them.
     """
 
     def __init__(self, beneath: Mapping[str, str]) -> None:
@@ -30,6 +39,7 @@ class Door:
         self._beneath = beneath
         self.environment: Mapping[str, str] = environment(beneath)
         self.secrets: set[str] = set()
+        self._servers: dict[str, Server] = {}
         self._clients: dict[Endpoint, tuple[Provider, BaseChatModel]] = {}
         self.forget()
 
@@ -43,6 +53,7 @@ class Door:
         before, self.environment = self.environment, environment(self._beneath)
         if before == self.environment:
             return
+        self._servers = {}
         matters = tuple(name for provider in providers_in_use() for name in (*provider.keys, *provider.base_urls))
         was, now = (
             {name: value for name, value in held.items() if name.startswith(matters)}  # NAME_1, NAME_2, … too
@@ -55,14 +66,26 @@ class Door:
         """The keys of a model's provider."""
         pool = self._pools.get(model.provider)
         if pool is None:
-            keys = provider.key_pool(self.environment)
-            self.secrets.update(keys)
-            pool = self._pools[model.provider] = KeyPool(model.provider, keys)
+            self.secrets |= provider.secrets(self.environment)
+            pool = self._pools[model.provider] = KeyPool(model.provider, provider.key_pool(self.environment))
         return pool
+
+    def server(self, provider: Provider) -> Server:
+        """What a provider is here, worked out once for each environment: every call asks for it, several times.
+
+        Raises:
+            BadInput: its address stands in a `.env` file, and the key that would be sent there doesn't.
+        """
+        held = self._servers.get(provider.name)
+        if held is None:
+            at = self.environment
+            held = Server(provider.base_url(at), provider.keys_wanted(at), provider.bounds_taken(at))
+            self._servers[provider.name] = held
+        return held
 
     def client(self, model: ModelName, provider: Provider, key: str | None) -> BaseChatModel:
         """The client of a model, with this key."""
-        endpoint = Endpoint(model, provider.base_url(self.environment), key)
+        endpoint = Endpoint(model, self.server(provider).url, key)
         held = self._clients.get(endpoint)
         if held is None:
             held = self._clients[endpoint] = provider, provider.make(endpoint)

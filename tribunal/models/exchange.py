@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import uuid
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
@@ -18,10 +19,13 @@ from tribunal.models.providers import LISTS, RANGES, ModelName, Provider, Reques
 from tribunal.models.question import Question
 from tribunal.models.size import IMAGE_TOKENS, most_tokens
 from tribunal.models.wire_schema import choices, wire_schema
-from tribunal.prompts import quote
-from tribunal.schema import JSON
+from tribunal.prompts.marks import Ours, operators, ours, quote, shown, word
+from tribunal.prompts.sets import PromptSet
+from tribunal.schema import JSON, ShownPart
 from tribunal.text import wellformed
 
+REFUSED = "refused: "  # how the error of a call begins that the provider declined
+Part = Literal["format", "bounds", "system", "temperature", "image"]
 RUNGS: tuple[Rung, ...] = ("json_schema", "json_object", "prompt")
 
 
@@ -46,17 +50,21 @@ class Exchange:
     last_prompt_tokens: int = 0
     last_completion_tokens: int = 0
     attempts: int = 0
-    server_errors: int = 0
-    format_refused: bool = False
+    server_errors: int = 0  # bare 500s in a row
+    refused: set[Part] = field(default_factory=set)  # what the server has named as not taken
+    lowered_from: Rung | None = None  # the rung that got bare 500s, while it isn't shown that they are for the format
+    stood_the_test: bool = False  # whether that was shown
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
     cached: bool = False
     key: int | None = None
     said: str = ""
+    shown: set[ShownPart] = field(default_factory=set)  # what stood in a request that was answered
     warnings: list[str] = field(default_factory=list)
     _made_for: tuple[Any, ...] = ()
-    _asked: HumanMessage = field(default_factory=lambda: HumanMessage(""))
+    _words: str = ""
+    _asked: HumanMessage | None = None
 
     def messages(self) -> list[BaseMessage]:
         """What is sent: the fixed part first, then image and post, and the role's own words last."""
@@ -70,34 +78,44 @@ class Exchange:
     def asked(self) -> HumanMessage:
         """The post and the role's own words, as they go with the model as it is known by now."""
         made_for = (self.rung, self.blind, self.image is not None)
-        if made_for != self._made_for:
-            self._made_for, self._asked = made_for, self._make()
+        if self._asked is None or made_for != self._made_for:
+            self._made_for, self._words = made_for, self._make()
+            content: str | list[str | JSON] = self._words
+            if self.image and not self.blind:
+                image = {"type": "image_url", "image_url": {"url": self.image[0]}}
+                content = [image, {"type": "text", "text": self._words}]
+            self._asked = HumanMessage(content)
         return self._asked
 
-    def _make(self) -> HumanMessage:
+    @property
+    def words(self) -> str:
+        """The text of `asked`."""
+        self.asked()
+        return self._words
+
+    def _make(self) -> str:
         post = self.question.post
-        language = f"{name_of(post.language)} ({post.language})" if post.language else ""
-        seen = "none" if post.image is None else "unseen" if self.blind else "shown"
-        shown = {"post": quote("post", post.text) if post.text else "", "image": seen, "language": language}
-        parts = [self.question.prompts.render("post", shown)]
+        tag = word(post.language or "")
+        seen = ours("none") if post.image is None else ours("unseen") if self.blind else ours("shown")
+        parts = [_post_in_words(self.question.prompts, post.text, seen, tag)]
         if self.question.shared:
             parts.append(self.question.shared)
         parts.append(self.question.task)
         if self.rung != "json_schema" and not self.question.role.plain:
             # Bounds of strings stay out of the words: a small model reads them as a length to reach.
-            schema = json.dumps(wire_schema(self.question.form, LISTS | RANGES)["schema"], ensure_ascii=False)
+            schema = json.dumps(self.schema(LISTS | RANGES)["schema"], ensure_ascii=False)
             parts.append(f"The form of your answer, as a JSON schema:\n{schema}")
-        text = "\n\n".join(parts)
-        content: str | list[str | JSON] = text
-        if self.image and not self.blind:
-            content = [{"type": "image_url", "image_url": {"url": self.image[0]}}, {"type": "text", "text": text}]
-        return HumanMessage(content)
+        return "\n\n".join(parts)
+
+    def schema(self, bounds: frozenset[str]) -> JSON:
+        """The form of the answer as this run asks for it, with these bounds."""
+        return wire_schema(self.question.form, bounds, label_first=self.context.answer_order == "label-first")
 
     def options(self) -> JSON:
         """The settings of the request, in the provider's own words."""
         wanted = RequestSettings(
             self.rung,
-            wire_schema(self.question.form, self.bounds),
+            self.schema(self.bounds),
             self.temperature,
             self.max_output_tokens,
             self.most_prompt_tokens,
@@ -106,13 +124,20 @@ class Exchange:
         options = self.provider.options(wanted)
         return {**options, "question": self.question} if self.provider.sees_question else options
 
-    def sent(self) -> set[str]:
+    def sent(self) -> set[Part]:
         """Which parts of the request a server may refuse by themselves."""
-        parts = {"format"} if self.rung != "prompt" else set()
+        parts: set[Part] = {"format"} if self.rung != "prompt" else set()
         parts |= {"bounds"} if self.bounds and self.rung == "json_schema" else set()
         parts |= set() if self.no_system else {"system"}
         parts |= {"image"} if self.image and not self.blind else set()
         return parts | ({"temperature"} if self.temperature is not None else set())
+
+    def holds(self) -> set[ShownPart]:
+        """What of the case stands in the request as it is now."""
+        question = self.question
+        held: set[ShownPart] = {"text"} if question.post.text else set()
+        held |= {"image"} if question.post.image and not self.blind else set()
+        return held | ({"policy"} if question.tells_the_policy else set())
 
     def step_down(self) -> None:
         """Ask for the form of the answer as the next rung of the ladder does."""
@@ -125,9 +150,10 @@ class Exchange:
         """
         named = {} if self.question.role.plain else choices(self.question.form)
         valid = [f"- `{field}` is one of: {', '.join(map(str, values))}" for field, values in named.items()]
+        problem_said = shown(quote("problem", problem.complaint))
         self.complaint = "\n\n".join(
             [
-                f"You answered this before, and the answer could not be used:\n\n{quote('problem', problem.complaint)}",
+                f"You answered this before, and the answer could not be used:\n\n{problem_said}",
                 *(["These values are valid:\n" + "\n".join(valid)] if valid else []),
                 "Answer again from the beginning, in the form that was asked for and with nothing else.",
             ]
@@ -142,11 +168,12 @@ class Exchange:
     @property
     def most_prompt_tokens(self) -> int:
         """How many tokens the prompt has at most, by its length."""
-        words = most_tokens(self.question.system) + most_tokens(self.asked().text) + most_tokens(self.complaint)
+        words = most_tokens(self.question.system) + most_tokens(self.words) + most_tokens(self.complaint)
         return words + (IMAGE_TOKENS if self.image and not self.blind else 0)
 
     def take(self, message: AIMessage) -> None:
-        """Note what was said, and what it cost."""
+        """Note what was said, to what, and what it cost."""
+        self.shown |= self.holds()
         if usage := message.usage_metadata:
             self.last_prompt_tokens, self.last_completion_tokens = usage["input_tokens"], usage["output_tokens"]
             self.prompt_tokens += self.last_prompt_tokens
@@ -157,8 +184,9 @@ class Exchange:
     def prompt_sha(self) -> str:
         """A hash of the words and the image that were asked with."""
         image = self.image[1] if self.image and not self.blind else ""
-        words = f"{self.question.system}\0{self.asked().text}\0{image}"
-        return hashlib.sha256(words.encode("utf-8", "replace")).hexdigest()[:16]
+        digest = _begun(self.question.system).copy()
+        digest.update(f"{self.words}\0{image}".encode("utf-8", "replace"))
+        return digest.hexdigest()[:16]
 
     @property
     def wanted_temperature(self) -> float | None:
@@ -181,8 +209,10 @@ class Exchange:
     def call(self, seconds: float, error: str | None = None) -> JSON:
         """The `Call` that this was, as JSON."""
         role = self.question.role
+        # What a cache answered, and what a provider declined, was shown too, and no message was taken of it.
+        shown = self.shown | self.holds() if self.cached or (error or "").startswith(REFUSED) else self.shown
         return {
-            "id": uuid.uuid4().hex[:12],
+            "id": secrets.token_hex(6),
             "role": role.name,
             "seat": role.seat,
             "model": str(self.model),
@@ -197,10 +227,28 @@ class Exchange:
             "cached": self.cached,
             "format": self.rung,
             "key": self.key,
+            "shown": sorted(shown),
             "repeat": self.question.repeat,
             "draw": self.question.draw,
             "error": error,
         }
+
+
+@lru_cache(maxsize=64)
+def _begun(system: str) -> hashlib._Hash:
+    """The digest of a prompt as far as its standing instructions."""
+    return hashlib.sha256(f"{system}\0".encode("utf-8", "replace"))
+
+
+@lru_cache(maxsize=128)
+def _post_in_words(prompts: PromptSet, text: str, image: Ours, tag: Ours) -> str:
+    """The post as every seat of a case is shown it; `tag` is its language."""
+    filled = {
+        "post": quote("post", text, lines=True) if text else "",
+        "image": image,
+        "language": ours("{} ({})", operators(name_of(tag)), tag) if tag else "",
+    }
+    return prompts.render("post", filled)
 
 
 def _with_words(message: HumanMessage, change: Callable[[str], str]) -> HumanMessage:

@@ -1,6 +1,8 @@
 """Post images: checked, stripped of metadata, scaled, and loaded once a post.
 
-State carries a reference and a hash; the bytes live here, for as long as a handful of posts need them.
+State carries a reference and a hash; the bytes live here, for as long as a handful of posts need them. They are decoded
+in processes that can be ended (`tribunal.workers`), two of them. Each has a gigabyte of address space,
+and together they decode no more than `MAX_PIXELS` at once, however many posts are in flight.
 """
 
 from __future__ import annotations
@@ -9,29 +11,28 @@ import asyncio
 import base64
 import binascii
 import hashlib
-import io
 import re
-import struct
-import warnings
-import zlib
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from urllib.parse import unquote_to_bytes
 
-from PIL import Image as Pillow
-from PIL import ImageOps, UnidentifiedImageError
-
+from tribunal import trust
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
-from tribunal.files import write_whole
-from tribunal.schema import Image
+from tribunal.files import read_regular, write_whole
+from tribunal.models.image_header import BrokenHeader, Header, header
+from tribunal.schema import JSON, Image
+from tribunal.workers import WorkerDied, WorkerLate, Workers
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_PIXELS = 50_000_000
+PROCESSES = 2
+MEMORY = 2**30
+SECONDS = 20.0
 FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "GIF": "image/gif", "BMP": "image/bmp"}
-_SEVERAL = "MPO"  # what Pillow calls a JPEG with previews or a second lens behind it, as phones write them
 _KEPT = 64
 
 _DATA_URI = re.compile(r"^data:(?P<mime>[\w.+/-]*)(?P<rest>(?:;[^,;]*)*),", re.ASCII)
@@ -39,7 +40,7 @@ _DATA_URI = re.compile(r"^data:(?P<mime>[\w.+/-]*)(?P<rest>(?:;[^,;]*)*),", re.A
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image as a model gets it: JPEG or PNG, no metadata, its longest edge within the set one."""
+    """An image as a model gets it: a JPEG of its pixels alone, its longest edge within the set one."""
 
     image: Image
     data_uri: str
@@ -59,11 +60,33 @@ async def picture(ref: str, edge: int, *, sha256: str | None = None) -> Picture:
         sha256: what the bytes must hash to, where the case already knows them.
 
     Raises:
-        BadInput: it can't be read, isn't an image of a known format, is too large, moves, or has changed.
+        BadInput: it can't be read, isn't an image of a known format, is too large, moves, or has changed; or it is a
+            file of the machine, and this is a server whose operator hasn't allowed it (`tribunal.trust`).
     """
     if sha256 and (kept := _kept(sha256, edge)):
         return kept
-    return await asyncio.to_thread(_load, ref, edge, sha256)
+    raw, digest = await asyncio.to_thread(_read_and_hashed, ref)
+    if sha256 and digest != sha256:
+        raise BadInput(f"image: {_short(ref)}: has changed since the case began; give the post again")
+    return await _made(raw, digest, ref, edge)
+
+
+async def kept_picture(ref: str, edge: int, raw: bytes | None = None) -> Picture:
+    """The same, and its bytes are kept as a file of the data folder, which is its reference from here on.
+
+    Args:
+        ref: a data URI, or what to call the bytes in an error.
+        edge: as for `picture`.
+        raw: the bytes, where they are at hand.
+
+    Raises:
+        BadInput: as `picture`, or the data folder can't be written.
+    """
+    given = await asyncio.to_thread(read, ref) if raw is None else _sized(raw, ref)
+    digest = await asyncio.to_thread(_digest, given)
+    made = await _made(given, digest, ref, edge)
+    path = await asyncio.to_thread(_written, given, made.image)
+    return replace(made, image=made.image.model_copy(update={"ref": str(path)}))
 
 
 def read(ref: str) -> bytes:
@@ -74,13 +97,17 @@ def read(ref: str) -> bytes:
     """
     if ref.startswith("data:"):
         return _from_data_uri(ref)
-    path = Path(ref).expanduser()
+    ours = trust.for_strangers() and _is_ours(ref)
+    if not ours:
+        trust.check_image(ref)
     try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
+        raw = read_regular(Path(ref).expanduser(), MAX_BYTES)
+    except (OSError, ValueError, RuntimeError) as error:
+        if ours:
+            raise trust.image_refused(ref) from error
         reason = getattr(error, "strerror", None) or str(error)
-        raise BadInput(f"image: {ref[:200]}: {reason}; give the path of an image file") from error
+        way_out = "scale it down" if reason.startswith("is over") else "give the path of an image file"
+        raise BadInput(f"image: {ref[:200]}: {reason}; {way_out}") from error
     return _sized(raw, ref)
 
 
@@ -95,17 +122,7 @@ def keep(ref: str) -> str:
 
 def keep_bytes(raw: bytes, ref: str) -> str:
     """Image bytes as a file of the data folder, named by their content; `ref` is what to call them in an error."""
-    image = check(_sized(raw, ref), ref)
-    path = data_folder() / "images" / f"{image.sha256}.{image.mime.partition('/')[2]}"
-    try:
-        if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, raw)
-    except OSError as error:
-        raise BadInput(
-            f"image: can't be kept in {path.parent}: {error.strerror or error}; set TRIBUNAL_DATA to a folder"
-        ) from error
-    return str(path)
+    return str(_written(raw, check(_sized(raw, ref), ref)))
 
 
 def check(raw: bytes, ref: str) -> Image:
@@ -114,35 +131,113 @@ def check(raw: bytes, ref: str) -> Image:
     Raises:
         BadInput: as `picture`.
     """
-    opened = _opened(raw, ref)
-    return Image(
-        ref=ref,
-        sha256=hashlib.sha256(raw).hexdigest(),
-        mime=FORMATS["JPEG" if opened.format == _SEVERAL else opened.format or ""],
-        width=opened.width,
-        height=opened.height,
-    )
+    found = _looked(raw, ref)
+    try:
+        answer, _ = _workers().wait_for(_job(found, None), raw, seconds=SECONDS, weight=found.pixels)
+    except (WorkerLate, WorkerDied) as error:
+        raise _unreadable(ref, str(error)) from error
+    return _image(answer, found, _digest(raw), ref)
 
 
-def _load(ref: str, edge: int, expected: str | None) -> Picture:
-    raw = read(ref)
-    digest = hashlib.sha256(raw).hexdigest()
-    if expected and digest != expected:
-        raise BadInput(f"image: {_short(ref)}: has changed since the case began; give the post again")
+def _folder() -> Path:
+    return data_folder() / "images"
+
+
+_OURS = re.compile(rf"[0-9a-f]{{64}}\.(?:{'|'.join(mime.partition('/')[2] for mime in FORMATS.values())})")
+
+
+def _is_ours(ref: str) -> bool:
+    """Whether a path is one that `_written` gives, as the state of a case holds it."""
+    path = Path(ref)
+    return path.parent == _folder() and bool(_OURS.fullmatch(path.name))
+
+
+def _written(raw: bytes, image: Image) -> Path:
+    path = _folder() / f"{image.sha256}.{image.mime.partition('/')[2]}"
+    try:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, raw)
+    except OSError as error:
+        raise BadInput(
+            f"image: can't be kept in {path.parent}: {error.strerror or error}; set TRIBUNAL_DATA to a folder"
+        ) from error
+    return path
+
+
+async def _made(raw: bytes, digest: str, ref: str, edge: int) -> Picture:
     if kept := _kept(digest, edge):
         return replace(kept, image=kept.image.model_copy(update={"ref": ref}))
-    image = check(raw, ref)
-    sent, mime = _prepared(raw, ref, edge)
+    found = _looked(raw, ref)
+    try:
+        answer, sent = await _workers().ask(_job(found, edge), raw, seconds=SECONDS, weight=found.pixels)
+    except (WorkerLate, WorkerDied) as error:
+        raise _unreadable(ref, str(error)) from error
     made = Picture(
-        image=image,
-        data_uri=f"data:{mime};base64,{base64.b64encode(sent).decode()}",
-        sha256=hashlib.sha256(sent).hexdigest(),
+        image=_image(answer, found, digest, ref),
+        data_uri=f"data:image/jpeg;base64,{base64.b64encode(sent).decode()}",
+        sha256=_digest(sent),
     )
     with _lock:
         _pictures[digest, edge] = made
         while len(_pictures) > _KEPT:
             _pictures.popitem(last=False)
     return made
+
+
+@lru_cache(maxsize=1)
+def _workers() -> Workers:
+    """Its processes serve every event loop, and end with the program."""
+    return Workers("tribunal.models.image_decoding:work", processes=PROCESSES, memory=MEMORY, most=MAX_PIXELS)
+
+
+def _job(found: Header, edge: int | None) -> JSON:
+    return {"format": found.format, "pixels": found.pixels, "edge": edge}
+
+
+def _looked(raw: bytes, ref: str) -> Header:
+    """The header of an image that may be decoded."""
+    try:
+        found = header(raw)
+    except BrokenHeader as error:
+        raise _unreadable(ref, str(error)) from error
+    if found is None:
+        raise _unknown(ref)
+    if found.pixels > MAX_PIXELS:
+        raise BadInput(
+            f"image: {_short(ref)}: {found.width} × {found.height} is over {MAX_PIXELS // 10**6} million pixels; "
+            "scale it down"
+        )
+    return found
+
+
+def _image(answer: JSON, found: Header, digest: str, ref: str) -> Image:
+    """What a decoding process says that an image is."""
+    match answer.get("wrong"):
+        case "animated":
+            raise BadInput(f"image: {_short(ref)}: is animated; give the frame that matters as a still image")
+        case "unknown":
+            raise _unknown(ref)
+        case "broken":
+            raise _unreadable(ref, answer["why"])
+    return Image(ref=ref, sha256=digest, mime=FORMATS[found.format], width=answer["width"], height=answer["height"])
+
+
+def _unknown(ref: str) -> BadInput:
+    return BadInput(f"image: {_short(ref)}: is not an image of a known format; give {', '.join(sorted(FORMATS))}")
+
+
+def _unreadable(ref: str, why: str) -> BadInput:
+    return BadInput(f"image: {_short(ref)}: can't be read whole: {why}; save it again as PNG or JPEG")
+
+
+def _read_and_hashed(ref: str) -> tuple[bytes, str]:
+    raw = read(ref)
+    return raw, _digest(raw)
+
+
+def _digest(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()
 
 
 def _kept(digest: str, edge: int) -> Picture | None:
@@ -177,63 +272,6 @@ def _sized(raw: bytes, ref: str) -> bytes:
     if len(raw) > MAX_BYTES:
         raise BadInput(f"image: {_short(ref)}: is over {MAX_BYTES // 1024**2} MB; scale it down")
     return raw
-
-
-# What Pillow's readers raise at bytes that are not what they should be.
-_BROKEN = (
-    OSError, SyntaxError, ValueError, EOFError, TypeError, LookupError, ArithmeticError, struct.error, zlib.error,
-    MemoryError, Pillow.DecompressionBombError,
-)  # fmt: skip
-
-
-def _opened(raw: bytes, ref: str) -> Pillow.Image:
-    """The decoded image; Pillow reads lazily, so everything is asked of it here, bombs first."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Pillow.DecompressionBombWarning)
-            opened = Pillow.open(io.BytesIO(raw), formats=tuple(FORMATS))
-        if opened.width * opened.height > MAX_PIXELS:
-            raise BadInput(
-                f"image: {_short(ref)}: {opened.width} × {opened.height} is over {MAX_PIXELS // 10**6} million pixels; "
-                "scale it down"
-            )
-        if opened.format != _SEVERAL and getattr(opened, "is_animated", False):
-            raise BadInput(f"image: {_short(ref)}: is animated; give the frame that matters as a still image")
-        opened.load()
-    except UnidentifiedImageError as error:
-        raise BadInput(
-            f"image: {_short(ref)}: is not an image of a known format; give {', '.join(sorted(FORMATS))}"
-        ) from error
-    except BadInput:
-        raise
-    except _BROKEN as error:
-        raise BadInput(f"image: {_short(ref)}: can't be read whole: {error}; save it again as PNG or JPEG") from error
-    return opened
-
-
-def _upright(opened: Pillow.Image) -> Pillow.Image:
-    """Turned as its metadata says, where that can be read."""
-    try:
-        return ImageOps.exif_transpose(opened)
-    except _BROKEN:
-        return opened
-
-
-def _prepared(raw: bytes, ref: str, edge: int) -> tuple[bytes, str]:
-    opened = _upright(_opened(raw, ref))
-    if opened.mode.startswith("I"):  # 16 bits a pixel, all but the darkest of which `convert` takes for white
-        opened = opened.convert("I").point(lambda value: value / 256).convert("L")
-    opened.thumbnail((edge, edge), Pillow.Resampling.LANCZOS)
-    flat = (
-        opened.convert("RGBA") if opened.mode in ("P", "LA", "PA", "RGBA") or "transparency" in opened.info else opened
-    )
-    if flat.mode == "RGBA":
-        ground = Pillow.new("RGB", flat.size, "white")
-        ground.paste(flat, mask=flat.getchannel("A"))
-        flat = ground
-    out = io.BytesIO()
-    flat.convert("RGB").save(out, "JPEG", quality=90)
-    return out.getvalue(), "image/jpeg"
 
 
 def _short(ref: str) -> str:

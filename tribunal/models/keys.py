@@ -26,6 +26,8 @@ class KeyPool:
         Raises:
             CallFailed: every key was refused, or the shortest rest is longer than `LONGEST_REST` seconds.
         """
+        if len(self.keys) == 1 and not self._retired and not self._rests_until:
+            return 0
         while True:
             usable = [number for number in range(len(self.keys)) if number not in self._retired]
             if not usable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -12,9 +12,9 @@ from pydantic import BaseModel
 from tribunal.language import name_of
 from tribunal.models.answer import Unreadable, read_answer, without_thinking
 from tribunal.models.role import Role
-from tribunal.prompts import quote
-from tribunal.prompts.policy import QUESTIONS, Policy
-from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, PromptSet, shipped
+from tribunal.prompts.marks import operators, quote
+from tribunal.prompts.policy import QUESTIONS, Category, Policy
+from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_RUN, OF_THE_SYSTEM, PromptSet, shipped
 from tribunal.schema import JSON, Post, Scheme
 
 
@@ -36,6 +36,18 @@ class Question:
     shared: str = ""
     prompts: PromptSet = field(default_factory=shipped)
     mend: Callable[[Any, list[str]], Any] | None = None
+
+    @cached_property
+    def tells_the_policy(self) -> bool:
+        """Whether the policy's words stand in the request: whether another policy would make it another request."""
+        other, role = _another(self.policy), self.role
+        if standing_instructions(self.prompts, role.system, other, self.scheme) != self.system:
+            return True
+        if any(from_the_policy(self.prompts, role.prompt, self.policy, self.scheme).values()):
+            return True
+        return role.plain is None and _schema(role.form, self.policy, self.scheme) != _schema(
+            role.form, other, self.scheme
+        )
 
     def read(self, said: str, warnings: list[str]) -> Any:
         """The form, filled in from what a model said; what was mended in it is added to the warnings.
@@ -82,21 +94,58 @@ def from_the_policy(prompts: PromptSet, prompt: str, policy: Policy, scheme: Sch
     return _said_of(policy, scheme, prompts.variables(prompt) & OF_THE_POLICY)
 
 
+@lru_cache(maxsize=256)
+def _schema(form: Callable[[Policy, Scheme], type[BaseModel]], policy: Policy, scheme: Scheme) -> JSON:
+    return form(policy, scheme).model_json_schema()
+
+
+@lru_cache(maxsize=64)
+def _another(policy: Policy) -> Policy:
+    """A policy that says something else wherever this one says anything."""
+
+    def otherwise(words: str) -> str:
+        return words and f"other {words}"
+
+    def renamed(categories: tuple[Category, ...]) -> tuple[Category, ...]:
+        return tuple(
+            each.model_copy(update={"name": otherwise(each.name), "meaning": otherwise(each.meaning)})
+            for each in categories
+        )
+
+    told = {name: otherwise(getattr(policy, name)) for name in ("name", "definition", "exclusions", "excuses")}
+    return policy.model_copy(
+        update={
+            **told,
+            "together": otherwise(policy.together),
+            "protected_groups": tuple(map(otherwise, policy.protected_groups)),
+            "fine": renamed(policy.fine),
+            "binary": renamed(policy.binary),
+            "sha": otherwise(policy.sha),
+        }
+    )
+
+
+def from_the_run(prompts: PromptSet, prompt: str, *, label_first: bool) -> JSON:
+    """What a role's prompt says of the settings of the run; nodes don't pass it."""
+    values = {"label_first": label_first}
+    return {name: values[name] for name in prompts.variables(prompt) & OF_THE_RUN}
+
+
 def _said_of(policy: Policy, scheme: Scheme, wanted: frozenset[str]) -> JSON:
     examples = policy.examples(scheme)
     values = {
-        "name": policy.name,
-        "language": name_of(policy.language),
-        "definition": policy.definition,
-        "exclusions": policy.exclusions,
-        "excuses": policy.excuses,
-        "together": policy.together,
-        "groups": ", ".join(policy.protected_groups),
+        "name": operators(policy.name),
+        "language": operators(name_of(policy.language)),
+        "definition": operators(policy.definition),
+        "exclusions": operators(policy.exclusions),
+        "excuses": operators(policy.excuses),
+        "together": operators(policy.together),
+        "groups": operators(", ".join(policy.protected_groups)),
         "categories": policy.categories(scheme),
-        "category_examples": quote("examples", examples) if examples else "",
+        "category_examples": quote("examples", examples, lines=True) if examples else "",
         # Of hate, where the standing instructions name none: a binary court's prosecution still tells them apart.
         "kinds": policy.kinds if scheme == "binary" else (),
-        "question": QUESTIONS[policy.task],
+        "question": operators(QUESTIONS[policy.task]),
         "labels": policy.binary,
     }
     return {name: values[name] for name in wanted}

@@ -28,4 +28,4 @@ def repeats_itself(said: str) -> bool:
 
 
 def _ascii(text: str) -> int:
-    return len(text.encode("ascii", "ignore"))
+    return len(text) if text.isascii() else len(text.encode("ascii", "ignore"))

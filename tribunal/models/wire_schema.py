@@ -19,15 +19,18 @@ _LONGEST = 1999
 
 
 @lru_cache(maxsize=512)
-def wire_schema(form: type[BaseModel], bounds: frozenset[str] = frozenset()) -> JSON:
+def wire_schema(form: type[BaseModel], bounds: frozenset[str] = frozenset(), *, label_first: bool = False) -> JSON:
     """A form's JSON schema as every provider takes it: closed objects, everything required.
 
     Args:
         form: the form.
         bounds: the keywords of bounds that the provider takes. What comes back is checked in any case. Where `maxItems`
             is one, every list has it, and where `maxLength` is one, every string that isn't one of a few has it.
+        label_first: whether a field that is one of a few values stands before the others; else as in the form. A model
+            that is held to a schema writes the fields in its order.
     """
-    return {"name": form.__name__, "strict": True, "schema": _closed(form.model_json_schema(), bounds)}
+    schema = _closed(form.model_json_schema(), bounds)
+    return {"name": form.__name__, "strict": True, "schema": _label_first(schema) if label_first else schema}
 
 
 @lru_cache(maxsize=512)
@@ -57,6 +60,19 @@ def _closed(schema: Any, bounds: frozenset[str]) -> Any:
             kept.setdefault("maxItems", max(MOST_ITEMS, kept.get("minItems", 0)))
         case "string" if "maxLength" in bounds and not kept.keys() & {"enum", "const", "format", "pattern"}:
             kept["maxLength"] = min(kept.get("maxLength", MOST_CHARACTERS), _LONGEST)
+    return kept
+
+
+def _label_first(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_label_first(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: _label_first(value) for key, value in schema.items()}
+    if kept.get("type") == "object":
+        fields = kept.get("properties", {})
+        order = sorted(fields, key=lambda name: "enum" not in fields[name])
+        kept |= {"properties": {name: fields[name] for name in order}, "required": order}
     return kept
 
 

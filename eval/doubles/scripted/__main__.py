@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib
-import json
 import signal
-import sys
 from collections.abc import Sequence
 
 from tribunal.eval.doubles.scripted import Latency, Script, ScriptedServer, ScriptError
+from tribunal.terminal import say, say_json
 
 
 async def _serve(server: ScriptedServer) -> None:
@@ -18,8 +17,7 @@ async def _serve(server: ScriptedServer) -> None:
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, over.set)
     async with server:
-        sys.stdout.write(json.dumps({"port": server.port, "url": server.url}) + "\n")
-        sys.stdout.flush()
+        say_json({"port": server.port, "url": server.url})
         await over.wait()
 
 
@@ -45,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         asyncio.run(_serve(ScriptedServer(script, latency=latency, keep=given.keep, port=given.port)))
     except ScriptError as error:
-        sys.stderr.write(f"{error}\n")
+        say(str(error), lines=True, aside=True)
         return 1
     return 0
 

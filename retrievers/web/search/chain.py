@@ -25,7 +25,6 @@ from pydantic import Field
 from tribunal.environment import setting
 from tribunal.errors import BadInput
 from tribunal.loops import PerLoop
-from tribunal.models.diagnosis import scrub
 from tribunal.plugins import known
 from tribunal.retrievers.web.search.duckduckgo import DuckDuckGo
 from tribunal.retrievers.web.search.engine import SECONDS, Engine, FailureKind, SearchFailed
@@ -34,6 +33,7 @@ from tribunal.retrievers.web.search.langchain import LangChain
 from tribunal.retrievers.web.search.plugin import brought
 from tribunal.retrievers.web.search.searxng import SearXNG
 from tribunal.schema import Frozen
+from tribunal.scrub import scrub
 
 NAMES = ("duckduckgo", "searxng", "langchain:NAME", "none", "module:object")
 

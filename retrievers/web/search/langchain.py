@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import re
 import warnings
 from collections.abc import Mapping
@@ -14,9 +13,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from tribunal.errors import BadInput
-from tribunal.models.diagnosis import scrub
+from tribunal.parsed import from_json
 from tribunal.retrievers.web.search.engine import MAX_BYTES, SearchFailed, blocking
 from tribunal.retrievers.web.search.hits import MAX_ROWS, Hit, hits_of, words
+from tribunal.scrub import scrub
 
 
 class LangChain:
@@ -85,8 +85,8 @@ def rows_of(answer: Any) -> list[tuple[Any, Any, Any]]:
     """
     if isinstance(answer, str):
         try:
-            answer = json.loads(answer[:MAX_BYTES])
-        except (ValueError, RecursionError) as error:
+            answer = from_json(answer[:MAX_BYTES])
+        except ValueError as error:
             raise SearchFailed("bad_answer", "the wrapper answered in prose, without addresses") from error
     if isinstance(answer, Mapping):
         answer = next((answer[name] for name in ("organic", "organic_results", "results") if name in answer), [])

@@ -10,11 +10,12 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tribunal.errors import BadInput
 from tribunal.loops import PerLoop
-from tribunal.models.diagnosis import scrub
+from tribunal.parsed import from_json
 from tribunal.retrievers.web.fetch import USER_AGENT
 from tribunal.retrievers.web.fetch.target import PORTS
 from tribunal.retrievers.web.search.engine import MAX_BYTES, SearchFailed
 from tribunal.retrievers.web.search.hits import MAX_ROWS, Hit, hits_of, words
+from tribunal.scrub import scrub
 from tribunal.text import wellformed
 
 if TYPE_CHECKING:
@@ -93,8 +94,8 @@ class SearXNG:
 
     def _read(self, query: str, body: bytes) -> list[Hit]:
         try:
-            answer = json.loads(body)
-        except (ValueError, RecursionError) as error:
+            answer = from_json(body)
+        except ValueError as error:
             raise SearchFailed("bad_answer", f"{self._place}: the answer is not JSON") from error
         results = answer.get("results") if isinstance(answer, dict) else None
         if not isinstance(results, list):

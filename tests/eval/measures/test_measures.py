@@ -12,7 +12,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.measures.columns import read_columns
 from tribunal.eval.measures.confusion import MEASURES
 from tribunal.eval.measures.metrics import metrics, write_metrics
-from tribunal.nodes.intake import REHEARSED
+from tribunal.rehearsed import REHEARSAL
 from tribunal.schema import JSON
 
 
@@ -80,7 +80,7 @@ def test_by_difficulty_and_pattern_have_stable_names(tmp_path: Path) -> None:
         line("d", 1, 1, fields={"difficulty": "Easy", "smi_pattern": "111"}),
     ]
     found = measure(tmp_path / "run", lines)
-    assert list(found["by_difficulty"]) == ["Easy", "Normal", "Hard"]
+    assert list(found["by_difficulty"]) == ["Easy", "Normal", "Hard", "Normal + Hard"]
     assert list(found["by_pattern"]) == ["000", "001", "010", "011", "100", "101", "110", "111"]
     hard = found["by_difficulty"]["Hard"]
     assert (hard["n"], hard["refusals"], hard["failures"]) == (3, 1, 0)
@@ -137,7 +137,7 @@ def test_what_is_not_defined_is_null(tmp_path: Path) -> None:
 
 
 def test_the_rehearsal_model_is_counted(tmp_path: Path) -> None:
-    lines = [line("a", 1, 1, warnings=[REHEARSED]), line("b", 1, 1, warnings=["something else"])]
+    lines = [line("a", 1, 1, calls=[{"model": REHEARSAL}]), line("b", 1, 1, warnings=["something else"])]
     assert measure(tmp_path / "run", lines)["rehearsed"] == 1
 
 

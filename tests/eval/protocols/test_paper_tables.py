@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from tests.eval.protocols.planning import Planned, planned
-from tribunal.context import ANTIHATE_MODES, context_from
+from tribunal.context import context_from
 from tribunal.eval.datasets import DATASETS
 from tribunal.eval.protocols.declared import protocols
 from tribunal.graphs import GRAPHS
+from tribunal.heeding import MODES
 from tribunal.settings import SETTINGS
 
-FIVE = ["khaters", "kmhas", "kold", "kodoli", "unsmile"]
+FIVE = ["k-haters", "k-mhas", "kold", "kodoli", "unsmile"]
 SINGLE = {"mode": "single"}
 # Condition, set, graph, posts, repeats, and the settings that aren't the defaults.
 ROWS: list[tuple[str, str, str, int, int, dict[str, Any]]] = [
@@ -43,11 +44,11 @@ ROWS: list[tuple[str, str, str, int, int, dict[str, Any]]] = [
     ("predict-table2/rounds-1-2", "kodoli", "predict", 400, 5, {"perspectives": FIVE}),
     ("predict-table2/round-1", "unsmile", "predict", 400, 5, {"mode": "round-1-only", "perspectives": FIVE}),
     ("predict-table2/in-dataset", "unsmile", "predict", 400, 5, {**SINGLE, "perspectives": ["unsmile"]}),
-    ("predict-table2/in-dataset", "k-haters", "predict", 400, 5, {**SINGLE, "perspectives": ["khaters"]}),
+    ("predict-table2/in-dataset", "k-haters", "predict", 400, 5, {**SINGLE, "perspectives": ["k-haters"]}),
     ("predict-table4/criterion", "kold", "predict", 400, 5, {"mode": "criterion-only", "perspectives": FIVE}),
     ("predict-table4/examples", "kold", "predict", 400, 5, {"mode": "examples-only", "perspectives": FIVE}),
     ("predict-table6/four", "k-mhas", "predict", 400, 5,
-     {"mode": "leave-out", "leave_out": "kmhas", "perspectives": FIVE}),
+     {"mode": "leave-out", "leave_out": "k-mhas", "perspectives": FIVE}),
     ("predict-table6/five", "k-mhas", "predict", 400, 5, {"perspectives": FIVE}),
     ("antihate-table2/agent", "sbic", "antihate", 1000, 1, {}),
     ("antihate-table2/agent", "ghc", "antihate", 504, 1, {}),
@@ -89,6 +90,8 @@ def test_a_condition_plans_the_papers_posts_and_settings(
     assert (plan.job.graph, plan.job.count, plan.job.repeats) == (graph, posts, repeats)
     yes_or_no = "task" in settings
     held = {name: value for name, value in plan.run["settings"].items() if name != "policy"}
+    # Every prompt of PREDICT's paper asks for the label before the reason.
+    assert held.pop("answer_order", "reason-first") == ("label-first" if graph == "predict" else "reason-first")
     assert held == {**settings, **({"scheme": "binary"} if yes_or_no else {})}
     assert (plan.run["protocol"]["name"], plan.run["protocol"]["condition"]) == tuple(protocol.split("/"))
     assert plan.run["protocol"]["departures"] == {}
@@ -122,4 +125,4 @@ def test_what_a_protocol_says_there_is(name: str) -> None:
         for dataset in row.datasets or held.datasets:
             sets = held.settings_of(condition, dataset)
             context_from({**sets, **held.models_of(condition)})
-            assert row.graph != "antihate" or sets["mode"] in ANTIHATE_MODES
+            assert row.graph != "antihate" or sets["mode"] in MODES["antihate"]

@@ -12,6 +12,7 @@ from tribunal.models.role import Role
 from tribunal.nodes.arcade.cues import minutes
 from tribunal.nodes.arcade.judge import JUDGE
 from tribunal.nodes.rehearsal.model import answer
+from tribunal.prompts.marks import Material, shown
 from tribunal.prompts.policy import Policy, policy
 from tribunal.schema import JSON, Argument, Cue, Image, Post, Scheme, Turn
 
@@ -42,7 +43,7 @@ def asked(
         system="",
         post=Post(id="p", text=text, image=image),
         task="",
-        material=material,
+        material={name: shown(value) if isinstance(value, Material) else value for name, value in material.items()},
         policy=in_force,
         scheme=scheme,
         check=None,

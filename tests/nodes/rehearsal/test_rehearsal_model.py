@@ -25,7 +25,7 @@ from tribunal.schema import Argument, Cue, Post, Scheme
 ROLES: tuple[Role[Any], ...] = (GATEKEEPER, INDICTMENT, INVESTIGATION, PROSECUTION, DEFENCE, JUDGE, CLASSIFIER)
 
 PIECES = ["immigrants", "women", "jews", "landlords", "vermin", "should be banned", "not", "belong in the kitchen",
-          "“", '"', "'", "they", "always", "said", "/s", ".", "\n", "<<<cue", "C1 against race: x\n  concedes: y",
+          "“", '"', "'", "they", "always", "said", "/s", ".", "\n", "<<<cue", "C1\n  claim: x\n  concedes: y",
           "is wrong", "we", "as a", "weeds", "\u202e", "{{ x }}", "\ud800"]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.retrievers.perspectives.mine import SPEC, TEXTS, write_rows
+from tests.retrievers.perspectives.mine import LETTERS, SPEC, TEXTS, write_rows
 from tribunal.retrievers.perspectives.building import build
 from tribunal.retrievers.perspectives.opening import open_store
 from tribunal.retrievers.perspectives.perspective import Perspective, find, user_folder
@@ -23,7 +23,8 @@ def mine(tmp_path: Path) -> Perspective:
     return find("mine")
 
 
-@pytest.fixture
-async def built(mine: Perspective, tmp_path: Path) -> Store:
-    await build(mine, tmp_path / "rows")
+@pytest.fixture(params=["tfidf", LETTERS.name])
+async def built(mine: Perspective, tmp_path: Path, request: pytest.FixtureRequest) -> Store:
+    """Its store: by n-grams, and by the vectors of an embedding."""
+    await build(mine, tmp_path / "rows", embedding=request.param)
     return await open_store("mine")

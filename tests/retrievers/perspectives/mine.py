@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 from tribunal.errors import CallFailed
-from tribunal.models.embeddings import Hashing, Vectors
+from tribunal.models.embeddings import Use, Vectors
+from tribunal.models.embeddings.vectors import of_unit_length
+from tribunal.retrievers.perspectives.words import plain
 
 WORDS = ["river", "bakery", "window", "train", "garden", "music", "winter", "ladder", "pepper", "signal"]
 TEXTS = [f"{WORDS[n % 10]} {WORDS[n // 10 % 10]} {WORDS[n // 100 % 10]}" for n in range(300)]
@@ -33,16 +38,38 @@ def write_rows(tmp_path: Path, texts: Sequence[str]) -> None:
     (tmp_path / "rows" / "rows.csv").write_text("\n".join(["text,label", *lines]) + "\n")
 
 
-class Counting(Hashing):
-    """Hashing that says what it was asked for, and can fail after so many calls."""
+class Letters:
+    """A small embedding of one's own: the pairs of letters of a text, in 64 places. It knows nothing of uses."""
+
+    name = "tests.retrievers.perspectives.mine:LETTERS"
+    dimension = 64
+
+    async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
+        return self.vectors(texts)
+
+    def vectors(self, texts: Sequence[str]) -> Vectors:
+        rows = np.zeros((len(texts), self.dimension), np.float32)
+        for row, text in zip(rows, map(plain, texts), strict=True):
+            for one, other in pairwise(f" {text} "):
+                row[(31 * ord(one) + ord(other)) % self.dimension] += 1
+        return of_unit_length(rows)
+
+
+LETTERS = Letters()
+
+
+class Counting(Letters):
+    """The same, which says what it was asked for, and can fail after so many calls."""
 
     def __init__(self, fails_after: int | None = None) -> None:
         self.asked: list[str] = []
+        self.uses: set[Use] = set()
         self._left = fails_after
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
+    async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
         if self._left == 0:
             raise CallFailed("the line is dead", kind="connection")
         self._left = self._left - 1 if self._left else self._left
         self.asked += texts
-        return await super().embed(texts)
+        self.uses.add(use)
+        return await super().embed(texts, use)

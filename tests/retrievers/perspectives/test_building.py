@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests import PROJECT
-from tests.retrievers.perspectives.mine import TEXTS, Counting, write_rows
+from tests.retrievers.perspectives.mine import LETTERS, TEXTS, Counting, write_rows
 from tribunal.errors import BadInput, CallFailed
 from tribunal.retrievers.perspectives import building
 from tribunal.retrievers.perspectives.building import build
@@ -21,25 +21,34 @@ from tribunal.retrievers.perspectives.opening import open_store
 from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, find, user_folder
 
 
-async def test_a_build_says_what_it_was_made_from(mine: Perspective, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("embedding", "dimension", "index", "magic"),
+    [("tfidf", 125, "sparse", b"ARROW1"), (LETTERS.name, 64, "exact", b"IxFI")],
+)
+async def test_a_build_says_what_it_was_made_from(
+    mine: Perspective, tmp_path: Path, embedding: str, dimension: int, index: str, magic: bytes
+) -> None:
     steps: list[tuple[int, int]] = []
-    made = await build(mine, tmp_path / "rows", progress=lambda done, total: steps.append((done, total)))
+    made = await build(
+        mine, tmp_path / "rows", embedding=embedding, progress=lambda done, total: steps.append((done, total))
+    )
     assert (made.rows, made.hate, made.not_hate, made.skipped) == (300, 100, 200, 0)
-    assert (made.embedding, made.dimension, made.index, made.recall_at_3) == ("hashing", 384, "exact", 1.0)
+    assert (made.embedding, made.dimension, made.index, made.recall_at_3) == (embedding, dimension, index, 1.0)
     assert [source.name for source in made.sources] == ["rows.csv"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", made.built)
-    assert steps == [(0, 300), (300, 300)]
+    assert steps[0] == (0, 300)
+    assert steps[-1] == (300, 300)
     folder = user_folder() / "mine"
     assert Manifest.model_validate_json((folder / "manifest.json").read_bytes()) == made
     assert {path.name for path in folder.iterdir()} == {
         "manifest.json",
         "verified.json",
-        made.vectors_file.name,
+        made.index_file.name,
         made.rows_file.name,
     }
     # No path of this machine, and nothing that would run code when it is read.
     assert str(tmp_path) not in (folder / "manifest.json").read_text()
-    assert (folder / made.vectors_file.name).read_bytes()[:4] == b"IxFI"
+    assert (folder / made.index_file.name).read_bytes().startswith(magic)
     assert (folder / made.rows_file.name).read_bytes()[:4] == b"PAR1"
 
 
@@ -53,13 +62,14 @@ async def test_a_stopped_build_goes_on_where_it_was(
     assert first.asked == TEXTS[:128]
     with pytest.raises(BadInput, match=r"perspective mine: no index in .*tribunal perspectives build mine --data DIR"):
         await open_store("mine")
-    partial = user_folder() / "mine" / "partial" / "vectors-384.f32"
+    partial = user_folder() / "mine" / "partial" / "vectors-64.f32"
     with partial.open("ab") as file:
         file.write(b"half a row, as a kill leaves it")
     second, steps = Counting(), list[tuple[int, int]]()
     await build(mine, tmp_path / "rows", embedding=second, progress=lambda done, total: steps.append((done, total)))
     assert second.asked == TEXTS[128:]
     assert steps[0] == (128, 300)
+    assert (first.uses, second.uses) == ({"passage"}, {"passage"})
     [found] = await (await open_store("mine")).search(TEXTS[140] + " x", k=1)
     assert found.text == TEXTS[140]
 
@@ -70,11 +80,13 @@ def test_a_killed_build_goes_on(mine: Perspective, tmp_path: Path) -> None:
 import asyncio, pathlib, time
 from tribunal.retrievers.perspectives import building
 from tribunal.retrievers.perspectives.perspective import find
+from tests.retrievers.perspectives.mine import LETTERS
 building.BATCH = 32
 def slowly(done, total):
     print(done, flush=True)
     time.sleep(0.05)
-asyncio.run(building.build(find("mine"), pathlib.Path({str(tmp_path / "rows")!r}), progress=slowly))
+asyncio.run(building.build(find("mine"), pathlib.Path({str(tmp_path / "rows")!r}), embedding=LETTERS,
+    progress=slowly))
 """
     with subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(PROJECT)}
@@ -83,7 +95,7 @@ asyncio.run(building.build(find("mine"), pathlib.Path({str(tmp_path / "rows")!r}
         while process.stdout.readline().strip() not in ("96", ""):
             pass
         with pytest.raises(BadInput, match="another process is building it"):
-            asyncio.run(build(mine, tmp_path / "rows"))
+            asyncio.run(build(mine, tmp_path / "rows", embedding=LETTERS))
         process.kill()
     going_on = Counting()
     made = asyncio.run(build(mine, tmp_path / "rows", embedding=going_on))
@@ -101,11 +113,14 @@ async def test_other_rows_begin_anew(mine: Perspective, tmp_path: Path, monkeypa
     assert again.asked == TEXTS[::-1]
 
 
-async def test_building_again_replaces_the_index_and_leaves_nothing_over(mine: Perspective, tmp_path: Path) -> None:
+@pytest.mark.parametrize("embedding", ["tfidf", LETTERS.name])
+async def test_building_again_replaces_the_index_and_leaves_nothing_over(
+    mine: Perspective, tmp_path: Path, embedding: str
+) -> None:
     before = await build(mine, tmp_path / "rows")
     opened = await open_store("mine")
     write_rows(tmp_path, TEXTS[:60])
-    after = await build(mine, tmp_path / "rows")
+    after = await build(mine, tmp_path / "rows", embedding=embedding, replace=True)
     assert before.source_sha256 != after.source_sha256
     assert len(list((user_folder() / "mine").iterdir())) == 4
     assert len(await open_store("mine")) == 60
@@ -129,3 +144,56 @@ async def test_no_rows_of_one_label(mine: Perspective, tmp_path: Path, label: st
 async def test_an_example_needs_no_building() -> None:
     with pytest.raises(BadInput, match="its texts lie in its own file; there is nothing to build"):
         await build(find(EXAMPLES[0]), Path())
+
+
+async def test_the_same_index_is_built_again_and_another_is_not_overwritten(mine: Perspective, tmp_path: Path) -> None:
+    made = await build(mine, tmp_path / "rows")
+    again = await build(mine, tmp_path / "rows")
+    assert (again.files, again.spec_sha256) == (made.files, made.spec_sha256)
+    # Its criterion is no part of what is looked up; the rule of its labels is.
+    await build(mine.model_copy(update={"criterion": "Very rude."}), tmp_path / "rows")
+    other_rule = mine.model_copy(update={"source": find("kodoli").source})
+    (tmp_path / "rows" / "kodoli.csv").write_text("sentences,offensiveness\na,OFFEN\nb,NOT\n")
+    folder = user_folder() / "mine"
+    held = {path.name: path.read_bytes() for path in folder.iterdir()}
+    said = (
+        rf"perspective mine: {folder}: holds another index: 300 texts of rows\.csv \(sha256 [0-9a-f]{{12}}\), "
+        r"by tfidf, built .*; give --replace to overwrite it, or --out for another folder"
+    )
+    with pytest.raises(BadInput, match=said):
+        await build(other_rule, tmp_path / "rows")
+    asked = Counting()
+    with pytest.raises(BadInput, match=said):
+        await build(mine, tmp_path / "rows", embedding=asked)
+    assert not asked.asked  # refused before anything is paid for
+    write_rows(tmp_path, TEXTS[:60])
+    with pytest.raises(BadInput, match=said):
+        await build(mine, tmp_path / "rows")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == held
+    assert (await build(mine, tmp_path / "rows", replace=True)).rows == 60
+
+
+async def test_one_that_ended_meanwhile_is_not_overwritten_either(mine: Perspective, tmp_path: Path) -> None:
+    """Two builds of one name: the second gets the lock when the first is done, and looks again."""
+    write_rows(tmp_path, TEXTS[:60])
+    looked = building._keep_another
+    folder = user_folder() / "mine"
+
+    def beaten(*given: object) -> None:
+        looked(*given)  # type: ignore[arg-type]
+        if not (folder / "manifest.json").exists():
+            asyncio.run(build(mine, tmp_path / "rows", embedding=LETTERS, replace=True))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(building, "_keep_another", beaten)
+        with pytest.raises(BadInput, match=rf"holds another index: 60 texts .* by {LETTERS.name}"):
+            await build(mine, tmp_path / "rows")
+
+
+@pytest.mark.parametrize("held", ["{", '{"format": 1, "embedding": "hashing"}'])
+async def test_what_can_not_be_read_is_not_overwritten(mine: Perspective, tmp_path: Path, held: str) -> None:
+    await build(mine, tmp_path / "rows")
+    (user_folder() / "mine" / "manifest.json").write_text(held)
+    with pytest.raises(BadInput, match="holds an index that this version can't read; give --replace"):
+        await build(mine, tmp_path / "rows")
+    assert (await build(mine, tmp_path / "rows", replace=True)).rows == 300

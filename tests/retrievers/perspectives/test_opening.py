@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.retrievers.perspectives.mine import SPEC
+from tests.retrievers.perspectives.mine import LETTERS, SPEC, Letters
 from tribunal.errors import BadInput
-from tribunal.models.embeddings import Hashing
 from tribunal.retrievers.perspectives import manifest
 from tribunal.retrievers.perspectives.building import build
 from tribunal.retrievers.perspectives.index import mapped
 from tribunal.retrievers.perspectives.opening import open_index, open_store, open_stores
 from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, user_folder
 from tribunal.retrievers.perspectives.rows import file_hash
+from tribunal.retrievers.perspectives.sparse import map_sparse, write_sparse
 from tribunal.retrievers.perspectives.store import Store
 
 
@@ -56,23 +59,28 @@ async def test_a_criterion_may_change_after_building_and_a_source_may_not(built:
 
 
 async def test_another_embedding_than_the_index_has(built: Store) -> None:
+    own = built.embedding
     with pytest.raises(
-        BadInput, match=r"built with the embedding hashing, not openai:small; ask for hashing, or build"
+        BadInput,
+        match=rf"built with the embedding {own}, not openai:small; ask for {own}, or build it again with: tribunal "
+        r"perspectives build mine --data DIR --embedding openai:small --replace",
     ):
         await open_store("mine", embedding="openai:small")
-    assert await open_store("mine", embedding="hashing")
+    assert await open_store("mine", embedding=own)
 
 
-async def test_an_embedding_that_gives_other_lengths_than_the_index_has(built: Store) -> None:
-    class Short(Hashing):
+async def test_an_embedding_that_gives_other_lengths_than_the_index_has(built: Store, tmp_path: Path) -> None:
+    class Short(Letters):
         dimension = 8
 
-    with pytest.raises(BadInput, match=r"vectors of 384 numbers, and hashing now gives 8"):
-        await Store(built.perspective, Short(), built._index).search("river")
+    await build(built.perspective, tmp_path / "rows", embedding=LETTERS, replace=True)
+    held = (await open_store("mine"))._index
+    with pytest.raises(BadInput, match=rf"vectors of 64 numbers, and {LETTERS.name} now gives 8"):
+        await Store(built.perspective, Short(), held).search("river")
 
 
 def files(folder: Path) -> tuple[Path, Path]:
-    [vectors], [rows] = folder.glob("index-*.faiss"), folder.glob("rows-*.parquet")
+    [vectors], [rows] = folder.glob("index-*.*"), folder.glob("rows-*.parquet")
     return vectors, rows
 
 
@@ -103,7 +111,7 @@ async def test_a_change_that_hides_its_time_is_found_by_verify(built: Store) -> 
     built.verify()
     path = files(user_folder() / "mine")[0]
     changed = bytearray(path.read_bytes())
-    changed[-1] ^= 1
+    changed[len(changed) // 2] ^= 1
     path.unlink()
     path.write_bytes(changed)
     assert built.manifest is not None
@@ -154,3 +162,46 @@ async def test_a_missing_file_and_a_damaged_manifest(built: Store) -> None:
 async def test_a_paper_perspective_without_an_index_says_how_to_get_one() -> None:
     with pytest.raises(BadInput, match=r"kold: no index in .*build kold --data DIR; the set is obtained from https://"):
         await open_stores(["kold"])
+
+
+@pytest.mark.parametrize(
+    ("embedding", "way_out"),
+    [("hashing", "build mine --data DIR --replace"), ("openai:small", "--embedding openai:small --replace")],
+)
+async def test_an_index_of_an_older_version_says_so_and_how_to_get_a_new_one(
+    built: Store, embedding: str, way_out: str
+) -> None:
+    folder = user_folder() / "mine"
+    held = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**held, "format": 1, "embedding": embedding}))
+    with pytest.raises(BadInput, match=rf"built by another version \(format 1 by {embedding}, .* {way_out}"):
+        await open_store("mine")
+
+
+async def test_kinds_of_hate_go_with_the_rows(built: Store) -> None:
+    assert [built.row(number).categories for number in range(3)] == [("1",), (), ()]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            {"row": np.full(3000, 10**6, np.int32), "times": np.ones(3000, np.uint8)},
+            "holds numbers that can't be right",
+        ),
+        ({"start": np.zeros(3, np.int64)}, "can't be read"),
+        ({"gram": np.zeros(125, np.int64)}, "can't be read"),
+        ({"length": np.ones(7, np.float32)}, "is of another shape than its manifest says"),
+    ],
+)
+async def test_an_index_whose_hashes_are_right_and_whose_numbers_are_not(
+    mine: Perspective, tmp_path: Path, change: dict[str, np.ndarray[Any, Any]], says: str
+) -> None:
+    """As somebody else may hand one on."""
+    made, folder = await build(mine, tmp_path / "rows"), user_folder() / "mine"
+    forged = replace(map_sparse(folder / made.index_file.name), **change)
+    write_sparse(folder / "index-forged.arrow", forged)
+    note = manifest.note_of(folder / "index-forged.arrow")
+    manifest.write_manifest(folder, made.model_copy(update={"index_file": note}))
+    with pytest.raises(BadInput, match=rf"{says}; build it again with"):
+        await (await open_store("mine")).search("river bakery")

@@ -58,7 +58,7 @@ def rows_of(perspective: Perspective, folder: Path) -> list[LabelledText]:
 @pytest.mark.parametrize("name", PAPER)
 def test_the_papers_five_are_shipped_with_their_label_names_and_no_data(name: str) -> None:
     found = find(name)
-    hate = "Offensive" if name in ("khaters", "kold", "kodoli") else "Hate Speech"
+    hate = "Offensive" if name in ("k-haters", "kold", "kodoli") else "Hate Speech"
     assert (found.labels.hate, found.labels.not_hate) == (hate, f"Not {hate}")
     assert found.language == "ko"
     assert found.texts is None
@@ -169,7 +169,7 @@ def _write(folder: Path, name: str) -> None:
 @pytest.mark.parametrize("name", ["r.csv", "r.tsv", "r.txt", "r.jsonl", "r.json", "r.parquet"])
 def test_every_format_gives_the_same_rows(tmp_path: Path, name: str) -> None:
     _write(tmp_path, name)
-    assert rows_of(spec(files=[name]), tmp_path) == [LabelledText("a, b", True), LabelledText("안녕", False)]
+    assert rows_of(spec(files=[name]), tmp_path) == [LabelledText("a, b", True, ("1",)), LabelledText("안녕", False)]
 
 
 def test_several_files_are_read_in_order_and_a_pattern_takes_all_that_match(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_of_several_names_for_a_file_the_first_that_is_there_is_read(tmp_path: P
 def test_any_of_several_columns(tmp_path: Path) -> None:
     (tmp_path / "r.tsv").write_text("문장\t여성/가족\t남성\tclean\n가\t0\t1\t0\n나\t0\t0\t1\n", encoding="utf-8")
     found = rows_of(spec(files=["r.tsv"], text="문장", label={"any_of": ["여성/가족", "남성"]}), tmp_path)
-    assert found == [LabelledText("가", True), LabelledText("나", False)]
+    assert found == [LabelledText("가", True, ("남성",)), LabelledText("나", False)]
 
 
 def test_several_values_in_one_cell(tmp_path: Path) -> None:
@@ -209,14 +209,14 @@ def test_json_booleans_whole_floats_and_nulls_compare_as_text(tmp_path: Path) ->
     (tmp_path / "s.jsonl").write_text('{"text": "b", "OFF": 1.0}\n')
     label = {"column": "OFF", "hate": ["True", "1"], "not_hate": ["False"]}
     found = rows_of(spec(files=["r.json", "s.jsonl"], label=label), tmp_path)
-    assert found == [LabelledText("a", True), LabelledText("", False), LabelledText("b", True)]
+    assert found == [LabelledText("a", True, ("True",)), LabelledText("", False), LabelledText("b", True, ("1",))]
 
 
 def test_a_byte_order_mark_and_another_encoding(tmp_path: Path) -> None:
     (tmp_path / "bom.csv").write_bytes("\ufefftext,label\n가,1\n".encode())
     (tmp_path / "old.csv").write_bytes("text,label\n나,1\n".encode("cp949"))
-    assert rows_of(spec(files=["bom.csv"]), tmp_path) == [LabelledText("가", True)]
-    assert rows_of(spec(files=["old.csv"], encoding="cp949"), tmp_path) == [LabelledText("나", True)]
+    assert rows_of(spec(files=["bom.csv"]), tmp_path) == [LabelledText("가", True, ("1",))]
+    assert rows_of(spec(files=["old.csv"], encoding="cp949"), tmp_path) == [LabelledText("나", True, ("1",))]
     with pytest.raises(BadInput, match=r"old\.csv: can't be read as utf-8 .*set source\.encoding"):
         rows_of(spec(files=["old.csv"]), tmp_path)
 
@@ -273,7 +273,7 @@ def korean() -> Path:
     [
         ("kodoli", "kodoli.csv", 13_284, 25_241),
         ("unsmile", "unsmile_train.tsv", 11_264, 3_741),
-        ("kmhas", "kmhas_valid.txt", 3_889, 4_887),
+        ("k-mhas", "kmhas_valid.txt", 3_889, 4_887),
     ],
 )
 def test_the_published_files_are_read(name: str, file: str, hate: int, not_hate: int) -> None:

@@ -7,9 +7,8 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from tests.retrievers.perspectives.mine import TEXTS
+from tests.retrievers.perspectives.mine import LETTERS, TEXTS
 from tribunal.errors import BadInput
-from tribunal.models.embeddings import Hashing
 from tribunal.retrievers.perspectives.langchain import VectorStoreSearcher
 from tribunal.retrievers.perspectives.perspective import Perspective
 from tribunal.retrievers.perspectives.store import Store, search_together
@@ -25,16 +24,16 @@ async def test_the_store_is_a_langchain_retriever(built: Store) -> None:
     assert retriever.invoke("river bakery gardens") == found  # within a running loop too
 
 
-class HashingForLangChain(Embeddings):
+class LettersForLangChain(Embeddings):
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [[float(number) for number in row] for row in Hashing().vectors(texts)]
+        return [[float(number) for number in row] for row in LETTERS.vectors(texts)]
 
     def embed_query(self, text: str) -> list[float]:
         return self.embed_documents([text])[0]
 
 
 async def test_any_langchain_vector_store_can_stand_in(built: Store) -> None:
-    vectors = InMemoryVectorStore(HashingForLangChain())
+    vectors = InMemoryVectorStore(LettersForLangChain())
     names = ["hate", "Fine", "Fine"]  # by our name for a label, or the perspective's own
     await vectors.aadd_documents(
         [Document(text, metadata={"label": names[row % 3], "row": row}) for row, text in enumerate(TEXTS)]
@@ -43,7 +42,8 @@ async def test_any_langchain_vector_store_can_stand_in(built: Store) -> None:
     query = "river bakery window"
     ours, theirs = await built.search(query), await other.search(query)
     assert query not in [each.text for each in theirs]
-    assert [each.similarity for each in theirs] == pytest.approx([each.similarity for each in ours], abs=1e-5)
+    if built.embedder:  # the same vectors
+        assert [each.similarity for each in theirs] == pytest.approx([each.similarity for each in ours], abs=1e-5)
     assert {each.text: each.label_name for each in theirs}.items() <= {
         text: "Fine" if row % 3 else "Rude" for row, text in enumerate(TEXTS)
     }.items()
@@ -55,7 +55,7 @@ async def test_any_langchain_vector_store_can_stand_in(built: Store) -> None:
 
 
 async def test_a_document_without_a_label_is_said(mine: Perspective) -> None:
-    vectors = InMemoryVectorStore(HashingForLangChain())
+    vectors = InMemoryVectorStore(LettersForLangChain())
     await vectors.aadd_documents([Document("a text")])
     with pytest.raises(BadInput, match="a document's label is None; it may be 'hate', 'not_hate', 'Rude', 'Fine'"):
         await VectorStoreSearcher(mine, vectors).search("text")

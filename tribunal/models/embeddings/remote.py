@@ -1,5 +1,8 @@
 """Vectors from a provider's endpoint.
 
+A model that tells queries and passages apart is told which: in the request's own field, where the provider has one, and
+else before the text, where the model is known to want that.
+
 It is spoken to over plain HTTP, not through client libraries: two small wire formats, of which we need one call each,
 and answers have to be put in order by the index that they carry, which the libraries leave out.
 """
@@ -7,6 +10,7 @@ and answers have to be put in order by the index that they carry, which the libr
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,20 +20,26 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from tribunal.errors import CallFailed
-from tribunal.models.diagnosis import Diagnosis, diagnose, scrub
+from tribunal.models.diagnosis import Diagnosis, diagnose
 from tribunal.models.embeddings.vector_cache import VectorCache
-from tribunal.models.embeddings.vectors import Vectors, of_unit_length
+from tribunal.models.embeddings.vectors import Use, Vectors, cut, of_unit_length
 from tribunal.models.keys import KeyPool
 from tribunal.models.providers import EmbeddingApi, ModelName, Provider
 from tribunal.models.providers.http import post_json, session_here
 from tribunal.models.tries import tried
+from tribunal.scrub import scrub
 
 TIMEOUT = 120.0
 ATTEMPTS = 8
 AT_ONCE = 4
-# A token is at least a byte, so these keep OpenAI's limits (8,191 tokens a text, 300,000 a request) without its tables.
-LONGEST_TEXT_BYTES = 8_000
+_USES: tuple[Use, ...] = ("query", "passage")
+# A token is at least a byte, so this keeps OpenAI's limit of 300,000 tokens a request without its tables.
 LARGEST_REQUEST_BYTES = 280_000
+# What stands before a query and before a passage, by the model's name; a server's own prefix, as in org/model, aside.
+_PREFIXES: tuple[tuple[re.Pattern[str], dict[Use, str]], ...] = (
+    (re.compile(r"(multilingual-)?e5-(small|base|large)(-v2)?"), {"query": "query: ", "passage": "passage: "}),
+    (re.compile(r"nomic-embed-text.*"), {"query": "search_query: ", "passage": "search_document: "}),
+)
 
 
 class RemoteEmbedder:
@@ -43,6 +53,7 @@ class RemoteEmbedder:
         self, name: ModelName, provider: Provider, api: EmbeddingApi, url: str, keys: Sequence[str], cache: Path
     ) -> None:
         self.name = str(name)
+        self.at_once = AT_ONCE * api.most_texts
         self.dimension: int | None = None
         self._model = name.model
         self._api = api
@@ -52,21 +63,23 @@ class RemoteEmbedder:
         self._headers = provider.headers
         self._keys = list(keys)
         self._pool = KeyPool(provider.name, self._keys)
-        self._cache = VectorCache(cache, f"{url}\n{name.model}")
+        self._prefix = _prefix(name.model)
+        self._caches = {use: VectorCache(cache, f"{url}\n{name.model}{self._told(use)}") for use in _USES}
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
+    async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
         """As `Embedder.embed`."""
-        inputs = [_cut(text) for text in texts]
-        wanted = list(dict.fromkeys(text for text in inputs if text.strip()))
-        found = await self._cache.get(wanted)
+        inputs = [cut(self._prefix.get(use, "") + text) if text.strip() else "" for text in texts]
+        wanted = list(dict.fromkeys(text for text in inputs if text))
+        cache = self._caches[use]
+        found = await cache.get(wanted)
         turn = asyncio.Semaphore(AT_ONCE)
 
         async def ask(batch: list[str]) -> None:
             async with turn:
-                rows = await self._ask(batch)
+                rows = await self._ask(batch, use)
             found.update(zip(batch, rows, strict=True))
             # Stored as they come: what a killed build has paid for is not asked for again.
-            await self._cache.put(batch, rows)
+            await cache.put(batch, rows)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -75,14 +88,20 @@ class RemoteEmbedder:
         except BaseExceptionGroup as failed:
             # The first says what there is to say; a group of the same error is no use to a reader.
             raise _first(failed) from None
-        return self._rows(inputs, found)
+        return self._rows(inputs, found, use)
 
-    def _rows(self, inputs: list[str], found: dict[str, Vectors]) -> Vectors:
+    def _told(self, use: Use) -> str:
+        """What sets the vectors of this use apart in the cache: nothing, where the request doesn't tell uses apart."""
+        bodies = [self._api.body(self._model, ["x"], each) for each in _USES]
+        return "" if bodies[0] == bodies[1] else f"\n{use}"
+
+    def _rows(self, inputs: list[str], found: dict[str, Vectors], use: Use) -> Vectors:
         dimensions = {len(row) for row in found.values()} | ({self.dimension} if self.dimension else set())
         if len(dimensions) > 1:
             raise CallFailed(
                 f"embedding {self.name}: vectors of different lengths ({', '.join(map(str, sorted(dimensions)))}): "
-                f"the model behind this name has changed; delete {self._cache.path} and build the indexes again",
+                "the model behind this name has changed; "
+                f"delete {self._caches[use].path} and build the indexes again",
                 kind="bad_output",
                 model=self.name,
             )
@@ -91,8 +110,8 @@ class RemoteEmbedder:
         rows = [found.get(text, empty) for text in inputs]
         return np.stack(rows) if rows else np.zeros((0, len(empty)), np.float32)
 
-    async def _ask(self, batch: list[str]) -> Vectors:
-        reply = await tried(self._pool, lambda number: self._send(batch, number), ATTEMPTS)
+    async def _ask(self, batch: list[str], use: Use) -> Vectors:
+        reply = await tried(self._pool, lambda number: self._send(batch, use, number), ATTEMPTS)
         if isinstance(reply, Diagnosis):
             raise self._failed(reply)
         try:
@@ -103,12 +122,12 @@ class RemoteEmbedder:
                 raise ValueError("a number that is not finite")
         except (KeyError, TypeError, ValueError) as error:
             wrong = Diagnosis("format", f"the answer is not {len(batch)} vectors ({error})")
-            raise self._failed(wrong) from error
+            raise self._failed(wrong) from None  # numpy quotes what it can't read, a key perhaps
         return of_unit_length(rows)
 
-    async def _send(self, batch: list[str], number: int) -> Any:
+    async def _send(self, batch: list[str], use: Use, number: int) -> Any:
         """The answer, or what went wrong."""
-        url, body = self._url.format(model=self._model), self._api.body(self._model, batch)
+        url, body = self._url.format(model=self._model), self._api.body(self._model, batch, use)
         try:
             async with asyncio.timeout(TIMEOUT):
                 session = await session_here()
@@ -128,9 +147,9 @@ class RemoteEmbedder:
         return CallFailed(f"embedding {self.name}: {kind} at {self._host}{status}: {said}", kind=kind, model=self.name)
 
 
-def _cut(text: str) -> str:
-    data = text.encode("utf-8", "replace")
-    return data[:LONGEST_TEXT_BYTES].decode("utf-8", "ignore")
+def _prefix(model: str) -> dict[Use, str]:
+    name = model.rpartition("/")[2].partition(":")[0].lower()
+    return next((prefixes for known, prefixes in _PREFIXES if known.fullmatch(name)), {})
 
 
 def _batches(texts: Iterable[str], most: int) -> Iterator[list[str]]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 Vectors = npt.NDArray[np.float32]
+# What a text is embedded for: to be found, or to find by. Many models tell the two apart.
+Use = Literal["query", "passage"]
+# A token is at least a byte, so this keeps OpenAI's limit of 8,191 tokens a text without its tables.
+LONGEST_TEXT_BYTES = 8_000
 
 
 @runtime_checkable
@@ -23,12 +27,21 @@ class Embedder(Protocol):
     def dimension(self) -> int | None:
         """The length of its vectors; None for an endpoint that hasn't answered yet."""
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
+    async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
         """One row of unit length per text: (len(texts), dimension), float32. A text with nothing in it is all zeros.
+
+        Args:
+            texts: any.
+            use: `passage` for the texts of an index, `query` for the post that is held against them.
 
         Raises:
             CallFailed: the endpoint could not be asked, or its answer is not vectors for these texts.
         """
+
+
+def cut(text: str) -> str:
+    """A text, well formed, that is no longer than one may be."""
+    return text.encode("utf-8", "replace")[:LONGEST_TEXT_BYTES].decode("utf-8", "ignore")
 
 
 def of_unit_length(rows: npt.NDArray[Any]) -> Vectors:

@@ -27,6 +27,7 @@ from tribunal.models.providers.provider import (
     RequestSettings,
     Rung,
 )
+from tribunal.rehearsed import REHEARSAL
 
 __all__ = [
     "LENGTHS",
@@ -43,6 +44,7 @@ __all__ = [
     "compatible",
     "find_provider",
     "model_names",
+    "place_of",
     "provider_of",
     "providers_in_use",
     "split_name",
@@ -84,6 +86,12 @@ def split_name(name: str) -> tuple[str, str]:
     return provider, model.strip()
 
 
+def place_of(name: str) -> str | None:
+    """The `module:object` that a model's name begins with, where it does and not with a provider's name."""
+    provider, _ = split_name(name.strip())
+    return provider if ":" in provider else None
+
+
 def model_names(names: str, field: str) -> tuple[ModelName, ...]:
     """The models behind a setting: `provider:model`, or several of them separated by commas.
 
@@ -110,6 +118,9 @@ def _model_name(name: str, field: str) -> ModelName:
         raise BadInput(f"{field}: {name!r}: not a model; {may_be_given}")
     if provider.only_model not in (None, model):
         raise BadInput(f"{field}: {name!r}: there is one {provider_name} model, {provider_name}:{provider.only_model}")
+    if str(ModelName(provider.name, model)) == REHEARSAL:
+        # By its place too: what it takes part in is told by its name.
+        _plugged[provider.name], provider_name = provider, provider.name
     return ModelName(provider_name, model)
 
 

@@ -12,11 +12,10 @@ if TYPE_CHECKING:
 
 
 def _client(endpoint: Endpoint) -> BaseChatModel:
-    from langchain.chat_models import init_chat_model
+    from tribunal.models.providers.anthropic_chat import Claude
 
-    return init_chat_model(
-        endpoint.model,
-        model_provider="anthropic",
+    return Claude(
+        model=endpoint.model,
         api_key=endpoint.key,
         base_url=endpoint.base_url,
         disable_streaming=True,

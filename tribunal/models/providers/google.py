@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from tribunal.models.providers.http import aiohttp_without
 from tribunal.models.providers.provider import LISTS, RANGES, EmbeddingApi, Endpoint, Provider, RequestSettings
 from tribunal.schema import JSON
 
@@ -21,6 +22,12 @@ def _client(endpoint: Endpoint) -> BaseChatModel:
         model_provider="google_genai",
         api_key=endpoint.key,
         base_url=endpoint.base_url,
+        # It takes what each of its two HTTP libraries knows, and asks by aiohttp.
+        client_args={
+            "allow_redirects": False,
+            "follow_redirects": False,
+            "middlewares": aiohttp_without(endpoint.key or ""),
+        },
         disable_streaming=True,
         max_retries=1,
     )
@@ -37,8 +44,9 @@ def _options(wanted: RequestSettings) -> JSON:
     return options
 
 
-def _embedding_body(model: str, texts: Sequence[str]) -> JSON:
-    one = {"model": f"models/{model}", "taskType": "SEMANTIC_SIMILARITY"}
+def _embedding_body(model: str, texts: Sequence[str], use: Literal["query", "passage"]) -> JSON:
+    task = "RETRIEVAL_QUERY" if use == "query" else "RETRIEVAL_DOCUMENT"
+    one = {"model": f"models/{model}", "taskType": task}
     return {"requests": [{**one, "content": {"parts": [{"text": text}]}} for text in texts]}
 
 

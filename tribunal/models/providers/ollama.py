@@ -19,7 +19,13 @@ _OF_THE_REQUEST = ("think", "keep_alive")
 def _client(endpoint: Endpoint) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
 
-    return init_chat_model(endpoint.model, model_provider="ollama", base_url=endpoint.base_url, disable_streaming=True)
+    return init_chat_model(
+        endpoint.model,
+        model_provider="ollama",
+        base_url=endpoint.base_url,
+        client_kwargs={"follow_redirects": False},
+        disable_streaming=True,
+    )
 
 
 def _options(wanted: RequestSettings) -> JSON:
@@ -42,6 +48,7 @@ OLLAMA = Provider(
     make=_client,
     options=_options,
     close=lambda client: client._async_client.close(),
+    read_by_its_client=("OLLAMA_API_KEY",),
     base_urls=("OLLAMA_HOST", "OLLAMA_BASE_URL"),
     default_url="http://127.0.0.1:11434",
     listing="/api/tags",

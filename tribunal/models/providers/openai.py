@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tribunal.models.providers.provider import LISTS, RANGES, EmbeddingApi, Endpoint, Provider, RequestSettings
@@ -46,7 +47,7 @@ def embeddings(most_texts: int, path: str = "/embeddings") -> EmbeddingApi:
     return EmbeddingApi(path=path, most_texts=most_texts, body=_embedding_body, rows=_embedding_rows)
 
 
-def _embedding_body(model: str, texts: Sequence[str]) -> JSON:
+def _embedding_body(model: str, texts: Sequence[str], use: object) -> JSON:
     return {"model": model, "input": list(texts), "encoding_format": "float"}
 
 
@@ -70,5 +71,5 @@ OPENAI = Provider(
     bounds=LISTS | RANGES,
     takes_extra=True,
     # OpenAI takes 2,048 texts a request and smaller servers fewer; a quarter of that costs no measurable time.
-    embeddings=embeddings(512),
+    embeddings=replace(embeddings(512), keys=("OPENAI_EMBEDDINGS_API_KEY",), base_urls=("OPENAI_EMBEDDINGS_BASE_URL",)),
 )

@@ -79,7 +79,7 @@ class OpenAICompatible(ChatOpenAI):
         key = self.openai_api_key
         secret = key.get_secret_value() if key is not None and not callable(key) else "none"
         url = f"{(self.openai_api_base or '').rstrip('/')}/chat/completions"
-        return await post_json(self._session, url, payload, {"Authorization": f"Bearer {secret}"})
+        return await post_json(self._session, url, payload, {"Authorization": f"Bearer {secret}"}, key=secret)
 
 
 def _thought(said: dict[str, Any]) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from tribunal.environment import check_origin
 from tribunal.errors import BadInput
 from tribunal.schema import JSON
 
@@ -68,15 +70,19 @@ class EmbeddingApi:
     Attributes:
         path: what follows the base URL; `{model}` in it stands for the model.
         most_texts: how many texts one request may carry.
-        body: the request, of the model and the texts.
+        body: the request, of the model, the texts, and what they are embedded for: `query` or `passage`.
         rows: the vectors in an answer, in the order of the texts. An answer of another shape raises KeyError, TypeError
             or ValueError.
+        keys: the settings that the key of an embedding server apart from the chat server is read from, in order.
+        base_urls: the settings that its address is read from; none: it has none apart.
     """
 
     path: str
     most_texts: int
-    body: Callable[[str, Sequence[str]], JSON]
+    body: Callable[[str, Sequence[str], Literal["query", "passage"]], JSON]
     rows: Callable[[Any], list[list[float]]]
+    keys: tuple[str, ...] = ()
+    base_urls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +92,11 @@ class Provider:
     Attributes:
         name: what stands before the colon in a model's name.
         make: makes the client of an endpoint. The client must try once: the door retries, and a client that does so too
-            would multiply the tries.
+            would multiply the tries. It must follow no redirect, which would carry the key to anywhere.
         options: the settings of a request, in the words of that client.
         close: closes a client.
         keys: the settings that keys are read from, in order; none: it takes no key.
+        read_by_its_client: the settings that its client reads a key from by itself.
         base_urls: the settings that the address is read from, in order.
         default_url: the address where none of them is set; None: the client knows it.
         rest_url: the address for plain HTTP where `default_url` is None.
@@ -110,6 +117,7 @@ class Provider:
     options: Callable[[RequestSettings], JSON]
     close: Callable[[Any], Awaitable[Any]] | None = None
     keys: tuple[str, ...] = ()
+    read_by_its_client: tuple[str, ...] = ()
     base_urls: tuple[str, ...] = ()
     default_url: str | None = None
     rest_url: str | None = None
@@ -130,10 +138,16 @@ class Provider:
         return not self.keys
 
     def base_url(self, environment: Mapping[str, str]) -> str | None:
-        """Its address."""
+        """Its address.
+
+        Raises:
+            BadInput: it stands in a `.env` file, and the key that would be sent there doesn't.
+        """
         name = self.address_setting(environment)
         if name is None:
             return self.default_url
+        read = [each for each in self.read_by_its_client if environment.get(each)]
+        check_origin(environment, name, [*self._key_settings(environment), *read])
         url = environment[name]
         if self.bare_port is None or "://" in url:
             return url
@@ -153,19 +167,53 @@ class Provider:
         """Where a plain HTTP request goes."""
         return (self.base_url(environment) or self.rest_url or "").rstrip("/") + path
 
+    def for_embeddings(self, environment: Mapping[str, str]) -> Provider:
+        """This provider as it is asked for vectors: where an embedding server has an address of its own, with that
+        address and its own keys, and never with those of the chat server.
+
+        Raises:
+            BadInput: that server's key is set, and its address isn't.
+        """
+        own = self.embeddings
+        if own is None or not own.base_urls:
+            return self
+        apart = replace(self, keys=own.keys, base_urls=own.base_urls, read_by_its_client=())
+        if apart.address_setting(environment):
+            return apart
+        if apart.key_pool(environment):
+            raise BadInput(
+                f"{own.keys[0]}: is set, and no address that it is for; set {own.base_urls[0]} too "
+                f"({self.default_url} for {self.name} itself)"
+            )
+        return self
+
     def key_pool(self, environment: Mapping[str, str]) -> list[str]:
         """Every key of the provider: NAME, then NAME_1, NAME_2, … of the first of its names that has any."""
+        return list(dict.fromkeys(environment[name] for name in self._key_settings(environment)))
+
+    def _key_settings(self, environment: Mapping[str, str]) -> list[str]:
+        """The settings that its keys are read from."""
         for name in self.keys:
             numbered = sorted(
-                (int(tail), value)
+                (int(tail), full)
                 for full, value in environment.items()
                 if full.startswith(f"{name}_") and (tail := full.removeprefix(f"{name}_")).isdecimal() and value
             )
-            found = [environment[name]] if environment.get(name) else []
-            found += [value for _, value in numbered]
+            found = [name] if environment.get(name) else []
+            found += [full for _, full in numbered]
             if found:
-                return list(dict.fromkeys(found))
+                return found
         return []
+
+    def secrets(self, environment: Mapping[str, str]) -> set[str]:
+        """Every key that a client of its may send, and the password in its address."""
+        held = {*self.key_pool(environment), *(environment.get(name, "") for name in self.read_by_its_client)}
+        with suppress(ValueError):  # the address is none, which is said where it is asked
+            held.add(urlsplit(self.base_url(environment) or "").password or "")
+        if self.embeddings and self.embeddings.base_urls:
+            apart = replace(self, keys=self.embeddings.keys, base_urls=self.embeddings.base_urls, embeddings=None)
+            held |= apart.secrets(environment)
+        return held - {""}
 
     def keys_wanted(self, environment: Mapping[str, str]) -> bool:
         """Whether it can't be asked without a key."""

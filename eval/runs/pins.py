@@ -1,0 +1,52 @@
+"""What lies outside a run's folder and settings, and still decides its results: indexes, and the models' servers."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from tribunal.context import Context
+from tribunal.environment import environment
+from tribunal.graphs import GRAPHS
+from tribunal.line_up import in_force
+from tribunal.models.providers import provider_of
+from tribunal.models.seating import check_models
+from tribunal.nodes.predict.perspective import searchers
+from tribunal.retrievers.perspectives.store import Store
+from tribunal.schema import JSON
+
+
+async def pins(graph: str, context: Context) -> JSON:
+    """The perspectives that are heard, each by the hash of its content, and the address of each provider's server.
+
+    Within `opened_once` the run reads the very indexes that are hashed here.
+
+    Raises:
+        BadInput: a perspective, the line-up or a model is wrong.
+    """
+    stores = await searchers(context) if _hears_perspectives(graph, context) else ()
+    models, around = check_models(await in_force(context, afresh=True), environment()), environment()
+    providers = {model.provider: provider_of(model) for model in models}
+    return {
+        "perspectives": {
+            each.perspective.name: {"sha": each.fingerprint, "embedding": each.embedding}
+            for each in stores
+            if isinstance(each, Store)
+        },
+        "servers": {name: address(each.base_url(around)) for name, each in sorted(providers.items())},
+    }
+
+
+def _hears_perspectives(graph: str, context: Context) -> bool:
+    if graph == "predict":
+        return context.mode != "base"
+    named = context.perspectives not in ([], ["none"])
+    return named and (graph == "tribunal" or graph not in GRAPHS)
+
+
+def address(url: str | None) -> str | None:
+    """Host, port and path of a server: no user, password or query; None where it is the provider's own."""
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{host}{parts.path.rstrip('/')}" or None

@@ -1,0 +1,159 @@
+"""API keys: made, shown once, stored as a hash, limited by the minute and by the day, revoked."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Literal, get_args
+
+from sqlalchemy import select, update
+
+from tribunal.errors import BadInput
+from tribunal.schema import JSON, Frozen
+from tribunal.service.replica.problems import Problem
+from tribunal.store.engine import Store
+from tribunal.store.tables import api_keys, usage
+
+Scope = Literal["judge", "review", "audit", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
+_MARK = "tribunal"  # so that a secret scanner knows one when it sees it
+
+
+class Limits(Frozen):
+    """What a key may spend; None is no limit."""
+
+    per_minute: int | None = None
+    daily_calls: int | None = None
+    daily_tokens: int | None = None
+    daily_money: float | None = None
+
+
+class Caller(Frozen):
+    """Who makes a request. Without any key in the store everybody is the operator, on loopback only."""
+
+    key_id: str
+    name: str
+    scopes: tuple[Scope, ...]
+    limits: Limits = Limits()
+
+    def may(self, scope: Scope) -> bool:
+        """Whether a scope is theirs; admin has all."""
+        return scope in self.scopes or "admin" in self.scopes
+
+
+OPERATOR = Caller(key_id="", name="operator", scopes=("admin",))
+
+
+async def add(store: Store, name: str, scopes: Sequence[str], limits: Limits) -> str:
+    """Make a key; gives it whole, for the only time.
+
+    Raises:
+        BadInput: a scope is none.
+    """
+    unknown = next((each for each in scopes if each not in SCOPES), None)
+    if unknown is not None or not scopes:
+        raise BadInput(f"scope: {unknown or 'none'}: is no scope; they are {', '.join(SCOPES)}")
+    key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    row = {"id": key_id, "name": name, "hash": _hash(secret), "scopes": list(dict.fromkeys(scopes))}
+    async with store.transaction() as connection:
+        await connection.execute(api_keys.insert().values(**row, created=time.time(), **limits.model_dump()))
+    return f"{_MARK}_{key_id}_{secret}"
+
+
+async def revoke(store: Store, key_id: str) -> None:
+    """From now on a key opens nothing.
+
+    Raises:
+        BadInput: there is no such key, or it is revoked already.
+    """
+    wanted = (api_keys.c.id == key_id) & api_keys.c.revoked.is_(None)
+    async with store.transaction() as connection:
+        done = await connection.execute(update(api_keys).where(wanted).values(revoked=time.time()))
+    if not done.rowcount:
+        raise BadInput(f"key: {key_id}: there is no such key in force; tribunal keys list shows them")
+
+
+async def listed(store: Store) -> list[JSON]:
+    """Every key but its hash, the oldest first."""
+    async with store.transaction() as connection:
+        rows = (await connection.execute(select(api_keys).order_by(api_keys.c.created))).mappings()
+        return [{name: value for name, value in row.items() if name != "hash"} for row in rows]
+
+
+async def any_key(store: Store) -> bool:
+    """Whether a key was ever made: from then on one is wanted, also when all are revoked."""
+    async with store.transaction() as connection:
+        return (await connection.execute(select(api_keys.c.id).limit(1))).first() is not None
+
+
+async def caller(store: Store, key: str | None) -> Caller:
+    """Whose key this is.
+
+    Raises:
+        Problem: there is none, or it is unknown or revoked: one message for all three.
+    """
+    mark, _, rest = (key or "").strip().partition("_")
+    key_id, _, secret = rest.partition("_")
+    if not (mark == _MARK and key_id and secret):
+        if not key and not await any_key(store):
+            return OPERATOR
+        raise Problem("no_key", "no valid key: send one as Authorization: Bearer tribunal_…")
+    async with store.transaction() as connection:
+        row = (await connection.execute(select(api_keys).where(api_keys.c.id == key_id))).mappings().first()
+    known = row is not None and hmac.compare_digest(row["hash"], _hash(secret))
+    if row is None or not known or row["revoked"] is not None:
+        raise Problem("no_key", "no valid key: send one as Authorization: Bearer tribunal_…")
+    limits = Limits.model_validate({name: row[name] for name in Limits.model_fields})
+    return Caller(key_id=key_id, name=row["name"], scopes=tuple(row["scopes"]), limits=limits)
+
+
+async def count_request(store: Store, who: Caller) -> None:
+    """Count a request, over all replicas.
+
+    Raises:
+        Problem: it is over the key's rate, or the day's budget is spent.
+    """
+    if not who.key_id:
+        return
+    now = datetime.now(UTC)
+    minute, day = now.strftime("%Y-%m-%dT%H:%M"), now.strftime("%Y-%m-%d")
+    limits = who.limits
+    async with store.transaction() as connection:
+        if limits.per_minute is not None:
+            one = store.insert(usage).values(key_id=who.key_id, period=minute, requests=1, calls=0, tokens=0, money=0.0)
+            one = one.on_conflict_do_update(
+                index_elements=["key_id", "period"], set_={"requests": usage.c.requests + 1}
+            ).returning(usage.c.requests)
+            if (await connection.execute(one)).scalar_one() > limits.per_minute:
+                raise Problem("too_many", f"over {limits.per_minute} requests a minute", retry_after=61 - now.second)
+        if (limits.daily_calls, limits.daily_tokens, limits.daily_money) == (None, None, None):
+            return
+        where = (usage.c.key_id == who.key_id) & (usage.c.period == day)
+        spent = (await connection.execute(select(usage).where(where))).mappings().first()
+    for name, limit in (("calls", limits.daily_calls), ("tokens", limits.daily_tokens), ("money", limits.daily_money)):
+        if spent is not None and limit is not None and spent[name] >= limit:
+            left = 86_400 - (now.hour * 3600 + now.minute * 60 + now.second)
+            raise Problem(
+                "spent", f"this key's {name} of today are spent: {spent[name]:g} of {limit:g}", retry_after=left
+            )
+
+
+async def count_spent(store: Store, key_id: str, calls: int, tokens: int, money: float) -> None:
+    """Add what a case has cost to the day's account of the key that asked for it."""
+    if not key_id:
+        return
+    day = datetime.now(UTC).strftime("%Y-%m-%d")
+    spent = {"calls": calls, "tokens": tokens, "money": money}
+    statement = store.insert(usage).values(key_id=key_id, period=day, requests=0, **spent)
+    added = {name: usage.c[name] + value for name, value in spent.items()}
+    async with store.transaction() as connection:
+        await connection.execute(statement.on_conflict_do_update(index_elements=["key_id", "period"], set_=added))
+
+
+def _hash(secret: str) -> str:
+    """The secret is 256 random bits, so one round is enough."""
+    return hashlib.sha256(secret.encode()).hexdigest()

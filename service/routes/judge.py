@@ -1,0 +1,64 @@
+"""`POST /v1/judge`: one post."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from tribunal.graphs import GRAPHS
+from tribunal.schema import Record
+from tribunal.service.replica.judging import Opened, shown
+from tribunal.service.replica.problems import Problem, responses
+from tribunal.service.routes.access import Here, Judge
+from tribunal.service.routes.leaving import waited
+from tribunal.service.routes.shapes import Case, JudgeRequest
+
+router = APIRouter(tags=["judging"])
+
+
+@router.post(
+    "/v1/judge",
+    summary="Decide on a post",
+    response_model=Record | Case,
+    responses={
+        200: {"model": Record, "description": "the record: the post was decided while you waited"},
+        202: {"model": Case, "description": "the case: ask for it again at its Location"},
+        **responses("conflict", "too_large", "busy"),
+    },
+)
+async def judge(
+    asked: JudgeRequest,
+    request: Request,
+    response: Response,
+    here: Here,
+    who: Judge,
+    wait: Annotated[float, Query(ge=0, description="seconds to wait for the outcome", examples=[30])] = 0.0,
+    idempotency_key: Annotated[
+        str | None, Header(max_length=200, description="your own name for this request, which is then done once")
+    ] = None,
+) -> Record | Case:
+    """Gives the record if the post is decided within `wait` seconds, else the case with status 202."""
+    options = here.options
+    if not asked.text and not asked.image:
+        raise Problem("bad_input", "text: there is neither text nor image; give one")
+    graph = asked.graph or options.graph
+    if graph not in GRAPHS:
+        raise Problem("bad_input", f"graph: {graph}: there is none; they are {', '.join(GRAPHS)}")
+    if not asked.keep and not wait:
+        raise Problem("bad_input", "keep: false: what isn't kept can't be asked for later; give wait, too")
+    here.judging.image(asked.image)
+    new = asked.case(graph, here.judging.settings(asked.settings))
+    opened = await here.judging.open(new, who, idempotency_key=idempotency_key)
+    seconds = min(wait, options.longest_wait)
+    record = await waited(request, opened, seconds, only_here=not (idempotency_key or asked.webhook))
+    if record is not None:
+        response.headers["Tribunal-Case"] = opened.id
+        return record
+    return await _later(response, here, opened)
+
+
+async def _later(response: Response, here: Here, opened: Opened) -> Case:
+    response.status_code = 202
+    response.headers["Location"] = f"/v1/cases/{opened.id}"
+    return Case.model_validate(shown(await here.caseload.case(opened.id)))

@@ -1,0 +1,282 @@
+"""A docket that is damaged, foreign or tampered with: one line with the way out, and no code of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import ormsgpack
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from tribunal.cases.checkpoints import Plain
+from tribunal.commands import app
+
+ALL = ("judge", "post-words", "--model", "rehearsal", "--review", "--review-rule", "all", "--json")
+
+
+def run(*arguments: str) -> Result:
+    """The command in this process; whatever escapes it fails the test."""
+    done = CliRunner().invoke(app, list(arguments))
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info
+    assert done.exit_code in (0, 2, 5), done.stderr
+    if done.exit_code == 2:
+        assert done.stderr.startswith("tribunal: error: ")
+        assert done.stderr.count("\n") == 1
+    return done
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A docket with a case that waits and one that is decided."""
+    folder = tmp_path_factory.mktemp("sound")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRIBUNAL_DATA", str(folder))
+        for _ in range(2):
+            thread = json.loads(run(*ALL).stdout)["thread"]
+        assert run("review", "decide", thread, "--accept").exit_code == 0
+    return folder / "cases.sqlite"
+
+
+@pytest.fixture
+def docket(sound: Path) -> Path:
+    """A copy of it in the data folder."""
+    folder = Path(os.environ["TRIBUNAL_DATA"])
+    folder.mkdir()
+    return Path(shutil.copy(sound, folder))
+
+
+def threads(sound: Path) -> dict[str, str]:
+    with sqlite3.connect(sound) as held:
+        found = dict(held.execute("SELECT status, thread FROM cases").fetchall())
+    held.close()
+    return found
+
+
+def every_command(sound: Path) -> list[Result]:
+    waiting, decided = threads(sound)["pending"], threads(sound)["decided"]
+    return [
+        run("review", "list", "--decided"),
+        run("review", "show", waiting),
+        run("review", "show", decided, "--json"),
+        run("review", "resume", waiting),
+        run("review", "decide", decided, "--category", "1"),
+        run("review", "decide", waiting, "--accept"),
+    ]
+
+
+def altered(docket: Path, *statements: str) -> None:
+    with sqlite3.connect(docket) as held:
+        for statement in statements:
+            held.execute(statement)
+    held.close()
+
+
+def replaced(docket: Path, make: Callable[[Path], object]) -> None:
+    docket.unlink()
+    make(docket)
+
+
+def foreign(path: Path) -> None:
+    with sqlite3.connect(path) as held:
+        held.execute("CREATE TABLE letters (words TEXT)")
+    held.close()
+
+
+NO_DOCKET: dict[str, Callable[[Path], object]] = {
+    "a text": lambda path: path.write_text("not a database at all, but a text of some length" * 40),
+    "a folder": lambda path: replaced(path, Path.mkdir),
+    "a pipe": lambda path: replaced(path, os.mkfifo),
+    "a pipe beside it": lambda path: os.mkfifo(f"{path}-wal"),
+    "a device": lambda path: replaced(path, lambda made: made.symlink_to("/dev/zero")),
+    "somebody else's": lambda path: replaced(path, foreign),
+    "an older version": lambda path: altered(path, "CREATE TABLE claims (x)", "PRAGMA application_id = 0"),
+    "a newer version": lambda path: altered(path, "PRAGMA user_version = 9"),
+    "cut in the header": lambda path: os.truncate(path, 60),
+    "cut after a page": lambda path: os.truncate(path, 4096),
+    "one table less": lambda path: altered(path, "DROP TABLE writes"),
+    "one column less": lambda path: altered(path, "ALTER TABLE cases DROP COLUMN reason"),
+    "a trigger of its own": lambda path: altered(
+        path, "CREATE TRIGGER t AFTER INSERT ON cases BEGIN DELETE FROM writes; END"
+    ),
+}
+ROWS: dict[str, Callable[[Path], object]] = {
+    "settings that are no JSON": lambda path: altered(path, "UPDATE cases SET settings = '{'"),
+    "a time that is none": lambda path: altered(path, "UPDATE cases SET opened = 'yesterday'"),
+    "a time far away": lambda path: altered(path, "UPDATE cases SET opened = 1e300"),
+    "a state that is none": lambda path: altered(path, "UPDATE cases SET status = 'lost'"),
+    "words that are no text": lambda path: altered(path, "UPDATE cases SET court = CAST(x'ff00fe' AS TEXT)"),
+}
+
+
+@pytest.mark.parametrize("damage", [*NO_DOCKET, *ROWS])
+def test_what_is_no_docket_is_told_with_the_way_out(damage: str, docket: Path, sound: Path) -> None:
+    (NO_DOCKET | ROWS)[damage](docket)
+    for done in every_command(sound):
+        assert done.exit_code == 2
+        assert f"cases: {docket}" in done.stderr
+        assert "set TRIBUNAL_DATA to another folder" in done.stderr
+
+
+@pytest.mark.parametrize("damage", NO_DOCKET)
+def test_a_new_case_is_refused_before_any_call(damage: str, docket: Path) -> None:
+    NO_DOCKET[damage](docket)
+    done = run(*ALL)
+    assert (done.exit_code, done.stdout) == (2, "")
+
+
+def test_a_lock_is_waited_for_and_then_told(docket: Path, sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tribunal.database.WAIT", 0.2)
+    with sqlite3.connect(docket, isolation_level=None) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        for done in every_command(sound):
+            assert (done.exit_code, "locked" in done.stderr) == (2, True)
+        assert run(*ALL).exit_code == 0  # a verdict is worth more than its place
+    other.close()
+
+
+def _sealed(state: Any) -> bytes:
+    packed = ormsgpack.packb(state)
+    return blake2b(packed, digest_size=16).digest() + packed
+
+
+def rewritten(docket: Path, change: Callable[[Any], Any]) -> None:
+    """Every checkpoint changed by someone who knows how they are written."""
+    with sqlite3.connect(docket) as held:
+        rows = held.execute("SELECT rowid, type, checkpoint FROM checkpoints").fetchall()
+        for row, kind, blob in rows:
+            state = change(Plain().loads_typed((kind, blob)))
+            held.execute("UPDATE checkpoints SET checkpoint = ? WHERE rowid = ?", (_sealed(state), row))
+    held.close()
+
+
+def channel(name: str, value: Any) -> Callable[[Any], Any]:
+    def change(state: Any) -> Any:
+        return {**state, "channel_values": {**state["channel_values"], name: value}}
+
+    return change
+
+
+LOST = {"no checkpoints": "DELETE FROM checkpoints", "no question": "DELETE FROM writes"}
+STATES: dict[str, Callable[[Path], object]] = {
+    "no checkpoints and no post": lambda path: altered(path, "DELETE FROM checkpoints", "UPDATE cases SET given = '7'"),
+    "an empty checkpoint": lambda path: altered(path, "UPDATE checkpoints SET checkpoint = NULL"),
+    "another digest": lambda path: altered(path, "UPDATE checkpoints SET checkpoint = zeroblob(400)"),
+    "a pickle": lambda path: altered(path, "UPDATE checkpoints SET type = 'pickle'"),
+    "JSON": lambda path: altered(path, "UPDATE checkpoints SET type = 'json', checkpoint = '{}'"),
+    "metadata that is no JSON": lambda path: altered(path, "UPDATE checkpoints SET metadata = '{'"),
+    "metadata of another kind": lambda path: altered(path, "UPDATE checkpoints SET metadata = '[7]'"),
+    "writes of another kind": lambda path: altered(path, "UPDATE writes SET value = x'00', type = 'plain'"),
+    "a setting that is none": lambda path: altered(path, "UPDATE cases SET settings = '{\"colour\": 1}'"),
+    "a graph that is none": lambda path: altered(path, "UPDATE cases SET graph = 'court'"),
+    "no state": lambda path: rewritten(path, lambda _: 7),
+    "an empty state": lambda path: rewritten(path, lambda _: {}),
+    "no values": lambda path: rewritten(path, lambda state: {**state, "channel_values": []}),
+    "versions of another kind": lambda path: rewritten(path, lambda state: {**state, "channel_versions": 1}),
+    "an outcome of another kind": lambda path: rewritten(path, channel("outcome", 7)),
+    "an outcome of no kind": lambda path: rewritten(path, channel("outcome", {"outcome": "guess"})),
+    "a post without its id": lambda path: rewritten(path, channel("post", {"text": "x"})),
+    "turns of another kind": lambda path: rewritten(path, channel("transcript", [{"id": 1}])),
+    "calls of another kind": lambda path: rewritten(path, channel("calls", "none")),
+    "a policy without a name": lambda path: rewritten(path, channel("policy", {})),
+}
+
+
+@pytest.mark.parametrize("damage", STATES)
+def test_a_case_that_can_t_be_read_is_told(damage: str, docket: Path, sound: Path) -> None:
+    STATES[damage](docket)
+    listed, shown, _, resumed, _, accepted = every_command(sound)
+    assert [done.exit_code for done in (listed, shown, resumed, accepted)] == [0, 2, 2, 2]
+
+
+@pytest.mark.parametrize("damage", LOST)
+def test_a_case_that_lost_its_trial_is_tried_again(damage: str, docket: Path, sound: Path) -> None:
+    altered(docket, LOST[damage])
+    waiting = threads(sound)["pending"]
+    assert "tribunal review resume" in run("review", "show", waiting).stderr
+    assert run("review", "resume", waiting).exit_code == 5
+    assert run("review", "decide", waiting, "--accept").exit_code == 0
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(st.integers(0, 2**32))
+def test_any_bytes_that_changed_bring_a_line_and_no_traceback(sound: Path, seed: int) -> None:
+    """Bits flipped anywhere in the file; what is read is either as it was written, or told."""
+    folder = Path(os.environ["TRIBUNAL_DATA"])
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    chance, held = random.Random(seed), bytearray(sound.read_bytes())
+    for _ in range(chance.choice([1, 3, 40])):
+        held[chance.randrange(len(held))] ^= 1 << chance.randrange(8)
+    if chance.random() < 0.2:
+        del held[chance.randrange(len(held)) :]
+    (folder / "cases.sqlite").write_bytes(held)
+    waiting = threads(sound)["pending"]
+    for command in (("list", "--decided"), ("show", waiting), ("decide", waiting, "--accept")):
+        run("review", *command)
+
+
+OWN = """
+import pathlib
+pathlib.Path("ran").touch()
+from tribunal.graphs.tribunal import graph
+"""
+
+
+def test_a_stored_graph_of_a_file_runs_only_where_the_operator_allows_it(
+    docket: Path, sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(OWN)
+    altered(docket, f"UPDATE cases SET graph = '{own}:graph'")
+    (tmp_path / ".env").write_text(f"TRIBUNAL_ALLOW=code={own}:graph")
+    for done in every_command(sound)[1:]:
+        assert done.exit_code == 2
+    assert f"TRIBUNAL_ALLOW=code={own}:graph" in run("review", "show", threads(sound)["pending"]).stderr
+    assert not (tmp_path / "ran").exists()
+    assert run(*ALL, "--graph", "own.py:graph").exit_code == 2  # told before it is tried, not when it is to be decided
+    assert not (tmp_path / "ran").exists()
+    monkeypatch.setenv("TRIBUNAL_ALLOW", f"code={own}:graph")
+    assert run("review", "decide", threads(sound)["pending"], "--accept").exit_code == 0
+    assert (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["model", "judge_model"])
+def test_a_stored_model_of_a_module_runs_only_where_the_operator_allows_it(
+    name: str, docket: Path, sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = f"brought_as_{name}"
+    (tmp_path / f"{module}.py").write_text(OWN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    stored = json.dumps({name: f"{module}:PROVIDER:small", "review": True, "review_rule": ["all"]})
+    altered(docket, f"UPDATE cases SET settings = '{stored}'", "DELETE FROM checkpoints")
+    done = run("review", "resume", threads(sound)["pending"])
+    assert (done.exit_code, f"TRIBUNAL_ALLOW=code={module}:PROVIDER" in done.stderr) == (2, True)
+    assert not (tmp_path / "ran").exists()
+    monkeypatch.setenv("TRIBUNAL_ALLOW", f"code={module}:PROVIDER")
+    run("review", "resume", threads(sound)["pending"])
+    assert (tmp_path / "ran").exists()
+
+
+def test_a_checkpoint_makes_no_object_of_its_choice(docket: Path, sound: Path, tmp_path: Path) -> None:
+    """As LangGraph's own serializer writes objects: the module, the name, and what it is called with."""
+    call = ormsgpack.packb(["pathlib", "Path.touch", str(tmp_path / "ran")])
+    with sqlite3.connect(docket) as held:
+        for number in range(8):
+            blob = _sealed(ormsgpack.Ext(number, call))
+            held.execute(
+                "UPDATE checkpoints SET checkpoint = ?, type = ?", (blob, "plain" if number % 2 else "msgpack")
+            )
+            held.commit()
+            assert run("review", "show", threads(sound)["pending"]).exit_code == 2
+    held.close()
+    assert not (tmp_path / "ran").exists()

@@ -1,0 +1,90 @@
+"""Where a case can't be kept its verdict is printed all the same, and nothing else breaks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.cases.forked import Forked
+from tests.court import court_script
+from tribunal.eval.doubles.scripted import ScriptedServer
+
+UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
+JUDGE = ("judge", "post-words", "--model", "openai:scripted", "--review")
+UNKEPT = "this case could not be kept for a person to review"
+
+
+@pytest.mark.parametrize("room", [20_000, 50_000, 100_000])
+async def test_a_full_disk_loses_no_verdict(forked: Forked, room: int) -> None:
+    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        done = await asyncio.to_thread(forked.run, *JUDGE, "--json", room=room)
+        assert (done.status, done.err) == (0, "")
+        record = json.loads(done.out)
+        assert (record["outcome"], record["category"], record["thread"]) == ("verdict", "Religious", None)
+        assert [UNKEPT in each for each in record["warnings"]].count(True) == 1
+        assert len(server.requests) == 4
+        shown = await asyncio.to_thread(forked.run, *JUDGE, room=room)
+        assert (shown.status, "HATE SPEECH" in shown.out, f"note: {UNKEPT}" in shown.out) == (0, True, True)
+        whole = await asyncio.to_thread(forked.run, *JUDGE)
+        assert whole.status == 5  # there is room again
+
+
+async def test_a_folder_that_can_t_be_made_loses_no_verdict(forked: Forked) -> None:
+    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        done = await asyncio.to_thread(forked.run, *JUDGE, "--json", "--review-rule", "all", folder=Path("/proc/none"))
+        listed = await asyncio.to_thread(forked.run, "review", "list", folder=Path("/proc/none"))
+    assert (done.status, json.loads(done.out)["category"]) == (0, "Religious")
+    assert (listed.status, listed.err.count("\n")) == (2, 1)
+    assert "/proc/none/cases.sqlite: can't be written" in listed.err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="rights don't bind root")
+async def test_a_docket_that_may_not_be_written(forked: Forked) -> None:
+    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        first = await asyncio.to_thread(forked.run, *JUDGE, "--json")
+        folder = Path(os.environ["TRIBUNAL_DATA"])
+        for path in (*folder.iterdir(), folder):
+            path.chmod(0o500)
+        try:
+            done = await asyncio.to_thread(forked.run, *JUDGE, "--json")
+            decided = await asyncio.to_thread(
+                forked.run, "review", "decide", json.loads(first.out)["thread"], "--accept"
+            )
+        finally:
+            folder.chmod(0o700)
+    assert (done.status, json.loads(done.out)["category"]) == (0, "Religious")
+    assert (decided.status, "can't be written" in decided.err, decided.err.count("\n")) == (2, True, 1)
+
+
+async def test_a_disk_that_is_full_in_the_middle_of_a_second_trial(forked: Forked) -> None:
+    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        first = await asyncio.to_thread(forked.run, *JUDGE, "--json")
+        thread = json.loads(first.out)["thread"]
+        asked = await asyncio.to_thread(forked.run, "review", "decide", thread, "--ask", "why?", room=90_000)
+        assert (asked.status, asked.err.count("\n")) == (2, 1)
+        assert "can't be written" in asked.err
+        assert "make room" in asked.err
+        [case] = json.loads((await asyncio.to_thread(forked.run, "review", "list", "--json")).out)
+        ways = {"pending": ("decide", thread, "--accept"), "cut_off": ("resume", thread)}
+        done = await asyncio.to_thread(forked.run, "review", *ways[case["status"]])
+    assert done.status in (0, 5), done.err
+
+
+async def test_files_are_their_owner_s_alone(forked: Forked, tmp_path: Path) -> None:
+    folder = Path(os.environ["TRIBUNAL_DATA"])
+    async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        await asyncio.to_thread(forked.run, *JUDGE, "--cache", str(tmp_path / "own" / "answers.sqlite"), kill_at=20)
+    held = {each.name: oct(stat.S_IMODE(each.stat().st_mode)) for each in folder.iterdir()}
+    assert held == dict.fromkeys(["cases.sqlite", "cases.sqlite-wal", "cases.sqlite-shm"], "0o600")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {oct(stat.S_IMODE(each.stat().st_mode)) for each in (tmp_path / "own").iterdir()} == {"0o600"}

@@ -1,0 +1,87 @@
+"""Completion for shells, help in groups, and what was meant by a name that there is none of."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests import PROJECT
+from tribunal.commands import app
+
+
+def offered(typed: str) -> list[str]:
+    """What bash is offered for the last word of a command line."""
+    asked = {"_TRIBUNAL_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    command = [sys.executable, "-W", "error", "-c", "import sys, tribunal; sys.argv[0] = 'tribunal'; tribunal.main()"]
+    environment = {**os.environ, **asked, "PYTHONPATH": str(PROJECT)}
+    return subprocess.run(command, capture_output=True, text=True, env=environment).stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("typed", "names"),
+    [
+        ("tribunal pro", {"prompts", "protocols"}),
+        ("tribunal judge --graph ar", {"arcade"}),
+        ("tribunal eval --graph mul", {"multiround"}),
+        ("tribunal batch --graph mul", {"multiround"}),
+        ("tribunal graphs sym", {"symmetric_debate"}),
+        ("tribunal judge --policy h", {"h-vli"}),
+        ("tribunal policy mis", {"misinformation"}),
+        ("tribunal eval --protocol arcade-table4", {"arcade-table4"}),
+        ("tribunal protocols arcade-table4", {"arcade-table4"}),
+        ("tribunal judge --perspectives example-h", {"example-harm"}),
+        ("tribunal judge --perspectives example-harm,example-d", {"example-harm,example-dehumanisation"}),
+        ("tribunal judge --perspectives al", {"all"}),
+        ("tribunal judge --leave-out example-h", {"example-harm"}),
+        ("tribunal perspectives show example-h", {"example-harm"}),
+    ],
+)
+def test_names_complete(typed: str, names: set[str]) -> None:
+    assert set(offered(typed)) == names
+
+
+def test_completion_stays_silent_where_names_cannot_be_read() -> None:
+    data = Path(os.environ["TRIBUNAL_DATA"])
+    data.mkdir(parents=True)
+    (data / "perspectives").write_text("no folder")
+    assert not any("rror" in word for word in offered("tribunal judge --perspectives zz"))
+
+
+def test_completion_can_be_installed_and_shown() -> None:
+    said = CliRunner().invoke(app, ["--help"], prog_name="tribunal").stdout
+    assert "--install-completion" in said
+    script = CliRunner().invoke(app, ["--show-completion", "bash"], prog_name="tribunal").stdout
+    assert "_TRIBUNAL_COMPLETE=complete_bash" in script
+
+
+@pytest.mark.parametrize("command", ["judge", "eval", "batch"])
+def test_the_usual_settings_stand_first(command: str) -> None:
+    said = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "100"}).stdout
+    common = said[said.index("\nCommon settings:\n") : said.index("\nTask and policy:\n")]
+    usual = ("--model", "--policy", "--rounds", "--web", "--perspectives", "--review")
+    places = [common.index(f"\n  {option} ") for option in usual]
+    assert places == sorted(places)
+    assert all(said.count(f"\n  {option} ") == 1 for option in usual)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["judge", "x", "--graph", "arcde"], "did you mean arcade?"),
+        (["graphs", "mv-debate"], "did you mean mv_debate?"),
+        (["judge", "x", "--policy", "h-vly"], "did you mean h-vli?"),
+        (["policy", "sarcasmm"], "did you mean sarcasm?"),
+        (["protocols", "arcade-tabel4"], "did you mean arcade-table4"),
+        (["jugde", "x"], "Did you mean 'judge'?"),
+        (["perspectives", "lst"], "Did you mean 'list'?"),
+    ],
+)
+def test_what_was_meant_is_named(typed: list[str], meant: str) -> None:
+    done = CliRunner().invoke(app, typed)
+    assert done.exit_code == 2
+    assert meant in " ".join(done.stderr.split())

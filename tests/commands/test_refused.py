@@ -1,0 +1,266 @@
+"""A setting that would do nothing is refused: by every graph, on the command line, from Python and in a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+import tribunal
+from tests.commands.test_judge import run
+from tests.commands.test_options import VALUES, settings_of
+from tribunal.context import Context, Mode, context_from
+from tribunal.errors import BadInput
+from tribunal.eval.protocols.following import Asked, follow
+from tribunal.graphs import GRAPHS, graph
+from tribunal.heeding import IDLE, MODES, SITTING, Idle, unheeded
+from tribunal.seats import KINDS, SEATS
+from tribunal.settings import SETTINGS
+
+POST = "Good morning, everybody."
+# Each is refused by its own rule, by seat or by mode, below.
+BY_VALUE = {"mode", "seats", "temperatures"}
+UNHEEDED = {
+    name: [
+        each for each, words in SETTINGS.items() if words.graphs and name not in words.graphs and each not in BY_VALUE
+    ]
+    for name in GRAPHS
+}
+# For each rule of `IDLE`, by its reason: what makes it so, and what makes it otherwise.
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "nothing is looked up": ({}, {"web": True}),
+    "no perspective is heard": ({}, {"perspectives": ["all"]}),
+    "there is no first look": ({}, {"triage": "rehearsal"}),
+    "nothing is reviewed": ({}, {"review": True}),
+    "the mode base hears": ({"mode": "base"}, {"mode": "single"}),
+    "the annotator sits": ({}, {"mode": "base"}),
+    "there is no debate": ({"mode": "majority"}, {}),
+    "this mode makes one call": ({"mode": "zero-shot"}, {}),
+    "the classifier sits": ({}, {"mode": "zero-shot"}),
+    "in the mode zero-shot the classifier": ({"mode": "zero-shot"}, {}),
+    "the mode no-search asks": ({"mode": "no-search"}, {}),
+    "no SearXNG server": ({"search": "duckduckgo"}, {"search": "none,searxng"}),
+    "nothing is replayed": ({}, {"search": "replay:a.sqlite"}),
+    "the mode zero-shot is always binary": ({"mode": "zero-shot"}, {}),
+    "the judge is drawn once": ({}, {"judge_draws": 3}),
+    "nothing is revised": ({"reflection_mode": "none"}, {"reflection_mode": "always"}),
+    "no gain is asked for": ({"reflection_mode": "always"}, {}),
+}
+# What must be so besides, in the graph tribunal, before the other reason counts.
+BESIDES = {
+    "the mode no-search asks": {"web": True},
+    "no SearXNG server": {"web": True},
+    "nothing is replayed": {"web": True},
+}
+
+
+def value_of(name: str) -> Any:
+    if name.startswith("seats."):
+        return "rehearsal"
+    if name.startswith("temperatures."):
+        return 0.5
+    return settings_of("--set", f"{name}={VALUES[name]}")[name]
+
+
+def given(name: str, value: Any, *others: dict[str, Any]) -> dict[str, Any]:
+    """Settings with this one, which may be one seat of a table."""
+    settings = {key: each for other in others for key, each in other.items()}
+    table, dot, seat = name.partition(".")
+    if dot:
+        return {**settings, table: {**settings.get(table, {}), seat: value}}
+    return {**settings, name: value}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_the_command_refuses_what_a_graph_would_overlook(name: str) -> None:
+    for each in UNHEEDED[name]:
+        done = run("judge", POST, "--graph", name, "--set", f"{each}={VALUES[each]}")
+        assert (done.exit_code, done.stdout) == (2, ""), each
+        assert f"tribunal: error: {each}: " in done.stderr
+        assert all(heeding in done.stderr for heeding in (*SETTINGS[each].graphs, f"{name} has no use for it"))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+async def test_python_refuses_it_too_on_the_graph_itself(name: str) -> None:
+    for each in UNHEEDED[name]:
+        settings = {each: value_of(each)}
+        with pytest.raises(BadInput, match=f"^{each}: .* is a setting of the graph"):
+            await tribunal.ajudge(POST, graph=name, **settings)
+        with pytest.raises(BadInput, match=f"^{each}: "):
+            await graph(name).ainvoke({"text": POST}, context=context_from(settings))
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_mode_of_another_graph_is_refused_with_the_graphs_that_have_it(name: str) -> None:
+    for mode in {*get_args(Mode)} - {*MODES.get(name, ("full",))}:
+        done = run("judge", POST, "--graph", name, "--mode", mode)
+        assert done.exit_code == 2
+        assert f"mode: {mode!r}: is a mode of the graph" in done.stderr
+        assert all(each in done.stderr for each, modes in MODES.items() if mode in modes)
+
+
+def test_every_mode_and_every_seat_is_of_some_graph() -> None:
+    assert {mode for modes in MODES.values() for mode in modes} == {*get_args(Mode)}
+    assert {seat for seats in SITTING.values() for seat in seats} == {*SEATS, *KINDS}
+    assert MODES.keys() == {*SETTINGS["mode"].graphs}
+    assert SITTING.keys() == {*GRAPHS}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_seat_of_another_graph_is_refused(name: str) -> None:
+    for seat in {*SEATS, *KINDS} - {*SITTING[name]}:
+        for option in (f"--seat={seat}=rehearsal", f"--temperature={seat}=0.5"):
+            done = run("judge", POST, "--graph", name, option)
+            assert done.exit_code == 2
+            assert f".{seat}: nobody of that name sits in {name}; it is a seat of the graph" in done.stderr
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+async def test_the_seats_of_a_graph_are_those_that_are_asked(name: str) -> None:
+    asked = set()
+    for mode in MODES.get(name, ("full",)):
+        if name == "tribunal" or mode in ("single", "leave-out"):
+            continue
+        for text in (POST, "Immigrants: the weeds in our garden."):
+            settings: dict[str, Any] = {
+                "mode": mode,
+                **({"search": "none"} if name == "antihate" and mode in ("full", "no-details") else {}),
+            }
+            record = await tribunal.ajudge(text, graph=name, **settings)
+            asked |= {call.seat.partition(":")[0] for call in record.calls}
+    if name == "tribunal":
+        both: dict[str, Any] = {"triage": "rehearsal", "perspectives": ["example-harm"], "web": True, "search": "none"}
+        for text in (POST, "Immigrants are vermin."):
+            asked |= {call.seat.partition(":")[0] for call in (await tribunal.ajudge(text, **both)).calls}
+    assert asked == {*SITTING[name]}
+
+
+@pytest.mark.parametrize("rule", IDLE, ids=lambda rule: f"{rule.graphs[0]}: {rule.names[0]}: {rule.why[:20]}")
+def test_a_setting_that_needs_another_is_refused_without_it(rule: Idle) -> None:
+    reason = next(words for words in CASES if rule.why.startswith(words))
+    without_it, with_it = CASES[reason]
+    for name in rule.graphs:
+        besides = BESIDES.get(reason, {}) if name == "tribunal" else {}
+        for each in rule.names:
+            if each == "mode":
+                mode = "no-details" if "web" in rule.why else "examples-only"
+                refused, taken = {"mode": mode}, {"mode": mode, **with_it}
+            else:
+                value = value_of(each)
+                refused, taken = (given(each, value, besides, case) for case in (without_it, with_it))
+            if each == "search" and reason == "nothing is looked up":
+                refused["search"] = "none"
+            found = dict(unheeded(name, context_from(refused)))
+            assert rule.why in found[each], (name, each, found)
+            assert rule.why not in dict(unheeded(name, context_from(taken))).get(each, ""), (name, each)
+
+
+@pytest.mark.parametrize(
+    ("graph_name", "settings", "says"),
+    [
+        ("predict", ["--mode", "no-search"], "mode: 'no-search': is a mode of the graphs tribunal and antihate"),
+        (
+            "arcade",
+            ["--perspectives", "kodoli"],
+            "perspectives: ['kodoli']: is a setting of the graphs tribunal and predict",
+        ),
+        (
+            "tribunal",
+            ["--max-pages", "2"],
+            "max_pages: 2: tribunal has no use for it here: nothing is looked up; set web",
+        ),
+        ("tribunal", ["--review-rule", "all"], "nothing is reviewed; set review as well"),
+        ("mv_debate", ["--reflection", "none", "--tau", "0.5"], "no gain is asked for; set reflection_mode to gated"),
+        ("antihate", ["--fresh"], "nothing is replayed; set search to replay:FILE"),
+    ],
+)
+def test_a_refusal_names_the_way_out(graph_name: str, settings: list[str], says: str) -> None:
+    done = run("judge", POST, "--graph", graph_name, *settings)
+    assert done.exit_code == 2
+    assert says in done.stderr
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+async def test_all_defaults_at_once_are_taken_as_studio_sends_them(name: str) -> None:
+    context = Context.model_validate({**Context().model_dump(), **({"search": "none"} if name == "antihate" else {})})
+    assert (await graph(name).ainvoke({"text": POST}, context=context))["outcome"]["outcome"] == "verdict"
+
+
+def test_a_run_is_refused_before_its_folder_is_made(tmp_path: Path) -> None:
+    (tmp_path / "posts.csv").write_text("id,text,label\na,hello,0\n")
+    for command in (
+        ["eval", "--dataset", "table", "--data", "posts.csv", "--out", "run", "--graph", "arcade"],
+        ["batch", "posts.csv", "--out", "run.jsonl", "--graph", "arcade"],
+    ):
+        done = run(*command, "--tau", "0.5")
+        assert (done.exit_code, "tau: 0.5: is a setting of the graph mv_debate" in done.stderr) == (2, True), (
+            done.stderr
+        )
+    assert [path.name for path in tmp_path.iterdir()] == ["posts.csv"]
+
+
+SWEEP = 'dataset = "table"\ndata = "posts.csv"\nout = "runs"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "[settings]\ntau = 0.5\n[grid]\ngraph = ['arcade', 'baseline']\n",
+            "tau: 0.5: is a setting of the graph mv_debate",
+        ),
+        ("[grid]\ngraph = ['arcade', 'baseline']\njudge_draws = [1, 3]\n", "judge_draws: 3: is a setting of"),
+        (
+            "graph = 'arcade'\n[grid]\n'seats.summary' = ['rehearsal']\n",
+            "seats.summary: nobody of that name sits in arcade",
+        ),
+    ],
+)
+def test_a_sweep_refuses_what_no_cell_heeds(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "posts.csv").write_text("id,text,label\na,hello,0\n")
+    (tmp_path / "sweep.toml").write_text(SWEEP + text)
+    done = run("sweep", "sweep.toml")
+    assert (done.exit_code, says in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_what_a_sweep_sets_for_all_is_left_out_of_a_cell_that_has_no_use_for_it(tmp_path: Path) -> None:
+    (tmp_path / "posts.csv").write_text("id,text,label\na,hello,0\n")
+    text = (
+        "[settings]\njudge_draws = 3\nseats = {classifier = 'rehearsal', judge = 'rehearsal'}\n"
+        "[grid]\ngraph = ['arcade', 'baseline']\n"
+    )
+    (tmp_path / "sweep.toml").write_text(SWEEP + text)
+    done = run("sweep", "sweep.toml")
+    assert done.exit_code == 0, done.stderr
+    held = {
+        name: json.loads((tmp_path / "runs" / f"graph={name}" / "run.json").read_bytes())["settings"]
+        for name in ("arcade", "baseline")
+    }
+    assert held["arcade"].items() >= {"judge_draws": 3, "seats": {"judge": "rehearsal"}}.items()
+    assert held["baseline"]["seats"] == {"classifier": "rehearsal"}
+    assert "judge_draws" not in held["baseline"]
+
+
+def test_what_a_protocol_sets_gives_way_where_a_run_s_own_setting_leaves_it_without_effect() -> None:
+    asked = Asked(dataset="kold", graph="predict", settings={"mode": "base"})
+    followed = follow("predict-table6/four", asked)
+    assert followed.settings["mode"] == "base"
+    assert not followed.settings.keys() & {"leave_out", "perspectives"}
+
+
+def test_a_pipeline_of_one_s_own_takes_every_setting(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "from langgraph.graph import END, START, StateGraph\n"
+        "from tribunal.pieces import Case, Context, PostInput, Ruling, checked, court_judge, deep_trial, receive\n"
+        "builder = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)\n"
+        "for name, node in (('receive', receive), ('trial', deep_trial), ('judge', court_judge)):\n"
+        "    builder.add_node(name, node)\n"
+        "for start, end in ((START, 'receive'), ('receive', 'trial'), ('trial', 'judge'), ('judge', END)):\n"
+        "    builder.add_edge(start, end)\n"
+        "graph = checked(builder).compile()\n"
+    )
+    done = run("judge", POST, "--graph", "own.py:graph", "--tau", "0.5", "--mode", "majority")
+    assert done.exit_code == 0, done.stderr

@@ -1,0 +1,103 @@
+"""What the real `langgraph dev` server tells Studio of each graph: what to set, what to give it, what a case holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests import PROJECT
+from tribunal.graphs import GRAPHS
+from tribunal.heeding import MODES, SITTING
+from tribunal.offered import MODE_WORDS
+from tribunal.settings import SETTINGS, heeded
+
+SERVED = json.loads((PROJECT / "langgraph.json").read_text())["graphs"]
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
+
+
+async def schemas_of(client: Any, graph: str) -> dict[str, Any]:
+    [assistant] = await client.assistants.search(graph_id=graph)
+    return dict(await client.assistants.get_schemas(assistant["assistant_id"]))
+
+
+def holes(schema: dict[str, Any]) -> Iterator[str]:
+    """The channels of which nothing is said, or which accept anything."""
+    for name, channel in schema["properties"].items():
+        if not channel.get("description") or not channel.keys() - {"title", "description", "default", "examples"}:
+            yield name
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+async def test_a_graph_offers_the_settings_that_it_heeds_and_no_others(client: Any, name: str) -> None:
+    offered = (await schemas_of(client, name))["context_schema"]["properties"]
+    assert list(offered) == [each for each, words in SETTINGS.items() if name in (words.graphs or GRAPHS)]
+    for setting, form in offered.items():
+        words = SETTINGS[setting]
+        assert form["title"] == words.title
+        assert form["description"].endswith(f" Default: {words.default}.")
+        assert not words.graphs or heeded(words.graphs) not in form["description"]  # it is one of them
+    if name in MODES:
+        assert offered["mode"]["enum"] == list(MODES[name])
+        assert all(f"{mode}: {MODE_WORDS[mode]}" in offered["mode"]["description"] for mode in MODES[name])
+    assert "h-vli" in offered["policy"]["examples"]
+    assert ("sarcasm" in offered["policy"]["examples"]) == ("task" in offered)
+    for table in ("seats", "temperatures"):
+        assert tuple(offered[table]["properties"]) == SITTING[name]
+        assert offered[table]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("name", SERVED)
+async def test_every_channel_says_what_it_holds(client: Any, name: str) -> None:
+    schemas = await schemas_of(client, name)
+    for part in ("input_schema", "output_schema", "state_schema"):
+        assert not list(holes(schemas[part])), part
+    turn = schemas["state_schema"]["$defs"]["Turn"]["properties"]
+    assert {"seat", "stage", "text", "cues", "arguments"} <= turn.keys()
+    kinds = schemas["state_schema"]["properties"]["outcome"]["anyOf"][0]["discriminator"]["mapping"]
+    assert kinds.keys() == {"verdict", "refusal", "failure"}
+
+
+@pytest.mark.parametrize("name", SERVED)
+async def test_an_assistant_says_what_it_does_and_shows_a_post_to_try(client: Any, name: str) -> None:
+    [assistant] = await client.assistants.search(graph_id=name)
+    assert assistant["description"] == SERVED[name]["description"]
+    examples = (await schemas_of(client, name))["input_schema"]["examples"]
+    assert examples
+    for post in examples:
+        context = {"search": "none", "max_turns": 1} if name in ("antihate", "web_then_debate") else {}
+        done = await client.runs.wait(None, name, input=post, context=context)
+        assert done["outcome"]["outcome"] == "verdict", done
+
+
+@pytest.mark.parametrize("name", SERVED)
+async def test_a_misspelt_setting_is_reported(client: Any, name: str) -> None:
+    """The server itself leaves out, without a word, what a graph's form doesn't have."""
+    done = await client.runs.wait(None, name, input={"text": "hello"}, context={"polcy": "h-vli"}, raise_error=False)
+    assert "polcy: no such setting; did you mean policy" in done["__error__"]["message"]
+
+
+async def test_a_setting_of_another_graph_is_refused_by_name(client: Any) -> None:
+    done = await client.runs.wait(None, "arcade", input={"text": "hello"}, context={"tau": 0.2}, raise_error=False)
+    assert done["__error__"]["message"].startswith("tau: 0.2: is a setting of the graph mv_debate")
+
+
+async def test_a_wrong_value_is_one_line(client: Any) -> None:
+    done = await client.runs.wait(None, "arcade", input={"text": "hello"}, context={"rounds": 99}, raise_error=False)
+    assert done["__error__"]["message"] == "rounds: 99: Input should be less than or equal to 10"
+
+
+async def test_a_model_s_answer_is_streamed_whole_and_not_by_tokens(client: Any) -> None:
+    post = {"text": "Immigrants: the weeds in our garden."}
+    thread = await client.threads.create()
+    stream = client.runs.stream(
+        thread["thread_id"], "arcade", input=post, stream_mode="messages-tuple", stream_subgraphs=True
+    )
+    said = [part.data[0] async for part in stream if part.event.startswith("messages")]
+    state = await client.threads.get_state(thread["thread_id"])
+    assert len(said) == len(state["values"]["calls"]) > 3
+    for message in said:
+        assert message["type"] == "ai"
+        assert isinstance(json.loads(message["content"]), dict)

@@ -1,0 +1,90 @@
+"""The one list of what a client may set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tribunal
+from tribunal import trust
+from tribunal.context import Context
+from tribunal.errors import BadInput
+from tribunal.prompts.policy import shipped
+
+REFUSED = {"prompts", "extra_body", "line_up", "embedding", "searxng_url", "archive", "threshold_file", "cache"}
+
+
+@pytest.fixture(autouse=True)
+def a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service of ours, as it is once it has said that it serves clients."""
+    monkeypatch.setattr(trust, "_serving", False)
+    trust.serve_clients()
+    monkeypatch.delenv(trust.ALLOW, raising=False)
+
+
+async def judged(**settings: Any) -> str:
+    """The outcome, or what was refused."""
+    try:
+        return (await tribunal.ajudge("Good morning.", **settings)).outcome
+    except BadInput as error:
+        return str(error)
+
+
+def test_every_setting_was_thought_of() -> None:
+    known = trust._FREE | trust._UP_TO_DEFAULT | trust._PART.keys() | REFUSED
+    assert known == set(Context.model_fields)
+    assert sorted(trust.POLICIES) == shipped()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"rounds": 5, "scheme": "binary", "policy": "h-vli", "max_calls": 9, "max_text": 100},
+        {"perspectives": ["example-harm"], "leave_out": None},
+        {"model": "rehearsal", "seats": {"judge": "rehearsal:court"}},
+        {"cache": None, "search": "duckduckgo", "model": None},
+    ],
+)
+async def test_what_does_no_harm_is_taken(settings: dict[str, Any]) -> None:
+    assert await judged(**settings) == "verdict"
+
+
+async def test_the_model_that_the_operator_s_environment_names_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIBUNAL_MODEL", "openai:ours")
+    said = await judged(model="openai:ours")
+    assert said.startswith("model: openai:ours: no key")
+    assert "may not set this" in await judged(model="openai:ours,openai:dearer")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "settings", "taken"),
+    [
+        ("*", {"cache": "a.sqlite", "image_edge": 2048}, True),
+        ("cache", {"cache": "a.sqlite"}, True),
+        ("cache=data/*", {"cache": "data/a.sqlite"}, True),
+        ("cache=data/*", {"cache": "a.sqlite"}, False),
+        ("cache=data/*", {"cache": "data/../a.sqlite"}, False),
+        ("prompts", {"cache": "a.sqlite"}, False),
+        ("image_edge", {"image_edge": 2048}, True),
+        ("model=rehearsal:*,cache", {"seats": {"judge": "openai:x"}}, False),
+        ("image=*.png", {"image": "../secret.png"}, False),
+    ],
+)
+async def test_what_the_operator_allows(
+    allowed: str, settings: dict[str, Any], taken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(trust.ALLOW, allowed)
+    said = await judged(**settings)
+    assert (said == "verdict") is taken, said
+    assert taken or trust.ALLOW in said
+
+
+async def test_a_name_that_is_no_setting_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(trust.ALLOW, "cahce=data/*")
+    assert "TRIBUNAL_ALLOW: cahce: no such setting" in await judged(cache="data/a.sqlite")
+
+
+async def test_who_serves_nobody_may_set_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trust, "_serving", False)
+    assert await judged(cache="a.sqlite", image_edge=2048) == "verdict"

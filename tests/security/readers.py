@@ -1,0 +1,151 @@
+"""Every reader of outside bytes as a function of them, with a sound example, and the errors that it may raise."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image
+from pydantic import BaseModel
+
+from tribunal.cases.docket import Docket
+from tribunal.errors import BadInput
+from tribunal.eval.datasets import open_dataset
+from tribunal.eval.runs.prices import read_prices
+from tribunal.eval.runs.results import read_results, read_run
+from tribunal.models.answer import Unreadable, read_answer
+from tribunal.models.image import check
+from tribunal.prompts.policy import policy
+from tribunal.prompts.sets import prompt_set
+from tribunal.retrievers.perspectives.manifest import read_manifest
+from tribunal.retrievers.perspectives.perspective import load
+from tribunal.retrievers.web.archive import Archive
+from tribunal.retrievers.web.pages.parsing import READERS as PAGES
+from tribunal.retrievers.web.pages.parsing import read
+from tribunal.retrievers.web.pages.text import PageUnreadable
+from tribunal.threshold import read_threshold
+
+
+class Reader(NamedTuple):
+    """`read` raises nothing but `errors`."""
+
+    name: str
+    read: Callable[[bytes], object]
+    sound: bytes
+    errors: tuple[type[Exception], ...] = (BadInput,)
+
+
+class Form(BaseModel):
+    """What a model is asked for here."""
+
+    category: str
+    confidence: float
+    cues: list[str]
+
+
+def in_a_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], object]:
+    """A reader of files as one of bytes."""
+
+    def read_bytes(body: bytes) -> object:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / name
+            path.write_bytes(body)
+            return read(path)
+
+    return read_bytes
+
+
+async def _docket(path: Path) -> None:
+    docket = await Docket.open(path)
+    try:
+        for case in await docket.cases("running", "pending", "decided"):
+            await docket.state(case.thread)
+    finally:
+        await docket.close()
+
+
+async def _archive(path: Path) -> None:
+    archive = await Archive.open(path)
+    with suppress(AttributeError):
+        await archive.close()
+
+
+def _database() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.sqlite"
+        with sqlite3.connect(path) as made:
+            made.execute("CREATE TABLE cases (thread TEXT PRIMARY KEY, graph TEXT)")
+            made.execute("INSERT INTO cases VALUES ('case-1', 'tribunal')")
+        return path.read_bytes()
+
+
+def _png() -> bytes:
+    made = io.BytesIO()
+    Image.new("RGB", (9, 7), "blue").save(made, "PNG")
+    return made.getvalue()
+
+
+RESULT = {"post_id": "p-1", "outcome": "verdict", "label": 0, "hateful": False, "repeat": 0}
+READERS = (
+    Reader(
+        "a model's reply",
+        lambda body: read_answer(body.decode("utf-8", "replace"), Form),
+        b'{"category": "NotHate", "confidence": 0.5, "cues": ["a"]}',
+        (Unreadable,),
+    ),
+    *(
+        Reader(
+            f"a page of {kind}",
+            lambda body, kind=kind: read(body, kind, None, 5.0),  # type: ignore[misc]
+            b"<html><title>t</title><body><p>Words of a page.</p></body></html>",
+            (PageUnreadable,),
+        )
+        for kind in PAGES
+        if kind != "application/xhtml+xml"
+    ),
+    Reader("an image", lambda body: check(body, "image.png"), _png()),
+    Reader(
+        "a policy",
+        in_a_file("policy.toml", lambda path: policy(str(path))),
+        (Path(__file__).parents[2] / "prompts" / "policies" / "sarcasm.toml").read_bytes(),
+    ),
+    Reader(
+        "a set of prompts",
+        in_a_file("_part.md", lambda path: prompt_set(str(path.parent))),
+        b"{% if post %}{{ post }}{% endif %} words",
+    ),
+    Reader("a perspective", in_a_file("p.toml", load), b'name = "p"\ntitle = "P"\ncriterion = "words"\n'),
+    Reader("an index", in_a_file("manifest.json", lambda path: read_manifest(path.parent)), b'{"format": 3}'),
+    Reader(
+        "a data set, CSV",
+        in_a_file("t.csv", lambda path: list(open_dataset("table", path))),
+        b"id,text,label\n1,words,1\n2,other words,0\n",
+    ),
+    Reader(
+        "a data set, JSON lines",
+        in_a_file("t.jsonl", lambda path: list(open_dataset("table", path))),
+        b'{"id": 1, "text": "words", "label": 1}\n',
+    ),
+    Reader(
+        "a data set, Parquet",
+        in_a_file("t.parquet", lambda path: list(open_dataset("table", path))),
+        b"PAR1\x15\x04PAR1",
+    ),
+    Reader("a run's conditions", in_a_file("run.json", lambda path: read_run(path.parent)), b'{"graph": "arcade"}'),
+    Reader(
+        "a run's results",
+        in_a_file("results.jsonl", lambda path: list(read_results(path.parent))),
+        json.dumps(RESULT).encode() + b"\n",
+    ),
+    Reader("a price table", in_a_file("p.toml", read_prices), b'["openai:m"]\ninput = 1.0\noutput = 2.0\n'),
+    Reader("a threshold", in_a_file("t.json", read_threshold), b'{"threshold": 0.8}'),
+    Reader("a docket", in_a_file("cases.sqlite", lambda path: asyncio.run(_docket(path))), _database()),
+    Reader("an archive", in_a_file("e.sqlite", lambda path: asyncio.run(_archive(path))), _database()),
+)

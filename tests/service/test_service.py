@@ -1,0 +1,155 @@
+"""The service over HTTP: one post in, its record out; keys, limits, and what no request may set."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.court import court_script
+from tests.service.conftest import serving
+from tribunal.eval.doubles.scripted import ScriptedServer
+from tribunal.service.replica import keys
+from tribunal.store.engine import Store
+
+ABUSE = "Immigrants are vermin and should be deported."
+
+
+async def test_a_post_is_decided_while_one_waits(database: str) -> None:
+    async with serving(database) as client:
+        got = await client.post("/v1/judge?wait=60", json={"text": ABUSE, "graph": "arcade", "post_id": "p-1"})
+        assert got.status_code == 200, got.text
+        record = got.json()
+        assert (record["outcome"], record["post_id"], record["graph"]) == ("verdict", "p-1", "arcade")
+        case = (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()
+        assert (case["status"], case["post"]["text"], case["record"]) == ("done", ABUSE, record)
+
+
+async def test_a_post_is_taken_in_and_asked_for_later(database: str) -> None:
+    async with serving(database) as client:
+        got = await client.post("/v1/judge", json={"text": "Good morning!", "graph": "baseline"})
+        assert got.status_code == 202
+        case = await ended(client, got.headers["location"])
+        assert (case["status"], case["record"]["outcome"]) == ("done", "verdict")
+        listed = (await client.get("/v1/cases", params={"outcome": "verdict", "limit": 1})).json()
+        assert [each["id"] for each in listed["cases"]] == [case["id"]]
+        assert (await client.get("/v1/cases", params={"before": listed["next"]})).json() == {"cases": [], "next": None}
+
+
+async def ended(client: Any, address: str) -> dict[str, Any]:
+    while True:
+        case: dict[str, Any] = (await client.get(address)).json()
+        if case["status"] in ("done", "cancelled"):
+            return case
+        await asyncio.sleep(0.05)
+
+
+async def test_a_request_is_done_once(database: str) -> None:
+    once = {"Idempotency-Key": "a-1"}
+    post = {"text": "Good morning!", "graph": "baseline"}
+    async with serving(database) as client:
+        first, second = await asyncio.gather(
+            *(client.post("/v1/judge?wait=60", json=post, headers=once) for _ in range(2))
+        )
+        assert first.json() == second.json()
+        assert len((await client.get("/v1/cases")).json()["cases"]) == 1
+        other = await client.post("/v1/judge", json={**post, "text": "Good night!"}, headers=once)
+        assert (other.status_code, other.json()["error"]["kind"]) == (409, "conflict")
+    async with serving(database) as client:  # another process, later
+        again = await client.post("/v1/judge?wait=60", json=post, headers=once)
+        assert again.json() == first.json()
+
+
+async def test_a_trial_is_heard_as_it_happens(database: str) -> None:
+    async with serving(database) as client:
+        got = await client.post("/v1/judge", json={"text": ABUSE, "graph": "arcade"})
+        events = []
+        async with client.stream("GET", f"{got.headers['location']}/events") as stream:
+            assert stream.headers["content-type"].startswith("text/event-stream")
+            async for line in stream.aiter_lines():
+                name, _, value = line.partition(": ")
+                if name == "event":
+                    events.append(value)
+                if name == "data" and events[-1] == "end":
+                    case = json.loads(value)
+        assert events[-2:] == ["outcome", "end"]
+        assert events.count("turn") == len(case["record"]["transcript"])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"settings": {"model": "openai:gpt-4o"}},
+        {"settings": {"cache": "/tmp/a.sqlite"}},
+        {"settings": {"policy": "/etc/passwd"}},
+        {"settings": {"searxng_url": "http://127.0.0.1:22"}},
+        {"settings": {"rouns": 2}},
+        {"image": "/etc/passwd"},
+        {"graph": "nope"},
+        {"text": ""},
+        {"colour": "red"},
+        {"keep": False},
+    ],
+    ids=lambda asked: json.dumps(asked),
+)
+async def test_what_no_request_may_ask_for(asked: dict[str, Any], tmp_path: Any) -> None:
+    async with serving(f"sqlite:///{tmp_path / 'a.sqlite'}") as client:
+        got = await client.post("/v1/judge", json={"text": "hi", "graph": "baseline", **asked})
+        assert (got.status_code, got.json()["error"]["kind"]) == (400, "bad_input"), got.text
+        assert (await client.get("/v1/cases")).json()["cases"] == []
+
+
+async def test_what_must_not_be_kept_is_not(database: str) -> None:
+    async with serving(database) as client:
+        post = {"text": "Good morning!", "graph": "baseline", "keep": False}
+        got = await client.post("/v1/judge?wait=60", json=post)
+        assert got.json()["outcome"] == "verdict"
+        case = (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()
+        assert (case["status"], case["post"], case["record"]) == ("done", None, None)
+
+
+async def test_keys_open_what_their_scopes_say(database: str) -> None:
+    store = await Store.open(database)
+    made: dict[str, str] = {scope: await keys.add(store, scope, [scope], keys.Limits()) for scope in keys.SCOPES}
+    await keys.revoke(store, made["admin"].split("_")[1])
+    routes = {"judge": ("POST", "/v1/judge"), "audit": ("GET", "/v1/cases")}
+    async with serving(database) as client:
+        for scope, (method, path) in routes.items():
+            given: dict[str, str] = {**made, "none": "", "wrong": f"{made['judge']}x"}
+            for name, key in given.items():
+                headers = {"Authorization": f"Bearer {key}"} if key else {}
+                got = await client.request(method, path, json={"text": "hi", "graph": "baseline"}, headers=headers)
+                wanted = {202, 200} if name == scope else {401} if name in ("none", "wrong", "admin") else {403}
+                assert got.status_code in wanted, (scope, name, got.text)
+    await store.close()
+
+
+async def test_a_key_has_a_rate(database: str) -> None:
+    store = await Store.open(database)
+    key = await keys.add(store, "one", ["judge"], keys.Limits(per_minute=2))
+    await store.close()
+    async with serving(database) as client:
+        sent = [
+            await client.post("/v1/judge", json={"text": "hi", "graph": "baseline"}, headers={"X-API-Key": key})
+            for _ in range(5)
+        ]
+    refused = [each for each in sent if each.status_code == 429]
+    assert len(refused) >= 1  # a new minute may begin in between
+    assert all(int(each.headers["retry-after"]) >= 1 for each in refused)
+
+
+async def test_a_case_of_a_dead_replica_is_tried_by_another(database: str) -> None:
+    async with ScriptedServer(court_script(implicit=False)):
+        pass
+    store = await Store.open(database)
+    from tribunal.service.replica.caseload import Caseload, NewCase
+
+    dead = Caseload(store, "dead", 3.0)
+    new = NewCase(graph="baseline", post={"text": "Good morning!"}, settings={})
+    case_id, _ = await dead.take_in(new, "", here=True, most_waiting=1)
+    async with serving(database) as client:
+        case = await ended(client, f"/v1/cases/{case_id}")
+        assert case["record"]["outcome"] == "verdict"
+    await store.close()

@@ -1,0 +1,16 @@
+"""Settings that a world of tests has for every graph, of which a graph is given those that it heeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tribunal.context import context_from
+from tribunal.heeding import names, unheeded, without
+
+
+def where_heeded(graph: str, world: Mapping[str, Any], **own: Any) -> dict[str, Any]:
+    """A test's own settings as they are, over those of the world that the graph heeds beside them."""
+    settings = {**world, **own}
+    of_the_graph = {name: value for name, value in settings.items() if name not in ("image", "language")}
+    return without(settings, [name for name, _ in unheeded(graph, context_from(of_the_graph)) if not names(own, name)])

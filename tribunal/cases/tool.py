@@ -1,0 +1,143 @@
+"""The court as a tool for other agents: a LangChain tool that decides one post."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.tools import StructuredTool, ToolException
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tribunal.cases.session import hear
+from tribunal.context import Context, context_from
+from tribunal.errors import BadInput
+from tribunal.graphs import graph as graph_named
+from tribunal.heeding import refuse_unheeded
+from tribunal.loops import wait_for
+from tribunal.schema import JSON, Record, Task
+from tribunal.trust import for_an_agent
+
+_QUESTIONS: dict[Task, str] = {
+    "hate": "is hate speech",
+    "sarcasm": "is sarcastic",
+    "misinformation": "is misinformation",
+}
+_DESCRIPTION = """Decides whether one social-media post {question}, and says why. \
+Use it instead of deciding by yourself. Give the post itself, word for word, and no summary of it. \
+It answers JSON: `outcome` is `verdict`, or `refusal` or `failure` where there is no decision, or `pending` while a \
+person has to decide. {answer}`category` is the policy's, `explanation` says why, `cues` quote what in the post speaks \
+for it, and `warnings` say what to keep in mind."""
+
+
+class PostArguments(BaseModel):
+    """What an agent gives: one post."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(default="", description="The words of the post, exactly as they were posted.")
+    image: str | None = Field(
+        default=None,
+        description="The image of the post, where it has one: a web address (https://…) or a data URI. No file path.",
+    )
+    language: str | None = Field(
+        default=None, description="The language of the post, such as en or ko, where it is known."
+    )
+
+
+def as_tool(
+    *, graph: str = "tribunal", name: str = "judge_post", description: str | None = None, **settings: Any
+) -> StructuredTool:
+    """The court as a tool for an agent, who gives it a post and gets a verdict with its reasons.
+
+        agent = create_agent(model, [tribunal.as_tool(model="ollama:gemma3:4b", rounds=2)])
+
+    The settings are fixed here; the agent gives the post alone, and can name no file of this machine as its image. A
+    call of the tool is a run of its own: nothing of it lies in the agent's checkpoints, and its tokens aren't streamed
+    as the agent's.
+
+    Args:
+        graph: one of `graphs.GRAPHS`, or a pipeline of one's own as `file.py:graph`.
+        name: what the agent calls the tool.
+        description: what the agent is told of it; by default what it decides, and what it answers.
+        settings: the fields of `Context`, as in `ajudge`.
+
+    Returns:
+        The tool. Its content is JSON in one line; its artifact is the whole record as JSON. A wrong post is answered
+        with one line that says what to give.
+
+    Raises:
+        BadInput: there is no such graph, or a setting is wrong, or this graph doesn't heed it.
+    """
+    context = context_from(settings)
+    graph_named(graph)
+    refuse_unheeded(graph, context)
+
+    async def decide(text: str = "", image: str | None = None, language: str | None = None) -> tuple[str, JSON]:
+        try:
+            with _apart():
+                record = await hear(text, image, graph=graph, context=context, language=language)
+        except BadInput as error:
+            raise ToolException(str(error)) from error
+        return said_of(record), record.dump()
+
+    def decide_now(text: str = "", image: str | None = None, language: str | None = None) -> tuple[str, JSON]:
+        return wait_for(lambda: decide(text, image, language))
+
+    return StructuredTool.from_function(
+        func=decide_now,
+        coroutine=decide,
+        name=name,
+        description=description or _described(context),
+        args_schema=PostArguments,
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+        handle_validation_error=_mistaken,
+    )
+
+
+def said_of(record: Record) -> str:
+    """What an agent is told of a case: JSON in one line, with no more than it can use."""
+    said = {
+        "outcome": record.outcome,
+        "hateful": record.hateful,
+        "category": record.category,
+        "explanation": record.explanation,
+        "confidence": record.confidence,
+        "uncertain": record.uncertain or None,
+        "cues": [
+            {"claim": cue.claim, "target_group": cue.target_group, "type": cue.type, "category": cue.category}
+            for cue in record.cues
+        ],
+        "evidence": [{"id": each.id, "title": each.title, "url": each.url} for each in record.evidence],
+        "warnings": record.warnings,
+        "thread": record.thread,
+    }
+    always = ("outcome", "explanation")
+    kept = {name: value for name, value in said.items() if name in always or value not in (None, [], ())}
+    return json.dumps(kept, ensure_ascii=False)
+
+
+def _described(context: Context) -> str:
+    answer = "`hateful` is true or false, " if context.task == "hate" else ""
+    return _DESCRIPTION.format(question=_QUESTIONS[context.task], answer=answer)
+
+
+def _mistaken(error: Any) -> str:
+    """What an agent is told of arguments that the tool doesn't take."""
+    problem = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
+    field = ".".join(map(str, problem["loc"])) or "arguments"
+    return f"{field}: {problem['msg']}; give {', '.join(PostArguments.model_fields)}"
+
+
+@contextmanager
+def _apart() -> Iterator[None]:
+    """No part of the run that the agent is in: its checkpointer, its thread and its streams are the agent's own."""
+    token = var_child_runnable_config.set(None)
+    try:
+        with for_an_agent():
+            yield
+    finally:
+        var_child_runnable_config.reset(token)

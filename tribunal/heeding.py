@@ -1,0 +1,259 @@
+"""Whether a graph heeds what a run sets. A setting that would do nothing is refused, and never recorded as used.
+
+Which graphs heed a setting stands in `tribunal.settings`. Here stand the modes and the seats of each graph, and which
+setting does nothing while another one is as it is. Where one setting takes another's place by rank, as the model of a
+seat takes that of all seats, both are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tribunal.context import Context
+from tribunal.errors import BadInput
+from tribunal.schema import JSON
+from tribunal.settings import GRAPHS, SETTINGS
+
+Values = Mapping[str, Any]
+
+MODES: dict[str, tuple[str, ...]] = {
+    "tribunal": ("full", "leave-out", "criterion-only", "examples-only", "no-search", "no-details"),
+    "predict": (
+        "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
+    ),
+    "antihate": ("full", "no-knowledge", "no-search", "no-details", "zero-shot"),
+    "baseline": ("full", "zero-shot"),
+    "self_consistency": ("full", "zero-shot"),
+}  # fmt: skip
+# Who may sit in a graph. Of several of a kind, such as view:surface, the kind.
+SITTING: dict[str, tuple[str, ...]] = {
+    "tribunal": ("triage", "gatekeeper", "prosecutor", "defender", "judge", "perspective", "researcher"),
+    "arcade": ("gatekeeper", "prosecutor", "defender", "judge"),
+    "multiround": ("prosecutor", "defender", "judge"),
+    "predict": ("perspective", "debater", "judge", "annotator"),
+    "antihate": ("researcher", "judge", "classifier"),
+    "mv_debate": ("view", "judge", "reflection", "summary"),
+    "baseline": ("classifier",),
+    "self_consistency": ("classifier",),
+    "symmetric_debate": ("agent",),
+}
+_OF_THE_WEB = tuple(name for name, each in SETTINGS.items() if each.graphs == SETTINGS["search"].graphs)
+_OF_PERSPECTIVES = ("leave_out", "embedding", "seats.perspective", "temperatures.perspective")
+_OF_SEARCHING = ("search", "searxng_url", "hits")
+_ONE_CALL = ("no-knowledge", "zero-shot")
+
+
+class Idle(NamedTuple):
+    """Settings that do nothing in these graphs while others are as `when` says.
+
+    `names` may hold one seat of a table, such as `seats.triage`. `why` says what is missing, and the way out.
+    """
+
+    names: tuple[str, ...]
+    graphs: tuple[str, ...]
+    when: Callable[[Values], bool]
+    why: str
+
+
+def _unheard(own: Values) -> bool:
+    return own["perspectives"] in ([], ["none"])
+
+
+def _of_a_seat(*seats: str) -> tuple[str, ...]:
+    return tuple(f"{table}.{seat}" for seat in seats for table in ("seats", "temperatures"))
+
+
+IDLE = (
+    Idle(_OF_THE_WEB, ("tribunal",), lambda own: not own["web"], "nothing is looked up; set web as well"),
+    Idle(_of_a_seat("researcher"), ("tribunal",), lambda own: not own["web"], "nothing is looked up; set web as well"),
+    Idle(
+        ("mode",),
+        ("tribunal",),
+        lambda own: own["mode"] in ("no-search", "no-details") and not own["web"],
+        "nothing is looked up; set web as well",
+    ),
+    Idle(_OF_PERSPECTIVES, ("tribunal",), _unheard, "no perspective is heard; name some with perspectives"),
+    Idle(
+        ("mode",),
+        ("tribunal",),
+        lambda own: own["mode"] in ("leave-out", "criterion-only", "examples-only") and _unheard(own),
+        "no perspective is heard; name some with perspectives",
+    ),
+    Idle(
+        ("triage_confidence", *_of_a_seat("triage")),
+        ("tribunal",),
+        lambda own: not own["triage"],
+        "there is no first look; set triage as well",
+    ),
+    Idle(("review_rule",), ("tribunal",), lambda own: not own["review"], "nothing is reviewed; set review as well"),
+    Idle(
+        ("perspectives", *_OF_PERSPECTIVES),
+        ("predict",),
+        lambda own: own["mode"] == "base",
+        "the mode base hears no perspective; choose another",
+    ),
+    Idle(
+        _of_a_seat("annotator"),
+        ("predict",),
+        lambda own: own["mode"] != "base",
+        "the annotator sits in the mode base alone; choose that mode",
+    ),
+    Idle(
+        ("judge_model", *_of_a_seat("judge", "debater")),
+        ("predict",),
+        lambda own: own["mode"] in ("majority", "single", "base", "criterion-only", "examples-only"),
+        "there is no debate in this mode; choose another",
+    ),
+    Idle(
+        (
+            *(name for name in _OF_THE_WEB if name != "archive"),
+            "aux_model",
+            "seats.researcher",
+            "max_calls",
+            "max_tokens",
+        ),
+        ("antihate",),
+        lambda own: own["mode"] in _ONE_CALL,
+        "this mode makes one call and looks nothing up; choose another",
+    ),
+    Idle(
+        _of_a_seat("classifier"),
+        ("antihate",),
+        lambda own: own["mode"] != "zero-shot",
+        "the classifier sits in the mode zero-shot alone; choose that mode",
+    ),
+    Idle(
+        _of_a_seat("judge"),
+        ("antihate",),
+        lambda own: own["mode"] == "zero-shot",
+        "in the mode zero-shot the classifier decides; choose another mode",
+    ),
+    Idle(
+        _OF_SEARCHING,
+        ("tribunal", "antihate"),
+        lambda own: own["mode"] == "no-search" and not own["search"].startswith("replay:"),
+        "the mode no-search asks no search engine; choose another",
+    ),
+    Idle(
+        ("searxng_url",),
+        ("tribunal", "antihate"),
+        lambda own: "searxng" not in (name.strip() for name in own["search"].split(",")),
+        "no SearXNG server is searched; set search to searxng",
+    ),
+    Idle(
+        ("fresh",),
+        ("tribunal", "antihate"),
+        lambda own: not own["search"].startswith("replay:"),
+        "nothing is replayed; set search to replay:FILE",
+    ),
+    Idle(
+        ("scheme",),
+        ("baseline", "self_consistency"),
+        lambda own: own["mode"] == "zero-shot",
+        "the mode zero-shot is always binary; leave it out",
+    ),
+    Idle(
+        ("draw_temperature",),
+        ("tribunal", "arcade", "multiround"),
+        lambda own: own["judge_draws"] == 1,
+        "the judge is drawn once; set judge_draws as well",
+    ),
+    Idle(
+        ("top_k", *_of_a_seat("reflection")),
+        ("mv_debate",),
+        lambda own: own["reflection_mode"] == "none",
+        "nothing is revised; set reflection_mode to gated or always",
+    ),
+    Idle(
+        ("tau",),
+        ("mv_debate",),
+        lambda own: own["reflection_mode"] != "gated",
+        "no gain is asked for; set reflection_mode to gated",
+    ),
+)
+
+
+def refuse_unheeded(graph: str, context: Context) -> None:
+    """Refuse the first setting that a graph would only overlook.
+
+    Args:
+        graph: one of `settings.GRAPHS`. A graph of anybody's own has no list of what it heeds, so it refuses nothing.
+        context: what was set: what differs from its default, since Studio sends every default with the rest.
+
+    Raises:
+        BadInput: the setting, its value, and the graph or the setting that it needs.
+    """
+    for _, refusal in unheeded(graph, context):
+        raise BadInput(refusal)
+
+
+def unheeded(graph: str, context: Context) -> Iterator[tuple[str, str]]:
+    """Each setting that a graph would only overlook, and why, in the words of a refusal."""
+    if graph not in GRAPHS:
+        return
+    own = vars(context)
+    given = [name for name, default in _DEFAULTS.items() if own[name] != default]
+    if context.task != "hate" and "scheme" in given:
+        given.remove("scheme")  # set by `Context` itself
+    for name in given:
+        if refusal := _refusal(graph, name, own):
+            yield name, f"{name}: {_shown(own[name])}: {refusal}"
+    for table in ("seats", "temperatures"):
+        for seat in own[table]:
+            kind = seat.partition(":")[0]
+            if kind not in SITTING[graph]:
+                sits = _listed([each for each, seats in SITTING.items() if kind in seats])
+                yield (
+                    f"{table}.{seat}",
+                    f"{table}.{seat}: nobody of that name sits in {graph}; it is a seat of {sits}",
+                )
+            elif why := _idle(graph, f"{table}.{kind}", own):
+                yield f"{table}.{seat}", f"{table}.{seat}: {graph} has no use for it here: {why}"
+
+
+def names(settings: Values, setting: str) -> bool:
+    """Whether these settings set it: `tau`, or one seat of a table, as in `seats.judge`."""
+    table, dot, seat = setting.partition(".")
+    return seat in (settings.get(table) or {}) if dot else setting in settings
+
+
+def without(settings: Values, left_out: Iterable[str]) -> JSON:
+    """The settings but for these, each as `names` takes it."""
+    kept = dict(settings)
+    for name in left_out:
+        table, dot, seat = name.partition(".")
+        if dot:
+            kept[table] = {key: value for key, value in kept[table].items() if key != seat}
+        else:
+            del kept[name]
+    return kept
+
+
+def _refusal(graph: str, name: str, own: Values) -> str:
+    heeding = SETTINGS[name].graphs or GRAPHS
+    if name == "mode":
+        heeding = tuple(each for each, modes in MODES.items() if own["mode"] in modes)
+    if graph not in heeding:
+        what = "a mode" if name == "mode" else "a setting"
+        return f"is {what} of {_listed(heeding)}, and {graph} has no use for it; leave it out"
+    why = _idle(graph, name, own)
+    return f"{graph} has no use for it here: {why}" if why else ""
+
+
+def _idle(graph: str, name: str, own: Values) -> str:
+    return next((each.why for each in IDLE if graph in each.graphs and name in each.names and each.when(own)), "")
+
+
+def _listed(graphs: tuple[str, ...] | list[str]) -> str:
+    """Graphs by name, as a sentence has them: the graph tribunal; the graphs tribunal and predict."""
+    names = " and ".join(filter(None, [", ".join(graphs[:-1]), graphs[-1]]))
+    return f"the graph{'s' * (len(graphs) > 1)} {names}"
+
+
+def _shown(value: Any) -> str:
+    said = repr(value)
+    return said if len(said) <= 80 else f"{said[:77]}…"
+
+
+_DEFAULTS = vars(Context())

@@ -1,0 +1,128 @@
+"""The one way to a terminal. Whatever is printed passes through here, with nothing in it that a terminal would obey.
+
+Posts, file names, models and servers may hold escape sequences, line breaks, and characters that hide text or turn it
+around. `say` and `screen` write these out, as in `[U+001B]`; `say_json` escapes them as JSON does. No other file prints
+(`tests/ground/test_terminal.py`).
+
+A terminal or a pipe may take few letters, such as ASCII or Latin-1. After `degrade`, whatever is printed is written in
+those: typography by its plain signs, other letters as `\\uXXXX`.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from tribunal.text import escaped, visible
+
+if TYPE_CHECKING:
+    from tribunal.screen import Screen
+
+_WIDE = 200  # columns of a table where nobody watches
+_PLAIN = {
+    "“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "–": "-", "—": "-", "…": "...", "·": "-",
+    "×": "x", "→": "->", "≥": ">=", "≤": "<=", "●": "*", "•": "*",
+}  # fmt: skip
+_DEGRADED = "tribunal.plain"  # what codecs call this way of writing
+
+
+def degrade() -> None:
+    """From here on, write what standard output or error can't encode in letters that it takes, and never fail."""
+    codecs.register_error(_DEGRADED, _in_plain_letters)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_DEGRADED)
+
+
+def _in_plain_letters(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    left = error.object[error.start : error.end]
+    return "".join(_PLAIN.get(each) or each.encode("ascii", "backslashreplace").decode() for each in left), error.end
+
+
+def say(text: str, *, lines: bool = False, aside: bool = False) -> None:
+    """Print a text.
+
+    Args:
+        text: any; of one line.
+        lines: whether it has several lines; else a line break in it is a blank.
+        aside: to standard error.
+    """
+    shown = visible(text)
+    stream = sys.stderr if aside else sys.stdout
+    stream.write((shown if lines else shown.replace("\n", " ")) + "\n")
+    stream.flush()
+
+
+def say_json(value: Any, *, indent: int | None = None) -> None:
+    """Print a value as JSON. It reads back as the same value, whatever letters the output takes."""
+    written = as_json(value, indent=indent)
+    try:
+        written.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        written = json.dumps(value, indent=indent)
+    sys.stdout.write(written + "\n")
+    sys.stdout.flush()
+
+
+def as_json(value: Any, *, indent: int | None = None) -> str:
+    """A value as JSON: letters as they are; controls, and what hides or turns text around, as `\\uXXXX`."""
+    return escaped(json.dumps(value, ensure_ascii=False, indent=indent))
+
+
+class Unprinted(Exception):
+    """Standard output took no more; what is said aside still may be read."""
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Print something that is to be there in full.
+
+    Raises:
+        Unprinted: standard output takes no more, as where it goes to a file on a full disk.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is left in the buffer would be written again, and complained of, as the process ends.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise Unprinted(f"what it came to could not be printed: {error.strerror or error}; make room") from error
+
+
+def screen(*, aside: bool = False, quiet: bool = False, wide: bool = False) -> Screen:
+    """Something to print paragraphs, tables and bars on: rich's console, which takes no markup out of a text.
+
+    Args:
+        aside: on standard error.
+        quiet: print nothing.
+        wide: where nobody watches, don't cut a table to a terminal's width.
+    """
+    from tribunal.screen import Screen
+
+    made = Screen(stderr=aside, quiet=quiet, highlight=False, markup=False, emoji=False)
+    if wide and not made.is_terminal:
+        made.width = _WIDE
+    return made
+
+
+def watched(*, aside: bool = False) -> bool:
+    """Whether somebody watches: whether it is a terminal that is printed to."""
+    return (sys.stderr if aside else sys.stdout).isatty()
+
+
+def fell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an error that nobody caught, as `sys.excepthook` does."""
+    say("".join(traceback.format_exception(kind, error, trace)).rstrip("\n"), lines=True, aside=True)

@@ -1,0 +1,105 @@
+"""A piece by itself: with what it declares on the table and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Overwrite
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from tribunal.context import Context, context_from, describe
+from tribunal.errors import BadInput
+from tribunal.graphs.contracts import LOG, Contract, WrongComposition, contract_of
+from tribunal.nodes.intake import receive
+from tribunal.nodes.state import Case, PostInput
+from tribunal.schema import JSON, Call, Cue, Evidence, Opinion, Outcome, Post, Review, Saving, Trial, Turn
+
+_CHANNELS = tuple(StateGraph(Case).channels)
+# What the court reads a channel as.
+_READ: dict[str, TypeAdapter[Any]] = {
+    "post": TypeAdapter(Post),
+    "transcript": TypeAdapter(list[Turn]),
+    "cues": TypeAdapter(list[Cue] | None),
+    "evidence": TypeAdapter(list[Evidence]),
+    "opinions": TypeAdapter(list[Opinion]),
+    "calls": TypeAdapter(list[Call]),
+    "saved": TypeAdapter(list[Saving]),
+    "trials": TypeAdapter(list[Trial]),
+    "outcome": TypeAdapter(Outcome | None),
+    "review": TypeAdapter(Review | None),
+    "question": TypeAdapter(str | None),
+    "warnings": TypeAdapter(list[str]),
+}
+
+
+async def run_alone(piece: Any, states: Sequence[Mapping[str, Any]], settings: JSON) -> list[JSON]:
+    """`check_piece`, on the running loop."""
+    name = str(getattr(piece, "__name__", None) or getattr(piece, "name", None) or type(piece).__name__)
+    contract, context = contract_of(piece), context_from(settings)
+    written = [await _written(name, piece, contract, state, context) for state in states]
+    for channel in contract.writes:
+        if channel not in LOG and not any(channel in update for update in written):
+            raise WrongComposition(
+                f"{name}: doesn't write the channel {channel!r}, which it declares; write it, or take it from writes",
+                channel,
+            )
+    for update in written:
+        for channel, value in update.items():
+            _check_read(name, channel, value)
+    return written
+
+
+async def _written(name: str, piece: Any, contract: Contract, given: Mapping[str, Any], context: Context) -> JSON:
+    """What the piece writes, given the channels that it declares."""
+    post = {key: value for key, value in given.items() if key in PostInput.__annotations__}
+    shown = ("context", *contract.needs, *contract.uses)  # the settings of the case are every piece's
+    if extra := next((each for each in given if each not in (*post, *shown)), None):
+        raise BadInput(f"{extra}: {name} doesn't declare this channel; leave it out, or add it to its needs or uses")
+    taken = await _alone("receive", receive).ainvoke(post, context=context)
+    state = {**{each: taken[each] for each in shown if each in taken}, **given}
+    if missing := next((each for each in contract.needs if each not in state), None):
+        raise BadInput(f"{missing}: {name} needs this channel; give it in the state")
+    update: JSON = {}
+    try:
+        async for step in _alone("piece", piece).astream(state, context=context, stream_mode="updates"):
+            for each in step["piece"] if isinstance(step["piece"], list) else [step["piece"]]:
+                update |= each or {}
+    except KeyError as error:
+        channel = error.args[0] if error.args else ""
+        if channel in shown or channel not in _CHANNELS:
+            raise
+        raise WrongComposition(
+            f"{name}: reads the channel {channel!r}, which it doesn't declare; add it to needs", channel
+        ) from error
+    return {channel: value.value if isinstance(value, Overwrite) else value for channel, value in update.items()}
+
+
+def _alone(name: str, node: Any) -> Any:
+    # Nothing is merged: what is written is looked at as it is.
+    table: Any = TypedDict("table", dict.fromkeys(_CHANNELS, Any), total=False)  # type: ignore[misc]
+    builder = StateGraph(table, context_schema=Context)
+    builder.add_node(name, node, input_schema=table)
+    builder.add_edge(START, name)
+    builder.add_edge(name, END)
+    return builder.compile(name=name)
+
+
+def _check_read(name: str, channel: str, value: Any) -> None:
+    """Refuse what no court could read, or no checkpoint hold.
+
+    Raises:
+        WrongComposition: with the channel, and what is wrong in it.
+    """
+    try:
+        json.dumps(value)
+        if channel in _READ:
+            _READ[channel].validate_python(value)
+    except (TypeError, ValueError) as error:
+        why = describe(error) if isinstance(error, ValidationError) else str(error)
+        raise WrongComposition(
+            f"{name}: wrote the channel {channel!r} as the court can't read it: {why}", channel
+        ) from error
