@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from tribunal.commands.errors import ending_well
-from tribunal.commands.serve import Database
+from tribunal.commands.serve import Database, installed
 from tribunal.terminal import say
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def add(
 ) -> None:
     """Make a key and print it. It is shown this once; only a hash of it is kept."""
     with ending_well():
+        installed()
         from tribunal.service.replica import keys
 
         limits = keys.Limits(
@@ -57,6 +58,7 @@ def add(
 def list_keys(database: Database = None) -> None:
     """List the keys: id, name, scopes, limits, since when, and whether revoked."""
     with ending_well():
+        installed()
         from tribunal.service.replica import keys
 
         for row in _in_store(database, keys.listed):
@@ -74,6 +76,7 @@ def revoke(
 ) -> None:
     """Revoke a key: from now on it opens nothing."""
     with ending_well():
+        installed()
         from tribunal.service.replica import keys
 
         _in_store(database, lambda store: keys.revoke(store, key_id))

@@ -20,6 +20,20 @@ Database = Annotated[
 ]
 
 
+def installed() -> None:
+    """See that what the service is made of is there.
+
+    Raises:
+        BadInput: it isn't; with the command that installs it.
+    """
+    from importlib.util import find_spec
+
+    from tribunal.errors import BadInput
+
+    if missing := next((name for name in ("fastapi", "sqlalchemy", "alembic") if find_spec(name) is None), None):
+        raise BadInput(f"service: {missing} is not installed; pip install 'tribunal[service]'")
+
+
 def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 8080,
@@ -34,6 +48,7 @@ def serve(
 ) -> None:
     """Answer other programs over HTTP. /docs on its address shows every route."""
     with ending_well():
+        installed()
         from tribunal.service.replica.options import ServiceOptions
         from tribunal.service.serving import run
 
@@ -54,6 +69,7 @@ def serve(
 def migrate(database: Database = None) -> None:
     """Make or update the tables of the service's database. Do it once before a new version starts."""
     with ending_well():
+        installed()
         from tribunal.store.engine import upgrade
 
         say(f"the tables are of version {upgrade(database)}")

@@ -8,6 +8,8 @@ import socket
 import uvicorn
 
 from tribunal.cases.session import settle
+from tribunal.environment import setting
+from tribunal.rehearsed import REHEARSED
 from tribunal.service.app import create_app
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.terminal import say
@@ -28,6 +30,8 @@ class _Server(uvicorn.Server):
         house = self.config.app.state.house  # type: ignore[union-attr]
         say(f"tribunal: listening on http://{self._options.host}:{port}", aside=True)
         say(f"tribunal: database: {house.store.address}", aside=True)
+        if not (self._options.settings.get("model") or setting("TRIBUNAL_MODEL")):
+            say(f"tribunal: {REHEARSED}", aside=True)
 
 
 def run(options: ServiceOptions) -> None:

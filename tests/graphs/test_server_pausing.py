@@ -126,7 +126,13 @@ def seen() -> Seen:
     return {}
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
+# The hybrid court has both tracks and every piece; the other graphs take minutes and go with the slow tests.
+IN_CI = ("tribunal", "symmetric_debate")
+
+
+@pytest.mark.parametrize(
+    "graph", [pytest.param(name, marks=() if name in IN_CI else pytest.mark.slow) for name in GRAPHS]
+)
 async def test_every_node_can_be_stopped_at_edited_gone_on_from_and_forked(client: Any, graph: str, seen: Seen) -> None:
     ways: list[tuple[Walk, When]] = [
         (Walk(client, graph, text, context), when)
