@@ -127,7 +127,7 @@ def seen() -> Seen:
 
 
 # The hybrid court has both tracks and every piece; the other graphs take minutes and go with the slow tests.
-IN_CI = ("tribunal", "symmetric_debate")
+IN_CI = ("tribunal",)
 
 
 @pytest.mark.parametrize(
