@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.service.replica.problems import Problem
 from tribunal.store.engine import Store
-from tribunal.store.tables import cases, deliveries, events, idempotency, replicas
+from tribunal.store.tables import cases, events, idempotency, replicas
 
 
 class NewCase(Frozen):
@@ -25,9 +25,6 @@ class NewCase(Frozen):
     post: JSON
     settings: JSON
     keep: bool = True
-    webhook: str | None = None
-    batch_id: str | None = None
-    place: int | None = None
 
 
 class Held(Frozen):
@@ -39,7 +36,6 @@ class Held(Frozen):
     post: JSON | None
     settings: JSON
     keep: bool
-    webhook: str | None
     key_id: str | None
 
 
@@ -158,12 +154,11 @@ class Caseload:
         )
 
     async def finish(self, held: Held, record: Record) -> bool:
-        """Write the outcome down, and the message to whoever is to be told, together or not at all.
+        """Write the outcome down.
 
         Returns:
             whether it counts; False where another replica has taken the case over meanwhile.
         """
-        told = record.dump()
         values: JSON = {
             "status": "done",
             "finished": time.time(),
@@ -172,14 +167,12 @@ class Caseload:
             "hateful": record.hateful,
             "uncertain": record.uncertain,
             "policy_sha": record.policy.get("sha"),
-            "record": told if held.keep else None,
+            "record": record.dump() if held.keep else None,
         }
         async with self._store.transaction() as connection:
             done = await connection.execute(update(cases).where(self._mine(held)).values(**values))
             if not done.rowcount:
                 return False
-            if held.webhook:
-                await _tell(connection, held, values, told)
             if not held.keep:
                 await connection.execute(delete(events).where(events.c.case_id == held.id))
         return True
@@ -256,19 +249,3 @@ class Caseload:
         """This replica stops: what it still has may be taken up at once."""
         async with self._store.transaction() as connection:
             await connection.execute(delete(replicas).where(replicas.c.id == self.replica))
-
-
-async def _tell(connection: AsyncConnection, held: Held, values: JSON, told: JSON) -> None:
-    body = {"type": "case.decided", "timestamp": values["finished"], "data": {"id": held.id, "record": told}}
-    await connection.execute(
-        deliveries.insert().values(
-            id=new_id("msg"),
-            case_id=held.id,
-            url=held.webhook,
-            body=json.dumps(body),
-            created=values["finished"],
-            status="waiting",
-            attempts=0,
-            due=values["finished"],
-        )
-    )

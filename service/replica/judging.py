@@ -74,16 +74,9 @@ class Judging:
             post=new.post,
             settings=new.settings,
             keep=new.keep,
-            webhook=new.webhook,
             key_id=who.key_id or None,
         )
         return Opened(self, case_id, await self._worker.at_once(held))
-
-    async def open_many(self, cases: list[NewCase], who: Caller) -> None:
-        """Take in the cases of a batch, which wait their turn."""
-        for new in cases:
-            case_id, _ = await self.caseload.take_in(new, who.key_id, here=False, most_waiting=10**9)
-            await self._queue.put(case_id)
 
 
 class Opened:
@@ -134,7 +127,7 @@ class Opened:
 
 def shown(row: JSON) -> dict[str, Any]:
     """A case of the store as the service shows it."""
-    names = ("id", "status", "created", "finished", "graph", "post", "settings", "batch_id", "place")
+    names = ("id", "status", "created", "finished", "graph", "post", "settings")
     cancelled = row["record"]["cancelled"] if row["status"] == "cancelled" else None
     return {
         **{name: row[name] for name in names},

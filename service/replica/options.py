@@ -27,8 +27,5 @@ class ServiceOptions(Frozen):
         gt=0,
         description="seconds of silence after which a replica counts as dead and its cases go on elsewhere",
     )
-    longest_body: int = Field(default=30 * 1024 * 1024, ge=1024, description="bytes of a request")
-    body_seconds: float = Field(default=30.0, gt=0, description="seconds in which a request's body must have come")
     prices: Path | None = Field(default=None, description="the price table (TOML) that budgets in money are counted by")
-    webhook_secret: str | None = Field(default=None, repr=False, description="what webhooks are signed with: whsec_…")
     graceful: float = Field(default=30.0, ge=0, description="seconds that a stop waits for what is in flight")

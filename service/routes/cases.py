@@ -45,7 +45,6 @@ async def cases(
     hateful: Annotated[bool | None, Query()] = None,
     uncertain: Annotated[bool | None, Query()] = None,
     policy_sha: Annotated[str | None, Query(max_length=64, description="the policy's hash, from a record")] = None,
-    batch_id: Annotated[str | None, Query(max_length=80)] = None,
     since: Annotated[float | None, Query(description="taken in at or after, in seconds of the epoch")] = None,
     until: Annotated[float | None, Query(description="taken in before")] = None,
     before: Annotated[str | None, Query(max_length=80, description="`next` of the page before")] = None,
@@ -54,7 +53,7 @@ async def cases(
     """The newest first, in pages."""
     asked = {
         "outcome": outcome, "status": status, "category": category, "hateful": hateful, "uncertain": uncertain,
-        "policy_sha": policy_sha, "batch_id": batch_id, "since": since, "until": until,
+        "policy_sha": policy_sha, "since": since, "until": until,
     }  # fmt: skip
     wanted = {name: value for name, value in asked.items() if value is not None}
     found = await here.caseload.search(wanted, before=before, limit=limit)

@@ -51,7 +51,7 @@ async def judge(
     new = asked.case(graph, here.judging.settings(asked.settings))
     opened = await here.judging.open(new, who, idempotency_key=idempotency_key)
     seconds = min(wait, options.longest_wait)
-    record = await waited(request, opened, seconds, only_here=not (idempotency_key or asked.webhook))
+    record = await waited(request, opened, seconds, only_here=not idempotency_key)
     if record is not None:
         response.headers["Tribunal-Case"] = opened.id
         return record

@@ -31,14 +31,11 @@ class JudgeRequest(BaseModel):
         default_factory=dict, description="settings that the operator lets requests set", examples=[{"rounds": 2}]
     )
     keep: bool = Field(default=True, description="false: neither post nor record is stored; only with `wait`")
-    webhook: str | None = Field(
-        default=None, max_length=2000, description="an https address that is told of the outcome"
-    )
 
     def case(self, graph: str, settings: dict[str, Any]) -> NewCase:
         """As the caseload takes it in."""
         post = self.model_dump(include={"text", "image", "post_id", "language"}, exclude_none=True)
-        return NewCase(graph=graph, post=post, settings=settings, keep=self.keep, webhook=self.webhook)
+        return NewCase(graph=graph, post=post, settings=settings, keep=self.keep)
 
 
 class Case(BaseModel):
@@ -51,8 +48,6 @@ class Case(BaseModel):
     graph: str = Field(description="which system decides", examples=["tribunal"])
     post: dict[str, Any] | None = Field(default=None, description="what was asked; none where it isn't kept")
     settings: dict[str, Any] = Field(description="the settings in force", examples=[{"rounds": 2}])
-    batch_id: str | None = Field(default=None, description="the batch that it is of")
-    place: int | None = Field(default=None, description="its place in the batch, from 0")
     cancelled: str | None = Field(default=None, description="why it ended without an outcome")
     record: Record | None = Field(default=None, description="the outcome and all that led to it")
 

@@ -20,6 +20,10 @@ from tests.security.readers import READERS, Reader
 DEEP = [b"[" * 100_000, b'{"a":' * 100_000, b"a = " + b"[" * 100_000, b"<div>" * 5000, b"(" * 50_000]
 ODD = [b"", b"\0" * 100, b"\xff\xfe\xfd", "\ufeff\u202e".encode(), b"9" * 5000, b"NaN", b"-1e999", b'{"a": NaN}']
 
+# Guided by coverage: so many inputs, and of every reader only with the slow tests.
+RUNS = 1000
+IN_CI = ("a model's reply", "a policy", "a data set, CSV", "a run's results")
+
 
 def played(reader: Reader, body: bytes) -> None:
     with warnings.catch_warnings():
@@ -56,10 +60,12 @@ def test_a_sound_thing_damaged_anyhow(reader: Reader) -> None:
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("atheris"), reason="atheris is not installed")
-@pytest.mark.parametrize("name", ["a model's reply", "a policy", "a data set, CSV", "a run's results"])
+@pytest.mark.parametrize(
+    "name", [pytest.param(each.name, marks=() if each.name in IN_CI else pytest.mark.slow) for each in READERS]
+)
 def test_guided_by_coverage(name: str) -> None:
     """A bounded run of atheris in a process of its own: it ends the process at the first error that isn't typed."""
-    command = [sys.executable, "-m", "tests.security.guided", name, "-runs=2000", "-seed=1", "-rss_limit_mb=0"]
+    command = [sys.executable, "-m", "tests.security.guided", name, f"-runs={RUNS}", "-seed=1", "-rss_limit_mb=0"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=170)
     assert done.returncode == 0, json.dumps(done.stderr[-3000:])
-    assert "Done 2000 runs" in done.stderr
+    assert f"Done {RUNS} runs" in done.stderr

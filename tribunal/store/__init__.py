@@ -1,1 +1,1 @@
-"""Where the service keeps its cases, keys and deliveries: SQLite by default, PostgreSQL where one is named."""
+"""Where the service keeps its cases and keys: SQLite by default, PostgreSQL where one is named."""

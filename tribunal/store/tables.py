@@ -11,7 +11,6 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
-    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -37,9 +36,6 @@ cases = Table(
     ),
     Column("settings", JSON, nullable=False),
     Column("keep", Boolean, nullable=False, default=True, comment="whether post and record are kept when it is done"),
-    Column("batch_id", Text, ForeignKey("batches.id")),
-    Column("place", Integer, comment="in its batch"),
-    Column("webhook", Text, comment="the address that is told of the outcome"),
     Column("outcome", Text),
     Column("category", Text),
     Column("hateful", Boolean),
@@ -49,7 +45,6 @@ cases = Table(
 )
 Index("cases_by_status", cases.c.status, cases.c.created)
 Index("cases_by_time", cases.c.created)
-Index("cases_by_batch", cases.c.batch_id, cases.c.place)
 
 events = Table(
     "events",
@@ -58,17 +53,6 @@ events = Table(
     Column("number", Integer, primary_key=True),
     Column("attempt", Integer, nullable=False),
     Column("event", JSON, nullable=False),
-)
-
-batches = Table(
-    "batches",
-    METADATA,
-    Column("id", Text, primary_key=True),
-    Column("created", Double, nullable=False),
-    Column("key_id", Text),
-    Column("name", Text, nullable=False),
-    Column("total", Integer, nullable=False),
-    Column("rejected", JSON, nullable=False, comment="rows that are no post: place and problem"),
 )
 
 replicas = Table(
@@ -110,30 +94,6 @@ idempotency = Table(
     Column("key_id", Text, primary_key=True),
     Column("key", Text, primary_key=True),
     Column("request", Text, nullable=False, comment="SHA-256 of what was asked, so that another request is refused"),
-    Column("made", Text, nullable=False, comment="the id of the case or batch that it made"),
-    Column("created", Double, nullable=False),
-)
-
-deliveries = Table(
-    "deliveries",
-    METADATA,
-    Column("id", Text, primary_key=True, comment="the message's, the same in every attempt"),
-    Column("case_id", Text, nullable=False),
-    Column("url", Text, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("created", Double, nullable=False),
-    Column("status", Text, nullable=False, comment="waiting, delivered or dead"),
-    Column("attempts", Integer, nullable=False, default=0),
-    Column("due", Double, nullable=False),
-    Column("problem", Text),
-)
-Index("deliveries_due", deliveries.c.status, deliveries.c.due)
-
-images = Table(
-    "images",
-    METADATA,
-    Column("sha256", Text, primary_key=True, comment="of the file's bytes"),
-    Column("kind", Text, nullable=False, comment="its media type"),
-    Column("bytes", LargeBinary, nullable=False),
+    Column("made", Text, nullable=False, comment="the id of the case that it made"),
     Column("created", Double, nullable=False),
 )

@@ -27,30 +27,34 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_table(
-        "batches",
-        sa.Column("id", sa.Text(), nullable=False),
+        "cases",
+        sa.Column("id", sa.Text(), nullable=False, comment="the case's, given out by the service"),
         sa.Column("created", sa.Double(), nullable=False),
-        sa.Column("key_id", sa.Text(), nullable=True),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("total", sa.Integer(), nullable=False),
-        sa.Column("rejected", sa.JSON(), nullable=False, comment="rows that are no post: place and problem"),
+        sa.Column("finished", sa.Double(), nullable=True),
+        sa.Column("status", sa.Text(), nullable=False, comment="queued, running, done or cancelled"),
+        sa.Column("owner", sa.Text(), nullable=True, comment="the replica that tries it"),
+        sa.Column("attempt", sa.Integer(), nullable=False, comment="how often a replica has taken it up"),
+        sa.Column("key_id", sa.Text(), nullable=True, comment="whose request it was"),
+        sa.Column("graph", sa.Text(), nullable=False),
+        sa.Column(
+            "post",
+            sa.JSON(none_as_null=True),
+            nullable=True,
+            comment="text, image, post_id, language, context; none where it must not be kept",
+        ),
+        sa.Column("settings", sa.JSON(), nullable=False),
+        sa.Column("keep", sa.Boolean(), nullable=False, comment="whether post and record are kept when it is done"),
+        sa.Column("outcome", sa.Text(), nullable=True),
+        sa.Column("category", sa.Text(), nullable=True),
+        sa.Column("hateful", sa.Boolean(), nullable=True),
+        sa.Column("uncertain", sa.Boolean(), nullable=True),
+        sa.Column("policy_sha", sa.Text(), nullable=True),
+        sa.Column("record", sa.JSON(none_as_null=True), nullable=True),
         sa.PrimaryKeyConstraint("id"),
     )
-    op.create_table(
-        "deliveries",
-        sa.Column("id", sa.Text(), nullable=False, comment="the message's, the same in every attempt"),
-        sa.Column("case_id", sa.Text(), nullable=False),
-        sa.Column("url", sa.Text(), nullable=False),
-        sa.Column("body", sa.Text(), nullable=False),
-        sa.Column("created", sa.Double(), nullable=False),
-        sa.Column("status", sa.Text(), nullable=False, comment="waiting, delivered or dead"),
-        sa.Column("attempts", sa.Integer(), nullable=False),
-        sa.Column("due", sa.Double(), nullable=False),
-        sa.Column("problem", sa.Text(), nullable=True),
-        sa.PrimaryKeyConstraint("id"),
-    )
-    with op.batch_alter_table("deliveries", schema=None) as batch_op:
-        batch_op.create_index("deliveries_due", ["status", "due"], unique=False)
+    with op.batch_alter_table("cases", schema=None) as batch_op:
+        batch_op.create_index("cases_by_status", ["status", "created"], unique=False)
+        batch_op.create_index("cases_by_time", ["created"], unique=False)
 
     op.create_table(
         "idempotency",
@@ -62,17 +66,9 @@ def upgrade() -> None:
             nullable=False,
             comment="SHA-256 of what was asked, so that another request is refused",
         ),
-        sa.Column("made", sa.Text(), nullable=False, comment="the id of the case or batch that it made"),
+        sa.Column("made", sa.Text(), nullable=False, comment="the id of the case that it made"),
         sa.Column("created", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("key_id", "key"),
-    )
-    op.create_table(
-        "images",
-        sa.Column("sha256", sa.Text(), nullable=False, comment="of the file's bytes"),
-        sa.Column("kind", sa.Text(), nullable=False, comment="its media type"),
-        sa.Column("bytes", sa.LargeBinary(), nullable=False),
-        sa.Column("created", sa.Double(), nullable=False),
-        sa.PrimaryKeyConstraint("sha256"),
     )
     op.create_table(
         "replicas",
@@ -92,44 +88,6 @@ def upgrade() -> None:
         sa.Column("money", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("key_id", "period"),
     )
-    op.create_table(
-        "cases",
-        sa.Column("id", sa.Text(), nullable=False, comment="the case's, given out by the service"),
-        sa.Column("created", sa.Double(), nullable=False),
-        sa.Column("finished", sa.Double(), nullable=True),
-        sa.Column("status", sa.Text(), nullable=False, comment="queued, running, done or cancelled"),
-        sa.Column("owner", sa.Text(), nullable=True, comment="the replica that tries it"),
-        sa.Column("attempt", sa.Integer(), nullable=False, comment="how often a replica has taken it up"),
-        sa.Column("key_id", sa.Text(), nullable=True, comment="whose request it was"),
-        sa.Column("graph", sa.Text(), nullable=False),
-        sa.Column(
-            "post",
-            sa.JSON(),
-            nullable=True,
-            comment="text, image, post_id, language, context; none where it must not be kept",
-        ),
-        sa.Column("settings", sa.JSON(), nullable=False),
-        sa.Column("keep", sa.Boolean(), nullable=False, comment="whether post and record are kept when it is done"),
-        sa.Column("batch_id", sa.Text(), nullable=True),
-        sa.Column("place", sa.Integer(), nullable=True, comment="in its batch"),
-        sa.Column("webhook", sa.Text(), nullable=True, comment="the address that is told of the outcome"),
-        sa.Column("outcome", sa.Text(), nullable=True),
-        sa.Column("category", sa.Text(), nullable=True),
-        sa.Column("hateful", sa.Boolean(), nullable=True),
-        sa.Column("uncertain", sa.Boolean(), nullable=True),
-        sa.Column("policy_sha", sa.Text(), nullable=True),
-        sa.Column("record", sa.JSON(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["batch_id"],
-            ["batches.id"],
-        ),
-        sa.PrimaryKeyConstraint("id"),
-    )
-    with op.batch_alter_table("cases", schema=None) as batch_op:
-        batch_op.create_index("cases_by_batch", ["batch_id", "place"], unique=False)
-        batch_op.create_index("cases_by_status", ["status", "created"], unique=False)
-        batch_op.create_index("cases_by_time", ["created"], unique=False)
-
     op.create_table(
         "events",
         sa.Column("case_id", sa.Text(), nullable=False),
