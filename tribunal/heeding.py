@@ -7,13 +7,13 @@ seat takes that of all seats, both are taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tribunal.context import Context
 from tribunal.errors import BadInput
 from tribunal.schema import JSON
-from tribunal.settings import GRAPHS, SETTINGS
+from tribunal.settings import GRAPHS, SETTINGS, listed
 
 Values = Mapping[str, Any]
 
@@ -203,7 +203,7 @@ def unheeded(graph: str, context: Context) -> Iterator[tuple[str, str]]:
         for seat in own[table]:
             kind = seat.partition(":")[0]
             if kind not in SITTING[graph]:
-                sits = _listed([each for each, seats in SITTING.items() if kind in seats])
+                sits = _the([each for each, seats in SITTING.items() if kind in seats])
                 yield (
                     f"{table}.{seat}",
                     f"{table}.{seat}: nobody of that name sits in {graph}; it is a seat of {sits}",
@@ -236,7 +236,7 @@ def _refusal(graph: str, name: str, own: Values) -> str:
         heeding = tuple(each for each, modes in MODES.items() if own["mode"] in modes)
     if graph not in heeding:
         what = "a mode" if name == "mode" else "a setting"
-        return f"is {what} of {_listed(heeding)}, and {graph} has no use for it; leave it out"
+        return f"is {what} of {_the(heeding)}, and {graph} has no use for it; leave it out"
     why = _idle(graph, name, own)
     return f"{graph} has no use for it here: {why}" if why else ""
 
@@ -245,10 +245,9 @@ def _idle(graph: str, name: str, own: Values) -> str:
     return next((each.why for each in IDLE if graph in each.graphs and name in each.names and each.when(own)), "")
 
 
-def _listed(graphs: tuple[str, ...] | list[str]) -> str:
+def _the(graphs: Sequence[str]) -> str:
     """Graphs by name, as a sentence has them: the graph tribunal; the graphs tribunal and predict."""
-    names = " and ".join(filter(None, [", ".join(graphs[:-1]), graphs[-1]]))
-    return f"the graph{'s' * (len(graphs) > 1)} {names}"
+    return f"the graph{'s' * (len(graphs) > 1)} {listed(graphs)}"
 
 
 def _shown(value: Any) -> str:

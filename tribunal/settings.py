@@ -5,6 +5,7 @@ Studio, the command line and docs/settings.md all say what stands here. Nothing 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -355,9 +356,10 @@ def heeded(graphs: tuple[str, ...]) -> str:
         return ""
     others = _but(*graphs)
     if len(others) < len(graphs):
-        return f"Every graph but {_listed(others)}."
-    return f"{_listed(graphs)} only."
+        return f"Every graph but {listed(others)}."
+    return f"{listed(graphs)} only."
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Names as a sentence has them: `a`; `a and b`; `a, b and c`."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

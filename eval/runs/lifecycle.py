@@ -49,39 +49,29 @@ def carry_out(
     Raises:
         BadInput: the folder holds another run, another process is at it, or a setting is wrong.
     """
+
+    async def carried_out() -> Tally:
+        found_in(folder)
+        held = begin(folder, {**wanted, **await pins(job.graph, job.context)})
+        for warning in warnings:
+            warn(warning)
+        try:
+            if retried and (folder / RESULTS).exists():
+                set_aside(folder, lambda start: start.outcome in retried)
+            tally = await run(job, folder, prices=prices, watch=watch)
+        except DiskFull as full:
+            before = sum(1 for _ in line_starts(folder / RESULTS))
+            tally = Tally(total=job.count * job.repeats, before=before, stopped=str(full))
+        try:
+            write_out(tally)
+            if not tally.stopped:
+                finish(folder, held)
+        except Unwritten as unwritten:
+            tally.stopped = tally.stopped or str(unwritten)  # why it stopped before is the better thing to be told
+        return tally
+
     with alone_in(folder), opened_once():
-        return asyncio.run(_carried_out(job, folder, wanted, write_out, retried, prices, watch, warnings, warn))
-
-
-async def _carried_out(
-    job: Job,
-    folder: Path,
-    wanted: JSON,
-    write_out: Callable[[Tally], None],
-    retried: Collection[str],
-    prices: Prices | None,
-    watch: Watch | None,
-    warnings: Collection[str],
-    warn: Callable[[str], None],
-) -> Tally:
-    found_in(folder)
-    held = begin(folder, {**wanted, **await pins(job.graph, job.context)})
-    for warning in warnings:
-        warn(warning)
-    try:
-        if retried and (folder / RESULTS).exists():
-            set_aside(folder, lambda start: start.outcome in retried)
-        tally = await run(job, folder, prices=prices, watch=watch)
-    except DiskFull as full:
-        before = sum(1 for _ in line_starts(folder / RESULTS))
-        tally = Tally(total=job.count * job.repeats, before=before, stopped=str(full))
-    try:
-        write_out(tally)
-        if not tally.stopped:
-            finish(folder, held)
-    except Unwritten as unwritten:
-        tally.stopped = tally.stopped or str(unwritten)  # why it stopped before is the better thing to be told
-    return tally
+        return asyncio.run(carried_out())
 
 
 def outcomes_of(retry: Collection[str]) -> set[str]:

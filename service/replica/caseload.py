@@ -39,9 +39,9 @@ class Held(Frozen):
     key_id: str | None
 
 
-def new_id(kind: str) -> str:
+def new_id() -> str:
     """An id such as `case-0198…`; later ones sort after earlier ones."""
-    return f"{kind}-{int(time.time() * 1000):011x}{uuid.uuid4().hex[:10]}"
+    return f"case-{int(time.time() * 1000):011x}{uuid.uuid4().hex[:10]}"
 
 
 def fingerprint(request: JSON) -> str:
@@ -79,7 +79,7 @@ class Caseload:
         Raises:
             Problem: too many cases wait, or the idempotency key belongs to another request.
         """
-        case_id, now = new_id("case"), time.time()
+        case_id, now = new_id(), time.time()
         async with self._store.transaction() as connection:
             if idempotency_key is not None:
                 request = fingerprint(new.model_dump(mode="json"))

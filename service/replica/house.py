@@ -25,14 +25,13 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class House:
-    """A replica: its database, its queue, its worker. `stopping` is set when it takes nothing more."""
+    """A replica: its database, its queue, its worker."""
 
     def __init__(
         self, options: ServiceOptions, store: Store, caseload: Caseload, queue: Queue, worker: Worker, judging: Judging
     ) -> None:
         self.options, self.store, self.caseload, self.queue = options, store, caseload, queue
         self.worker, self.judging = worker, judging
-        self.stopping = False
 
 
 @asynccontextmanager
@@ -63,7 +62,6 @@ async def house(options: ServiceOptions) -> AsyncIterator[House]:
         try:
             yield made
         finally:
-            made.stopping = True
             tasks[1].cancel()
             await worker.stop(options.graceful)
             tasks[0].cancel()

@@ -63,7 +63,7 @@ class Judging:
             new, who.key_id, here=here, most_waiting=self.options.queue, idempotency_key=idempotency_key
         )
         if not fresh:
-            return Opened(self, case_id, None, fresh=False)
+            return Opened(self, case_id, None)
         if not here:
             await self._queue.put(case_id)
             return Opened(self, case_id, None)
@@ -82,10 +82,8 @@ class Judging:
 class Opened:
     """A case that a request has opened, or has found open."""
 
-    def __init__(
-        self, judging: Judging, case_id: str, trial: asyncio.Task[Ended] | None, *, fresh: bool = True
-    ) -> None:
-        self._judging, self.id, self._trial, self.fresh = judging, case_id, trial, fresh
+    def __init__(self, judging: Judging, case_id: str, trial: asyncio.Task[Ended] | None) -> None:
+        self._judging, self.id, self._trial = judging, case_id, trial
 
     async def outcome(self, seconds: float) -> Record | None:
         """The record, or None if it takes longer than this.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import Callable
 
 from tribunal.cases.session import hear
 from tribunal.context import context_from
@@ -32,7 +30,6 @@ class Worker:
         store: for the accounts of keys.
         in_flight: how many at a time.
         prices: what calls cost.
-        done: is told of each finished case: its record, and the seconds it took.
     """
 
     def __init__(
@@ -41,9 +38,8 @@ class Worker:
         store: Store,
         in_flight: int,
         prices: Prices | None = None,
-        done: Callable[[Held, Record, float], None] = lambda held, record, seconds: None,
     ) -> None:
-        self._caseload, self._store, self._prices, self._done = caseload, store, prices, done
+        self._caseload, self._store, self._prices = caseload, store, prices
         self._room = asyncio.Semaphore(in_flight)
         self._stopping = False
         self.trials: dict[str, asyncio.Task[Ended]] = {}
@@ -55,22 +51,23 @@ class Worker:
     async def named(self, case_id: str) -> None:
         """Take a case up once there is room, if it is still free; returns when its trial has begun."""
         await self._room.acquire()
-        held = await self._taken_up(case_id)
-        if held is None:
-            self._room.release()
-            return
-        self._begin(held)
+        held = None
+        try:
+            held = await self._taken_up(case_id)
+        finally:
+            if held is None:
+                self._room.release()
+        if held is not None:
+            self._begin(held)
 
     async def _taken_up(self, case_id: str) -> Held | None:
-        try:
-            held = await self._caseload.take_up(case_id)
-        except BaseException:
-            self._room.release()
-            raise
-        if held is not None and held.post is None:
+        held = await self._caseload.take_up(case_id)
+        if held is None:
+            return None
+        if held.post is None:
             await self._caseload.cancel(held, "its replica ended, and the post was not to be kept; send it again")
             return None
-        if held is not None and held.attempt > _MOST_ATTEMPTS:
+        if held.attempt > _MOST_ATTEMPTS:
             await self._caseload.cancel(held, f"{_MOST_ATTEMPTS} replicas ended while they tried it")
             return None
         return held
@@ -91,7 +88,7 @@ class Worker:
         self._room.release()
 
     async def _try(self, held: Held) -> Ended:
-        began, said = time.monotonic(), _Said(self._caseload, held)
+        said = _Said(self._caseload, held)
         try:
             record = await self._heard(held, said)
             await said.flush()
@@ -110,7 +107,6 @@ class Worker:
             _LOG.exception("case %s: could not be tried", held.id)
             await self._caseload.give_back(held)
             return None
-        self._done(held, record, time.monotonic() - began)
         await self._account(held, record)
         return record
 

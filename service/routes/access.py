@@ -51,4 +51,3 @@ def a(scope: Scope, *, in_query: bool = False) -> Callable[..., Awaitable[Caller
 
 Judge = Annotated[Caller, Depends(a("judge"))]
 Auditor = Annotated[Caller, Depends(a("audit"))]
-Admin = Annotated[Caller, Depends(a("admin"))]
