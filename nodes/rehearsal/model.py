@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+import re
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
@@ -19,8 +20,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.model_profile import ModelProfile
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
+from tribunal.models.providers.streaming import Listeners
 from tribunal.nodes.rehearsal import defender, judge, panel, prosecutor, research, views
 from tribunal.nodes.rehearsal.reading import read
 from tribunal.schema import JSON
@@ -61,6 +63,7 @@ PARTS: dict[str, Callable[[Question], JSON]] = {
 }
 IN_WORDS: dict[str, Callable[[Question], str]] = {"classifier.words": research.in_words}
 CHARACTERS_PER_TOKEN = 4
+_WORD = re.compile(r"\s*\S+|\s+")
 LONG_POST = 4_000  # characters from which a post is read off the event loop
 
 
@@ -116,6 +119,22 @@ class Rehearsal(BaseChatModel):
             await asyncio.to_thread(read, question.post.text, question.policy)  # the answers then find it in the cache
         # An ordinary post takes a fraction of a millisecond: a thread would cost more.
         return self._generate(messages, stop, **kwargs)
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        """The answer word by word, for those who listen."""
+        listeners = Listeners(None)
+        result = await self._agenerate(messages, stop, **kwargs)
+        for word in _WORD.findall(result.generations[0].text):
+            for chunk in listeners.hear(word):
+                yield chunk
+        for chunk in listeners.end(result):
+            yield chunk
 
 
 def answer(question: Question | None) -> JSON:

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage
 from tribunal.errors import BadModelOutput, CallFailed, Refused
 from tribunal.models.answer import Unreadable
 from tribunal.models.cache import Cache, Cached, cache_here, cache_key
-from tribunal.models.client import answer_of, sees_images, takes_temperature
+from tribunal.models.client import answer_of, heard, sees_images, takes_temperature
 from tribunal.models.diagnosis import LENGTH, Diagnosis, diagnose, finish_of, refusal_in
 from tribunal.models.door import Door
 from tribunal.models.exchange import Exchange
@@ -54,6 +54,8 @@ async def _prepare(exchange: Exchange, door: Door) -> None:
     exchange.bounds = frozenset() if learned.leaves_out("bounds", exchange) else bounds
     exchange.no_system = learned.leaves_out("system", exchange)
     exchange.extra = extra_for(model, exchange.context.extra_body)
+    if heard(client):
+        exchange.stream = not learned.leaves_out("stream", exchange)
     if post.image is None:
         return
     if not sees_images(client) or learned.leaves_out("image", exchange):
@@ -202,7 +204,12 @@ async def _send(exchange: Exchange, door: Door, key: str | None) -> AIMessage | 
     exchange.attempts += 1
     try:
         async with asyncio.timeout(exchange.context.timeout):
-            message = await answer_of(client, exchange.messages(), exchange.options(), door.secrets)
+            role = exchange.question.role
+            asked = {"seat": role.seat, "role": role.name}
+            options = exchange.options()
+            message = await answer_of(
+                client, exchange.messages(), options, door.secrets, asked, stream=exchange.stream is not False
+            )
         answered = True
     except TimeoutError:
         timed_out = True
@@ -261,6 +268,8 @@ def _adapt(exchange: Exchange, door: Door, diagnosis: Diagnosis) -> bool:
             return _fit_in(exchange, door, diagnosis)
         case "temperature":
             exchange.temperature = None
+        case "stream":
+            exchange.stream = False
         case "image" if exchange.model in door.learned.sighted:
             raise CallFailed(f"request: it takes images, but not this one: {diagnosis.message}", kind="request")
         case "image":

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, Protocol, cast
+from uuid import uuid4
 
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables.config import var_child_runnable_config
@@ -21,14 +23,23 @@ class Direct(Protocol):
 
 
 async def answer_of(
-    client: BaseChatModel, messages: list[BaseMessage], options: JSON, secrets: Iterable[str]
+    client: BaseChatModel,
+    messages: list[BaseMessage],
+    options: JSON,
+    secrets: Iterable[str],
+    asked: JSON | None = None,
+    *,
+    stream: bool = True,
 ) -> AIMessage:
     """What a client says, without keys; past LangChain's callbacks where nobody listens to them, which is most of its
-    cost."""
+    cost. Whoever does listen is told with it who was asked: `seat` and `role`. Who listens for the words hears them as
+    they come, unless the client isn't to `stream`."""
     if hasattr(type(client), "answer") and not listened_to():
         said = await cast("Direct", client).answer(messages, **options)
     else:
-        said = await client.ainvoke(messages, **options)
+        about = {**((var_child_runnable_config.get() or {}).get("metadata") or {}), **(asked or {})}
+        told = options if stream else {**options, "stream": False}
+        said = await client.ainvoke(messages, {"metadata": about}, **told)
     parts = ("content", "additional_kwargs", "response_metadata")
     clean = {part: scrubbed(getattr(said, part), secrets) for part in parts}
     struck = any(clean[part] != getattr(said, part) for part in parts)
@@ -37,8 +48,24 @@ async def answer_of(
 
 def listened_to() -> bool:
     """Whether somebody traces this run, or streams its messages: LangSmith, Studio, a callback of the caller's."""
+    return bool(_listening())
+
+
+def heard(client: BaseChatModel) -> bool:
+    """Whether somebody listens for the words of this run as they come, and the client streams them."""
+    handlers = _listening()
+    if not handlers:
+        return False
+    manager = AsyncCallbackManagerForLLMRun(run_id=uuid4(), handlers=list(handlers), inheritable_handlers=[])
+    # LangChain asks itself the same in `ainvoke`.
+    asked = (client._should_stream, client._should_use_protocol_streaming)
+    return any(ask(async_api=True, run_manager=manager) for ask in asked)
+
+
+def _listening() -> Any:
+    """The handlers of LangChain's that this run has."""
     callbacks = (var_child_runnable_config.get() or {}).get("callbacks")
-    return bool(getattr(callbacks, "handlers", callbacks))
+    return getattr(callbacks, "handlers", callbacks)
 
 
 def sees_images(client: BaseChatModel) -> bool:

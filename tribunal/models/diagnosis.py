@@ -25,7 +25,7 @@ from tribunal.text import shared_start, wellformed
 
 Kind = Literal[
     "refused", "authentication", "quota", "rate_limit", "timeout", "connection", "server", "request", "moved",
-    "format", "bounds", "image", "temperature", "system", "too_long",
+    "format", "bounds", "image", "temperature", "system", "stream", "too_long",
 ]  # fmt: skip
 
 _SAFETY = re.compile(
@@ -67,6 +67,7 @@ _BLIND = re.compile(
     r"|unknown variant [`'\"]?image|image\w* is only supported by|(?:expected|must be) (?:a )?[`'\"]?(?:text|string)\b",
     re.IGNORECASE,
 )
+_STREAM = re.compile(r"\bstream(?:ing|ed|s|_options)?\b|streamGenerateContent", re.IGNORECASE)
 _THIS_MODEL = re.compile(r"\b(?:access|use|allow\w*|permi\w*)\b[^.{}]{0,40}\bmodel\b", re.IGNORECASE)
 _TEMPERATURE = re.compile(r"temperature", re.IGNORECASE)
 _TOO_LONG = re.compile(
@@ -141,8 +142,8 @@ def diagnose(
 
     Args:
         error: the exception as it came out of `ainvoke`.
-        sent: which of `format`, `bounds`, `image`, `temperature`, `system` stood in the request, and may be what was
-            refused.
+        sent: which of `format`, `bounds`, `image`, `temperature`, `system`, `stream` stood in the request, and may be
+            what was refused.
         secrets: keys to strike out of the message.
         shown: what the model was shown. A server that quotes it has named nothing by that.
     """
@@ -153,6 +154,8 @@ def diagnose(
     retry_after = _retry_after(headers, chain)
     if status is None:
         names = {name for each in chain for name in _names(each)}
+        if "NotStreamed" in names:
+            return Diagnosis("stream", told)
         if names & _LOST:
             # Clients put a general word on top, and at times "timed out"; what lies beneath is what happened.
             beneath = next(place for place, each in enumerate(chain) if _names(each) & _LOST)
@@ -195,6 +198,8 @@ def _part_refused(status: int, message: str, asked: set[str]) -> Kind | None:
     """Which part of the request was refused, by a server that names it. A gateway's word (502, 503, …) is of itself."""
     if status >= 500 and status not in (500, 501):
         return None
+    if "stream" in asked and (status in (405, 501) or _STREAM.search(message)):
+        return "stream"
     if "system" in asked and _SYSTEM.search(message):
         return "system"
     if "image" in asked and status >= 500 and _BLIND.search(message):

@@ -19,13 +19,13 @@ from tribunal.models.providers import LISTS, RANGES, ModelName, Provider, Reques
 from tribunal.models.question import Question
 from tribunal.models.size import IMAGE_TOKENS, most_tokens
 from tribunal.models.wire_schema import choices, wire_schema
-from tribunal.prompts.marks import Ours, operators, ours, quote, shown, word
+from tribunal.prompts.marks import Ours, listing, operators, ours, quote, shown, word
 from tribunal.prompts.sets import PromptSet
 from tribunal.schema import JSON, ShownPart
 from tribunal.text import wellformed
 
 REFUSED = "refused: "  # how the error of a call begins that the provider declined
-Part = Literal["format", "bounds", "system", "temperature", "image"]
+Part = Literal["format", "bounds", "system", "temperature", "image", "stream"]
 RUNGS: tuple[Rung, ...] = ("json_schema", "json_object", "prompt")
 
 
@@ -44,6 +44,7 @@ class Exchange:
     temperature: float | None = None
     bounds: frozenset[str] = frozenset()
     no_system: bool = False
+    stream: bool | None = None  # None: nobody listens for the words as they come; False: it isn't streamed even so
     extra: JSON = field(default_factory=dict)
     complaint: str = ""
     cut_at: int | None = None  # the limit that cut an answer off, before it was raised
@@ -97,7 +98,7 @@ class Exchange:
         post = self.question.post
         tag = word(post.language or "")
         seen = ours("none") if post.image is None else ours("unseen") if self.blind else ours("shown")
-        parts = [_post_in_words(self.question.prompts, post.text, seen, tag)]
+        parts = [_post_in_words(self.question.prompts, post.text, seen, tag, post.earlier)]
         if self.question.shared:
             parts.append(self.question.shared)
         parts.append(self.question.task)
@@ -130,6 +131,7 @@ class Exchange:
         parts |= {"bounds"} if self.bounds and self.rung == "json_schema" else set()
         parts |= set() if self.no_system else {"system"}
         parts |= {"image"} if self.image and not self.blind else set()
+        parts |= {"stream"} if self.stream else set()
         return parts | ({"temperature"} if self.temperature is not None else set())
 
     def holds(self) -> set[ShownPart]:
@@ -241,12 +243,13 @@ def _begun(system: str) -> hashlib._Hash:
 
 
 @lru_cache(maxsize=128)
-def _post_in_words(prompts: PromptSet, text: str, image: Ours, tag: Ours) -> str:
+def _post_in_words(prompts: PromptSet, text: str, image: Ours, tag: Ours, earlier: tuple[str, ...]) -> str:
     """The post as every seat of a case is shown it; `tag` is its language."""
     filled = {
         "post": quote("post", text, lines=True) if text else "",
         "image": image,
         "language": ours("{} ({})", operators(name_of(tag)), tag) if tag else "",
+        "earlier": listing("earlier", earlier) if earlier else "",
     }
     return prompts.render("post", filled)
 

@@ -125,6 +125,15 @@ def keep_bytes(raw: bytes, ref: str) -> str:
     return str(_written(raw, check(_sized(raw, ref), ref)))
 
 
+def look(ref: str) -> None:
+    """Look at an image's header, and not yet at its pixels.
+
+    Raises:
+        BadInput: as `picture`.
+    """
+    _looked(read(ref), ref)
+
+
 def check(raw: bytes, ref: str) -> Image:
     """What an image is, having looked at its header and, whole, at its pixels.
 

@@ -82,6 +82,9 @@ class Learned:
         """Take note of what has just been answered to."""
         if exchange.image and not exchange.blind:
             self.sighted.add(exchange.model)
+        if exchange.stream and not exchange.last_prompt_tokens:
+            exchange.refused.add("stream")  # it says what was used of a whole answer alone
+            exchange.stream = False
         sent = exchange.sent()
         for part in sent - {"format"}:
             self._lessons.pop(_about(part, exchange), None)

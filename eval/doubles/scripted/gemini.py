@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from urllib.parse import unquote
 
-from tribunal.eval.doubles.scripted.replies import Reply, encoded
+from tribunal.eval.doubles.scripted.replies import Events, Reply, encoded, event, pieces
 from tribunal.eval.doubles.scripted.request import JSON, Asked, Request, schema_in
 
 ENDS: tuple[str, ...] = (":generateContent", ":streamGenerateContent")
 FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
+STREAM = "text/event-stream"
 _FORMATS = ("responseMimeType", "responseSchema", "responseJsonSchema")
 _STATUS = {
     400: "INVALID_ARGUMENT",
@@ -56,10 +58,34 @@ def write(request: Request, reply: Reply, finish: str, prompt: int, completion: 
         body["usageMetadata"] = {"promptTokenCount": prompt, "totalTokenCount": prompt}
     else:
         candidate: JSON = {"index": 0, "finishReason": finish if reply.refusal is None else "SAFETY"}
-        if reply.text and reply.refusal is None:
-            candidate["content"] = {"role": "model", "parts": [{"text": reply.text}]}
+        parts: list[JSON] = [{"text": reply.thinking, "thought": True}] if reply.thinking else []
+        parts += [{"text": reply.text}] if reply.text and reply.refusal is None else []
+        if parts:
+            candidate["content"] = {"role": "model", "parts": parts}
         body["candidates"] = [candidate]
     return encoded(body | extra)
+
+
+def streams(request: Request) -> bool:
+    return request.path.endswith(":streamGenerateContent")
+
+
+def stream(request: Request, reply: Reply, finish: str, prompt: int, completion: int) -> Events:
+    head: JSON = {"modelVersion": request.model, "responseId": f"scripted-{request.index}"}
+    whole = json.loads(write(request, reply, finish, prompt, completion))
+    if "candidates" not in whole:
+        return [], [event(whole)]
+    said = []
+    for part in whole["candidates"][0].pop("content", {"parts": []})["parts"]:
+        for number, piece in enumerate(pieces(part["text"]), 1):
+            content = {"role": "model", "parts": [{**part, "text": piece}]}
+            so_far = {"promptTokenCount": prompt, "candidatesTokenCount": number, "totalTokenCount": prompt + number}
+            said.append(event({**head, "candidates": [{"index": 0, "content": content}], "usageMetadata": so_far}))
+    return said, [event(whole)]
+
+
+def failed(error: JSON) -> bytes:
+    return event(error)
 
 
 def error(status: int, message: str, code: str | None) -> JSON:

@@ -55,6 +55,18 @@ class Connection(asyncio.Protocol):
         """Send an answer."""
         self.transport.write(_head(status, len(body), headers or {}) + body)
 
+    def begin(self, headers: dict[str, str]) -> None:
+        """Begin an answer that is sent in parts, as a chunked body."""
+        self.transport.write(_head(200, None, headers))
+
+    def part(self, part: bytes) -> None:
+        """Send one part of it."""
+        self.transport.write(b"%x\r\n%b\r\n" % (len(part), part))
+
+    def end(self) -> None:
+        """End it."""
+        self.transport.write(b"0\r\n\r\n")
+
     def drop(self, body: bytes) -> None:
         """Close; with a body, after the half of it."""
         if body:
@@ -94,8 +106,9 @@ class Connection(asyncio.Protocol):
         return True
 
 
-def _head(status: int, length: int, headers: dict[str, str]) -> bytes:
+def _head(status: int, length: int | None, headers: dict[str, str]) -> bytes:
     phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Scripted"
     sent = {"content-type": "application/json", **{name.lower(): value for name, value in headers.items()}}
     lines = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
-    return f"HTTP/1.1 {status} {phrase}\r\n{lines}content-length: {length}\r\n\r\n".encode("latin-1")
+    framing = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
+    return f"HTTP/1.1 {status} {phrase}\r\n{lines}{framing}\r\n\r\n".encode("latin-1")

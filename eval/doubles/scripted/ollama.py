@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tribunal.eval.doubles.scripted.replies import Reply, encoded
+from tribunal.eval.doubles.scripted.replies import Events, Reply, encoded, pieces
 from tribunal.eval.doubles.scripted.request import JSON, Asked, Request, schema_in
 
 ENDS: tuple[str, ...] = ("/api/chat",)
 FINISH: dict[str, str] = {}
+STREAM = "application/x-ndjson"
 
 
 def read(body: JSON, path: str) -> Asked:
@@ -25,14 +26,38 @@ def read(body: JSON, path: str) -> Asked:
 
 
 def write(request: Request, reply: Reply, finish: str, prompt: int, completion: int) -> bytes:
-    """One answer, or where the client streams, which its library does unless told otherwise, two lines of it."""
-    head = {"model": request.model, "created_at": "2025-01-01T00:00:00Z"}
     message = {"role": "assistant", "content": reply.text if reply.refusal is None else reply.refusal}
-    end = {"done": True, "done_reason": finish, "prompt_eval_count": prompt, "eval_count": completion} | reply.extra
-    if not request.body.get("stream", True):
-        return encoded(head | {"message": message} | end)
-    last = head | {"message": {"role": "assistant", "content": ""}} | end
-    return encoded(head | {"message": message, "done": False}) + b"\n" + encoded(last) + b"\n"
+    message |= {"thinking": reply.thinking} if reply.thinking else {}
+    return encoded(_HEAD | {"model": request.model, "message": message} | _end(reply, finish, prompt, completion))
+
+
+def streams(request: Request) -> bool:
+    """Ollama streams unless told otherwise."""
+    return bool(request.body.get("stream", True))
+
+
+def stream(request: Request, reply: Reply, finish: str, prompt: int, completion: int) -> Events:
+    head = _HEAD | {"model": request.model}
+
+    def line(message: JSON, last: JSON) -> bytes:
+        return encoded(head | {"message": {"role": "assistant", "content": "", **message}} | last) + b"\n"
+
+    words = reply.text if reply.refusal is None else reply.refusal
+    said = [line({"thinking": piece}, {"done": False}) for piece in pieces(reply.thinking)]
+    said += [line({"content": piece}, {"done": False}) for piece in pieces(words)]
+    return said, [line({}, _end(reply, finish, prompt, completion))]
+
+
+def failed(error: JSON) -> bytes:
+    return encoded(error) + b"\n"
+
+
+def _end(reply: Reply, finish: str, prompt: int, completion: int) -> JSON:
+    counted = {"prompt_eval_count": prompt, "eval_count": completion}
+    return {"done": True, "done_reason": finish, **counted, **reply.extra}
+
+
+_HEAD: JSON = {"created_at": "2025-01-01T00:00:00Z"}
 
 
 def error(status: int, message: str, code: str | None) -> JSON:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 
-from tribunal.eval.doubles.scripted.replies import Reply, encoded
+from tribunal.eval.doubles.scripted.replies import Events, Reply, encoded, event, pieces
 from tribunal.eval.doubles.scripted.request import JSON, Asked, Request, schema_in
 
 ENDS: tuple[str, ...] = ("/chat/completions",)
 FINISH: dict[str, str] = {}
+STREAM = "text/event-stream; charset=utf-8"
 
 
 def read(body: JSON, path: str) -> Asked:
@@ -32,6 +33,8 @@ def read(body: JSON, path: str) -> Asked:
 def write(request: Request, reply: Reply, finish: str, prompt: int, completion: int) -> bytes:
     content = reply.text if reply.refusal is None else None
     message = {"role": "assistant", "content": content, "refusal": reply.refusal}
+    if reply.thinking:
+        message["reasoning_content"] = reply.thinking
     body: JSON = {
         "id": f"chatcmpl-scripted-{request.index}",
         "object": "chat.completion",
@@ -41,6 +44,37 @@ def write(request: Request, reply: Reply, finish: str, prompt: int, completion: 
         "usage": {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion},
     }
     return encoded(body | reply.extra)
+
+
+def streams(request: Request) -> bool:
+    return bool(request.body.get("stream"))
+
+
+def stream(request: Request, reply: Reply, finish: str, prompt: int, completion: int) -> Events:
+    head: JSON = {
+        "id": f"chatcmpl-scripted-{request.index}",
+        "object": "chat.completion.chunk",
+        "created": int(time.time()),
+        "model": request.model,
+        **reply.extra,
+    }
+
+    def chunk(delta: JSON, finish: str | None = None) -> bytes:
+        return event(head | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}]})
+
+    said = [chunk({"role": "assistant", "content": "", "refusal": None})]
+    said += [chunk({"reasoning_content": piece}) for piece in pieces(reply.thinking)]
+    field, words = ("content", reply.text) if reply.refusal is None else ("refusal", reply.refusal)
+    said += [chunk({field: piece}) for piece in pieces(words)]
+    end = [chunk({}, finish)]
+    if (request.body.get("stream_options") or {}).get("include_usage"):
+        usage = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+        end.append(event({**head, "choices": [], "usage": usage}))
+    return said, [*end, b"data: [DONE]\n\n"]
+
+
+def failed(error: JSON) -> bytes:
+    return event(error)
 
 
 def error(status: int, message: str, code: str | None) -> JSON:

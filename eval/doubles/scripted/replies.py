@@ -12,6 +12,8 @@ from typing import Any, Literal
 from tribunal.eval.doubles.scripted.request import JSON, Request
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
+_PIECE = 7
+Events = tuple[list[bytes], list[bytes]]  # those that say an answer, and those that end it
 
 
 class ScriptError(Exception):
@@ -27,6 +29,7 @@ class Reply:
         finish_reason: `stop`, `length` or `content_filter`, sent in the provider's own word; any other as it is.
         refusal: declines with this text: OpenAI's refusal field, Gemini's SAFETY (without the text), Anthropic's stop
             reason; Ollama has no form of its own, so there it is the content.
+        thinking: what the model thinks aloud first, in the protocol's own field for it.
         prompt_tokens, completion_tokens: None for an estimate of four characters a token.
         delay: seconds, on top of the server's latency.
         extra: put at the top of the answer's body (`stop_reason`, `system_fingerprint`, …); for Gemini `block_reason`
@@ -36,6 +39,7 @@ class Reply:
     content: str | JSON = ""
     finish_reason: str = "stop"
     refusal: str | None = None
+    thinking: str = ""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     delay: float = 0.0
@@ -60,6 +64,8 @@ class Fault:
         delay: seconds until it happens.
         drop: close the connection: True before a byte of the answer, "middle" when half of it is out.
         hang: never answer; the request ends when the client goes.
+        after: what is streamed of an answer before it happens, where the client streams: the fault is then in the
+            middle of the stream, and a status is an event of that stream.
     """
 
     status: int = 500
@@ -71,6 +77,7 @@ class Fault:
     delay: float = 0.0
     drop: bool | Literal["middle"] = False
     hang: bool = False
+    after: str = ""
 
 
 Answer = Reply | Fault | str | JSON
@@ -127,3 +134,13 @@ class Latency:
 def encoded(body: Any) -> bytes:
     """JSON as it goes out."""
     return _ENCODE(body).encode()
+
+
+def pieces(text: str) -> list[str]:
+    """A text as it is streamed, cut without regard to its words, as tokens are."""
+    return [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
+
+
+def event(body: JSON, kind: str = "") -> bytes:
+    """An event of a stream, as browsers know it."""
+    return (f"event: {kind}\n".encode() if kind else b"") + b"data: " + encoded(body) + b"\n\n"

@@ -177,24 +177,43 @@ class ScriptedServer(InThread):
             return
         if not isinstance(answer, Reply):
             answer = Reply(answer)
-        if request.protocol != "ollama" and (request.body.get("stream") or ":stream" in request.path):
-            raise ScriptError(f"this server doesn't stream {request.protocol}; switch streaming off in the client")
         key = request.hints.get("key", "")
         request.latency = self.latency.of(key or str(request.index), self._nth[key]) + answer.delay
         self._nth[key] += 1
         self.log.append((request.index, key, request.latency))
-        body = wire.answer(request, answer)
+        streams = wire.WIRES[request.protocol].streams(request)
+        body = b"" if streams else wire.answer(request, answer)
         if request.latency:
             await asyncio.sleep(request.arrived + request.latency - time.monotonic())
-        connection.send(200, body)
+        if streams:
+            said, end = wire.stream(request, answer)
+            await self._stream(connection, request, [*said, *end])
+            connection.end()
+        else:
+            connection.send(200, body)
         request.status = 200
+
+    async def _stream(self, connection: Connection, request: Request, events: list[bytes]) -> None:
+        connection.begin({"content-type": wire.WIRES[request.protocol].STREAM})
+        for event in events:
+            half = len(event) // 2  # an event may come in two parts, cut anywhere
+            for part in (event[:half], event[half:]):
+                connection.part(part)
+                await asyncio.sleep(0)
 
     async def _fault(self, connection: Connection, request: Request, fault: Fault) -> None:
         request.latency = fault.delay
         if fault.delay:
             await asyncio.sleep(request.arrived + fault.delay - time.monotonic())
+        in_stream = bool(fault.after) and wire.WIRES[request.protocol].streams(request)
+        if in_stream:
+            said, _ = wire.stream(request, Reply(fault.after))
+            await self._stream(connection, request, said)
         if fault.hang:
             await asyncio.Event().wait()
+        if fault.drop and in_stream:
+            connection.drop(b"")
+            return
         if fault.drop:
             connection.drop(wire.answer(request, Reply("scripted")) if fault.drop == "middle" else b"")
             return
@@ -203,7 +222,11 @@ class ScriptedServer(InThread):
             body = encoded(fault.body)
         if body is None:
             body = wire.error(request.protocol, fault.status, fault.message, fault.code)
-        connection.send(fault.status, body, fault.headers)
+        if in_stream:
+            connection.part(wire.WIRES[request.protocol].failed(json.loads(body)))
+            connection.end()
+        else:
+            connection.send(fault.status, body, fault.headers)
         request.status = fault.status
 
     def _other(self, method: str, path: str, body: JSON) -> JSON | None:

@@ -107,6 +107,36 @@ async def test_tokens_model_and_finish(protocol: str) -> None:
     assert server.requests[0].format == ""
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_stream_as_the_provider_s_own_client_reads_it(protocol: str) -> None:
+    said = Reply("half an answer", thinking="hm, hm", prompt_tokens=11, completion_tokens=3)
+    more: dict[str, Any] = (
+        {"stream_usage": True} if protocol == "openai" else {"reasoning": True} if protocol == "ollama" else {}
+    )
+    async with ScriptedServer(in_order([said])) as server, client_of(protocol, server.url) as client:
+        first, *rest = [chunk async for chunk in client.astream("hello", **more)]
+    assert len(rest) > 2
+    whole = first
+    for chunk in rest:
+        whole += chunk
+    assert whole.text == "half an answer"
+    assert whole.usage_metadata is not None
+    assert (whole.usage_metadata["input_tokens"], whole.usage_metadata["output_tokens"]) == (11, 3)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_fault_in_the_middle_of_a_stream(protocol: str) -> None:
+    faults = [Fault(drop=True, after="half an ans"), Fault(500, "scripted fault", after="half an ans")]
+    async with ScriptedServer(in_order(faults)) as server, client_of(protocol, server.url) as client:
+        for _ in faults:
+            heard = ""
+            with pytest.raises(Exception) as caught:  # noqa: PT011, PT012 (each client has its own)
+                async for chunk in client.astream("hello"):
+                    heard += chunk.text
+            assert heard == "half an ans"
+        assert "scripted fault" in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("protocol", "reply", "found"),
     [

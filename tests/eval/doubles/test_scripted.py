@@ -94,12 +94,6 @@ async def test_items_may_be_scripts_async_ones_too() -> None:
     assert second.json()["choices"][0]["message"]["content"] == "LOUD"
 
 
-async def test_streaming_is_refused_aloud() -> None:
-    with pytest.raises(ScriptError, match="stream"):
-        async with ScriptedServer(in_order(["x"])) as server:
-            assert (await post(server.url, stream=True)).status_code == 599
-
-
 async def test_what_is_no_request_is_said_to_be_none() -> None:
     with pytest.raises(ScriptError, match="not a request of this protocol"):  # noqa: PT012 - the block's end raises
         async with ScriptedServer(in_order([])) as server, httpx.AsyncClient(trust_env=False) as client:

@@ -18,7 +18,6 @@ def _client(endpoint: Endpoint) -> BaseChatModel:
         model=endpoint.model,
         api_key=endpoint.key,
         base_url=endpoint.base_url,
-        disable_streaming=True,
         max_retries=0,
     )
 

@@ -14,12 +14,11 @@ if TYPE_CHECKING:
 
 
 def _client(endpoint: Endpoint) -> BaseChatModel:
-    from langchain.chat_models import init_chat_model
+    from tribunal.models.providers.google_chat import Gemini
 
     # Its `max_retries` counts attempts, not retries: one is one try.
-    return init_chat_model(
-        endpoint.model,
-        model_provider="google_genai",
+    return Gemini(
+        model=endpoint.model,
         api_key=endpoint.key,
         base_url=endpoint.base_url,
         # It takes what each of its two HTTP libraries knows, and asks by aiohttp.
@@ -28,7 +27,6 @@ def _client(endpoint: Endpoint) -> BaseChatModel:
             "follow_redirects": False,
             "middlewares": aiohttp_without(endpoint.key or ""),
         },
-        disable_streaming=True,
         max_retries=1,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tribunal.loops import PerLoop
@@ -45,12 +45,15 @@ class NoAnswer(Exception):
 
 
 # Neither library has a public way to change what was read. Should one stop working, a test of the wire says so.
+# A stream is read as it comes: whoever gives its words on takes out a key that comes in pieces (`streaming.Words`).
 
 
 def httpx_without(key: str) -> dict[str, list[Callable[[Any], Awaitable[None]]]]:
     """The `event_hooks` of a client on httpx that take a key out of every body before it is read, logged or raised."""
 
     async def strike(response: Any) -> None:
+        if is_stream(response):
+            return
         response._content = scrubbed_body(await response.aread(), [key])
 
     return {"response": [strike]}
@@ -61,10 +64,31 @@ def aiohttp_without(key: str) -> tuple[Callable[[Any, Any], Awaitable[Any]], ...
 
     async def strike(request: Any, send: Any) -> Any:
         response = await send(request)
+        if is_stream(response):
+            response.content = _Struck(response.content, key)
+            return response
         response._body = scrubbed_body(await response.read(), [key])
         return response
 
     return (strike,)
+
+
+class _Struck:
+    """What is left to read of an answer, with a key taken out of each line."""
+
+    def __init__(self, content: Any, key: str) -> None:
+        self._content, self._key = content, key
+
+    async def readline(self, **how: Any) -> bytes:
+        return scrubbed_body(await self._content.readline(**how), [self._key])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._content, name)
+
+
+def is_stream(response: Any) -> bool:
+    """Whether an answer comes in events, and not as one body."""
+    return str(response.headers.get("content-type", "")).startswith("text/event-stream")
 
 
 async def post_json(
@@ -84,16 +108,58 @@ async def post_json(
         NoAnswer: the answer is not JSON.
         aiohttp.ClientError: it can't be reached, or the connection was lost.
     """
+    async with session.post(url, **_posted(payload, headers)) as response:
+        return await _whole(response, url, key)
+
+
+async def post_for_events(
+    session: aiohttp.ClientSession, url: str, payload: Any, headers: Mapping[str, str], *, key: str = ""
+) -> AsyncGenerator[Any]:
+    """The events of what a server streams to a JSON body, each parsed, as they come, and None for `[DONE]`; or its one
+    body, where it doesn't stream.
+
+    Args and what is raised are those of `post_json`.
+    """
+    async with session.post(url, **_posted(payload, headers)) as response:
+        if response.status >= 300 or not is_stream(response):
+            yield await _whole(response, url, key)
+            return
+        async for data in _events(response.content.iter_any()):
+            yield None if data == b"[DONE]" else _parsed(scrubbed_body(data, [key]))
+
+
+def _posted(payload: Any, headers: Mapping[str, str]) -> dict[str, Any]:
     raw = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
     held = {"Content-Type": "application/json", **headers}
-    async with session.post(url, data=raw, headers=held, allow_redirects=False) as response:
-        said = scrubbed_body(await response.read(), [key])
+    return {"data": raw, "headers": held, "allow_redirects": False}
+
+
+async def _whole(response: aiohttp.ClientResponse, url: str, key: str) -> Any:
+    said = scrubbed_body(await response.read(), [key])
     if response.status >= 300:
         raise ServerSaid(response.status, response.headers, said, url)
+    return _parsed(said)
+
+
+def _parsed(said: bytes) -> Any:
     try:
         return from_json(said)
     except ValueError as error:
         raise NoAnswer(None) from error
+
+
+async def _events(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The data of each event of a stream. Some servers name an error's data `error`."""
+    rest, data = b"", []
+    async for part in body:
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            field, _, value = line.rstrip(b"\r").partition(b":")
+            if field in (b"data", b"error"):
+                data.append(value.removeprefix(b" "))
+            elif not field and data:
+                yield b"\n".join(data)
+                data = []
 
 
 async def session_here() -> aiohttp.ClientSession:

@@ -17,14 +17,12 @@ _OF_THE_REQUEST = ("think", "keep_alive")
 
 
 def _client(endpoint: Endpoint) -> BaseChatModel:
-    from langchain.chat_models import init_chat_model
+    from tribunal.models.providers.ollama_chat import Ollama
 
-    return init_chat_model(
-        endpoint.model,
-        model_provider="ollama",
+    return Ollama(
+        model=endpoint.model,
         base_url=endpoint.base_url,
         client_kwargs={"follow_redirects": False},
-        disable_streaming=True,
     )
 
 

@@ -25,7 +25,6 @@ def client(endpoint: Endpoint) -> BaseChatModel:
         api_key=endpoint.key or "none",
         limit_as_max_tokens=endpoint.base_url != URL,
         use_responses_api=False,
-        disable_streaming=True,
         max_retries=0,
     )
 
