@@ -12,23 +12,24 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, cast
 
 from langchain_core.runnables import Runnable
 from langgraph.graph import START, StateGraph
+from langgraph.pregel import Pregel
 from langgraph.types import Command
 
 from tribunal.errors import TribunalError
 from tribunal.nodes.state import Case
+from tribunal.text import meant
 
 # The channels of `Case`, for editors to complete. Your own state may have others.
 Channel = Literal[
-    "text", "image", "post_id", "language", "post", "context", "policy", "prompts", "scan", "cues", "transcript",
-    "round", "track", "calls", "warnings", "budget_spent", "outcome", "evidence", "opinions", "question",
-    "early_exit", "saved", "reserved", "budget_from", "panel", "examples", "absent", "scheme", "run", "turn", "started",
-    "queries", "tried", "hits", "pending", "crawl", "page", "pages", "plans", "judgements", "exhausted",
-    "sufficient", "missing", "review", "trials",
+    "text", "image", "post_id", "language", "earlier", "messages", "post", "context", "policy", "prompts", "scan",
+    "cues", "transcript", "round", "track", "calls", "warnings", "budget_spent", "outcome", "evidence", "opinions",
+    "question", "early_exit", "saved", "reserved", "budget_from", "panel", "examples", "absent", "scheme", "run",
+    "turn", "started", "queries", "tried", "hits", "pending", "crawl", "page", "pages", "plans", "judgements",
+    "exhausted", "sufficient", "missing", "review", "trials",
 ]  # fmt: skip
 
 
@@ -103,8 +104,8 @@ def piece(
 ) -> Callable[[Piece], Piece]:
     """Declare a node of one's own: `@piece(needs=["post"], writes=["evidence"])`.
 
-    A function that is declared returns its channels, `calls`, `warnings` and `budget_spent`, and no others. A compiled
-    graph can be declared too: `piece(…)(graph)`; what it gives back is what its output schema says.
+    What is declared returns its channels, `calls`, `warnings` and `budget_spent`, and no others. A compiled graph can
+    be declared too, `piece(…)(graph)`; its output schema has these channels alone.
 
     Args:
         needs: the channels that something before it must write.
@@ -112,17 +113,42 @@ def piece(
         writes: those that it gives.
         letter: the capital letter of the ids of its evidence. No two pieces of a graph may have the same.
 
-    Raises (when the function is called):
-        WrongComposition: it returned a channel that it doesn't declare, or something that holds no channels.
+    Raises:
+        WrongComposition: the output schema of a compiled graph has another channel. When it is called: it returned a
+            channel that it doesn't declare, or something that holds no channels.
     """
     contract = Contract(tuple(needs), tuple(uses), tuple(writes), letter)
 
     def declared(node: Piece) -> Piece:
-        kept: Any = node if isinstance(node, Runnable) else _kept(node, contract)
+        kept: Any
+        if isinstance(node, Pregel):
+            kept = _checked_output(node, contract)
+        elif isinstance(node, Runnable):
+            name = node.get_name()
+            kept = (node | functools.partial(_returned, name, contract)).with_config(run_name=name)
+        else:
+            kept = _kept(node, contract)
         _own.append((kept, contract))
         return cast("Piece", kept)
 
     return declared
+
+
+def _checked_output(graph: Pregel[Any, Any, Any, Any], contract: Contract) -> Pregel[Any, Any, Any, Any]:
+    """A compiled graph, if it gives back no channel that it doesn't declare.
+
+    Raises:
+        WrongComposition: it does.
+    """
+    given = graph.output_channels
+    for channel in [given] if isinstance(given, str) else given:
+        if channel not in (*contract.writes, *LOG):
+            raise WrongComposition(
+                f"{graph.name}: its output schema has the channel {channel!r}, which it doesn't declare; compile it "
+                "with an output_schema of what it writes, or add it to writes",
+                channel,
+            )
+    return graph
 
 
 def _kept(node: Callable[..., Any], contract: Contract) -> Callable[..., Any]:
@@ -159,15 +185,10 @@ def _returned(name: str, contract: Contract, returned: Any) -> Any:
             if channel not in (*contract.writes, *LOG):
                 raise WrongComposition(
                     f"{name}: returned the channel {channel!r}, which it doesn't declare; "
-                    f"{_meant(channel, contract.writes) or 'add it to writes'}",
+                    f"{meant(str(channel), contract.writes) or 'add it to writes'}",
                     str(channel),
                 )
     return returned
-
-
-def _meant(channel: object, known: Iterable[str]) -> str:
-    near = get_close_matches(str(channel), list(known), n=1)
-    return f"did you mean {near[0]}?" if near else ""
 
 
 def contract_of(node: object) -> Contract:
@@ -193,7 +214,8 @@ def checked(builder: StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any
     for name, contract in contracts.items():
         for channel in contract.channels():
             if channel not in theirs:
-                hint = f"; {meant}" if (meant := _meant(channel, theirs)) else ""
+                near = meant(channel, theirs)
+                hint = near and f"; {near}"
                 raise WrongComposition(f"{name}: its channel {channel!r} is not in the graph's state{hint}", channel)
             as_in_ours = theirs[channel] == ours.get(channel, theirs[channel])
             if not as_in_ours and channel not in contract.uses:

@@ -1,4 +1,4 @@
-"""What the court is shown beside the post, as every seat reads it: passages from the web, perspectives, a question."""
+"""What the court is shown beside the post, as every seat reads it: passages, perspectives, a question."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from tribunal.models.question import Shown
 from tribunal.nodes.forms import Mend
 from tribunal.nodes.state import Court, opinions_of
-from tribunal.prompts.marks import Entry, Material, entries, ours, quote
+from tribunal.prompts.marks import Entry, Material, entries, ours, quote, word
 from tribunal.schema import Evidence, Opinion
 from tribunal.text import one_line
 
@@ -32,6 +32,9 @@ def exhibits(state: Court, *, opinions: bool = True) -> Shown | None:
         "court/exhibits",
         {
             "evidence": evidence_shown(evidence) if evidence else "",
+            "web": any(each.page_id for each in evidence),
+            "looked_up": any(not each.page_id for each in evidence),
+            "first": word(evidence[0].id) if evidence else "",
             "opinions": entries("opinions", map(_opinion, heard)) if heard else "",
             "question": quote("question", question) if question else "",
         },

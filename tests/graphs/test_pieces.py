@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypedDict, get_args
 
 import pytest
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Command
@@ -179,6 +180,11 @@ class Librarian:
         (undeclared_too, "opinions", "undeclared_too: returned the channel 'opinions', .*; add it to writes"),
         (no_channels, "no_channels", "no_channels: returned str; return a dict of channels"),
         (piece(needs=["post"], writes=["question"])(Librarian()), "questions", "Librarian: returned the channel"),
+        (
+            piece(needs=["post"], writes=["question"])(RunnableLambda(lambda state: {"run": "r"}, name="mine")),
+            "run",
+            "mine: returned the channel 'run'",
+        ),
     ],
 )
 async def test_what_a_piece_doesn_t_declare_it_can_t_write(mine: Any, channel: str, says: str) -> None:
@@ -189,6 +195,33 @@ async def test_what_a_piece_doesn_t_declare_it_can_t_write(mine: Any, channel: s
     with pytest.raises(WrongComposition, match=says) as raised:
         await graph.ainvoke({"text": "a post"})
     assert raised.value.channel == channel
+
+
+class Asked(TypedDict):
+    """What a graph of one's own gives back."""
+
+    question: str
+    warnings: list[str]
+
+
+async def test_a_compiled_graph_gives_back_what_it_declares_and_no_more() -> None:
+    def wonder(state: Case) -> JSON:
+        return {"question": "Who is meant?", "warnings": ["wondered"], "run": "its own"}
+
+    def compiled(**schemas: Any) -> Any:
+        inner = StateGraph(Case, context_schema=Context, **schemas).add_node("wonder", wonder)
+        return inner.add_edge(START, "wonder").add_edge("wonder", END).compile(name="wondering")
+
+    with pytest.raises(WrongComposition, match=r"wondering: its output schema has the channel .*; compile it with an"):
+        piece(needs=["post"], writes=["question"])(compiled())
+    mine = piece(needs=["post"], writes=["question"])(compiled(output_schema=Asked))
+    graph = checked(
+        chain(("receive", receive), ("mine", mine), ("trial", deep_trial), ("judge", court_judge))
+    ).compile()
+    last: JSON = {}
+    async for values in graph.astream({"text": "a post"}, stream_mode="values"):
+        last = dict(values)
+    assert (last["question"], last["warnings"].count("wondered"), last.get("run")) == ("Who is meant?", 1, None)
 
 
 async def test_a_piece_may_write_its_log_and_return_nothing() -> None:

@@ -17,7 +17,9 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 import tribunal
 from tribunal.errors import BadInput
-from tribunal.pieces import EvidenceStance, evidence_from
+from tribunal.nodes.exhibits import exhibits
+from tribunal.pieces import Evidence, EvidenceStance, evidence_from
+from tribunal.prompts.sets import shipped
 from tribunal.testing import ScriptedModel, check_piece
 
 POST = {"text": "the weeds"}
@@ -56,10 +58,27 @@ def test_the_court_reads_and_cites_what_a_retriever_finds(scripted_model: Script
     record = tribunal.judge("the weeds", graph="glossary.py:graph", rounds=1)
     shown = "[G1] neutral\n  title: Glossary\n  passage:"
     assert all(shown in scripted_model.told(part)[0] for part in ("investigation", "defence", "judge"))
+    for told in (scripted_model.told(part)[0] for part in ("investigation", "defence", "judge")):
+        assert "Passages from sources that this court was given, by id." in told
+        assert "as in [G1]" in told
+        assert "from the web" not in told
     assert record.explanation == "The image is old [G1], and more."
     assert [(each.id, each.stance, each.passage) for each in record.evidence] == [
         ("G1", EvidenceStance.NEUTRAL, "Weeds are an old image.")
     ]
+
+
+def test_what_was_read_on_the_web_is_told_apart_from_what_a_source_gave() -> None:
+    given = Evidence.of("G1", "Weeds are an old image.", "neutral", "Glossary")
+    read = {**Evidence.of("E1", "A page.", "neutral", "Page", "https://example.org/"), "page_id": "p1"}
+    for held, told in (
+        ([given, read], "by id: those whose id begins with E are from pages of the web, and the others from sources"),
+        ([read], "Passages from the web, by id."),
+        ([given], "Passages from sources that this court was given, by id."),
+    ):
+        beside = exhibits({"evidence": held})
+        assert beside is not None
+        assert told in shipped().render(beside.prompt, beside.material)
 
 
 class Glossary(BaseRetriever):
