@@ -25,4 +25,4 @@ builder.add_edge("glossary", "deep_dive")
 builder.add_edge("deep_dive", "judge")
 builder.add_edge("judge", END)
 
-graph = checked(builder).compile(name="own_retriever")
+graph = checked(builder).compile(name="Glossary court")

@@ -28,4 +28,4 @@ builder.add_edge(["web", "perspectives"], "debate")
 builder.add_edge("debate", "judge")
 builder.add_edge("judge", END)
 
-graph = checked(builder).compile(name="web_then_debate")
+graph = checked(builder).compile(name="Web then debate")

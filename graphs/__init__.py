@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -46,13 +45,14 @@ def builder(name: str) -> Any:
 
 def _of_file(name: str) -> Any:
     from tribunal.errors import BadInput
+    from tribunal.text import meant
 
     path, _, member = name.partition(":")
     file = Path(path).expanduser()
     if not path.endswith(".py"):
-        near = get_close_matches(name, GRAPHS, n=1)
-        meant = f"; did you mean {near[0]}? The" if near else "; the"
-        raise BadInput(f"graph: {name!r}: there is none{meant} graphs are {', '.join(GRAPHS)}, or a file.py:graph")
+        near = meant(name, GRAPHS)
+        there = f"{near} The" if near else "the"
+        raise BadInput(f"graph: {name!r}: there is none; {there} graphs are {', '.join(GRAPHS)}, or a file.py:graph")
     if not file.is_file():
         raise BadInput(f"graph: {name!r}: there is no file {path}; give one as pipeline.py:graph")
     key = str(file.resolve())

@@ -27,4 +27,4 @@ builder.add_edge("research", "conclude")
 builder.add_edge("conclude", END)
 builder.add_edge("answer", END)
 
-graph = builder.compile(name="antihate")
+graph = builder.compile(name="AntiHateAgent research")

@@ -25,4 +25,4 @@ builder.add_edge("fast_track", "judge")
 builder.add_conditional_edges("deep_dive", to_judge, ways(judge="debated", __end__="dismissed or failed"))
 builder.add_edge("judge", END)
 
-graph = checked(builder).compile(name="arcade")
+graph = checked(builder).compile(name="ARCADE court")

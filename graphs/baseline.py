@@ -16,4 +16,4 @@ builder.add_edge(START, "receive")
 builder.add_edge("receive", "classify")
 builder.add_edge("classify", END)
 
-graph = builder.compile(name="baseline")
+graph = builder.compile(name="One-call classifier")

@@ -18,4 +18,4 @@ builder.add_edge("receive", "deep_dive")
 builder.add_conditional_edges("deep_dive", to_judge, ways(judge="debated", __end__="dismissed or failed"))
 builder.add_edge("judge", END)
 
-graph = builder.compile(name="multiround")
+graph = builder.compile(name="ARCADE deep dive")

@@ -26,4 +26,4 @@ builder.add_conditional_edges(
 )
 builder.add_edge("summarise", END)
 
-graph = builder.compile(name="mv_debate").with_config(recursion_limit=MAX_ROUNDS + 5)
+graph = builder.compile(name="MV-Debate of views").with_config(recursion_limit=MAX_ROUNDS + 5)

@@ -39,4 +39,4 @@ builder.add_edge("judge", END)
 builder.add_edge("vote", END)
 builder.add_edge("annotate", END)
 
-graph = builder.compile(name="predict")
+graph = builder.compile(name="PREDICT panel")

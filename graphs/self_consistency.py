@@ -18,4 +18,4 @@ builder.add_edge("receive", "open")
 builder.add_edge("open", "draw")
 builder.add_edge("draw", END)
 
-graph = builder.compile(name="self_consistency")
+graph = builder.compile(name="Self-consistency vote")

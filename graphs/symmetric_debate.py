@@ -29,4 +29,4 @@ builder.add_conditional_edges(
 builder.add_edge("speak", "next_round")
 builder.add_edge("vote", END)
 
-graph = builder.compile(name="symmetric_debate").with_config(recursion_limit=2 * MAX_ROUNDS + 6)
+graph = builder.compile(name="Symmetric debate").with_config(recursion_limit=2 * MAX_ROUNDS + 6)

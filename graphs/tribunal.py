@@ -54,4 +54,4 @@ builder.add_conditional_edges(
     "review", to_retrial, ways(gatekeeper="sent back, no scan", assign="sent back", __end__="decided")
 )
 
-graph = checked(builder).compile(name="tribunal")
+graph = checked(builder).compile(name="Hybrid court")

@@ -18,6 +18,7 @@ from tribunal.notes import (
     Found,
     Heard,
     Judgement,
+    Message,
     Named,
     PageNote,
     Plan,
@@ -57,6 +58,13 @@ def _says(words: str) -> Any:
     return Field(description=words)
 
 
+Messages = Annotated[
+    list[JSON] | None,
+    Like(list[Message] | None),
+    _says(
+        "A conversation, as chat front ends keep it: its last message is the post. Leave it out where text is given."
+    ),
+]
 PostTaken = Annotated[
     JSON, Like(Post), _says("The post as it was taken in: its id, its words, its image, its language.")
 ]

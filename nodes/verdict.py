@@ -8,6 +8,7 @@ from typing import Any
 from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
+from tribunal.nodes.chat import answered
 from tribunal.prompts.policy import policy_of
 from tribunal.rehearsed import rehearsed
 from tribunal.schema import JSON, Scheme, Task, Verdict
@@ -64,4 +65,5 @@ async def deliver(
         **more,
     ).dump()
     runtime.stream_writer({"event": "outcome", **verdict})
-    return {"outcome": verdict} if by_policy else {"outcome": verdict, "policy": {}}
+    ending = {"outcome": verdict, **answered(state, verdict, "Decided by a reviewer." if reviewed else "")}
+    return ending if by_policy else {**ending, "policy": {}}

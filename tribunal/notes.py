@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from tribunal.schema import JSON, Frozen
 
@@ -21,6 +21,16 @@ class Terms(Frozen):
 
     settings: JSON
     policy: str
+
+
+class Message(BaseModel):
+    """A message of a conversation, of LangChain's form. The post is a person's; the outcome is the answer to it."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    type: str = Field(description="whose it is: human or ai")
+    id: str = ""
+    content: str | list[str | JSON] = Field(description="its words, or blocks of text and images")
 
 
 class Heard(Frozen):

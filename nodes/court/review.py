@@ -28,6 +28,7 @@ from pydantic.json_schema import SkipJsonSchema
 from tribunal.budget import renewed
 from tribunal.context import Context, context_of, describe, overruled
 from tribunal.errors import BadInput
+from tribunal.nodes.chat import answered
 from tribunal.nodes.court.case import review_reason
 from tribunal.nodes.exhibits import evidence_of
 from tribunal.nodes.forms import one_of
@@ -35,7 +36,7 @@ from tribunal.nodes.state import Case, closed, cues_in, post_of, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.policy import Policy, policy_of
 from tribunal.schema import JSON, Review, Scheme, Trial
-from tribunal.text import one_line, visible
+from tribunal.text import in_markdown, one_line
 
 ACTION = "decide"
 _TEXT = {"type": "string"}
@@ -129,6 +130,18 @@ def answer_form(policy: Policy, scheme: Scheme) -> type[RootModel[Any]]:
     return Answers
 
 
+async def check_answer(state: Case, answer: Any) -> None:
+    """See that an answer fits the policy of a case, before the case goes on with it.
+
+    Raises:
+        BadInput: it doesn't: the field, the value, and what it may be.
+    """
+    try:
+        answer_form(await policy_of(state), context_of(state).scheme).model_validate(answer)
+    except ValidationError as error:
+        raise _wrong(error) from error
+
+
 async def review(state: Case, runtime: Runtime[Context]) -> JSON:
     """Wait for a person. Nothing happens here before they answer, so that a resumed case repeats nothing.
 
@@ -139,7 +152,7 @@ async def review(state: Case, runtime: Runtime[Context]) -> JSON:
     policy = await policy_of(state, runtime)
     form = answer_form(policy, context.scheme)
     try:
-        read = interrupt([_request(state, context)], response_schema=form).root
+        read = interrupt([_request(state, context, policy)], response_schema=form).root
     except ValidationError as error:
         raise _wrong(error) from error
     answer: Any = read[0] if isinstance(read, list) else read
@@ -158,7 +171,12 @@ async def review(state: Case, runtime: Runtime[Context]) -> JSON:
     ).dump()
     runtime.stream_writer({"event": "review", **done})
     if answer.type == "accept":
-        return {"review": done, "question": None, "warnings": given}
+        return {
+            "review": done,
+            "question": None,
+            "warnings": given,
+            **answered(state, court, "Accepted by a reviewer."),
+        }
     words = note or f"A reviewer decided this; the court had said: {court['explanation']}"
     track = state.get("track")
     return {
@@ -184,17 +202,17 @@ def _reason(state: Case, context: Context) -> str:
     return review_reason(state, context) or "somebody sent it here by hand"
 
 
-def _request(state: Case, context: Context) -> JSON:
+def _request(state: Case, context: Context, policy: Policy) -> JSON:
     """The case as a reviewer is shown it, in the shape of the Agent Inbox."""
     outcome: JSON = state["outcome"] or {}
     return {
         "action_request": {"action": ACTION, "args": {"category": outcome.get("category") or "", "note": ""}},
         "config": {"allow_accept": True, "allow_edit": True, "allow_respond": True, "allow_ignore": False},
-        "description": _described(state, context),
+        "description": _described(state, context, policy),
     }
 
 
-def _described(state: Case, context: Context) -> str:
+def _described(state: Case, context: Context, policy: Policy) -> str:
     outcome, post = state["outcome"] or {}, post_of(state)
     sure = f", confidence {outcome['confidence']:.2f}" if outcome.get("confidence") is not None else ""
     lines = [
@@ -206,7 +224,8 @@ def _described(state: Case, context: Context) -> str:
     lines += [f"Cue {cue.id} against {cue.whom}: {cue.claim}" for cue in cues_in(state)]
     lines += [f"Passage {each.id}, {each.url}: {each.passage}" for each in evidence_of(state)]
     lines += [f"Note: {warning}" for warning in state.get("warnings", [])]
-    return visible("\n\n".join(lines))
+    lines += [f"The categories: {', '.join(each.name for each in policy.categories(context.scheme))}"]
+    return "\n\n".join(map(in_markdown, lines))  # which the front ends show as Markdown
 
 
 def _sent_back(state: Case, question: str, reviewer: str | None, at: str) -> JSON:

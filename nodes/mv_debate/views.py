@@ -22,6 +22,7 @@ from tribunal.line_up import in_force
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes import channels as ch
+from tribunal.nodes.chat import answered
 from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.mv_debate.gate import agreed
 from tribunal.nodes.mv_debate.history import answer_in_words, history, reflection_in_words, round_entry, turns_of
@@ -192,7 +193,7 @@ def too_few_left(state: Views, left: int, runtime: Runtime[Context]) -> JSON:
     named = {name: value for name, value in gone[0].items() if name not in ("id", "round", "stage")}
     outcome = {**named, "explanation": words}
     runtime.stream_writer({"event": "outcome", **outcome})
-    return {"outcome": outcome}
+    return {"outcome": outcome, **answered(state, outcome)}
 
 
 async def to_control(state: Views) -> list[str] | Literal["__end__"]:

@@ -14,6 +14,7 @@ from tribunal.context import Context, context_of
 from tribunal.models.ask import Answer, ask
 from tribunal.models.question import Shown
 from tribunal.models.role import Role
+from tribunal.nodes.chat import answered
 from tribunal.nodes.exhibits import exhibits
 from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.predict.perspective import ANNOTATOR, StanceForm, stance_form
@@ -223,7 +224,7 @@ async def heard(state: Panel, runtime: Runtime[Context]) -> JSON:
     outcome = {name: value for name, value in state["absent"][0].items() if name != "id"}
     outcome["rehearsed"] = rehearsed(state.get("calls", []), state.get("warnings", []))
     runtime.stream_writer({"event": "outcome", **outcome})
-    return {"outcome": outcome}
+    return {"outcome": outcome, **answered(state, outcome)}
 
 
 async def to_debate_or_vote(state: Panel) -> Literal["debate", "vote", "__end__"]:

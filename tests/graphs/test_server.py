@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -123,6 +124,25 @@ async def test_stepping_through_as_in_studio(client: Any) -> None:
     assert acquitted["outcome"]["hateful"] is False
     again = await client.runs.wait(thread, "arcade", input=None, checkpoint=checkpoint)
     assert again["outcome"] == convicted["outcome"]
+
+
+async def test_a_case_is_stopped_and_edited_as_the_docs_show_it(client: Any) -> None:
+    page = (PROJECT / "docs" / "studio.md").read_text("utf-8")
+    shown = page.partition("```python\n")[2].partition("```")[0]
+    made: dict[str, Any] = {}
+    exec(f"async def followed(client, thread):\n{indent(shown, '    ')}", made)
+    thread = (await client.threads.create())["thread_id"]
+    await made["followed"](client, thread)
+    values = (await client.threads.get_state(thread))["values"]
+    assert values["outcome"]["outcome"] == "verdict"
+    assert "read by kim" in values["warnings"]
+
+
+@pytest.mark.parametrize("inside", ["defend", "deep_dive:defend"])
+async def test_a_stop_inside_a_track_is_passed_over_as_the_docs_say(client: Any, inside: str) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    done = await client.runs.wait(thread, "arcade", input={"text": IMPLICIT}, interrupt_before=[inside])
+    assert (done["outcome"]["outcome"], (await client.threads.get_state(thread))["next"]) == ("verdict", [])
 
 
 async def test_a_fast_track_case_pauses_before_the_same_judge(client: Any) -> None:

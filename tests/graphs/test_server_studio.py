@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests import PROJECT
-from tribunal.graphs import GRAPHS
+from tests.test_docs import holds
+from tribunal.graphs import GRAPHS, graph
 from tribunal.heeding import MODES, SITTING
 from tribunal.offered import MODE_WORDS
 from tribunal.settings import SETTINGS, heeded
 
 SERVED = json.loads((PROJECT / "langgraph.json").read_text())["graphs"]
+OURS = {"created_by": "system"}  # and not by somebody who made an assistant of their own in this folder
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
 
 async def schemas_of(client: Any, graph: str) -> dict[str, Any]:
-    [assistant] = await client.assistants.search(graph_id=graph)
+    [assistant] = await client.assistants.search(graph_id=graph, metadata=OURS)
     return dict(await client.assistants.get_schemas(assistant["assistant_id"]))
 
 
@@ -62,7 +65,8 @@ async def test_every_channel_says_what_it_holds(client: Any, name: str) -> None:
 
 @pytest.mark.parametrize("name", SERVED)
 async def test_an_assistant_says_what_it_does_and_shows_a_post_to_try(client: Any, name: str) -> None:
-    [assistant] = await client.assistants.search(graph_id=name)
+    [assistant] = await client.assistants.search(graph_id=name, metadata=OURS)
+    assert assistant["name"] == graph(name if name in GRAPHS else str(PROJECT / SERVED[name]["path"])).name != name
     assert assistant["description"] == SERVED[name]["description"]
     examples = (await schemas_of(client, name))["input_schema"]["examples"]
     assert examples
@@ -70,6 +74,14 @@ async def test_an_assistant_says_what_it_does_and_shows_a_post_to_try(client: An
         context = {"search": "none", "max_turns": 1} if name in ("antihate", "web_then_debate") else {}
         done = await client.runs.wait(None, name, input=post, context=context)
         assert done["outcome"]["outcome"] == "verdict", done
+
+
+async def test_the_docs_list_every_assistant(client: Any) -> None:
+    made = {each["graph_id"]: each for each in await client.assistants.search(metadata=OURS, limit=100)}
+    assert made.keys() == SERVED.keys()
+    rows = [f"| `{name}` | {made[name]['name']} | `{made[name]['name'].replace(' ', '_')}` |" for name in SERVED]
+    head = "| graph | assistant | as a tool |\n|---|---|---|\n"
+    holds(PROJECT / "docs" / "studio.md", "assistants", head + "\n".join(rows))
 
 
 @pytest.mark.parametrize("name", SERVED)
@@ -89,15 +101,25 @@ async def test_a_wrong_value_is_one_line(client: Any) -> None:
     assert done["__error__"]["message"] == "rounds: 99: Input should be less than or equal to 10"
 
 
-async def test_a_model_s_answer_is_streamed_whole_and_not_by_tokens(client: Any) -> None:
+async def test_every_answer_is_streamed_word_by_word_and_says_whose_words_they_are(client: Any) -> None:
     post = {"text": "Immigrants: the weeds in our garden."}
     thread = await client.threads.create()
     stream = client.runs.stream(
         thread["thread_id"], "arcade", input=post, stream_mode="messages-tuple", stream_subgraphs=True
     )
-    said = [part.data[0] async for part in stream if part.event.startswith("messages")]
+    said: dict[str, list[str]] = {}
+    speakers = {}
+    async for part in stream:
+        if part.event.startswith("messages"):
+            chunk, beside = part.data
+            assert chunk["type"] == "AIMessageChunk"
+            assert beside["langgraph_node"]
+            said.setdefault(chunk["id"], []).append(chunk["content"])
+            speakers[chunk["id"]] = (beside["seat"], beside["role"])
     state = await client.threads.get_state(thread["thread_id"])
-    assert len(said) == len(state["values"]["calls"]) > 3
-    for message in said:
-        assert message["type"] == "ai"
-        assert isinstance(json.loads(message["content"]), dict)
+    calls = state["values"]["calls"]
+    assert Counter(speakers.values()) == Counter((call["seat"], call["role"]) for call in calls)
+    assert len(calls) > 3
+    for chunks in said.values():
+        assert len(chunks) > 2
+        assert isinstance(json.loads("".join(chunks)), dict)

@@ -1,0 +1,129 @@
+"""A case as a conversation: a chat front end sends a post as a message, and shows the outcome as the answer to it.
+
+Messages lie in the state as plain JSON, and only where somebody sent some. Their words are a stranger's, and front ends
+read them as Markdown, so what is answered is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from langchain_core.messages import AnyMessage
+from langgraph.graph.message import add_messages
+
+from tribunal.errors import BadInput
+from tribunal.outline import BY_RULES
+from tribunal.schema import JSON
+from tribunal.text import in_markdown
+
+_FORM = 'give {"type": "human", "content": "…"}'
+_IMAGE = {"type": "text", "text": "(an image)"}
+
+
+class Sent(NamedTuple):
+    """A post as it came in a message."""
+
+    text: str
+    image: str | None
+
+
+def joined(held: Any, new: Any) -> list[JSON]:
+    """Append messages, of any form that LangChain takes, and replace those of an id that is held.
+
+    Raises:
+        BadInput: something is no message.
+    """
+    try:
+        messages: Any = add_messages(held or [], new or [])
+    except (ValueError, TypeError, KeyError, NotImplementedError) as error:
+        raise BadInput(f"messages: {str(new)[:80]!r}: is no list of messages; {_FORM}") from error
+    return [_plain(each) for each in messages]
+
+
+def _plain(message: AnyMessage) -> JSON:
+    """A message as plain JSON, without what it doesn't set."""
+    return {"type": message.type, **message.model_dump(mode="json", exclude_defaults=True, exclude_none=True)}
+
+
+def sent_in(messages: Sequence[JSON]) -> Sent | None:
+    """The post that stands in the last message; None where that is no person's.
+
+    Raises:
+        BadInput: the message holds something else than text and one image.
+    """
+    if not messages or messages[-1]["type"] != "human":
+        return None
+    content = messages[-1]["content"]
+    texts, images = [], []
+    for block in _blocks(content):
+        if isinstance(text := block.get("text"), str):
+            texts.append(text)
+        elif image := _image_of(block):
+            images.append(image)
+        else:
+            raise BadInput(f"messages: {block.get('type')!r}: a post is text and an image; send nothing else")
+    if len(images) > 1:
+        raise BadInput(f"messages: {len(images)} images: a post has one; send one")
+    return Sent("\n".join(texts), images[0] if images else None)
+
+
+def _blocks(content: str | list[str | JSON]) -> list[JSON]:
+    """What a message holds, each part as a block."""
+    parts = [content] if isinstance(content, str) else content
+    return [{"type": "text", "text": each} if isinstance(each, str) else each for each in parts]
+
+
+def _image_of(block: JSON) -> str | None:
+    """The address or the data URI of an image, in the forms of OpenAI, of LangChain and of LangChain.js."""
+    match block:
+        case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} | {"type": "image", "url": str(url)}:
+            return url
+        case {"type": "image", "base64": str(data), "mime_type": str(mime)}:
+            return f"data:{mime};base64,{data}"
+        case {"type": "image", "data": str(data), "mime_type": str(mime)}:
+            return f"data:{mime};base64,{data}"
+        case {"type": "image", "data": str(data), "mimeType": str(mime)}:
+            return f"data:{mime};base64,{data}"
+    return None
+
+
+def taken(messages: Sequence[JSON], text: str, *, pictured: bool) -> list[JSON]:
+    """The messages once their post is taken in: no pixel stays, and a post that came otherwise stands there too."""
+    if messages[-1]["type"] != "human":
+        content: Any = [{"type": "text", "text": text}, _IMAGE] if pictured else text
+        return [*messages, {"type": "human", "id": str(uuid4()), "content": content}]
+    last = messages[-1]
+    if not isinstance(last["content"], str):
+        last = {**last, "content": [_IMAGE if _image_of(each) else each for each in _blocks(last["content"])]}
+    return [*messages[:-1], last]
+
+
+def answered(state: Mapping[str, Any], outcome: JSON, reviewed: str = "") -> JSON:
+    """The answer to the post's message, as an update of the state; nothing where the post came in none.
+
+    A message has one answer: what is told later of the same post takes its place.
+
+    Args:
+        outcome: of the case.
+        reviewed: what a person made of it.
+    """
+    asked = next((each for each in reversed(state.get("messages") or []) if each["type"] == "human"), None)
+    if asked is None:
+        return {}
+    said = [f"**{_head(outcome)}**", in_markdown(outcome["explanation"])]
+    last = reviewed or (BY_RULES if outcome.get("rehearsed") else "")
+    said += [last] if last else []
+    return {"messages": [{"type": "ai", "id": f"{asked['id']}/outcome", "content": "\n\n".join(said)}]}
+
+
+def _head(outcome: JSON) -> str:
+    if outcome["outcome"] != "verdict":
+        how = "the model refused" if outcome["outcome"] == "refusal" else "a call failed"
+        return f"No verdict: {how}"
+    category = in_markdown(outcome["category"])
+    unsure = ", uncertain" if outcome.get("uncertain") else ""
+    if outcome["hateful"] is None:
+        return f"{category}{unsure}"
+    return f"{'Hate speech' if outcome['hateful'] else 'Not hate speech'} ({category}){unsure}"
