@@ -24,7 +24,7 @@ def batch(
     ],
     graph: Graph = "tribunal",
     columns: Annotated[
-        list[str] | None, typer.Option(metavar="ROLE=NAME", help="The column of text, id, image, language.")
+        list[str] | None, typer.Option(metavar="ROLE=NAME", help="The column of text, id, image, language, earlier.")
     ] = None,
     in_flight: InFlight = 16,
     retry: Annotated[list[str] | None, typer.Option(help="Decide again what ended so: failures, refusals.")] = None,

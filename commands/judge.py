@@ -26,6 +26,10 @@ def judge(
     ] = None,
     graph: Graph = "tribunal",
     post_id: Annotated[str | None, typer.Option("--id", help="What to call the post in the record.")] = None,
+    earlier: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="An earlier post of the conversation; once for each, the oldest first."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")] = False,
     trace: Annotated[bool, typer.Option(help="Show every prompt and raw answer, on standard error.")] = False,
     *,
@@ -40,7 +44,7 @@ def judge(
             if "trace" in settings:
                 raise BadInput("trace: is given by --trace and by --set; give it once")
             settings["trace"] = True
-        outcome = _run(words, picture, graph, settings, post_id, as_json)
+        outcome = _run(words, picture, graph, settings, post_id, earlier or [], as_json)
     raise typer.Exit(STATUS[outcome])
 
 
@@ -50,6 +54,7 @@ def _run(
     graph: str,
     settings: dict[str, Any],
     post_id: str | None,
+    earlier: list[str],
     as_json: bool,
 ) -> str:
     import asyncio
@@ -61,7 +66,9 @@ def _run(
     context = context_from(settings)
     room = Courtroom(quiet=as_json, trace=context.trace, post=text)
     with room:
-        record = asyncio.run(hear(text, image, graph=graph, context=context, post_id=post_id, listen=room.listen))
+        record = asyncio.run(
+            hear(text, image, graph=graph, context=context, post_id=post_id, earlier=earlier, listen=room.listen)
+        )
     if as_json:
         say_json(record.dump())
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
 from langgraph.runtime import Runtime
@@ -19,6 +20,7 @@ from tribunal.models.door import door_here
 from tribunal.models.image import Picture, kept_picture, picture
 from tribunal.models.seating import check_models
 from tribunal.nodes.certainty import fitted_threshold
+from tribunal.nodes.chat import joined, sent_in, taken
 from tribunal.nodes.state import Court, PostInput
 from tribunal.prompts.policy import policy_in_force
 from tribunal.prompts.sets import prompts_in_force
@@ -28,6 +30,8 @@ from tribunal.retrievers.web.fetch.kinds import IMAGES
 from tribunal.retrievers.web.library import web_reader
 from tribunal.schema import JSON, Image, Post
 from tribunal.text import wellformed
+
+MOST_EARLIER = 20  # earlier posts of a conversation
 
 
 class Receive(Protocol):
@@ -66,9 +70,12 @@ async def _taken_in(state: Court, runtime: Runtime[Context]) -> JSON:
     given = context_given(runtime)
     context, door = await in_force(given, afresh=True), await door_here()
     door.look_around()
-    text, ref = _checked_text(state, context), _checked_ref(state)
+    messages = joined([], state.get("messages"))
+    sent = _sent(state, messages)
+    text, ref = _checked_text(sent, context), _checked_ref(sent)
     if not text.strip() and ref is None:
         raise BadInput("text: there is neither a text nor an image; give one or both")
+    earlier = _checked_earlier(state, context)
     models = check_models(context, door.environment)
     policy = await policy_in_force(context.policy)
     if policy.task != context.task:
@@ -89,14 +96,16 @@ async def _taken_in(state: Court, runtime: Runtime[Context]) -> JSON:
     told_by = "" if set(map(str, models)) == {REHEARSAL} else text
     language, language_from = await language_of(said, told_by)
     post = Post(
-        id=_checked_name(state, "post_id") or _id_of(text, image),
+        id=_checked_name(state, "post_id") or _id_of(text, image, earlier),
         text=text,
         image=image,
         language=language,
         language_from=language_from,
+        earlier=earlier,
     )
     return {
-        "image": ref,
+        "image": ref if sent is state else None,
+        **({"messages": Overwrite(taken(messages, text, pictured=ref is not None))} if messages else {}),
         "post": post.dump(),
         "context": {"settings": kept_settings(given), "policy": policy.source},
         "policy": {"name": policy.name, "sha": policy.sha},
@@ -139,6 +148,19 @@ async def _looked_at(ref: str, edge: int) -> Picture:
     return await kept_picture(ref, edge, page.body)
 
 
+def _sent(state: PostInput, messages: Sequence[JSON]) -> PostInput:
+    """What was sent, with the post's own fields filled from the message that it came in, where it came in one."""
+    message = sent_in(messages)
+    if message is None:
+        return state
+    if state.get("text") or state.get("image"):
+        raise BadInput(
+            "messages: this thread holds a post as text or image, and another one in a message; give one of the two, "
+            "and begin a new thread to change from one way to the other"
+        )
+    return {**state, "text": message.text, "image": message.image}
+
+
 def _checked_text(state: PostInput, context: Context) -> str:
     text: Any = state.get("text")
     if text is None:
@@ -163,6 +185,23 @@ def _checked_ref(state: PostInput) -> str | None:
     return ref
 
 
+def _checked_earlier(state: PostInput, context: Context) -> tuple[str, ...]:
+    earlier: Any = state.get("earlier")
+    if earlier is None:
+        return ()
+    if not isinstance(earlier, list | tuple) or not all(isinstance(each, str) for each in earlier):
+        raise BadInput("earlier: is not a list of texts; give the earlier posts of the conversation, the oldest first")
+    kept = tuple(wellformed(each) for each in earlier if each.strip())
+    if len(kept) > MOST_EARLIER:
+        raise BadInput(f"earlier: {len(kept)} posts: over the {MOST_EARLIER} that are taken; give the last ones")
+    if (length := sum(map(len, kept))) > context.max_text:
+        raise BadInput(
+            f"earlier: {length} characters: over the {context.max_text} that are taken; give the last posts, or raise "
+            "max_text"
+        )
+    return kept
+
+
 def _checked_name(state: PostInput, field: Literal["post_id", "language"]) -> str | None:
     name: Any = state.get(field)
     if name is None:
@@ -172,7 +211,7 @@ def _checked_name(state: PostInput, field: Literal["post_id", "language"]) -> st
     return wellformed(name)
 
 
-def _id_of(text: str, image: Image | None) -> str:
-    """The same post always gets the same id."""
-    content = f"{image.sha256 if image else ''}\n{text}".encode()
+def _id_of(text: str, image: Image | None, earlier: Sequence[str]) -> str:
+    """The same post in the same conversation always gets the same id."""
+    content = "\n".join((image.sha256 if image else "", text, *map(repr, earlier))).encode()
     return "post-" + hashlib.sha256(content).hexdigest()[:12]

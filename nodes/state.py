@@ -17,6 +17,7 @@ from tribunal.context import Context, overruled
 from tribunal.errors import BudgetSpent, CallFailed, ModelError, Refused
 from tribunal.models.ask import Answer
 from tribunal.nodes import channels as ch
+from tribunal.nodes.chat import answered, joined
 from tribunal.rehearsed import rehearsed
 from tribunal.schema import JSON, Cue, Failure, Opinion, Post, Refusal, Turn
 
@@ -64,6 +65,15 @@ class PostInput(TypedDict, total=False):
     language: Annotated[
         str | None, Field(description="The language it is written in, such as en or ko, where that is known.")
     ]
+    earlier: Annotated[
+        list[str] | None,
+        Field(
+            description="Earlier posts of the conversation, the oldest first. Every seat reads them to understand the "
+            "post; none of them is decided on."
+        ),
+    ]
+
+    messages: Annotated[ch.Messages, joined]
 
 
 class Court(PostInput, total=False):
@@ -117,6 +127,7 @@ class Decided(Log, total=False):
     policy: ch.PolicyNamed
     prompts: ch.PromptsNamed
     outcome: ch.Ending
+    messages: ch.Messages
 
 
 class PerspectivesOutput(Log, total=False):
@@ -204,6 +215,7 @@ class RoundOutput(Log, total=False):
     transcript: ch.Transcript
     budget_spent: ch.BudgetSpent
     outcome: ch.Ending
+    messages: ch.Messages
 
 
 class DebateOutput(Decided, total=False):
@@ -226,6 +238,7 @@ class TrackOutput(Log, total=False):
     saved: ch.Saved
     budget_spent: ch.BudgetSpent
     outcome: ch.Ending
+    messages: ch.Messages
 
 
 class CourtOutput(Decided, total=False):
@@ -309,7 +322,8 @@ def agent(node: Node) -> Node:
             heard = rehearsed([*state.get("calls", ()), *fault.calls], state.get("warnings", ()))
             outcome = {**outcome_of(fault), "rehearsed": heard}
             runtime.stream_writer({"event": "outcome", **outcome})
-            return {"outcome": outcome, "calls": list(fault.calls), "warnings": list(fault.warnings)}
+            log = {"calls": list(fault.calls), "warnings": list(fault.warnings)}
+            return {"outcome": outcome, **answered(state, outcome), **log}
 
     return cast("Node", take_part)
 

@@ -12,7 +12,6 @@ import asyncio
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -27,6 +26,7 @@ from tribunal.opened import opened
 from tribunal.prompts.marks import Material, Ours, PromptError, shown
 from tribunal.prompts.policy import Category
 from tribunal.schema import JSON
+from tribunal.text import meant
 
 SHIPPED = "tribunal"
 # What a system message may say of the policy, and what a role's prompt may; `ask` fills these in by itself.
@@ -43,9 +43,9 @@ _MADE_OF_PARTS = (nodes.FilterBlock, nodes.AssignBlock, nodes.Macro, nodes.CallB
 _MADE_OF_VALUES = (nodes.Filter, nodes.Concat, nodes.Add, nodes.Mul, nodes.Mod, nodes.Getitem, nodes.For)
 # Variables that hold strangers' words, in the prompts that are filled with them.
 STRANGERS = {
-    "before", "debate", "defence", "evidence", "examples", "history", "hits", "judgement", "known", "missing",
-    "opinions", "opposing", "others", "own", "page", "post", "prosecution", "query", "reference", "reflection",
-    "responses", "thoughts", "title", "transcript", "tried",
+    "before", "debate", "defence", "earlier", "evidence", "examples", "history", "hits", "judgement", "known",
+    "missing", "opinions", "opposing", "others", "own", "page", "post", "prosecution", "query", "reference",
+    "reflection", "responses", "thoughts", "title", "transcript", "tried",
 }  # fmt: skip
 
 
@@ -204,9 +204,9 @@ def _prompts_in(root: Path) -> Iterator[Path]:
         if path.stem.upper() in ("README", "LICENSE", "NOTICE"):
             continue
         if path.suffix != ".md" or (_name(root, path) not in known and not path.name.startswith("_")):
-            near = get_close_matches(within.as_posix(), [f"{name}.md" for name in known], n=3, cutoff=0.6)
-            meant = f"did you mean {', '.join(near)}?" if near else f"the prompts are {', '.join(sorted(known))}"
-            raise BadInput(f"prompts: {path}: no prompt is called so; {meant}")
+            way = meant(within.as_posix(), [f"{name}.md" for name in known])
+            way = way or f"the prompts are {', '.join(sorted(known))}"
+            raise BadInput(f"prompts: {path}: no prompt is called so; {way}")
         found = True
         yield path
     if not found:
@@ -242,9 +242,8 @@ def _check_alone(path: Path, name: str, text: str, sources: Mapping[str, str]) -
     for start, whole in _included(tree):
         found = start in sources if whole else start and any(each.startswith(start) for each in sources)
         if not found:
-            near = get_close_matches(start, sources, n=3, cutoff=0.5)
-            meant = f"did you mean {', '.join(near)}?" if near else "include a prompt of the set by its name"
-            raise BadInput(f"prompts: {path}: includes {start!r}, which is no prompt; {meant}")
+            way = meant(start, sources) or "include a prompt of the set by its name"
+            raise BadInput(f"prompts: {path}: includes {start!r}, which is no prompt; {way}")
 
 
 def _check_untouched(path: Path, made: nodes.Node) -> None:
@@ -278,9 +277,8 @@ def _check_filled(path: Path, name: str, text: str, made: PromptSet) -> None:
     known = OF_THE_SYSTEM if system else needed | OF_THE_POLICY | OF_THE_RUN
     wanted = made.variables(name)
     if unknown := sorted(wanted - known):
-        near = get_close_matches(unknown[0], known, n=2, cutoff=0.5)
-        meant = f"did you mean {', '.join(near)}?" if near else f"it is filled with {', '.join(sorted(known))}"
-        raise BadInput(f"prompts: {path}{_line(text, unknown[0])}: there is no {unknown[0]!r} here; {meant}")
+        way = meant(unknown[0], known) or f"it is filled with {', '.join(sorted(known))}"
+        raise BadInput(f"prompts: {path}{_line(text, unknown[0])}: there is no {unknown[0]!r} here; {way}")
     if missing := sorted(needed - wanted):
         raise BadInput(
             f"prompts: {path}: leaves out {', '.join(missing)}; put it in, or write {{% set _ = {missing[0]} %}} where "

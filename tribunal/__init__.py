@@ -15,7 +15,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
 
     from tribunal.cases.tool import as_tool
     from tribunal.context import Context
@@ -42,6 +42,7 @@ async def ajudge(
     graph: str = DEFAULT_GRAPH,
     post_id: str | None = None,
     language: str | None = None,
+    earlier: Sequence[str] = (),
     **settings: Any,
 ) -> Record:
     """Decide one post.
@@ -52,6 +53,7 @@ async def ajudge(
         graph: one of `graphs.GRAPHS`, or a pipeline of one's own as `file.py:graph`.
         post_id: what to call it; by default an id made from what it holds.
         language: such as `en`.
+        earlier: earlier posts of its conversation, the oldest first; they are read, and not decided on.
         settings: the fields of `Context`: model, aux_model, judge_model, seats, rounds, web, perspectives, review, …
 
     Returns:
@@ -64,7 +66,7 @@ async def ajudge(
     from tribunal.context import context_from
 
     context = context_from(settings)
-    return await hear(text, image, graph=graph, context=context, post_id=post_id, language=language)
+    return await hear(text, image, graph=graph, context=context, post_id=post_id, language=language, earlier=earlier)
 
 
 async def adecide(thread: str, answer: dict[str, Any]) -> Record:
@@ -109,6 +111,7 @@ async def trial(
     graph: str = DEFAULT_GRAPH,
     post_id: str | None = None,
     language: str | None = None,
+    earlier: Sequence[str] = (),
     **settings: Any,
 ) -> AsyncGenerator[dict[str, Any] | Record]:
     """Decide one post, and watch it being decided.
@@ -136,7 +139,7 @@ async def trial(
     from tribunal.context import context_from
 
     context = context_from(settings)
-    case = attend(text, image, graph=graph, context=context, post_id=post_id, language=language)
+    case = attend(text, image, graph=graph, context=context, post_id=post_id, language=language, earlier=earlier)
     async with aclosing(case):
         async for event in case:
             yield event

@@ -22,9 +22,7 @@ Track = Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"]
 ShownPart = Literal["text", "image", "policy"]
 JSON = dict[str, Any]
 # In every outcome and record: derived from the calls, so that no reader has to look at models.
-REHEARSED_FIELD: bool = Field(
-    default=False, description="whether the rehearsal model took part: rules, and no moderator"
-)
+REHEARSED_FIELD: bool = Field(default=False, description="whether the rehearsal model took part: rules, no moderator")
 
 
 class Frozen(BaseModel):
@@ -55,6 +53,7 @@ class Post(Frozen):
     image: Image | None = None
     language: str | None = Field(default=None, description="a tag: en, ko, pt-BR")
     language_from: Literal["given", "detected"] | None = None
+    earlier: tuple[str, ...] = Field(default=(), description="earlier posts of its conversation, the oldest first")
 
 
 class Cue(Frozen):

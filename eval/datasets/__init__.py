@@ -6,7 +6,6 @@ named as `module:object`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from tribunal.eval.datasets.sample import Gold, Sample, binary
 from tribunal.eval.datasets.table import FOURCHAN, TABLE
 from tribunal.eval.datasets.texts import GHC, HATECHECK, SBIC
 from tribunal.plugins import known, names, plugin
+from tribunal.text import meant
 
 __all__ = [
     "DATASETS", "Dataset", "DatasetSpec", "Gold", "PaperProtocol", "Sample", "binary", "describe", "open_dataset",
@@ -45,9 +45,9 @@ def spec_of(name: str) -> DatasetSpec:
         return DATASETS[name]
     found = plugin("tribunal.datasets", name, DatasetSpec, "dataset")
     if found is None:
-        close = difflib.get_close_matches(name.casefold(), [*DATASETS, *names("tribunal.datasets")], n=1)
+        near = meant(name, [*DATASETS, *names("tribunal.datasets")])
         raise BadInput(
-            f"dataset: {name!r}: there is none of that name{f'; did you mean {close[0]}?' if close else ''} "
+            f"dataset: {name!r}: there is none of that name{near and f'; {near}'} "
             f"(there are {known(DATASETS, 'tribunal.datasets')}; or name one of your own as module:object)"
         )
     if found.name in DATASETS:
@@ -70,8 +70,8 @@ def open_dataset(
         name: of the set: one of `DATASETS`, an entry point's, or `module:object`.
         data: the folder of its files, or the one file of a split.
         split: which part; none named: the one that the papers evaluate on.
-        columns: of `table` and `4chan`: the column that is the text, id, label, image, language (and of 4chan the
-            type); one left out is the column of that name, and a blank one is none.
+        columns: of `table` and `4chan`: the column that is the text, id, label, image, language, earlier (and of
+            4chan the type); one left out is the column of that name, and a blank one is none.
         labels: of `table` and `4chan`: what each label value means: `hate` or `not`, or a category of the fine scheme
             by number or name.
 

@@ -32,5 +32,6 @@ class Sample(Frozen):
     image: str | None = Field(default=None, description="the path of its image")
     image_missing: bool = Field(default=False, description="its set names an image for it, which isn't there")
     language: str | None = None
+    earlier: tuple[str, ...] = Field(default=(), description="earlier posts of its conversation, the oldest first")
     gold: Gold | None = None
     fields: JSON = Field(default_factory=dict)

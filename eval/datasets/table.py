@@ -13,11 +13,12 @@ from typing import Any
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperProtocol
 from tribunal.eval.datasets.sample import Gold, Sample
+from tribunal.parsed import from_json
 from tribunal.prompts.policy import policy
 from tribunal.retrievers.perspectives.rows import NO, YES, TableRow
 from tribunal.text import wellformed
 
-ROLES = ("text", "id", "label", "image", "language")
+ROLES = ("text", "id", "label", "image", "language", "earlier")
 _HATE, _NOT = ("hate", "hateful"), ("not", "not_hate", "not-hate", "nothate", "non-hate", "nonhate", "not hate")
 _PLAIN = {
     **dict.fromkeys((*_HATE, *YES), "hate"),
@@ -45,9 +46,25 @@ def _read(dataset: Dataset, roles: Collection[str] = ROLES) -> Iterator[Sample]:
             text=row.optional(columns.get("text")),
             image=row.optional(columns.get("image")) or None,
             language=row.optional(columns.get("language")) or None,
+            earlier=_earlier(row, columns.get("earlier")),
             gold=gold,
             fields=_fields(row, used={column for role, column in columns.items() if role in ROLES}),
         )
+
+
+def _earlier(row: TableRow, column: str | None) -> tuple[str, ...]:
+    """The earlier posts of a conversation: a list, or in a file that has none, a JSON array."""
+    if column is None or not row.optional(column):
+        return ()
+    cell = row[column]
+    if isinstance(cell, str):
+        try:
+            cell = from_json(cell)
+        except ValueError:
+            cell = None
+    if not isinstance(cell, list | tuple) or not all(isinstance(each, str) for each in cell):
+        raise row.wrong(column, row.text(column)[:80], 'a list of texts, such as ["the first post", "the second"]')
+    return tuple(map(wellformed, cell))
 
 
 def _with_columns(rows: Iterator[TableRow], count: int = 100) -> tuple[list[str], Iterator[TableRow]]:

@@ -23,7 +23,7 @@ from tribunal.models.door import Door, door_here
 from tribunal.models.providers import ModelName
 from tribunal.schema import Record
 
-_OF_THE_POST = ("text", "image", "post_id", "language")
+_OF_THE_POST = ("text", "image", "post_id", "language", "earlier")
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class _UnderWay:
         try:
             return await hear(
                 sample.text, sample.image, graph=self.job.graph, context=context, post_id=sample.id,
-                language=sample.language,
+                language=sample.language, earlier=sample.earlier,
             )  # fmt: skip
         except BadInput as error:
             if str(error).partition(":")[0] not in _OF_THE_POST:

@@ -101,7 +101,7 @@ class Unanswered:
         self.asking = asyncio.ensure_future(
             hear(
                 sample.text, sample.image, graph=self._graph, context=self._context, post_id=sample.id,
-                language=sample.language, listen=listen,
+                language=sample.language, earlier=sample.earlier, listen=listen,
             )
         )  # fmt: skip
         told = asyncio.ensure_future(answered.wait())

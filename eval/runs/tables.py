@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
+import io
 import json
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
 
@@ -58,19 +59,15 @@ def write_table(dataset: Dataset, run: Path, count: int, out: Path) -> None:
         raise Unwritten(f"out: {out}: can't be written: {error.strerror or error}; make room") from error
 
 
-class _Decided:
-    """Each row of the input with its record, in order. In memory are eight bytes a row, and the names of columns.
+class Columns:
+    """The columns of a table that is given back.
 
-    `given` are the input's columns, of all its rows. `added` leads `COLUMNS` to what they are called in the output:
+    `given` are the input's, of all its rows. `added` leads `COLUMNS` to what they are called in the output:
     tribunal_NAME where the input has a column of that name.
     """
 
-    def __init__(self, dataset: Dataset, run: Path, count: int) -> None:
-        self._dataset, self._results = dataset, run / RESULTS
-        self._offsets = array("q", bytes(8 * count))
-        for start in line_starts(self._results):
-            self._offsets[start.place] = start.offset
-        self.given = list(dict.fromkeys(name for sample in dataset for name in _row(dataset, sample)))
+    def __init__(self, given: Iterable[str]) -> None:
+        self.given = list(dict.fromkeys(given))
         self.added = {name: self._free(name) for name in COLUMNS}
 
     def _free(self, name: str) -> str:
@@ -78,35 +75,121 @@ class _Decided:
             name = f"tribunal_{name}"
         return name
 
+    def cells(self, row: JSON, record: JSON) -> tuple[JSON, JSON]:
+        """A row's cells: the input's, and what is added, by the names it has here.
+
+        Args:
+            row: the input's.
+            record: its record; of a row that has none, whatever of `COLUMNS` is to be said of it.
+        """
+        usage = record.get("usage", {})
+        found = {
+            "rehearsed": rehearsed(record["calls"]) if usage else None,  # what an older record doesn't say itself
+            **record,
+            "calls": usage.get("calls"),
+            "tokens": usage["prompt_tokens"] + usage["completion_tokens"] if usage else None,
+        }
+        return (
+            {name: _cell(value) for name, value in row.items()},
+            {called: found.get(name) for name, called in self.added.items()},
+        )
+
+
+def row_of(sample: Sample, columns: Mapping[str, str], folder: Path | None = None) -> JSON:
+    """A row under the names that its columns have in the input.
+
+    Args:
+        sample: the post.
+        columns: which column is what, where it isn't called so.
+        folder: where the paths of images begin, so that they begin there in the output, too.
+    """
+    image = sample.image
+    if image and folder and Path(image).is_relative_to(folder):
+        image = Path(image).relative_to(folder).as_posix()
+    roles: JSON = {"id": sample.id, "text": sample.text, "image": image, "language": sample.language}
+    roles["earlier"] = list(sample.earlier) or None
+    return {**{columns.get(role) or role: value for role, value in roles.items() if value}, **sample.fields}
+
+
+def as_line(row: JSON, record: JSON) -> bytes:
+    """A row as a line of JSON: its record, and the row in `input`."""
+    return (json.dumps({**record, "input": row}, ensure_ascii=False) + "\n").encode("utf-8", "replace")
+
+
+class AsText:
+    """Rows as CSV or TSV, in pieces."""
+
+    def __init__(self, columns: Columns, delimiter: str = ",") -> None:
+        self._columns, self._held = columns, io.StringIO(newline="")
+        self._writer = csv.DictWriter(self._held, [*columns.given, *columns.added.values()], delimiter=delimiter)
+        self._writer.writeheader()
+
+    def add(self, row: JSON, record: JSON) -> None:
+        given, added = self._columns.cells(row, record)
+        self._writer.writerow({**given, **{name: _harmless(value) for name, value in added.items()}})
+
+    def taken(self) -> bytes:
+        """What was added since this was last asked for; at first with the header."""
+        text = self._held.getvalue()
+        self._held.seek(0)
+        self._held.truncate()
+        return text.encode("utf-8", "replace")
+
+
+class AsParquet:
+    """Rows as Parquet. What is added has types; the input's cells are texts, whatever their file said, since a later
+    row may differ."""
+
+    def __init__(self, columns: Columns, file: IO[bytes]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        kinds = {
+            "label": pa.int64(), "hateful": pa.bool_(), "rehearsed": pa.bool_(), "confidence": pa.float64(),
+            "calls": pa.int64(), "tokens": pa.int64(),
+        }  # fmt: skip
+        texts = [(name, pa.string()) for name in columns.given]
+        typed = [(called, kinds.get(name, pa.string())) for name, called in columns.added.items()]
+        self._columns, self._group = columns, list[JSON]()
+        self._writer = pq.ParquetWriter(file, pa.schema(texts + typed))
+
+    def add(self, row: JSON, record: JSON) -> None:
+        given, added = self._columns.cells(row, record)
+        self._group.append({**{name: None if cell is None else str(cell) for name, cell in given.items()}, **added})
+        if len(self._group) == _ROWS_A_GROUP:
+            self._write()
+
+    def _write(self) -> None:
+        import pyarrow as pa
+
+        self._writer.write_table(pa.Table.from_pylist(self._group, schema=self._writer.schema))
+        self._group.clear()
+
+    def close(self) -> None:
+        """Write what is left, and the end."""
+        if self._group:
+            self._write()
+        self._writer.close()
+
+
+class _Decided:
+    """Each row of the input with its record, in order. In memory are eight bytes a row, and the names of columns."""
+
+    def __init__(self, dataset: Dataset, run: Path, count: int) -> None:
+        self._dataset, self._results = dataset, run / RESULTS
+        self._offsets = array("q", bytes(8 * count))
+        for start in line_starts(self._results):
+            self._offsets[start.place] = start.offset
+        self.columns = Columns(name for sample in dataset for name in self._row(sample))
+
+    def _row(self, sample: Sample) -> JSON:
+        return row_of(sample, self._dataset.columns, self._dataset.folder)
+
     def __iter__(self) -> Iterator[tuple[JSON, JSON]]:
         with self._results.open("rb") as results:
             for offset, sample in zip(self._offsets, self._dataset, strict=True):
                 results.seek(offset)
-                yield _row(self._dataset, sample), from_json(results.readline())
-
-    def flat(self) -> Iterator[tuple[JSON, JSON]]:
-        """Each row's cells: the input's, and what is added, by the names it has here."""
-        for row, record in self:
-            usage = record["usage"]
-            found = {
-                "rehearsed": rehearsed(record["calls"]),  # what an older record doesn't say itself
-                **record,
-                "calls": usage["calls"],
-                "tokens": usage["prompt_tokens"] + usage["completion_tokens"],
-            }
-            yield (
-                {name: _cell(value) for name, value in row.items()},
-                {called: found[name] for name, called in self.added.items()},
-            )
-
-
-def _row(dataset: Dataset, sample: Sample) -> JSON:
-    """A row under the names that its columns have in the input; an image's path begins where it did there."""
-    image = sample.image
-    if image and Path(image).is_relative_to(dataset.folder):
-        image = Path(image).relative_to(dataset.folder).as_posix()
-    roles = {"id": sample.id, "text": sample.text, "image": image, "language": sample.language}
-    return {**{dataset.columns.get(role) or role: value for role, value in roles.items() if value}, **sample.fields}
+                yield self._row(sample), from_json(results.readline())
 
 
 def _cell(value: Any) -> Any:
@@ -120,48 +203,31 @@ def _harmless(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
-def _as_lines(decided: _Decided, file: IO[bytes]) -> None:
+def _lines(decided: _Decided, file: IO[bytes]) -> None:
     for row, record in decided:
-        line = json.dumps({**record, "input": row}, ensure_ascii=False) + "\n"
-        file.write(line.encode("utf-8", "replace"))
+        file.write(as_line(row, record))
 
 
-def _as_text(delimiter: str) -> Callable[[_Decided, IO[bytes]], None]:
+def _text(delimiter: str) -> Callable[[_Decided, IO[bytes]], None]:
     def write(decided: _Decided, file: IO[bytes]) -> None:
-        text = codecs.getwriter("utf-8")(file, "replace")
-        writer = csv.DictWriter(text, [*decided.given, *decided.added.values()], delimiter=delimiter)
-        writer.writeheader()
-        for given, added in decided.flat():
-            writer.writerow({**given, **{name: _harmless(value) for name, value in added.items()}})
+        text = AsText(decided.columns, delimiter)
+        for row, record in decided:
+            text.add(row, record)
+            file.write(text.taken())
+        file.write(text.taken())
 
     return write
 
 
-def _as_parquet(decided: _Decided, file: IO[bytes]) -> None:
-    """What is added has types; the input's cells are texts, whatever their file said, since a later row may differ."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    kinds = {
-        "label": pa.int64(), "hateful": pa.bool_(), "rehearsed": pa.bool_(), "confidence": pa.float64(),
-        "calls": pa.int64(), "tokens": pa.int64(),
-    }  # fmt: skip
-    texts = [(name, pa.string()) for name in decided.given]
-    typed = [(called, kinds.get(name, pa.string())) for name, called in decided.added.items()]
-    group: list[JSON] = []
-    with pq.ParquetWriter(file, pa.schema(texts + typed)) as writer:
-        for given, added in decided.flat():
-            group.append({**{name: None if cell is None else str(cell) for name, cell in given.items()}, **added})
-            if len(group) == _ROWS_A_GROUP:
-                writer.write_table(pa.Table.from_pylist(group, schema=writer.schema))
-                group.clear()
-        if group:
-            writer.write_table(pa.Table.from_pylist(group, schema=writer.schema))
+def _parquet(decided: _Decided, file: IO[bytes]) -> None:
+    with closing(AsParquet(decided.columns, file)) as table:
+        for row, record in decided:
+            table.add(row, record)
 
 
 _WRITERS: dict[str, Callable[[_Decided, IO[bytes]], None]] = {
-    ".jsonl": _as_lines,
-    ".csv": _as_text(","),
-    ".tsv": _as_text("\t"),
-    ".parquet": _as_parquet,
+    ".jsonl": _lines,
+    ".csv": _text(","),
+    ".tsv": _text("\t"),
+    ".parquet": _parquet,
 }

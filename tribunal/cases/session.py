@@ -29,9 +29,9 @@ from tribunal.schema import (
 from tribunal.shown import shown_in
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
 
-    from tribunal.cases.docket import Listener
+    from tribunal.cases.threads import Listener
 
 _OF_THE_POST: tuple[Literal["text", "image"], ...] = ("text", "image")
 DEBATED = ("rebuttal", "opening", "response", "answer")  # the stages that a round of debate is known by
@@ -45,6 +45,7 @@ async def hear(
     context: Context,
     post_id: str | None = None,
     language: str | None = None,
+    earlier: Sequence[str] = (),
     listen: Listener | None = None,
 ) -> Record:
     """Decide a post.
@@ -56,14 +57,13 @@ async def hear(
         context: the settings.
         post_id: what to call it; by default an id made from what it holds.
         language: such as `en`.
+        earlier: earlier posts of its conversation, the oldest first; they are read, and not decided on.
         listen: is given every event as it happens: `asking`, `call`, `turn`, `outcome`.
 
     Raises:
         BadInput: the post or a setting is wrong; no model was called.
     """
-    if isinstance(image, str) and image.startswith("data:"):
-        image = await asyncio.to_thread(keep, image)  # so that no checkpoint holds its bytes
-    post = {"text": text or "", "image": image, "post_id": post_id, "language": language}
+    post = await as_given(text, image, post_id, language, earlier)
     if context.review:
         from tribunal.cases.docket import docket_here  # SQLite, for those who ask for it
         from tribunal.cases.docket_file import DocketUnwritable
@@ -74,8 +74,9 @@ async def hear(
             unkept = f"this case could not be kept for a person to review ({error})"
             context = context.model_copy(update={"review": False, "review_rule": []})
             heard = await hear(
-                text, image, graph=graph, context=context, post_id=post_id, language=language, listen=listen
-            )
+                text, image, graph=graph, context=context, post_id=post_id, language=language, earlier=earlier,
+                listen=listen,
+            )  # fmt: skip
             return heard.model_copy(update={"warnings": (*heard.warnings, unkept)})
         _, state = await docket.open_case(post, graph, context, listen)
         return record(state, graph, context)
@@ -96,6 +97,24 @@ async def hear(
     return record(last, graph, context)
 
 
+async def as_given(
+    text: str | None = None,
+    image: str | None = None,
+    post_id: str | None = None,
+    language: str | None = None,
+    earlier: Sequence[str] = (),
+) -> JSON:
+    """A post as a graph is given it. An image that comes with it is kept in a file, so that no checkpoint holds it.
+
+    Raises:
+        BadInput: the image is none.
+    """
+    if isinstance(image, str) and image.startswith("data:"):
+        image = await asyncio.to_thread(keep, image)
+    conversation = earlier if isinstance(earlier, str) else list(earlier)  # which `receive` refuses by name
+    return {"text": text or "", "image": image, "post_id": post_id, "language": language, "earlier": conversation}
+
+
 async def attend(
     text: str | None = None,
     image: str | None = None,
@@ -104,6 +123,7 @@ async def attend(
     context: Context,
     post_id: str | None = None,
     language: str | None = None,
+    earlier: Sequence[str] = (),
 ) -> AsyncGenerator[JSON | Record]:
     """As `hear`, for whoever watches: every event as it happens, and at last the record.
 
@@ -112,7 +132,16 @@ async def attend(
     """
     events: asyncio.Queue[JSON | None] = asyncio.Queue()
     case = asyncio.create_task(
-        hear(text, image, graph=graph, context=context, post_id=post_id, language=language, listen=events.put_nowait)
+        hear(
+            text,
+            image,
+            graph=graph,
+            context=context,
+            post_id=post_id,
+            language=language,
+            earlier=earlier,
+            listen=events.put_nowait,
+        )
     )
     case.add_done_callback(lambda _: events.put_nowait(None))
     try:
