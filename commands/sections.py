@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from tribunal.settings import RENAMED, SETTINGS
-from tribunal.text import one_line, visible
+from tribunal.text import near, one_line, visible
 
 
 class Visible(TyperGroup):
@@ -70,8 +69,8 @@ class Sectioned(TyperCommand):
             return f"it is called {self._spelling(RENAMED[name])} now"
         if name in SETTINGS:
             return f"give it as {self._spelling(name)}"
-        near = get_close_matches(name, {*SETTINGS, *(str(each.name) for each in self.params)}, n=3)
-        return f"did you mean {', '.join(map(self._spelling, near))}?" if near else None
+        found = near(name, {*SETTINGS, *(str(each.name) for each in self.params)})
+        return f"did you mean {' or '.join(map(self._spelling, found))}?" if found else None
 
     def _spelling(self, name: str) -> str:
         """How a setting, or an option that is none, is given to this command."""

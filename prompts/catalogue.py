@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
 from tribunal.errors import BadInput
 from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_RUN, OF_THE_SYSTEM, PromptSet, shipped
+from tribunal.text import meant
 
 
 class Part(NamedTuple):
@@ -101,9 +101,8 @@ def prompt(name: str) -> str:
     """
     sources, wanted = shipped().sources, name.removesuffix(".md")
     if wanted not in sources:
-        near = get_close_matches(wanted, sources, n=3, cutoff=0.5)
-        meant = f"did you mean {', '.join(near)}?" if near else "tribunal prompts list names them all"
-        raise BadInput(f"prompt: {name}: there is none of this name; {meant}")
+        way = meant(wanted, sources) or "tribunal prompts list names them all"
+        raise BadInput(f"prompt: {name}: there is none of this name; {way}")
     return sources[wanted]
 
 

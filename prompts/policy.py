@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -37,7 +36,7 @@ from tribunal.language import tag_of
 from tribunal.opened import opened
 from tribunal.parsed import from_toml
 from tribunal.schema import Scheme, Task
-from tribunal.text import one_line, visible
+from tribunal.text import meant, one_line, visible
 from tribunal.trust import check_policy_words, for_clients
 
 if TYPE_CHECKING:
@@ -203,8 +202,8 @@ class Policy(_Part):
 def near(word: str, known: Iterable[str]) -> str:
     """What was meant by a word that isn't known, as the end of a sentence; or all that is known."""
     known = list(known)
-    meant = get_close_matches(word, known, n=2, cutoff=0.6)
-    return f"; did you mean {' or '.join(meant)}?" if meant else f"; there are {', '.join(known)}"
+    way = meant(word, known) or f"there are {', '.join(known)}"
+    return f"; {way}"
 
 
 @lru_cache(maxsize=64)
@@ -259,8 +258,8 @@ def _policy(name: str) -> Policy:
         if isinstance(error, BadInput):
             raise
         reason = getattr(error, "strerror", None) or error
-        meant = get_close_matches(name, shipped(), n=1)
-        out = f"did you mean {meant[0]}? Give" if meant else "give"
+        near = meant(name, shipped())
+        out = f"{near} Give" if near else "give"
         raise BadInput(f"policy: {name}: {reason}; {out} one of {', '.join(shipped())} or a TOML file") from error
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -20,6 +19,7 @@ from tribunal.parsed import from_json
 from tribunal.schema import JSON, Scheme, Task
 from tribunal.seats import KINDS, SEATS, VIEWS
 from tribunal.settings import RENAMED, SETTINGS, description
+from tribunal.text import meant
 from tribunal.trust import check_settings, for_clients
 
 if TYPE_CHECKING:
@@ -166,8 +166,7 @@ class Context(BaseModel):
     def _names_are_known(cls, given: Any) -> Any:
         names = given if isinstance(given, Mapping) else ()
         if unknown := next((str(name) for name in names if name not in (*cls.model_fields, *RENAMED)), None):
-            meant = ", ".join(get_close_matches(unknown, cls.model_fields, n=3, cutoff=0.4))
-            way = f"did you mean {meant}?" if meant else f"the settings are {', '.join(sorted(cls.model_fields))}"
+            way = meant(unknown, cls.model_fields) or f"the settings are {', '.join(sorted(cls.model_fields))}"
             raise PydanticCustomError("unknown", "{name}: no such setting; {way}", {"name": unknown, "way": way})
         return given
 

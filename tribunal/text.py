@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 # Spelling in Arabic and Indic scripts, and the look of emoji.
 _JOINERS = {"\u200c", "\u200d", "\ufe0e", "\ufe0f"}
@@ -27,6 +29,20 @@ _SUSPECT = re.compile(f"\r\n?|[{_HIDDEN}{_BREAKS}{_SIGNS}{_SURROGATES}]+")
 _HARMFUL = re.compile(f"[{_HIDDEN}{_BREAKS}{_SIGNS}{_SURROGATES}]")
 _MOST_HIDDEN = 32
 _LONE = re.compile(r"[\ud800-\udfff]")
+
+
+def near(word: str, known: Iterable[str]) -> list[str]:
+    """The known word that is nearly this one; else the two that are most like it. Letter case doesn't count."""
+    folded = {each.casefold(): each for each in known}
+    wrong = word.casefold()
+    found = get_close_matches(wrong, folded, n=1, cutoff=0.8) or get_close_matches(wrong, folded, n=2, cutoff=0.5)
+    return [folded[each] for each in found]
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """What an unknown word was meant as: `did you mean rounds?`; nothing where no known one is like it."""
+    found = near(word, known)
+    return f"did you mean {' or '.join(found)}?" if found else ""
 
 
 def wellformed(text: str) -> str:
@@ -64,6 +80,15 @@ def visible(text: str) -> str:
     selectors where they do their work, which is after one letter or emoji that isn't ASCII.
     """
     return text if text.isascii() and text.isprintable() else _SUSPECT.sub(_written_out, text)
+
+
+# What begins markup in Markdown, wherever it stands. At a line's start, numbers and dashes may still make lists.
+_MARKUP = re.compile(r"[\\`*_\[\]<>&#|~$!]|:(?=/)")
+
+
+def in_markdown(text: str) -> str:
+    """Foreign text as it is put into Markdown, where it then loads nothing and is read as it was written."""
+    return _MARKUP.sub(r"\\\g<0>", visible(text))
 
 
 def escaped(written: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -23,6 +22,7 @@ from tribunal.eval.datasets.sample import Sample
 from tribunal.parsed import from_toml
 from tribunal.schema import JSON, Frozen
 from tribunal.settings import SETTINGS
+from tribunal.text import meant
 
 PAPER = "paper"  # not a protocol's name: the protocol of the data set's own paper
 _FILES = ("arcade", "predict", "antihate", "mv_debate")
@@ -142,9 +142,8 @@ def protocol(name: str) -> Protocol:
     """
     held = protocols()
     if name not in held:
-        near = " or ".join(get_close_matches(name.casefold(), [*held, PAPER], n=3))
+        near = meant(name, [*held, PAPER])
         raise BadInput(
-            f"protocol: {name!r}: there is none of that name{f'; did you mean {near}?' if near else ''} "
-            "(`tribunal protocols` lists them)"
+            f"protocol: {name!r}: there is none of that name{near and f'; {near}'} (`tribunal protocols` lists them)"
         )
     return held[name]

@@ -7,7 +7,6 @@ files of a published set, which the user has) or held in the file itself (`[text
 
 from __future__ import annotations
 
-import difflib
 from functools import lru_cache
 from pathlib import Path
 from typing import Self
@@ -19,6 +18,7 @@ from tribunal.errors import BadInput
 from tribunal.files import read_regular
 from tribunal.parsed import from_toml
 from tribunal.schema import Frozen, Stance
+from tribunal.text import meant
 
 SHIPPED = Path(__file__).parent / "specs"
 PAPER = ("k-haters", "k-mhas", "kold", "kodoli", "unsmile")
@@ -181,9 +181,9 @@ def find(name: str) -> Perspective:
     path = spec_file(name)
     if path is None:
         held = available()
-        close = difflib.get_close_matches(name.casefold(), held, n=1)
+        near = meant(name, held)
         raise BadInput(
-            f"perspective {name!r}: there is none of that name{f'; did you mean {close[0]}?' if close else ''} "
+            f"perspective {name!r}: there is none of that name{near and f'; {near}'} "
             f"(there are {', '.join(held)}; or give the path of a TOML file)"
         )
     found = load(path)

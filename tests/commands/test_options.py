@@ -148,8 +148,8 @@ def test_a_wrong_assignment_is_one_line(arguments: list[str], says: str) -> None
         ("--record", "it is called --archive now"),
         ("--draw", "it is called --set repeat=VALUE now"),
         ("--window-tokens", "give it as --set window_tokens=VALUE"),
-        ("--window-token", "did you mean --set window_tokens=VALUE, "),
-        ("--judg-model", "did you mean --judge-model, "),
+        ("--window-token", "did you mean --set window_tokens=VALUE"),
+        ("--judg-model", "did you mean --judge-model"),
         ("--jsn", "did you mean --json?"),
     ],
 )

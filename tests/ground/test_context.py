@@ -86,8 +86,8 @@ def test_an_old_name_says_the_new_one(old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("windw_tokens", "windw_tokens: no such setting; did you mean window_tokens, "),
-        ("judgemodel", "judgemodel: no such setting; did you mean judge_model, "),
+        ("windw_tokens", "windw_tokens: no such setting; did you mean window_tokens"),
+        ("judgemodel", "judgemodel: no such setting; did you mean judge_model"),
         ("zzzzzz", "zzzzzz: no such setting; the settings are agents, answer_order, archive, "),
     ],
 )
