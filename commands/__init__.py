@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from tribunal.commands import (
+    audit,
     batch,
     doctor,
     evaluate,
@@ -27,6 +28,7 @@ from tribunal.commands import (
     review,
     serve,
     sweep,
+    webhooks,
 )
 from tribunal.commands.sections import Sectioned, Visible
 from tribunal.terminal import say
@@ -69,9 +71,11 @@ app.command("doctor")(doctor.doctor)
 app.command("graphs")(graphs.graphs)
 app.command("policy")(policy.policy)
 app.command("protocols")(protocols.protocols)
-app.command("serve")(serve.serve)
+app.command("serve", cls=serve.Serving, epilog=serve.EPILOG)(serve.serve)
 app.command("migrate")(serve.migrate)
 app.add_typer(keys.app, name="keys")
+app.add_typer(webhooks.app, name="webhooks")
+app.add_typer(audit.app, name="audit")
 app.add_typer(review.app, name="review")
 app.add_typer(perspectives.app, name="perspectives")
 app.add_typer(prompts.app, name="prompts")

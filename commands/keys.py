@@ -20,7 +20,7 @@ app = typer.Typer(help="Make, list and revoke the API keys of tribunal serve.", 
 Given = TypeVar("Given")
 
 
-def _in_store(database: str | None, work: Callable[[Store], Awaitable[Given]]) -> Given:
+def in_store(database: str | None, work: Callable[[Store], Awaitable[Given]]) -> Given:
     async def done() -> Given:
         from tribunal.store.engine import Store
 
@@ -51,7 +51,7 @@ def add(
         limits = keys.Limits(
             per_minute=per_minute, daily_calls=daily_calls, daily_tokens=daily_tokens, daily_money=daily_money
         )
-        say(_in_store(database, lambda store: keys.add(store, name, scope, limits)))
+        say(in_store(database, lambda store: keys.add(store, name, scope, limits)))
 
 
 @app.command("list")
@@ -61,7 +61,7 @@ def list_keys(database: Database = None) -> None:
         installed()
         from tribunal.service.replica import keys
 
-        for row in _in_store(database, keys.listed):
+        for row in in_store(database, keys.listed):
             since = datetime.fromtimestamp(row["created"], UTC).strftime("%Y-%m-%d")
             limits = ", ".join(f"{name} {row[name]:g}" for name in keys.Limits.model_fields if row[name] is not None)
             state = "revoked" if row["revoked"] else "in force"
@@ -79,5 +79,5 @@ def revoke(
         installed()
         from tribunal.service.replica import keys
 
-        _in_store(database, lambda store: keys.revoke(store, key_id))
+        in_store(database, lambda store: keys.revoke(store, key_id))
         say(f"{key_id} is revoked")

@@ -110,17 +110,16 @@ def _close(record: Record, as_json: bool) -> None:
 
 def _answer(accept: bool, category: str | None, question: str | None, note: str) -> dict[str, Any]:
     """A reviewer's answer, in the shape of the Agent Inbox."""
+    from tribunal.cases.answers import answer_of
     from tribunal.errors import BadInput
 
     if sum([accept, category is not None, question is not None]) != 1:
         raise BadInput("decide: give one of --accept, --category and --ask")
     if accept:
-        return {"type": "accept", "args": None, "note": note}
+        return answer_of("accept", note=note)
     if question is not None:
-        return {"type": "response", "args": question}
-    named = str(category)
-    chosen: dict[str, Any] = {"label": int(named)} if named.isdecimal() else {"category": named}
-    return {"type": "edit", "args": {"action": "decide", "args": {**chosen, "note": note}}}
+        return answer_of("ask", question=question)
+    return answer_of("change", category=category, note=note)
 
 
 def _login() -> str | None:

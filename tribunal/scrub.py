@@ -21,10 +21,11 @@ _STRUCK = "[key]"
 # What looks like a key. An answer may speak of a ring-bearer, so that a token after that word has a digit or is long.
 _KEY_LIKE = re.compile(
     r"\b(?:sk-(?:(?:proj|ant|svcacct|admin|or)-[\w*-]{6,}|(?=[A-Za-z_-]*[\d*])[\w*-]{6,})|AIza[\w-]{10,}"
+    r"|tribunal_[0-9a-f]{12}_[\w-]{8,}"  # the service's own
     r"|(?i:Bearer|api[-_]key[=:])\s*(?:(?=[A-Za-z_.*-]*\d)[\w.*-]{8,}|[\w.*-]{20,}))",
     re.ASCII,
 )
-_BEGINS_ONE = ("sk-", "aiza", "bearer", "api-key", "api_key")
+_BEGINS_ONE = ("sk-", "aiza", "bearer", "api-key", "api_key", "tribunal_")
 # A printable character other than the quotation mark and the backslash, as JSON may write it.
 _ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u00(2[013-9a-f]|[3-46-7][0-9a-f]|5[0-9abdef])|(/))", re.IGNORECASE)
 

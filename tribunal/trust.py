@@ -38,7 +38,7 @@ _UP_TO_DEFAULT = frozenset({
 })  # fmt: skip
 _MODELS = frozenset({"model", "judge_model", "aux_model", "triage", "seats"})
 _REHEARSAL = ("rehearsal", "rehearsal:court")
-POLICIES = ("h-vli", "misinformation", "sarcasm")  # those that are shipped
+POLICIES = ("h-vli", "misinformation", "sarcasm", "moderations")  # those that are shipped
 _ENGINES = ("duckduckgo", "searxng", "none")
 _PERSPECTIVE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")  # a name, and no path
 

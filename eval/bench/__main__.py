@@ -18,10 +18,11 @@ from tribunal.eval.bench.neighbours import neighbours
 from tribunal.eval.bench.perspectives import perspectives
 from tribunal.eval.bench.research import research
 from tribunal.eval.bench.runs import runs
+from tribunal.eval.bench.service import service
 from tribunal.eval.bench.switches import switches
 from tribunal.terminal import say
 
-_ALL = calls, image, memory, neighbours, perspectives, research, switches, runs, views
+_ALL = calls, image, memory, neighbours, perspectives, research, switches, runs, service, views
 BENCHMARKS = {each.__name__: each for each in _ALL}
 
 

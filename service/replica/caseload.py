@@ -6,14 +6,21 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy import and_, column, delete, func, or_, select, table, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.schema import JSON, Frozen, Record
+from tribunal.service.replica import audited
+from tribunal.service.replica.keys import Spent, count_spent
 from tribunal.service.replica.problems import Problem
+from tribunal.service.replica.repeats import same_case
+from tribunal.service.webhooks import payload
+from tribunal.service.webhooks.outbox import Outbox
+from tribunal.store.audit import OPERATOR, Who, append, of_replica
+from tribunal.store.checkpoint_tables import names
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, events, idempotency, replicas
 
@@ -28,7 +35,10 @@ class NewCase(Frozen):
 
 
 class Held(Frozen):
-    """A case that a replica has taken up; `attempt` is its proof that it still has it."""
+    """A case that a replica has taken up; `attempt` is its proof that it still has it.
+
+    `answer` is what a person has said of it and it has still to go on from; `record` is then the one that they saw.
+    """
 
     id: str
     attempt: int
@@ -37,6 +47,16 @@ class Held(Frozen):
     settings: JSON
     keep: bool
     key_id: str | None
+    batch_id: str | None = None
+    attempts_before: int = 0
+    record: JSON | None = None
+    answer: JSON | None = None
+
+
+def held_from(row: Mapping[str, Any]) -> Held:
+    """A case that was just taken up, from its row. One that a person has answered is no longer a batch's to see to."""
+    held = Held.model_validate({name: row[name] for name in Held.model_fields})
+    return held.model_copy(update={"batch_id": None}) if held.answer is not None else held
 
 
 def new_id() -> str:
@@ -49,6 +69,53 @@ def fingerprint(request: JSON) -> str:
     return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
 
 
+async def made_before(
+    store: Store, connection: AsyncConnection, key_id: str, key: str, request: str, made: str
+) -> str | None:
+    """Let an idempotency key stand for what a request makes, in the transaction that makes it.
+
+    Args:
+        key_id: whose the key is.
+        key: the idempotency key.
+        request: the request's `fingerprint`.
+        made: the id of what it makes.
+
+    Returns:
+        the id of what the same request made before, or None where it is the first.
+
+    Raises:
+        Problem: the key belongs to another request.
+    """
+    row = {"key_id": key_id, "key": key, "request": request, "made": made, "created": time.time()}
+    first = store.insert(idempotency).values(**row).on_conflict_do_nothing().returning(idempotency.c.made)
+    if (await connection.execute(first)).first() is not None:
+        return None
+    where = (idempotency.c.key_id == key_id) & (idempotency.c.key == key)
+    held = (await connection.execute(select(idempotency).where(where))).mappings().one()
+    if held["request"] != request:
+        raise Problem("conflict", f"Idempotency-Key: {key[:80]}: belongs to another request; give this one its own")
+    return str(held["made"])
+
+
+def of_the_dead(owner: Any, replica: str, takeover: float) -> Any:
+    """Whose owner is a replica that has been silent for too long, as a condition.
+
+    Args:
+        owner: the column that names it.
+        replica: this one, which is alive however late its own sign of life is.
+        takeover: seconds.
+    """
+    alive = select(replicas.c.id).where(replicas.c.seen > time.time() - takeover)
+    return and_(owner != replica, owner.not_in(alive))
+
+
+async def forget_checkpoints(store: Store, connection: AsyncConnection, case_ids: Any) -> None:
+    """Delete the checkpoints of these cases: a list of ids, or a query for them."""
+    for name in names(postgres=store.postgres):
+        held = table(name, column("thread_id"))
+        await connection.execute(delete(held).where(held.c.thread_id.in_(case_ids)))
+
+
 class Caseload:
     """The cases, as one replica sees them.
 
@@ -56,13 +123,23 @@ class Caseload:
         store: the database.
         replica: this replica's id.
         takeover: seconds of silence after which another replica counts as dead.
+        outbox: what is told of a case that ends is written there.
     """
 
-    def __init__(self, store: Store, replica: str, takeover: float) -> None:
+    def __init__(self, store: Store, replica: str, takeover: float, outbox: Outbox | None = None) -> None:
         self._store, self.replica, self._takeover = store, replica, takeover
+        self.outbox = outbox or Outbox(store)
 
     async def take_in(
-        self, new: NewCase, key_id: str, *, here: bool, most_waiting: int, idempotency_key: str | None = None
+        self,
+        new: NewCase,
+        key_id: str,
+        *,
+        here: bool,
+        most_waiting: int,
+        idempotency_key: str | None = None,
+        again: float | None = None,
+        by: Who = OPERATOR,
     ) -> tuple[str, bool]:
         """Write a case down.
 
@@ -72,6 +149,9 @@ class Caseload:
             here: whether this replica takes it up at once.
             most_waiting: how many cases may wait; ignored where `here`.
             idempotency_key: the request's own name, under which it is done once.
+            again: give the same case of the same key instead, where it is under way or was decided in the last so
+                many seconds.
+            by: who asks, for the audit log.
 
         Returns:
             the case's id, and whether it is new: a request that was made before gives the case that it made.
@@ -83,10 +163,14 @@ class Caseload:
         async with self._store.transaction() as connection:
             if idempotency_key is not None:
                 request = fingerprint(new.model_dump(mode="json"))
-                if (
-                    before := await self._made_before(connection, key_id, idempotency_key, request, case_id)
-                ) is not None:
+                before = await made_before(self._store, connection, key_id, idempotency_key, request, case_id)
+                if before is not None:
                     return before, False
+            elif again is not None:
+                request = fingerprint(new.model_dump(mode="json"))
+                same = await same_case(self._store, connection, key_id, request, case_id, again)
+                if same is not None:
+                    return same, False
             if not here:
                 waiting = select(func.count()).select_from(cases).where(cases.c.status == "queued")
                 if (await connection.execute(waiting)).scalar_one() >= most_waiting:
@@ -98,25 +182,14 @@ class Caseload:
             await connection.execute(
                 cases.insert().values(id=case_id, created=now, key_id=key_id or None, **row, **({"attempt": 0} | begun))
             )
+            told = audited.taken_in(case_id, new.graph, new.post, new.settings, keep=new.keep)
+            await append(self._store, connection, by, told)
         return case_id, True
 
-    async def _made_before(
-        self, connection: AsyncConnection, key_id: str, key: str, request: str, case_id: str
-    ) -> str | None:
-        row = {"key_id": key_id, "key": key, "request": request, "made": case_id, "created": time.time()}
-        first = self._store.insert(idempotency).values(**row).on_conflict_do_nothing().returning(idempotency.c.made)
-        if (await connection.execute(first)).first() is not None:
-            return None
-        where = (idempotency.c.key_id == key_id) & (idempotency.c.key == key)
-        held = (await connection.execute(select(idempotency).where(where))).mappings().one()
-        if held["request"] != request:
-            raise Problem("conflict", f"Idempotency-Key: {key[:80]}: belongs to another request; give this one its own")
-        return str(held["made"])
-
     def _free(self) -> Any:
-        """Cases that nobody tries: those that wait, and those whose replica is dead."""
-        alive = select(replicas.c.id).where(replicas.c.seen > time.time() - self._takeover)
-        lost = and_(cases.c.status == "running", cases.c.owner.not_in(alive))
+        """Cases that nobody tries: those that wait, and those whose replica is dead. Rows of batches aside."""
+        single = or_(cases.c.batch_id.is_(None), cases.c.answer.is_not(None))
+        lost = and_(cases.c.status == "running", of_the_dead(cases.c.owner, self.replica, self._takeover), single)
         return or_(cases.c.status == "queued", lost)
 
     async def free(self, limit: int) -> list[str]:
@@ -135,17 +208,22 @@ class Caseload:
         )
         async with self._store.transaction() as connection:
             row = (await connection.execute(taken)).mappings().first()
-            if row is not None and row["attempt"] > 1:  # what an earlier attempt said is not of this trial
-                await connection.execute(delete(events).where(events.c.case_id == case_id))
-        return Held.model_validate({name: row[name] for name in Held.model_fields}) if row is not None else None
+        return held_from(row) if row is not None else None
+
+    async def unsay(self, held: Held) -> None:
+        """Forget what an earlier attempt said: this one begins anew."""
+        async with self._store.transaction() as connection:
+            await connection.execute(delete(events).where(events.c.case_id == held.id))
 
     async def give_back(self, held: Held) -> None:
         """Let another replica try it: this one stops."""
-        mine = self._mine(held)
+        mine = self.mine(held)
         async with self._store.transaction() as connection:
-            await connection.execute(update(cases).where(mine).values(status="queued", owner=None))
+            status = "queued" if held.batch_id is None else "waiting"
+            await connection.execute(update(cases).where(mine).values(status=status, owner=None))
 
-    def _mine(self, held: Held) -> Any:
+    def mine(self, held: Held) -> Any:
+        """That a case is still in the hands of this attempt, as a condition."""
         return and_(
             cases.c.id == held.id,
             cases.c.status == "running",
@@ -153,12 +231,30 @@ class Caseload:
             cases.c.attempt == held.attempt,
         )
 
-    async def finish(self, held: Held, record: Record) -> bool:
-        """Write the outcome down.
+    async def finish(
+        self,
+        held: Held,
+        record: Record,
+        question: JSON | None = None,
+        *,
+        written: bool = True,
+        said: Sequence[JSON] = (),
+        spent: Spent | None = None,
+    ) -> bool:
+        """Write the outcome down, and all that follows from it: together, or not at all.
+
+        Args:
+            held: the case.
+            record: its record.
+            question: what a person is asked, where one has to decide.
+            written: whether the trial has left checkpoints; with a question they stay.
+            said: what was said in the trial and isn't written down yet, as for `tell`.
+            spent: what is added to the account of the key that asked for it.
 
         Returns:
             whether it counts; False where another replica has taken the case over meanwhile.
         """
+        dumped = record.dump()
         values: JSON = {
             "status": "done",
             "finished": time.time(),
@@ -167,30 +263,59 @@ class Caseload:
             "hateful": record.hateful,
             "uncertain": record.uncertain,
             "policy_sha": record.policy.get("sha"),
-            "record": record.dump() if held.keep else None,
+            "record": dumped if held.keep else None,
+            "question": question,
+            "answer": None,
         }
+        if question is None:
+            values |= {"claimed_by": None, "claimed_until": None}
         async with self._store.transaction() as connection:
-            done = await connection.execute(update(cases).where(self._mine(held)).values(**values))
+            done = await connection.execute(update(cases).where(self.mine(held)).values(**values))
             if not done.rowcount:
                 return False
+            if written and question is None:
+                await forget_checkpoints(self._store, connection, [held.id])
+            if said and held.keep:
+                await connection.execute(self._store.insert(events).on_conflict_do_nothing(), said)
             if not held.keep:
                 await connection.execute(delete(events).where(events.c.case_id == held.id))
+            link = self.outbox.link(held.id)
+            event, told = payload.decided(held.id, held.graph, record, values["record"], link)
+            await self.outbox.announce(connection, event, told)
+            if spent is not None and held.key_id:
+                await count_spent(self._store, connection, held.key_id, spent)
+            ended = audited.ended(held.id, held.post, record, dumped, held.batch_id)
+            await append(self._store, connection, of_replica(self.replica), ended)
+        self.outbox.put.set()
         return True
 
     async def cancel(self, held: Held, why: str) -> None:
-        """End a case without an outcome: nobody waits for it, or what it was about is gone."""
-        values = {"status": "cancelled", "finished": time.time(), "record": {"cancelled": why}}
-        async with self._store.transaction() as connection:
-            await connection.execute(update(cases).where(self._mine(held)).values(**values))
+        """End a case without an outcome: nobody waits for it, or what it was about is gone.
 
-    async def tell(self, held: Held, first: int, said: Sequence[JSON]) -> None:
-        """Write down what is said in a trial, for those who listen to it from any replica."""
-        rows = [
-            {"case_id": held.id, "number": first + at, "attempt": held.attempt, "event": event}
-            for at, event in enumerate(said)
-        ]
+        One that a person has answered goes back to them instead: what they were asked stands, and their answer is gone.
+        """
+        if held.answer is not None:
+            back = {"status": "done", "answer": None, "owner": None}
+            async with self._store.transaction() as connection:
+                if (await connection.execute(update(cases).where(self.mine(held)).values(**back))).rowcount:
+                    await append(self._store, connection, of_replica(self.replica), audited.sent_back(held.id))
+            return
+        values: JSON = {"status": "cancelled", "finished": time.time(), "record": {"cancelled": why}}
+        post_id = (held.post or {}).get("post_id")
+        told = payload.cancelled(held.id, held.graph, post_id, why, self.outbox.link(held.id), keep=held.keep)
         async with self._store.transaction() as connection:
-            await connection.execute(self._store.insert(events).values(rows).on_conflict_do_nothing())
+            done = await connection.execute(update(cases).where(self.mine(held)).values(**values))
+            if done.rowcount:
+                await forget_checkpoints(self._store, connection, [held.id])
+                await self.outbox.announce(connection, "case.cancelled", told)
+                ended = audited.cancelled(held.id, values["record"])
+                await append(self._store, connection, of_replica(self.replica), ended)
+        self.outbox.put.set()
+
+    async def tell(self, said: Sequence[JSON]) -> None:
+        """Write down what is said in trials, for those who listen to them from any replica."""
+        async with self._store.transaction() as connection:
+            await connection.execute(self._store.insert(events).on_conflict_do_nothing(), said)
 
     async def said(self, case_id: str, after: int) -> list[tuple[int, JSON]]:
         """What was said in a trial after the event of this number."""
@@ -210,6 +335,13 @@ class Caseload:
         if row is None:
             raise Problem("not_found", f"case: {case_id[:80]}: there is none")
         return dict(row)
+
+    async def under_way(self) -> dict[str, int]:
+        """How many cases are queued, and how many running, in the whole database."""
+        counted = select(cases.c.status, func.count()).where(cases.c.status.in_(("queued", "running")))
+        async with self._store.transaction() as connection:
+            rows = (await connection.execute(counted.group_by(cases.c.status))).all()
+        return {str(status): int(number) for status, number in rows}
 
     async def status(self, case_id: str) -> str | None:
         """Only its status; None where there is no such case."""

@@ -11,10 +11,13 @@ from datetime import UTC, datetime
 from typing import Literal, get_args
 
 from sqlalchemy import select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
 from tribunal.service.replica.problems import Problem
+from tribunal.store.audit import OPERATOR as THE_OPERATOR
+from tribunal.store.audit import Entry, Who, append
 from tribunal.store.engine import Store
 from tribunal.store.tables import api_keys, usage
 
@@ -32,6 +35,14 @@ class Limits(Frozen):
     daily_money: float | None = None
 
 
+class Spent(Frozen):
+    """What a case has cost: calls, tokens, and money by the price table."""
+
+    calls: int = 0
+    tokens: int = 0
+    money: float = 0.0
+
+
 class Caller(Frozen):
     """Who makes a request. Without any key in the store everybody is the operator, on loopback only."""
 
@@ -43,6 +54,11 @@ class Caller(Frozen):
     def may(self, scope: Scope) -> bool:
         """Whether a scope is theirs; admin has all."""
         return scope in self.scopes or "admin" in self.scopes
+
+    @property
+    def who(self) -> Who:
+        """As the audit log names them."""
+        return Who(who="key", key_id=self.key_id, name=self.name) if self.key_id else THE_OPERATOR
 
 
 OPERATOR = Caller(key_id="", name="operator", scopes=("admin",))
@@ -61,6 +77,8 @@ async def add(store: Store, name: str, scopes: Sequence[str], limits: Limits) ->
     row = {"id": key_id, "name": name, "hash": _hash(secret), "scopes": list(dict.fromkeys(scopes))}
     async with store.transaction() as connection:
         await connection.execute(api_keys.insert().values(**row, created=time.time(), **limits.model_dump()))
+        details = {"name": name, "scopes": row["scopes"], **limits.model_dump(exclude_none=True)}
+        await append(store, connection, THE_OPERATOR, Entry(kind="key.made", subject=key_id, details=details))
     return f"{_MARK}_{key_id}_{secret}"
 
 
@@ -73,6 +91,8 @@ async def revoke(store: Store, key_id: str) -> None:
     wanted = (api_keys.c.id == key_id) & api_keys.c.revoked.is_(None)
     async with store.transaction() as connection:
         done = await connection.execute(update(api_keys).where(wanted).values(revoked=time.time()))
+        if done.rowcount:
+            await append(store, connection, THE_OPERATOR, Entry(kind="key.revoked", subject=key_id))
     if not done.rowcount:
         raise BadInput(f"key: {key_id}: there is no such key in force; tribunal keys list shows them")
 
@@ -99,7 +119,7 @@ async def caller(store: Store, key: str | None) -> Caller:
     mark, _, rest = (key or "").strip().partition("_")
     key_id, _, secret = rest.partition("_")
     if not (mark == _MARK and key_id and secret):
-        if not key and not await any_key(store):
+        if not await any_key(store):  # some clients can't send none
             return OPERATOR
         raise Problem("no_key", "no valid key: send one as Authorization: Bearer tribunal_…")
     async with store.transaction() as connection:
@@ -111,47 +131,65 @@ async def caller(store: Store, key: str | None) -> Caller:
     return Caller(key_id=key_id, name=row["name"], scopes=tuple(row["scopes"]), limits=limits)
 
 
-async def count_request(store: Store, who: Caller) -> None:
-    """Count a request, over all replicas.
+async def count_request(store: Store, who: Caller, times: int = 1, *, free: bool = False) -> None:
+    """Count a request, over all replicas; one that brings several posts counts as so many.
 
     Raises:
-        Problem: it is over the key's rate, or the day's budget is spent.
+        Problem: it is over the key's rate; or the day's budget is spent, and the request isn't `free`.
     """
     if not who.key_id:
         return
     now = datetime.now(UTC)
-    minute, day = now.strftime("%Y-%m-%dT%H:%M"), now.strftime("%Y-%m-%d")
-    limits = who.limits
-    async with store.transaction() as connection:
-        if limits.per_minute is not None:
-            one = store.insert(usage).values(key_id=who.key_id, period=minute, requests=1, calls=0, tokens=0, money=0.0)
-            one = one.on_conflict_do_update(
-                index_elements=["key_id", "period"], set_={"requests": usage.c.requests + 1}
-            ).returning(usage.c.requests)
+    minute, limits = now.strftime("%Y-%m-%dT%H:%M"), who.limits
+    if limits.per_minute is not None:
+        spent = {"calls": 0, "tokens": 0, "money": 0.0}
+        one = store.insert(usage).values(key_id=who.key_id, period=minute, requests=times, **spent)
+        one = one.on_conflict_do_update(
+            index_elements=["key_id", "period"], set_={"requests": usage.c.requests + times}
+        ).returning(usage.c.requests)
+        async with store.transaction() as connection:
             if (await connection.execute(one)).scalar_one() > limits.per_minute:
                 raise Problem("too_many", f"over {limits.per_minute} requests a minute", retry_after=61 - now.second)
-        if (limits.daily_calls, limits.daily_tokens, limits.daily_money) == (None, None, None):
-            return
-        where = (usage.c.key_id == who.key_id) & (usage.c.period == day)
+    if not free:
+        await _check_budget(store, who.key_id, limits, now)
+
+
+async def check_key(store: Store, key_id: str) -> None:
+    """Hold what is done later in the name of a key to what the key may do now.
+
+    Raises:
+        Problem: the key is revoked, or the day's budget is spent.
+    """
+    async with store.transaction() as connection:
+        row = (await connection.execute(select(api_keys).where(api_keys.c.id == key_id))).mappings().first()
+    if row is None or row["revoked"] is not None:
+        raise Problem("no_key", "the key that asked for it is revoked")
+    limits = Limits.model_validate({name: row[name] for name in Limits.model_fields})
+    await _check_budget(store, key_id, limits, datetime.now(UTC))
+
+
+async def _check_budget(store: Store, key_id: str, limits: Limits, now: datetime) -> None:
+    if (limits.daily_calls, limits.daily_tokens, limits.daily_money) == (None, None, None):
+        return
+    where = (usage.c.key_id == key_id) & (usage.c.period == now.strftime("%Y-%m-%d"))
+    async with store.transaction() as connection:
         spent = (await connection.execute(select(usage).where(where))).mappings().first()
     for name, limit in (("calls", limits.daily_calls), ("tokens", limits.daily_tokens), ("money", limits.daily_money)):
-        if spent is not None and limit is not None and spent[name] >= limit:
+        used = spent[name] if spent is not None else 0
+        if limit is not None and used >= limit:
             left = 86_400 - (now.hour * 3600 + now.minute * 60 + now.second)
-            raise Problem(
-                "spent", f"this key's {name} of today are spent: {spent[name]:g} of {limit:g}", retry_after=left
-            )
+            raise Problem("spent", f"this key's {name} of today are spent: {used:g} of {limit:g}", retry_after=left)
 
 
-async def count_spent(store: Store, key_id: str, calls: int, tokens: int, money: float) -> None:
-    """Add what a case has cost to the day's account of the key that asked for it."""
-    if not key_id:
-        return
-    day = datetime.now(UTC).strftime("%Y-%m-%d")
-    spent = {"calls": calls, "tokens": tokens, "money": money}
-    statement = store.insert(usage).values(key_id=key_id, period=day, requests=0, **spent)
-    added = {name: usage.c[name] + value for name, value in spent.items()}
-    async with store.transaction() as connection:
-        await connection.execute(statement.on_conflict_do_update(index_elements=["key_id", "period"], set_=added))
+async def count_spent(store: Store, connection: AsyncConnection, key_id: str, spent: Spent) -> None:
+    """Add what a case has cost to the day's account of the key that asked for it, in the transaction that ends it.
+
+    Do it last: others who add to this account wait from here to the transaction's end.
+    """
+    day, values = datetime.now(UTC).strftime("%Y-%m-%d"), spent.model_dump()
+    statement = store.insert(usage).values(key_id=key_id, period=day, requests=0, **values)
+    added = {name: usage.c[name] + value for name, value in values.items()}
+    await connection.execute(statement.on_conflict_do_update(index_elements=["key_id", "period"], set_=added))
 
 
 def _hash(secret: str) -> str:

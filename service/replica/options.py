@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError, field_validator
 
+from tribunal.context import describe
+from tribunal.errors import BadInput
+from tribunal.parsed import from_json
 from tribunal.schema import JSON, Frozen
+
+# Not TRIBUNAL_SERVICE_: Kubernetes sets TRIBUNAL_SERVICE_HOST and …_PORT itself for a service called tribunal.
+PREFIX = "TRIBUNAL_SERVE_"
+
+# The schedule of the Standard Webhooks specification: ten attempts within 76 hours.
+RETRIES = (5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0, 86_400.0)
 
 
 class ServiceOptions(Frozen):
@@ -27,5 +39,80 @@ class ServiceOptions(Frozen):
         gt=0,
         description="seconds of silence after which a replica counts as dead and its cases go on elsewhere",
     )
+    most_body: int = Field(
+        default=38 * 1024**2,
+        ge=1024,
+        description="bytes that a request's body may have; of a batch, batch_bytes counts",
+    )
+    body_seconds: float = Field(default=300.0, gt=0, description="seconds in which a request's body has to arrive")
+    head_seconds: float = Field(
+        default=20.0, gt=0, description="seconds in which a connection has to send the head of a request"
+    )
+    answer_seconds: float = Field(
+        default=60.0, gt=0, description="seconds after which a client that takes nothing of its answer is hung up on"
+    )
+    connections: int = Field(
+        default=900, ge=1, description="connections at a time; one more closes the one that has been idle longest"
+    )
+    batch_rows: int = Field(default=100_000, ge=1, description="rows that one batch may have")
+    batch_bytes: int = Field(default=64 * 1024**2, ge=1, description="bytes that the file of one batch may have")
+    batch_queue: int = Field(
+        default=1_000_000, ge=1, description="rows of all batches that may wait; more are refused with 429"
+    )
+    batch_share: float = Field(default=0.75, gt=0, le=1, description="the part of in_flight that batches may take")
+    batch_forgotten: float = Field(
+        default=86_400.0, ge=0, description="seconds after its end that a batch with keep: false is deleted"
+    )
     prices: Path | None = Field(default=None, description="the price table (TOML) that budgets in money are counted by")
+    public_url: str | None = Field(
+        default=None, description="where others reach this service; the links in webhooks begin with it"
+    )
+    webhook_http: bool = Field(default=False, description="whether an admin key may add a webhook without TLS")
+    webhook_timeout: float = Field(default=20.0, gt=0, le=300, description="seconds for one attempt to send a message")
+    webhook_retries: tuple[Annotated[float, Field(ge=0)], ...] = Field(
+        default=RETRIES, description="seconds before the second attempt, the third, …; after the last it is given up"
+    )
+    webhook_days: float = Field(default=7.0, ge=0, description="days that a delivered message is kept")
+    webhook_dead_days: float = Field(default=30.0, ge=0, description="days that a message that was given up is kept")
     graceful: float = Field(default=30.0, ge=0, description="seconds that a stop waits for what is in flight")
+    workers: int = Field(default=1, ge=1, le=64, description="processes on the one port, each a replica")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="from which on a line is logged: debug, info, warning or error"
+    )
+    log_posts: bool = Field(default=False, description="whether posts' words may stand in the log")
+    open_metrics: bool = Field(
+        default=False, description="whether /metrics is open to everybody who reaches the port; else to the scope audit"
+    )
+
+    @field_validator("webhook_retries", mode="before")
+    @classmethod
+    def _listed(cls, given: object) -> object:
+        return [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given
+
+    @field_validator("settings", mode="before")
+    @classmethod
+    def _read(cls, given: object) -> object:
+        return from_json(given) if isinstance(given, str) else given
+
+
+def variable(name: str) -> str:
+    """The variable of the environment that sets an option. Other commands read the database's, too."""
+    return "TRIBUNAL_DATABASE" if name == "database" else f"{PREFIX}{name.upper()}"
+
+
+def options_from(environment: Mapping[str, str], given: Mapping[str, Any] | None = None) -> ServiceOptions:
+    """The options that the environment sets, and above them those that are given.
+
+    Raises:
+        BadInput: there is no such option, or its value is wrong.
+    """
+    names = {variable(name): name for name in ServiceOptions.model_fields}
+    for each in environment:
+        if each.startswith(PREFIX) and each not in names:
+            near = get_close_matches(each, names, n=1)
+            raise BadInput(f"{each}: no such option{f'; did you mean {near[0]}' if near else ''}")
+    held = {name: environment[each] for each, name in names.items() if environment.get(each)}
+    try:
+        return ServiceOptions.model_validate({**held, **(given or {})})
+    except ValidationError as error:
+        raise BadInput(describe(error)) from error

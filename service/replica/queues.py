@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from procrastinate import App, PsycopgConnector
-from procrastinate.exceptions import AlreadyEnqueued, ConnectorException
+from procrastinate.exceptions import AlreadyEnqueued
 from sqlalchemy import make_url
 
 from tribunal.service.replica.caseload import Caseload
@@ -118,7 +118,7 @@ class ProcrastinateQueue:
                     await jobs.retry_job(job)
                 for case_id in await self._caseload.free(1000):
                     await self.put(case_id)
-            except (ConnectorException, OSError) as error:
+            except Exception as error:  # noqa: BLE001 (the database may come back; nobody else brings cases back)
                 _LOG.warning("the queue could not be looked after: %s", type(error).__name__)
 
     async def close(self) -> None:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator, Set
+from contextlib import contextmanager
 
-from tribunal.cases.session import hear
 from tribunal.context import context_from
 from tribunal.errors import BadInput
+from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.runs.lines import unusable
 from tribunal.eval.runs.prices import Prices
-from tribunal.schema import JSON, Record
+from tribunal.schema import JSON, Record, Usage
+from tribunal.service.replica.away import through
 from tribunal.service.replica.caseload import Caseload, Held
-from tribunal.service.replica.keys import count_spent
+from tribunal.service.replica.checkpoints import TakenOver
+from tribunal.service.replica.keys import Spent
+from tribunal.service.replica.said import Said, Teller
+from tribunal.service.replica.trials import Heard, Trials
+from tribunal.service.seeing.sight import Sight
+from tribunal.service.seeing.trial import Trial
 from tribunal.store.engine import Store
 from tribunal.trust import for_an_agent
 
 _LOG = logging.getLogger(__name__)
-_FLUSH = 0.1  # seconds between two looks at what was said
 _MOST_ATTEMPTS = 5  # a case that ends its replica each time must not go round for ever
 
 Ended = Record | BadInput | None  # a trial's end: its record, why there is none, or None where it doesn't count
@@ -30,6 +38,7 @@ class Worker:
         store: for the accounts of keys.
         in_flight: how many at a time.
         prices: what calls cost.
+        sight: what is seen of it.
     """
 
     def __init__(
@@ -38,15 +47,31 @@ class Worker:
         store: Store,
         in_flight: int,
         prices: Prices | None = None,
+        sight: Sight | None = None,
     ) -> None:
+        self.on_checkpoints = Trials(store, caseload)
+        self._teller = Teller(caseload)
         self._caseload, self._store, self._prices = caseload, store, prices
-        self._room = asyncio.Semaphore(in_flight)
-        self._stopping = False
+        self._room, self._in_flight = asyncio.Semaphore(in_flight), in_flight
+        self._sight = sight or Sight()
+        self.stopping = False
+        self._hurry = asyncio.Event()
         self.trials: dict[str, asyncio.Task[Ended]] = {}
+        self._waiting: set[str] = set()  # cases that are taken up, and wait for a place
 
     @property
     def has_room(self) -> bool:
         return not self._room.locked()
+
+    @property
+    def trying(self) -> Set[str]:
+        """The cases that this replica has to do with."""
+        return self.trials.keys() | self._waiting
+
+    @property
+    def places(self) -> int:
+        """How many more could be tried now; none while somebody waits for a place."""
+        return max(self._in_flight - len(self.trials), 0) if self.has_room else 0
 
     async def named(self, case_id: str) -> None:
         """Take a case up once there is room, if it is still free; returns when its trial has begun."""
@@ -62,19 +87,42 @@ class Worker:
 
     async def _taken_up(self, case_id: str) -> Held | None:
         held = await self._caseload.take_up(case_id)
-        if held is None:
-            return None
+        return held if held is not None and await self._triable(held) else None
+
+    async def _triable(self, held: Held) -> bool:
+        """Whether a case can be tried; one that can't is cancelled."""
         if held.post is None:
             await self._caseload.cancel(held, "its replica ended, and the post was not to be kept; send it again")
-            return None
-        if held.attempt > _MOST_ATTEMPTS:
+            return False
+        if held.attempt - held.attempts_before > _MOST_ATTEMPTS:
             await self._caseload.cancel(held, f"{_MOST_ATTEMPTS} replicas ended while they tried it")
-            return None
-        return held
+            return False
+        return True
 
     async def at_once(self, held: Held) -> asyncio.Task[Ended]:
         """Try a case that was taken in by this replica, which has room."""
-        await self._room.acquire()
+        with self._waits(held):
+            await self._room.acquire()
+        return self._begin(held)
+
+    @contextmanager
+    def _waits(self, held: Held) -> Iterator[None]:
+        self._waiting.add(held.id)
+        try:
+            yield
+        finally:
+            self._waiting.discard(held.id)
+
+    async def of_batch(self, held: Held) -> asyncio.Task[Ended] | None:
+        """Try a row of a batch that this replica has taken up, once there is room; None where it can't be tried."""
+        if not await self._triable(held):
+            return None
+        with self._waits(held):
+            await self._room.acquire()
+        if self.stopping:
+            self._room.release()
+            await self._caseload.give_back(held)
+            return None
         return self._begin(held)
 
     def _begin(self, held: Held) -> asyncio.Task[Ended]:
@@ -88,84 +136,86 @@ class Worker:
         self._room.release()
 
     async def _try(self, held: Held) -> Ended:
-        said = _Said(self._caseload, held)
+        words = (held.post or {}).get("text") if held.keep else None
+        with self._sight.trial(held.id, held.graph, held.attempt, words) as seen:
+            return await self._tried(held, seen)
+
+    async def _tried(self, held: Held, seen: Trial) -> Ended:
         try:
-            record = await self._heard(held, said)
-            await said.flush()
-            if not await self._caseload.finish(held, record):
+            with self._teller.trial(held) as said:
+                heard = await self._heard(held, said, seen)
+            record, paid = heard.record, _paid(held, heard.record)
+            if not await through(lambda: self._finished(held, heard, said, paid)):
+                seen.end = "taken_over"
                 return None
+        except TakenOver:
+            seen.end = "taken_over"
+            return None
         except asyncio.CancelledError:
-            if self._stopping:
+            seen.end = "handed_back" if self.stopping else "cancelled"
+            if self.stopping:
                 await self._caseload.give_back(held)
             else:
                 await self._caseload.cancel(held, "who asked for it went away before it was decided")
             raise
         except BadInput as error:
-            await self._caseload.cancel(held, str(error))
+            seen.end = "bad_input"
+            why = str(error)
+            await through(lambda: self._undecidable(held, why))
             return error
         except Exception:  # noqa: BLE001 (another replica may fare better; a few may try)
             _LOG.exception("case %s: could not be tried", held.id)
-            await self._caseload.give_back(held)
+            await through(lambda: self._caseload.give_back(held))
             return None
-        await self._account(held, record)
+        seen.finished(paid)
         return record
 
-    async def _heard(self, held: Held, said: _Said) -> Record:
-        post = held.post or {}
-        context = context_from(held.settings)
-        with said, for_an_agent():
-            return await hear(
-                post.get("text"),
-                post.get("image"),
-                graph=held.graph,
-                context=context,
-                post_id=post.get("post_id"),
-                language=post.get("language"),
-                listen=said.add,
-            )
+    async def _heard(self, held: Held, said: Said, seen: Trial) -> Heard:
+        def listen(event: JSON) -> None:
+            said.add(event)
+            seen.hear(event)
 
-    async def _account(self, held: Held, record: Record) -> None:
-        money = sum(self._prices.of(call) or 0.0 for call in record.calls) if self._prices else 0.0
-        tokens = record.usage.prompt_tokens + record.usage.completion_tokens
-        await count_spent(self._store, held.key_id or "", record.usage.calls, tokens, money)
+        with for_an_agent():
+            # Nobody listens to the many of a batch.
+            return await self.on_checkpoints.hear(held, listen if held.batch_id is None else None)
+
+    async def _undecidable(self, held: Held, why: str) -> None:
+        """No model was asked. A row of a batch says so in its place among the others, as `tribunal batch` does."""
+        if held.batch_id is None:
+            await self._caseload.cancel(held, why)
+            return
+        sample = Sample(id=(held.post or {}).get("post_id") or held.id)
+        await self._caseload.finish(held, unusable(sample, held.graph, context_from(held.settings), why))
+
+    async def _finished(self, held: Held, heard: Heard, said: Said, paid: Record) -> bool:
+        question, usage = heard.question.dump() if heard.question else None, paid.usage
+        money = sum(self._prices.of(call) or 0.0 for call in paid.calls) if self._prices else 0.0
+        spent = Spent(calls=usage.calls, tokens=usage.prompt_tokens + usage.completion_tokens, money=money)
+        left = said.rows[:]
+        return await self._caseload.finish(held, heard.record, question, written=heard.written, said=left, spent=spent)
 
     async def stop(self, seconds: float) -> None:
         """Let what is in flight end, for so long; what is left goes back to the queue."""
-        self._stopping = True
+        self.stopping = True
+        hurry = asyncio.create_task(self._hurry.wait())
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while self.trials and not hurry.done() and (left := until - loop.time()) > 0:
+            await asyncio.wait([*self.trials.values(), hurry], timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        hurry.cancel()
         running = list(self.trials.values())
-        if running:
-            await asyncio.wait(running, timeout=seconds)
         for trial in running:
             trial.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
+    def hurry(self) -> None:
+        """Don't wait any longer for what is in flight."""
+        self._hurry.set()
 
-class _Said:
-    """What is said in a trial, written down a little later and together, so that it holds nothing up."""
 
-    def __init__(self, caseload: Caseload, held: Held) -> None:
-        self._caseload, self._held = caseload, held
-        self._waiting: list[JSON] = []
-        self._number = held.attempt * 100_000
-        self._flushing: asyncio.Task[None] | None = None
-
-    def add(self, event: JSON) -> None:
-        self._waiting.append(event)
-
-    def __enter__(self) -> None:
-        self._flushing = asyncio.create_task(self._now_and_then())
-
-    def __exit__(self, *_: object) -> None:
-        if self._flushing:
-            self._flushing.cancel()
-
-    async def _now_and_then(self) -> None:
-        while True:
-            await asyncio.sleep(_FLUSH)
-            await self.flush()
-
-    async def flush(self) -> None:
-        said, self._waiting = self._waiting, []
-        if said:
-            await self._caseload.tell(self._held, self._number, said)
-            self._number += len(said)
+def _paid(held: Held, record: Record) -> Record:
+    """A record with the calls alone that were made since a person saw it."""
+    if held.answer is None or held.record is None:
+        return record
+    calls = record.calls[len(held.record["calls"]) :]
+    return record.model_copy(update={"calls": calls, "usage": Usage.of([call.dump() for call in calls])})

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Annotated, cast
+from collections.abc import Callable, Coroutine
+from ipaddress import ip_address
+from typing import Annotated, Any, cast
 
-from fastapi import Depends, Request, Security
+from fastapi import Depends, Request, Response, Security
+from fastapi.exceptions import HTTPException
+from fastapi.routing import APIRoute
 from fastapi.security import APIKeyHeader, APIKeyQuery, HTTPAuthorizationCredentials, HTTPBearer
 
 from tribunal.service.replica.house import House
-from tribunal.service.replica.keys import Caller, Scope, caller, count_request
+from tribunal.service.replica.keys import OPERATOR, Caller, Scope, caller, count_request
+from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.problems import Problem
 
+_JSON, _CALLER = "application/json", "tribunal.caller"
 _bearer = HTTPBearer(auto_error=False, description="a key made by `tribunal keys add`")
 _header = APIKeyHeader(name="X-API-Key", auto_error=False)
 _query = APIKeyQuery(name="key", auto_error=False)
@@ -24,30 +29,95 @@ def house_of(request: Request) -> House:
 Here = Annotated[House, Depends(house_of)]
 
 
-def a(scope: Scope, *, in_query: bool = False) -> Callable[..., Awaitable[Caller]]:
-    """A dependency: the caller, who has this scope.
+def _from_here(request: Request) -> bool:
+    """Whether a request comes from this machine; one by a proxy on it comes from whom the proxy names."""
+    if request.client is None:
+        return True  # by a socket of the file system
+    try:
+        return ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False
 
-    Args:
-        scope: what the route asks for.
-        in_query: whether the key may stand in the address, as clients of the Perspective API send it.
-    """
 
-    async def checked(
+class Access:
+    """A dependency: the caller, who has one of these scopes."""
+
+    def __init__(
+        self,
+        *scopes: Scope,
+        in_query: bool = False,
+        free: bool = False,
+        open_if: Callable[[ServiceOptions], bool] | None = None,
+    ) -> None:
+        """
+        Args:
+            scopes: what the route asks for.
+            in_query: whether the key may stand in the address, as clients of the Perspective API send it.
+            free: the route spends nothing, so a key whose budget is spent may still use it.
+            open_if: when the operator has opened the route to everybody.
+        """
+        self._scopes, self._in_query, self._free, self._open_if = scopes, in_query, free, open_if
+
+    async def __call__(
+        self,
         request: Request,
         bearer: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)] = None,
         header: Annotated[str | None, Security(_header)] = None,
         query: Annotated[str | None, Security(_query)] = None,
     ) -> Caller:
-        given = (bearer.credentials if bearer else None) or header or (query if in_query else None)
+        """Who `KeyFirst` has found out. The keys are named here for OpenAPI."""
+        return cast("Caller", request.scope[_CALLER])
+
+    async def caller(self, request: Request) -> Caller:
+        """Who asks; the request is counted.
+
+        Raises:
+            Problem: their key isn't valid, has another scope, or may ask no more now.
+        """
+        bearer, header, query = await _bearer(request), await _header(request), await _query(request)
+        given = (bearer.credentials if bearer else None) or header or (query if self._in_query else None)
         house = house_of(request)
+        if self._open_if is not None and self._open_if(house.options):
+            return OPERATOR
         who = await caller(house.store, given)
-        if not who.may(scope):
-            raise Problem("forbidden", f"this key's scopes are {', '.join(who.scopes)}; this wants {scope}")
-        await count_request(house.store, who)
+        if who is OPERATOR and not _from_here(request):
+            raise Problem("no_key", "others than this machine want a key; make one with tribunal keys add")
+        request.state.key_id = who.key_id
+        if not any(map(who.may, self._scopes)):
+            wanted = " or ".join(self._scopes)
+            raise Problem("forbidden", f"this key's scopes are {', '.join(who.scopes)}; this wants {wanted}")
+        await count_request(house.store, who, free=self._free)
         return who
 
-    return checked
+
+class KeyFirst(APIRoute):
+    """A route that looks who asks before it reads what they send, which FastAPI does the other way round."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """What answers a request."""
+        answers = super().get_route_handler()
+        checks = [each.call for each in self.dependant.dependencies if isinstance(each.call, Access)]
+
+        async def handle(request: Request) -> Response:
+            for check in checks:
+                request.scope[_CALLER] = await check.caller(request)
+            kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
+            if self.body_field is not None and kind != _JSON and not kind.endswith("+json"):
+                raise Problem("wrong_type", f"Content-Type: {kind[:80] or 'none'}: send {_JSON}")
+            try:
+                return await answers(request)
+            except HTTPException as error:
+                if error.status_code == 400 and error.__cause__ is not None:  # FastAPI's own words name no reason
+                    raise Problem("bad_input", "body: is not JSON in UTF-8, or is nested too deeply") from None
+                raise
+
+        return handle
 
 
-Judge = Annotated[Caller, Depends(a("judge"))]
-Auditor = Annotated[Caller, Depends(a("audit"))]
+Judge = Annotated[Caller, Depends(Access("judge"))]
+Owner = Annotated[Caller, Depends(Access("judge", free=True))]
+Reader = Annotated[Caller, Depends(Access("judge", "review", "audit", free=True))]
+Reviewer = Annotated[Caller, Depends(Access("review", free=True))]
+Finder = Annotated[Caller, Depends(Access("review", "audit", free=True))]
+Auditor = Annotated[Caller, Depends(Access("audit", free=True))]
+Admin = Annotated[Caller, Depends(Access("admin", free=True))]

@@ -7,7 +7,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Query
+from fastapi import APIRouter, Header, Path, Query
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from tribunal.schema import JSON
@@ -15,22 +15,28 @@ from tribunal.service.replica.caseload import Caseload
 from tribunal.service.replica.judging import shown
 from tribunal.service.replica.keys import Caller
 from tribunal.service.replica.problems import Problem, responses
-from tribunal.service.routes.access import Auditor, Here, Judge
+from tribunal.service.routes.access import Finder, Here, KeyFirst, Reader
 from tribunal.service.routes.shapes import Case, Cases
 
-router = APIRouter(tags=["cases"])
+router = APIRouter(tags=["cases"], route_class=KeyFirst)
+CaseId = Annotated[
+    str, Path(max_length=80, pattern=r"^[\w-]+$", description="the case's", examples=["case-0198c5d1f3a1b2c3d4e5f"])
+]
+_EVENT = 'id: 3\r\nevent: turn\r\ndata: {"event": "turn", "seat": "judge"}\r\n\r\n'
 _LOOK = 0.2  # seconds between two looks at what was said
 
 
 @router.get("/v1/cases/{case_id}", summary="A case", response_model=Case, responses=responses("not_found"))
-async def case(case_id: str, here: Here, who: Judge) -> Case:
-    """A key sees the cases that it asked for; one with the scope audit sees all."""
+async def case(case_id: CaseId, here: Here, who: Reader) -> Case:
+    """A key sees the cases that it asked for; the scope review those that a person has to decide, or has decided;
+    audit sees all."""
     return Case.model_validate(shown(await _own(here.caseload, case_id, who)))
 
 
 async def _own(caseload: Caseload, case_id: str, who: Caller) -> JSON:
     row = await caseload.case(case_id)
-    if row["key_id"] != (who.key_id or None) and not who.may("audit"):
+    reviewed = row["question"] is not None or bool((row["record"] or {}).get("review"))
+    if row["key_id"] != (who.key_id or None) and not (who.may("audit") or (reviewed and who.may("review"))):
         raise Problem("not_found", f"case: {case_id[:80]}: there is none")  # nor is it said that another key has one
     return row
 
@@ -38,22 +44,48 @@ async def _own(caseload: Caseload, case_id: str, who: Caller) -> JSON:
 @router.get("/v1/cases", summary="Find cases", response_model=Cases, responses=responses())
 async def cases(
     here: Here,
-    who: Auditor,
-    outcome: Annotated[Literal["verdict", "refusal", "failure", "pending"] | None, Query()] = None,
-    status: Annotated[Literal["queued", "running", "done", "cancelled"] | None, Query()] = None,
-    category: Annotated[str | None, Query(max_length=200, description="of the policy, by its name")] = None,
-    hateful: Annotated[bool | None, Query()] = None,
-    uncertain: Annotated[bool | None, Query()] = None,
-    policy_sha: Annotated[str | None, Query(max_length=64, description="the policy's hash, from a record")] = None,
-    since: Annotated[float | None, Query(description="taken in at or after, in seconds of the epoch")] = None,
-    until: Annotated[float | None, Query(description="taken in before")] = None,
-    before: Annotated[str | None, Query(max_length=80, description="`next` of the page before")] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    who: Finder,
+    outcome: Annotated[
+        Literal["verdict", "refusal", "failure", "pending"] | None,
+        Query(description="how they ended", examples=["verdict"]),
+    ] = None,
+    status: Annotated[
+        Literal["waiting", "queued", "running", "done", "cancelled"] | None,
+        Query(description="how far they are", examples=["done"]),
+    ] = None,
+    category: Annotated[
+        str | None, Query(max_length=200, description="of the policy, by its name", examples=["NotHate"])
+    ] = None,
+    hateful: Annotated[bool | None, Query(description="what the verdict says", examples=[True])] = None,
+    uncertain: Annotated[bool | None, Query(description="whether the verdict is uncertain", examples=[True])] = None,
+    policy_sha: Annotated[
+        str | None, Query(max_length=64, description="the policy's hash, from a record", examples=["5c1f"])
+    ] = None,
+    batch_id: Annotated[
+        str | None,
+        Query(
+            max_length=80,
+            pattern=r"^[\w-]+$",
+            description="the batch whose rows they are",
+            examples=["batch-0198c5d1f3a1b2c3d4e5f"],
+        ),
+    ] = None,
+    since: Annotated[
+        float | None, Query(description="taken in at or after, in seconds of the epoch", examples=[1795330000.0])
+    ] = None,
+    until: Annotated[float | None, Query(description="taken in before", examples=[1795330900.0])] = None,
+    before: Annotated[
+        str | None,
+        Query(max_length=80, description="`next` of the page before", examples=["case-0198c5d1f3a1b2c3d4e5f"]),
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=200, description="how many a page has", examples=[50])] = 50,
 ) -> Cases:
-    """The newest first, in pages."""
+    """The newest first, in pages. With the scope review and without audit: `outcome=pending` alone."""
+    if outcome != "pending" and not who.may("audit"):
+        raise Problem("forbidden", f"this key's scopes are {', '.join(who.scopes)}; without audit give outcome=pending")
     asked = {
         "outcome": outcome, "status": status, "category": category, "hateful": hateful, "uncertain": uncertain,
-        "policy_sha": policy_sha, "since": since, "until": until,
+        "policy_sha": policy_sha, "batch_id": batch_id, "since": since, "until": until,
     }  # fmt: skip
     wanted = {name: value for name, value in asked.items() if value is not None}
     found = await here.caseload.search(wanted, before=before, limit=limit)
@@ -66,15 +98,15 @@ async def cases(
     summary="A trial as it happens",
     response_class=EventSourceResponse,
     responses={
-        200: {"content": {"text/event-stream": {}}, "description": "server-sent events"},
+        200: {"content": {"text/event-stream": {"example": _EVENT}}, "description": "server-sent events"},
         **responses("not_found"),
     },
 )
 async def listen(
-    case_id: str,
+    case_id: CaseId,
     here: Here,
-    who: Judge,
-    last_event_id: Annotated[int, Header(ge=0, description="go on after this event")] = 0,
+    who: Reader,
+    last_event_id: Annotated[int, Header(ge=0, description="go on after this event", examples=[17])] = 0,
 ) -> EventSourceResponse:
     """Each event is one of `asking`, `call`, `turn`, `review`, `outcome`, and at last `end` with the case."""
     await _own(here.caseload, case_id, who)

@@ -23,17 +23,21 @@ async def waited(request: Request, opened: Opened, seconds: float, *, only_here:
         BadInput: what was asked can't be judged.
     """
     outcome = asyncio.create_task(opened.outcome(seconds))
-    gone = asyncio.create_task(_gone(request))
+    left = asyncio.create_task(gone(request))
     try:
-        await asyncio.wait([outcome, gone], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([outcome, left], return_when=asyncio.FIRST_COMPLETED)
         if not outcome.done() and only_here:
             await opened.abandon()
+            await asyncio.wait([outcome])
+            if outcome.cancelled():
+                return None  # as its trial was; nobody reads the answer
         return await outcome
     finally:
-        gone.cancel()
+        left.cancel()
 
 
-async def _gone(request: Request) -> None:
+async def gone(request: Request) -> None:
+    """Returns when the client has gone away."""
     while True:
         message = await request.receive()
         if message["type"] == "http.disconnect":

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
@@ -50,3 +51,9 @@ async def serving(database: str, **options: object) -> AsyncIterator[httpx.Async
         async with httpx.AsyncClient(transport=transport, base_url="http://tribunal", timeout=60) as client:
             client.app = app  # type: ignore[attr-defined]
             yield client
+
+
+@pytest.fixture(scope="session")
+def app_document() -> dict[str, Any]:
+    """The OpenAPI document."""
+    return create_app(ServiceOptions()).openapi()

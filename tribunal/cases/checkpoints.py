@@ -27,15 +27,6 @@ from tribunal.cases.lease import Leases
 from tribunal.database import Database, DatabaseError, Unwritable
 from tribunal.errors import BadInput
 
-# As `AsyncSqliteSaver` has them, whose reading is used.
-CHECKPOINTS = (
-    "CREATE TABLE checkpoints (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT"
-    " NOT NULL, parent_checkpoint_id TEXT, type TEXT, checkpoint BLOB, metadata BLOB,"
-    " PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id))",
-    "CREATE TABLE writes (thread_id TEXT NOT NULL, checkpoint_ns TEXT NOT NULL DEFAULT '', checkpoint_id TEXT NOT NULL,"
-    " task_id TEXT NOT NULL, task_path TEXT NOT NULL DEFAULT '', idx INTEGER NOT NULL, channel TEXT NOT NULL,"
-    " type TEXT, value BLOB, PRIMARY KEY (thread_id, checkpoint_ns, checkpoint_id, task_id, idx))",
-)
 _CHECKPOINT = (
     "INSERT OR REPLACE INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,"
     " checkpoint, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)"
@@ -90,13 +81,9 @@ class Checkpoints(AsyncSqliteSaver):
             LeaseLost: another process has the case now.
             DatabaseError: it can't be written.
         """
-        where = config["configurable"]
-        thread, space = str(where["thread_id"]), where["checkpoint_ns"]
-        about = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False).encode("utf-8", "ignore")
-        row = (thread, space, checkpoint["id"], where.get("checkpoint_id"), *self.serde.dumps_typed(checkpoint), about)
-        await self._write(thread, lambda made: made.execute(_CHECKPOINT, row))
-        made_at = {"thread_id": thread, "checkpoint_ns": space, "checkpoint_id": checkpoint["id"]}
-        return {"configurable": made_at}
+        statement, row = checkpoint_row(config, checkpoint, metadata, self.serde)
+        await self._write(row[0], lambda made: made.execute(statement, row))
+        return made_at(config, checkpoint)
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -107,16 +94,8 @@ class Checkpoints(AsyncSqliteSaver):
             LeaseLost: another process has the case now.
             DatabaseError: it can't be written.
         """
-        where = config["configurable"]
-        thread = str(where["thread_id"])
-        place = (thread, str(where["checkpoint_ns"]), str(where["checkpoint_id"]), task_id, task_path)
-        special = all(channel in WRITES_IDX_MAP for channel, _ in writes)
-        rows = [
-            (*place, WRITES_IDX_MAP.get(channel, number), channel, *self.serde.dumps_typed(value))
-            for number, (channel, value) in enumerate(writes)
-        ]
-        statement = f"INSERT OR {'REPLACE' if special else 'IGNORE'} {_WRITE}"
-        await self._write(thread, lambda made: made.executemany(statement, rows))
+        statement, rows = write_rows(config, writes, task_id, task_path, self.serde)
+        await self._write(str(config["configurable"]["thread_id"]), lambda made: made.executemany(statement, rows))
 
     async def _write(self, thread: str, work: Callable[[sqlite3.Connection], object]) -> None:
         def fenced(made: sqlite3.Connection) -> None:
@@ -132,6 +111,46 @@ class Checkpoints(AsyncSqliteSaver):
             if unkept is None:
                 raise
             unkept.append(error)
+
+
+def made_at(config: RunnableConfig, checkpoint: Checkpoint) -> RunnableConfig:
+    """Where a checkpoint lies: what `aput` gives."""
+    where = config["configurable"]
+    place = {"thread_id": where["thread_id"], "checkpoint_ns": where["checkpoint_ns"]}
+    return {"configurable": {**place, "checkpoint_id": checkpoint["id"]}}
+
+
+def checkpoint_row(
+    config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, serde: SerializerProtocol
+) -> tuple[str, tuple[Any, ...]]:
+    """The statement for SQLite that saves a checkpoint, and its row."""
+    where = config["configurable"]
+    place = (str(where["thread_id"]), where["checkpoint_ns"], checkpoint["id"], where.get("checkpoint_id"))
+    about = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False).encode("utf-8", "ignore")
+    return _CHECKPOINT, (*place, *serde.dumps_typed(checkpoint), about)
+
+
+def write_rows(
+    config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str, serde: SerializerProtocol
+) -> tuple[str, list[tuple[Any, ...]]]:
+    """The statement for SQLite that saves what a task wrote, and its rows."""
+    where = config["configurable"]
+    place = (str(where["thread_id"]), str(where["checkpoint_ns"]), str(where["checkpoint_id"]), task_id, task_path)
+    special = all(channel in WRITES_IDX_MAP for channel, _ in writes)
+    rows = [
+        (*place, WRITES_IDX_MAP.get(channel, number), channel, *serde.dumps_typed(value))
+        for number, (channel, value) in enumerate(writes)
+    ]
+    return f"INSERT OR {'REPLACE' if special else 'IGNORE'} {_WRITE}", rows
+
+
+class Packed:
+    """A plain value that a saver would else write in a way of its own; it comes back as the value itself."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
 
 
 class Plain(SerializerProtocol):
@@ -183,7 +202,7 @@ _OPTIONS = (
     | ormsgpack.OPT_PASSTHROUGH_UUID
     | ormsgpack.OPT_REPLACE_SURROGATES
 )
-_SEND, _INTERRUPT, _OVERWRITE = 1, 2, 3
+_SEND, _INTERRUPT, _OVERWRITE, _VALUE = 1, 2, 3, 4
 
 
 def _digest(packed: bytes) -> bytes:
@@ -202,6 +221,8 @@ def _plain(value: Any) -> Any:
             return ormsgpack.Ext(_INTERRUPT, _packed([value.value, value.id, value.response_schema]))
         case Overwrite():
             return ormsgpack.Ext(_OVERWRITE, _packed(value.value))
+        case Packed():
+            return ormsgpack.Ext(_VALUE, _packed(value.value))
         case BaseException():
             return repr(value)  # what a node raised, which nobody reads back
     raise TypeError(f"it holds a {type(value).__name__}")
@@ -217,4 +238,6 @@ def _object(kind: int, packed: bytes) -> Any:
             return Interrupt(value, id_, response_schema=schema)
         case 3:
             return Overwrite(held)
+        case 4:
+            return held
     raise ValueError(f"there is no object of number {kind}")

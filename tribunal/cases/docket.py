@@ -12,29 +12,28 @@ import json
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from langgraph.checkpoint.serde.types import INTERRUPT
 from langgraph.errors import is_invalid_resume
 from langgraph.types import Command
 
 from tribunal.cases.checkpoints import Checkpoints
 from tribunal.cases.docket_file import make, told
 from tribunal.cases.lease import LeaseLost, Leases
-from tribunal.cases.shape import GIVEN, DocketEntry, Status, checked_request, checked_state
+from tribunal.cases.shape import GIVEN, DocketEntry, Status
+from tribunal.cases.threads import Listener, Looked, Threads
 from tribunal.context import Context, context_from, kept_settings
 from tribunal.database import Database, DatabaseError, Unwritable
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
-from tribunal.graphs import GRAPHS, builder
+from tribunal.graphs import GRAPHS
 from tribunal.loops import PerLoop
-from tribunal.nodes.court.case import review_reason
 from tribunal.parsed import from_json
-from tribunal.schema import JSON, Review
+from tribunal.schema import JSON
 from tribunal.trust import check_code, stored_settings
 
 _LISTED = (
@@ -56,11 +55,6 @@ def _in_a_word(court: JSON) -> str:
     return f"{said} (by the rehearsal's rules)" if court.get("rehearsed") else said
 
 
-Listener = Callable[[JSON], None]
-# How far a case is, by its checkpoints: before its first; in a trial; before a person; at its end.
-Standing = Literal["unbegun", "under_way", "waiting", "over"]
-
-
 class Docket:
     """An open docket, of one event loop.
 
@@ -72,7 +66,8 @@ class Docket:
         self._db = database
         self._leases = Leases(database)
         self._saver = Checkpoints(database, self._leases)
-        self._compiled: dict[str, Any] = {}
+        # Each step is on disk before the next begins, so that a crash costs no call but those in flight.
+        self._threads = Threads(self._saver, "sync")
 
     @classmethod
     async def open(cls, path: str | Path | None = None) -> Docket:
@@ -142,7 +137,7 @@ class Docket:
         graph, context = await self._of(entry)
         with told(self.path), stored_settings():
             async with self._leases.held(thread, _TRIED):
-                standing, _ = await self._look(thread, graph, context)
+                standing, *_ = await self._look(thread, graph, context)
                 if standing in ("unbegun", "under_way"):
                     given = await self._given(thread) if standing == "unbegun" else None
                     await self._run(thread, graph, context, given, listen)
@@ -168,7 +163,7 @@ class Docket:
         wrong = None
         with told(self.path), stored_settings():
             async with self._leases.held(thread, f"is being decided by {answer.get('reviewer') or 'another reviewer'}"):
-                standing, state = await self._look(thread, graph, context)
+                standing, state, _ = await self._look(thread, graph, context)
                 if standing == "waiting":
                     # An answer that a killed process left half taken in would be heard in the place of this one.
                     await self._saver.unanswer(thread)
@@ -194,7 +189,7 @@ class Docket:
             BadInput: there is no such case, or its trial isn't over.
         """
         entry = await self.entry(thread)
-        standing, state = await self._look(thread, *await self._of(entry))
+        standing, state, _ = await self._look(thread, *await self._of(entry))
         if standing == "waiting" or state.get("review"):
             return state
         if entry.status == "running":
@@ -218,46 +213,19 @@ class Docket:
 
     async def _run(self, thread: str, graph: str, context: Context, given: Any, listen: Listener | None) -> JSON:
         """Let a case go on until it ends or waits; gives its state as it was last streamed."""
-        # Each step is on disk before the next begins, so that a crash costs no call but those in flight.
-        events = self._graph(graph).astream(
-            given,
-            {"configurable": {"thread_id": thread}},
-            context=context,
-            stream_mode=["custom", "values"],
-            subgraphs=True,
-            durability="sync",
-        )
-        last: JSON = {}
-        async for subgraph, mode, event in events:
-            if mode == "values" and not subgraph:
-                last |= {name: value for name, value in event.items() if name != INTERRUPT}
-            elif mode == "custom" and listen:
-                listen(event)
-        return last
+        state, _ = await self._threads.run(thread, graph, context, given, listen)
+        return state
 
-    async def _look(self, thread: str, graph: str, context: Context) -> tuple[Standing, JSON]:
-        """How far a case is, and its state; of one that waits, `review` says what a person is to look at, and why."""
-        compiled = self._graph(graph)
+    async def _look(self, thread: str, graph: str, context: Context) -> Looked:
         with told(self.path, reading=thread):
-            snapshot = await compiled.aget_state({"configurable": {"thread_id": thread}})
-            state = checked_state(snapshot.values) | {"thread": thread, "waits": None}
-            # A task that was answered keeps its question, and has a result.
-            asked = [each.value for task in snapshot.tasks if task.result is None for each in task.interrupts]
-            if asked:
-                [question] = asked
-                review = Review(reason=review_reason(state, context), court=state["outcome"]).dump()
-                return "waiting", state | {"waits": checked_request(question), "review": review}
-        if snapshot.created_at is None:
-            return "unbegun", state
-        # `next` leaves out the tasks whose results are written down, and that nobody has gone on from yet.
-        return ("under_way" if snapshot.tasks else "over"), state
+            return await self._threads.look(thread, graph, context)
 
     async def _rest(self, thread: str, graph: str, context: Context) -> JSON:
         """Write down what the docket lists of a case that has come to rest, and give its lease back; gives its state.
 
         A case that nobody has to decide is forgotten, and its state has no thread.
         """
-        standing, state = await self._look(thread, graph, context)
+        standing, state, _ = await self._look(thread, graph, context)
         review: JSON | None = state.get("review")
         if standing in ("unbegun", "under_way"):
             raise _not_over(thread)
@@ -315,11 +283,6 @@ class Docket:
         with told(self.path, reading="the list"):
             rows = [dict(row) for row in await self._db.rows(query, time.time(), *values)]
             return [DocketEntry(**{**row, "settings": from_json(row["settings"])}) for row in rows]
-
-    def _graph(self, name: str) -> Any:
-        if name not in self._compiled:
-            self._compiled[name] = builder(name).compile(checkpointer=self._saver, name=name)
-        return self._compiled[name]
 
 
 def _trusted(graph: str) -> str:

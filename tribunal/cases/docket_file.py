@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tribunal.cases.checkpoints import CHECKPOINTS
 from tribunal.cases.lease import LEASES
 from tribunal.database import DatabaseError, Unwritable, database_error
 from tribunal.errors import BadInput
+from tribunal.store.checkpoint_tables import IN_SQLITE
 
 VERSION = 1
 _APPLICATION = 0x54524243  # "TRBC", in the file's header: told apart from any other SQLite file
@@ -18,7 +18,7 @@ _TABLES = (
     "CREATE TABLE cases (thread TEXT PRIMARY KEY, graph TEXT NOT NULL, settings TEXT NOT NULL, given TEXT NOT NULL,"
     " opened REAL NOT NULL, status TEXT NOT NULL, post_id TEXT, reason TEXT, court TEXT, decided TEXT)",
     LEASES,
-    *CHECKPOINTS,
+    *IN_SQLITE,
 )
 # What reading a file that somebody has written into may come to, besides SQLite's own errors.
 _MISSHAPEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, AssertionError)

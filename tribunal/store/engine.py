@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from filelock import FileLock
-from sqlalchemy import Connection, event, make_url
+from sqlalchemy import Connection, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
@@ -22,9 +24,10 @@ from sqlalchemy.sql.dml import Insert
 
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
+from tribunal.store.checkpoint_tables import VERSION_IN_POSTGRES, newest_in_postgres
 
 WAIT = 30.0  # seconds that one writer of a SQLite file waits for another
-POOL = 20  # connections of a replica to PostgreSQL
+POOL = 16  # connections of a replica to PostgreSQL; its transactions are short
 
 
 class Store:
@@ -53,20 +56,25 @@ class Store:
         Raises:
             BadInput: the address is wrong, it can't be reached, or its tables are of another version.
         """
-        url = _url(address)
+        url, wanted = await asyncio.to_thread(lambda: (_url(address), newest()))
         postgres = url.get_backend_name() == "postgresql"
+        # Parameters are hidden in errors: they are posts, records and secrets. Every transaction is ended by whoever
+        # began it, so a connection that is given back need not be rolled back once more.
+        common: dict[str, Any] = {"hide_parameters": True, "max_overflow": 0, "pool_reset_on_return": None}
         if postgres:
-            engine = create_async_engine(url, pool_size=POOL, max_overflow=POOL, pool_pre_ping=True)
+            engine = create_async_engine(url, pool_size=POOL, pool_pre_ping=True, **common)
         else:
             if url.database and url.database != ":memory:":
                 await asyncio.to_thread(_own_folder, Path(url.database))
-            engine = create_async_engine(url, connect_args={"timeout": WAIT})
+            # One connection: several would wait for each other's lock by sleeping, and not in turn. So a transaction
+            # must not be begun within another.
+            told: dict[str, Any] = {"timeout": WAIT, "factory": _Released}
+            engine = create_async_engine(url, connect_args=told, pool_size=1, **common)
             event.listen(engine.sync_engine, "connect", _in_write_ahead_mode)
         store = cls(engine)
         try:
-            async with engine.connect() as connection:
-                held = await connection.run_sync(_version)
-            if held != newest():
+            held = await store.version()
+            if held != wanted:
                 if make or (make is None and not postgres):
                     await asyncio.to_thread(upgrade, address)
                 elif held is None:
@@ -74,8 +82,10 @@ class Store:
                 else:
                     raise BadInput(
                         f"database: {store.address}: its tables are of version {held}, and this program wants "
-                        f"{newest()}; run tribunal migrate, or the program that they are of"
+                        f"{wanted}; run tribunal migrate, or the program that they are of"
                     )
+            if postgres:
+                await store._check_checkpoints()
         except (SQLAlchemyError, OSError) as error:
             await store.close()
             raise BadInput(f"database: {store.address}: {_said(error)}; see that it runs and takes this user") from None
@@ -83,6 +93,21 @@ class Store:
             await store.close()
             raise
         return store
+
+    async def _check_checkpoints(self) -> None:
+        async with self._engine.connect() as connection:
+            there = await connection.scalar(text("SELECT to_regclass('checkpoint_migrations')"))
+            held = await connection.scalar(text(VERSION_IN_POSTGRES)) if there else None
+        if held != newest_in_postgres():
+            raise BadInput(
+                f"database: {self.address}: its tables of checkpoints are of version {held}, and the installed "
+                f"langgraph-checkpoint-postgres wants {newest_in_postgres()}; run tribunal migrate"
+            )
+
+    async def version(self) -> str | None:
+        """Of its tables; None where it has none."""
+        async with self._engine.connect() as connection:
+            return await connection.run_sync(_version)
 
     async def close(self) -> None:
         await self._engine.dispose()
@@ -117,6 +142,16 @@ def _own_folder(file: Path) -> None:
     file.touch(mode=0o600, exist_ok=True)
 
 
+class _Released(sqlite3.Connection):
+    """One whose locks go when it is closed. A task that is cancelled in a transaction leaves a statement behind that
+    isn't over, and SQLite keeps the lock, and everybody else waiting, for as long as there is such a one."""
+
+    def close(self) -> None:
+        if self.in_transaction:
+            self.rollback()
+        super().close()
+
+
 def _in_write_ahead_mode(connection: Any, _: object) -> None:
     cursor = connection.cursor()
     for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
@@ -139,6 +174,7 @@ def _config(address: str | None = None) -> Config:
     return config
 
 
+@cache
 def newest() -> str:
     """The version of the tables that this program works on."""
     return str(ScriptDirectory.from_config(_config()).get_current_head())

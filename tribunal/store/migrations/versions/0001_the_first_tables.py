@@ -7,6 +7,8 @@ from importlib.resources import files
 import sqlalchemy as sa
 from alembic import op
 
+from tribunal.store.checkpoint_tables import IN_SQLITE
+
 revision = "0001"
 down_revision = None
 
@@ -27,11 +29,36 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_table(
+        "batches",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("created", sa.Double(), nullable=False),
+        sa.Column("finished", sa.Double(), nullable=True, comment="when its last row was decided or cancelled"),
+        sa.Column("status", sa.Text(), nullable=False, comment="reading, running, done or cancelled"),
+        sa.Column("owner", sa.Text(), nullable=True, comment="the replica that reads its file, while it does"),
+        sa.Column("key_id", sa.Text(), nullable=True, comment="whose request it was"),
+        sa.Column("file", sa.Text(), nullable=False, comment="what the file was called"),
+        sa.Column("graph", sa.Text(), nullable=False),
+        sa.Column("settings", sa.JSON(), nullable=False),
+        sa.Column("keep", sa.Boolean(), nullable=False, comment="whether it stays until somebody deletes it"),
+        sa.Column("columns", sa.JSON(), nullable=False, comment="which column is what, where it isn't called so"),
+        sa.Column("given", sa.JSON(), nullable=False, comment="the names of the file's columns, in order"),
+        sa.Column("rows", sa.Integer(), nullable=False, comment="how many posts the file holds"),
+        sa.Column("left_out", sa.JSON(), nullable=False, comment="how many rows gave no post, by reason"),
+        sa.Column("held", sa.Text(), nullable=True, comment="why no more of it is tried now"),
+        sa.Column("held_until", sa.Double(), nullable=True),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    with op.batch_alter_table("batches", schema=None) as batch_op:
+        batch_op.create_index("batches_by_status", ["status", "created"], unique=False)
+
+    op.create_table(
         "cases",
         sa.Column("id", sa.Text(), nullable=False, comment="the case's, given out by the service"),
         sa.Column("created", sa.Double(), nullable=False),
         sa.Column("finished", sa.Double(), nullable=True),
-        sa.Column("status", sa.Text(), nullable=False, comment="queued, running, done or cancelled"),
+        sa.Column(
+            "status", sa.Text(), nullable=False, comment="queued, running, done or cancelled; waiting: of a batch"
+        ),
         sa.Column("owner", sa.Text(), nullable=True, comment="the replica that tries it"),
         sa.Column("attempt", sa.Integer(), nullable=False, comment="how often a replica has taken it up"),
         sa.Column("key_id", sa.Text(), nullable=True, comment="whose request it was"),
@@ -50,8 +77,33 @@ def upgrade() -> None:
         sa.Column("uncertain", sa.Boolean(), nullable=True),
         sa.Column("policy_sha", sa.Text(), nullable=True),
         sa.Column("record", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("attempts_before", sa.Integer(), nullable=False, comment="those before a person last decided"),
+        sa.Column(
+            "question",
+            sa.JSON(none_as_null=True),
+            nullable=True,
+            comment="what a person is asked, while one has to decide",
+        ),
+        sa.Column("claimed_by", sa.Text(), nullable=True, comment="the person who has it before them"),
+        sa.Column("claimed_until", sa.Double(), nullable=True),
+        sa.Column(
+            "answer",
+            sa.JSON(none_as_null=True),
+            nullable=True,
+            comment="what a person said, until the case has gone on from it",
+        ),
+        sa.Column("batch_id", sa.Text(), nullable=True, comment="whose row it is"),
+        sa.Column("place", sa.Integer(), nullable=True, comment="of the row in the batch, from 0"),
+        sa.Column("fields", sa.JSON(none_as_null=True), nullable=True, comment="the row's other columns"),
+        sa.ForeignKeyConstraint(["batch_id"], ["batches.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id"),
     )
+    of_a_batch = sa.text("batch_id IS NOT NULL")
+    for name, columns, unique in (
+        ("cases_of_batch", ["batch_id", "place"], True),
+        ("cases_of_batch_by_status", ["batch_id", "status", "outcome", "place"], False),
+    ):
+        op.create_index(name, "cases", columns, unique=unique, postgresql_where=of_a_batch, sqlite_where=of_a_batch)
     with op.batch_alter_table("cases", schema=None) as batch_op:
         batch_op.create_index("cases_by_status", ["status", "created"], unique=False)
         batch_op.create_index("cases_by_time", ["created"], unique=False)
@@ -66,7 +118,7 @@ def upgrade() -> None:
             nullable=False,
             comment="SHA-256 of what was asked, so that another request is refused",
         ),
-        sa.Column("made", sa.Text(), nullable=False, comment="the id of the case that it made"),
+        sa.Column("made", sa.Text(), nullable=False, comment="the id of the case or batch that it made"),
         sa.Column("created", sa.Double(), nullable=False),
         sa.PrimaryKeyConstraint("key_id", "key"),
     )
@@ -97,8 +149,79 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["case_id"], ["cases.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("case_id", "number"),
     )
+    op.create_table(
+        "webhooks",
+        sa.Column("id", sa.Text(), nullable=False),
+        sa.Column("url", sa.Text(), nullable=False),
+        sa.Column("secret", sa.Text(), nullable=False, comment="readable, since each message is signed with it"),
+        sa.Column("events", sa.JSON(), nullable=False, comment="the types that are sent there"),
+        sa.Column(
+            "with_record",
+            sa.Boolean(),
+            nullable=False,
+            comment="whether the whole record is sent, the post's words among it",
+        ),
+        sa.Column("created", sa.Double(), nullable=False),
+        sa.Column("disabled", sa.Double(), nullable=True, comment="since when nothing is sent there"),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_table(
+        "deliveries",
+        sa.Column("id", sa.Text(), nullable=False, comment="the message's, the same in every attempt"),
+        sa.Column("webhook_id", sa.Text(), nullable=False),
+        sa.Column("case_id", sa.Text(), nullable=True),
+        sa.Column("event", sa.Text(), nullable=False),
+        sa.Column("body", sa.Text(), nullable=False, comment="what is signed and sent, to the letter"),
+        sa.Column("created", sa.Double(), nullable=False),
+        sa.Column("status", sa.Text(), nullable=False, comment="waiting, delivered or dead"),
+        sa.Column("due", sa.Double(), nullable=False, comment="when it may be sent, or sent again"),
+        sa.Column("attempts", sa.Integer(), nullable=False, comment="how often a replica has taken it up"),
+        sa.Column(
+            "attempts_before", sa.Integer(), nullable=False, comment="of these, those before it was last replayed"
+        ),
+        sa.Column("finished", sa.Double(), nullable=True, comment="when it was delivered, or given up"),
+        sa.Column("answered", sa.Integer(), nullable=True, comment="the status of the last answer"),
+        sa.Column("error", sa.Text(), nullable=True, comment="why the last attempt failed"),
+        sa.ForeignKeyConstraint(["webhook_id"], ["webhooks.id"], ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["case_id"], ["cases.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    with op.batch_alter_table("deliveries", schema=None) as batch_op:
+        batch_op.create_index("deliveries_due", ["status", "webhook_id", "due"], unique=False)
+        batch_op.create_index("ix_deliveries_case_id", ["case_id"], unique=False)
+    op.create_table(
+        "audit",
+        sa.Column("seq", sa.BigInteger(), autoincrement=False, nullable=False, comment="1, 2, 3, … without a gap"),
+        sa.Column("at", sa.Double(), nullable=False),
+        sa.Column("who", sa.Text(), nullable=False, comment="operator, key or replica"),
+        sa.Column("key_id", sa.Text(), nullable=True),
+        sa.Column("name", sa.Text(), nullable=False, comment="the key's, or the replica's id"),
+        sa.Column("kind", sa.Text(), nullable=False, comment="what was done"),
+        sa.Column("subject", sa.Text(), nullable=False, comment="to which case, batch, key, webhook or message"),
+        sa.Column(
+            "details", sa.Text(), nullable=False, comment="JSON in its one form; hashes, and never a post's words"
+        ),
+        sa.Column("previous", sa.Text(), nullable=False, comment="the hash of the entry before"),
+        sa.Column("hash", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("seq"),
+    )
+    with op.batch_alter_table("audit", schema=None) as batch_op:
+        batch_op.create_index("audit_by_subject", ["subject", "seq"], unique=False)
+        batch_op.create_index("audit_by_time", ["at"], unique=False)
+    head = op.create_table(
+        "audit_head",
+        sa.Column("id", sa.Integer(), autoincrement=False, nullable=False, comment="1: there is one row"),
+        sa.Column("seq", sa.BigInteger(), nullable=False, comment="of the last entry"),
+        sa.Column("previous", sa.Text(), nullable=False),
+        sa.Column("hash", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.bulk_insert(head, [{"id": 1, "seq": 0, "previous": "0" * 64, "hash": "0" * 64}])
 
     connection = op.get_bind()
     if connection.dialect.name == "postgresql":  # the queue's own tables; SQLite has a queue of ours
         statements = (files("procrastinate") / "sql" / "schema.sql").read_text("utf-8")
         connection.connection.cursor().execute(statements)  # by the driver itself: the text holds percent signs
+    else:  # LangGraph's checkpoints; on PostgreSQL every upgrade sees to them
+        for statement in IN_SQLITE:
+            op.execute(statement)

@@ -1,0 +1,131 @@
+"""Errors in the shape of the API that a client believes it is talking to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+
+from tribunal.service.replica.problems import Problem, responses
+from tribunal.text import wellformed
+
+PERSPECTIVE = "/v1alpha1/comments:"
+DISCOVERY = "/$discovery/"
+MODERATIONS = "/v1/moderations"
+ERROR_TYPE = "type.googleapis.com/google.commentanalyzer.v1alpha1.Error"
+
+# Google's canonical codes.
+_CANONICAL = {
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    405: "UNIMPLEMENTED",
+    408: "DEADLINE_EXCEEDED",
+    409: "ABORTED",
+    422: "FAILED_PRECONDITION",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+# OpenAI's codes; the kind itself where it has none.
+_CODES = {"no_key": "invalid_api_key", "too_many": "rate_limit_exceeded", "busy": "rate_limit_exceeded"}
+_FORM = re.compile(r"^input\.(?:texts?|parts)\b")  # which of its forms an input has
+_FIELD = re.compile(r"(input|model)\b[\w.]*(?=: )")
+
+
+class BadRequest(Problem):
+    """A request that the Perspective API has a word of its own for, such as COMMENT_EMPTY."""
+
+    def __init__(self, error_type: str, message: str) -> None:
+        super().__init__("bad_input", message)
+        self.error_type = error_type
+
+
+class GoogleDetail(BaseModel):
+    """What the Perspective API says beside an error."""
+
+    type: str = Field(alias="@type", description="which kind of detail this is", examples=[ERROR_TYPE])
+    errorType: str = Field(
+        description="COMMENT_EMPTY, COMMENT_TOO_LONG, NO_REQUESTED_ATTRIBUTES or INVALID_REQUEST",
+        examples=["INVALID_REQUEST"],
+    )
+
+
+class GoogleErrorInside(BaseModel):
+    """What went wrong."""
+
+    code: int = Field(description="the HTTP status", examples=[400])
+    message: str = Field(description="for a person", examples=["Unknown requested attribute: TOXICITY"])
+    status: str = Field(description="Google's canonical code", examples=["INVALID_ARGUMENT"])
+    details: list[GoogleDetail] | None = Field(default=None, description="only where the request itself is wrong")
+
+
+class GoogleError(BaseModel):
+    """An error as Google's APIs have it."""
+
+    error: GoogleErrorInside = Field(description="what went wrong")
+
+
+class OpenAIErrorInside(BaseModel):
+    """What went wrong."""
+
+    message: str = Field(description="for a person", examples=["input: is empty; give a text or an image"])
+    type: str = Field(description="the kind, roughly", examples=["invalid_request_error"])
+    param: str | None = Field(description="the field of the request that it is about", examples=["input"])
+    code: str | None = Field(description="the kind, exactly", examples=["bad_input"])
+
+
+class OpenAIError(BaseModel):
+    """An error as OpenAI's API has it."""
+
+    error: OpenAIErrorInside = Field(description="what went wrong")
+
+
+def google(problem: Problem) -> dict[str, Any]:
+    """A problem as the Perspective API says it."""
+    status = _CANONICAL.get(problem.status, "INVALID_ARGUMENT")
+    inside: dict[str, Any] = {"code": problem.status, "message": problem.message, "status": status}
+    if status == "INVALID_ARGUMENT":
+        kind = problem.error_type if isinstance(problem, BadRequest) else "INVALID_REQUEST"
+        inside["details"] = [{"@type": ERROR_TYPE, "errorType": kind}]
+    return {"error": inside}
+
+
+def openai(problem: Problem) -> dict[str, Any]:
+    """A problem as OpenAI says it."""
+    kind, code = "invalid_request_error", _CODES.get(problem.kind, problem.kind)
+    if problem.kind == "spent":
+        kind = code = "insufficient_quota"
+    elif problem.status == 429:
+        kind = "requests"
+    elif problem.status >= 500:
+        kind = "server_error"
+    message = _FORM.sub("input", problem.message)
+    field = _FIELD.match(message)
+    return {"error": {"message": message, "type": kind, "param": field[0] if field else None, "code": code}}
+
+
+def answer(request: Request, problem: Problem) -> JSONResponse:
+    """A problem in the shape that the caller of this path knows, ours where it is a path of ours."""
+    problem.message = wellformed(problem.message)  # it may repeat what was sent
+    headers, path = problem.headers(), request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    say: Callable[[Problem], dict[str, Any]] = Problem.body
+    if path.startswith((PERSPECTIVE, DISCOVERY)):
+        say = google
+    elif path == MODERATIONS:
+        say = openai
+        if problem.kind == "spent":
+            headers["X-Should-Retry"] = "false"  # OpenAI's clients would try again at once
+    return JSONResponse(say(problem), problem.status, headers)
+
+
+def errors(shape: type[BaseModel], *kinds: str) -> dict[int | str, dict[str, Any]]:
+    """For OpenAPI: the errors that a drop-in route can answer with."""
+    say = google if shape is GoogleError else openai
+    return responses("too_large", "wrong_type", "timeout", "busy", "undecided", "late", *kinds, model=shape, say=say)

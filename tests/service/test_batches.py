@@ -1,0 +1,167 @@
+"""Batches over HTTP: a file of posts in, the same rows with their outcomes out."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.service.batched import ended, lines, posts, sent, table
+from tests.service.conftest import serving
+from tests.service.live import key_of
+from tribunal.eval.batch import batch as by_command
+
+ROWS = [
+    {"key": "a", "body": "Good morning!", "lang": "en", "likes": 3, "tags": ["x", "y"]},
+    {"key": "b", "body": "Immigrants are vermin and should be deported.", "likes": None, "outcome": "mine"},
+    {"key": "c", "body": "=1+1"},
+]
+COLUMNS = {"text": "body", "id": "key", "language": "lang"}
+
+
+async def test_rows_come_back_as_the_command_writes_them(database: str, tmp_path: Path) -> None:
+    async with serving(database) as client:
+        form = {"graph": "arcade", "columns": json.dumps(COLUMNS)}
+        got = await client.post("/v1/batches", files={"file": ("day 1.jsonl", lines(*ROWS))}, data=form)
+        assert got.status_code == 202, got.text
+        made = await ended(client, got.headers["location"])
+        assert (made["status"], made["file"], made["posts"]) == ("done", "day 1.jsonl", 3)
+        assert (made["rows"]["done"], made["outcomes"]) == (3, {"verdict": 3})
+        (tmp_path / "in.jsonl").write_bytes(lines(*ROWS))
+        for form_of in ("jsonl", "csv", "parquet"):
+            out = tmp_path / f"out.{form_of}"
+            await asyncio.to_thread(
+                by_command, tmp_path / "in.jsonl", out, graph="arcade", settings={}, columns=COLUMNS
+            )
+            found = await table(client, made["id"], form_of)
+            if form_of == "jsonl":
+                assert [line["input"] for line in found] == ROWS
+                assert [line["place"] for line in found] == [0, 1, 2]
+                wanted = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+                assert [line["label"] for line in found] == [line["label"] for line in wanted]
+                case = (await client.get(f"/v1/cases/{found[1]['case']}")).json()
+                assert (case["record"]["outcome"], case["batch_id"]) == ("verdict", made["id"])
+            elif form_of == "csv":
+                with out.open(encoding="utf-8", newline="") as file:
+                    assert found == list(csv.DictReader(file))
+            else:
+                assert found == pq.read_table(out).to_pylist()
+
+
+async def test_a_table_of_commas_is_read_too(database: str) -> None:
+    async with serving(database) as client:
+        got = await sent(
+            client, b'\xef\xbb\xbfid,text,more\n1,"two\nlines",x\n2,,\n3,hi,"a, b"\n', "text/csv; charset=utf-8"
+        )
+        made = await ended(client, got.headers["location"])
+        assert (made["posts"], made["left_out"]) == (2, {"neither text nor image": 1})
+        assert [(row["id"], row["text"], row["more"]) for row in await table(client, made["id"], "csv")] == [
+            ("1", "two\nlines", "x"),
+            ("3", "hi", "a, b"),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "says"),
+    [
+        (b'{"text": "hi"}\n{"text": \n', {}, "line 2: not JSON"),
+        (b'[{"text": "hi"}]', {}, "JSON array"),
+        (b'{"words": "hi"}\n', {}, "columns: text"),
+        (b"", {}, "no row"),
+        (b'{"text": ""}\n', {}, "no post"),
+        (b'{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n', {}, "same id"),
+        (b'{"text": "a", "image": "/etc/hostname"}\n', {}, "post 1: image: '/etc/hostname'"),
+        (b'{"text": "a", "image": "posts.jsonl"}\n', {}, "post 1: image: 'posts.jsonl'"),
+        (b'{"text": "\xff"}\n', {}, "utf-8"),
+        (b'{"text": "hi"}\n', {"columns": '{"text": "body"}'}, "no such column"),
+        (b'{"text": "hi"}\n', {"columns": "text=body"}, "columns: is not JSON"),
+        (b'{"text": "hi"}\n', {"settings": '{"model": "openai:gpt-4o"}'}, "TRIBUNAL_ALLOW"),
+        (b'{"text": "hi"}\n', {"settings": '{"views": 3}'}, "views"),
+        (b'{"text": "hi"}\n', {"graph": "nope"}, "graph: nope"),
+        (lines({f"c{number}": 1 for number in range(1001)} | {"text": "hi"}), {}, "columns"),
+    ],
+)
+async def test_a_wrong_file_is_refused_whole(content: bytes, more: dict[str, str], says: str, tmp_path: Path) -> None:
+    async with serving(f"sqlite:///{tmp_path / 'a.sqlite'}") as client:
+        got = await sent(client, content, **more)
+        assert (got.status_code, got.json()["error"]["kind"]) == (400, "bad_input"), got.text
+        assert says in got.json()["error"]["message"]
+        assert "tmp" not in got.text
+        assert (await client.get("/v1/batches")).json()["batches"] == []
+        assert (await client.get("/v1/cases")).json()["cases"] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/batches/%00",
+        "/v1/batches/nope",
+        "/v1/batches?before=%00",
+        "/v1/cases?batch_id=%00",
+        "/v1/cases/%00",
+        "/v1/cases?before=%00",
+    ],
+)
+async def test_ids_that_are_none(path: str, database: str) -> None:
+    async with serving(database) as client:
+        got = await client.get(path)
+        assert got.status_code in (200, 400, 404), got.text
+        assert got.status_code == 200 or got.json()["error"]["kind"] in ("bad_input", "not_found")
+
+
+async def test_limits_are_named(tmp_path: Path) -> None:
+    async with serving(f"sqlite:///{tmp_path / 'a.sqlite'}", batch_rows=2, batch_bytes=4_000_000) as client:
+        for got, status, says in (
+            (await sent(client, posts(3)), 413, "2 rows (batch_rows)"),
+            (await sent(client, b" " * 4_000_001), 413, "4,000,000 bytes (batch_bytes)"),
+            (await client.post("/v1/batches", files={"file": ("a.csv", b" " * 4_000_001)}), 413, "batch_bytes"),
+            (await client.post("/v1/batches", files={"file": ("a.xlsx", b"hi")}), 415, "a.xlsx"),
+            (await sent(client, b"hi", "application/pdf"), 415, "application/pdf"),
+            (await client.post("/v1/batches", files={"other": ("a.csv", b"hi")}), 400, "file: there is none"),
+            (await client.post("/v1/batches", data={"graph": "arcade"}, files={"settings": b"{}"}), 400, "file: there"),
+        ):
+            assert (got.status_code, says in got.json()["error"]["message"]) == (status, True), got.text
+        assert (await client.get("/v1/batches")).json()["batches"] == []
+
+
+async def test_an_upload_is_taken_in_once(database: str) -> None:
+    once = {"Idempotency-Key": "u-1"}
+    async with serving(database) as client:
+        first, second = await asyncio.gather(*(sent(client, posts(3), headers=once) for _ in range(2)))
+        assert first.json()["id"] == second.json()["id"]
+        assert len((await client.get("/v1/batches")).json()["batches"]) == 1
+        other = await sent(client, posts(2), headers=once)
+        assert (other.status_code, other.json()["error"]["kind"]) == (409, "conflict")
+        assert len((await client.get("/v1/cases")).json()["cases"]) == 3
+
+
+async def test_a_key_sees_its_own_and_an_auditor_all(database: str) -> None:
+    one, other = await key_of(database, "judge"), await key_of(database, "judge")
+    auditor, admin = await key_of(database, "audit"), await key_of(database, "admin")
+    async with serving(database) as client:
+        mine = {"X-API-Key": one}
+        made = (await sent(client, posts(2), headers={"X-API-Key": one})).json()
+        second = (await sent(client, posts(1), headers={"X-API-Key": one})).json()
+        await ended(client, f"/v1/batches/{made['id']}", headers=mine)
+        await ended(client, f"/v1/batches/{second['id']}", headers=mine)
+        page = (await client.get("/v1/batches?limit=1", headers=mine)).json()
+        assert [each["id"] for each in page["batches"]] == [second["id"]]
+        rest = (await client.get("/v1/batches", params={"before": page["next"]}, headers=mine)).json()
+        assert ([each["id"] for each in rest["batches"]], rest["next"]) == ([made["id"]], None)
+        path = f"/v1/batches/{made['id']}"
+        for key, seen, undone, count in ((other, 404, 404, 0), (auditor, 200, 403, 2), ("", 401, 401, 0)):
+            theirs = {"X-API-Key": key}
+            for asked in (path, f"{path}/results"):
+                assert (await client.get(asked, headers=theirs)).status_code == seen, (key, asked)
+            for asked in (f"{path}/cancel", f"{path}/resume"):
+                assert (await client.post(asked, headers=theirs)).status_code == undone
+            assert (await client.delete(path, headers=theirs)).status_code == undone
+            assert len((await client.get("/v1/batches", headers=theirs)).json().get("batches", ())) == count
+        assert (await client.delete(path, headers={"X-API-Key": admin})).status_code == 204
+        assert (await client.get(path, headers=mine)).status_code == 404
+        cases = (await client.get("/v1/cases", headers={"X-API-Key": auditor})).json()["cases"]
+        assert [case["batch_id"] for case in cases] == [second["id"]]

@@ -1,0 +1,73 @@
+"""Whether the process is alive, and whether it can take work: what a load balancer and an orchestrator ask."""
+
+from __future__ import annotations
+
+import os
+
+import psycopg
+import pytest
+from sqlalchemy import text
+
+from tests.service.conftest import POSTGRES, serving
+from tests.service.live import key_of
+from tribunal.store.engine import Store
+
+
+async def test_a_replica_says_that_it_is_alive_and_ready_and_wants_no_key_for_it(database: str) -> None:
+    await key_of(database, "judge")
+    async with serving(database) as client:
+        alive, ready = await client.get("/healthz"), await client.get("/readyz")
+        assert (alive.status_code, alive.json()) == (200, {"alive": True})
+        assert (ready.status_code, ready.json()) == (200, {"ready": True, "trouble": None})
+        assert (await client.get("/v1/cases")).status_code == 401
+
+
+async def test_tables_of_another_version_are_no_tables_to_work_on(database: str) -> None:
+    store = await Store.open(database)
+    async with serving(database) as client:
+        async with store.transaction() as connection:
+            await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+        got = await client.get("/readyz")
+        assert (got.status_code, got.json()) == (503, {"ready": False, "trouble": "tables"})
+        assert (await client.get("/healthz")).status_code == 200
+    await store.close()
+
+
+@pytest.mark.skipif(not os.environ.get(POSTGRES), reason=f"no PostgreSQL: {POSTGRES} names none")
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
+async def test_a_database_that_is_gone_makes_it_unready_and_leaves_it_alive(database: str) -> None:
+    """And what it says tells nothing of the database."""
+    server, _, name = database.rpartition("/")
+    async with serving(database) as client:
+        with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+            connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
+        got = await client.get("/readyz")
+        assert got.status_code == 503
+        assert got.json()["trouble"] in ("database", "queue")
+        assert name not in got.text
+        assert (await client.get("/healthz")).status_code == 200
+        with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+            connection.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+
+
+async def test_a_replica_that_stops_takes_no_work_and_says_so(database: str) -> None:
+    async with serving(database) as client:
+        await client.app.state.house.drain()  # type: ignore[attr-defined]
+        got = await client.get("/readyz")
+        assert (got.status_code, got.json()["trouble"]) == (503, "stopping")
+        refused = await client.post("/v1/judge", json={"text": "hi", "graph": "baseline"})
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "unavailable")
+        assert refused.headers["retry-after"] == "1"
+        assert (await client.get("/v1/cases")).json()["cases"] == []
+
+
+async def test_nothing_brings_it_work(database: str) -> None:
+    async with serving(database) as client:
+        house = client.app.state.house  # type: ignore[attr-defined]
+        house.taking[0].cancel()
+        await client.get("/healthz")  # lets the loop go round
+        assert (await client.get("/readyz")).json()["trouble"] == "queue"
+        house.taking.pop(0)
+        house.signed -= house.options.takeover + 1
+        assert (await client.get("/readyz")).json()["trouble"] == "no sign of life"

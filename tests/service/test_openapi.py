@@ -1,0 +1,182 @@
+"""The OpenAPI document: complete, and true of what is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+import httpx
+import jsonschema_rs
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings, strategies
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from tests.service.live import listening, sqlite
+from tribunal.service.app import create_app
+from tribunal.service.replica.options import ServiceOptions
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+
+Document = dict[str, Any]
+
+
+def operations(document: Document) -> Iterator[tuple[str, Document]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield f"{method.upper()} {path}", operation
+
+
+def contents(operation: Document) -> Iterator[tuple[str, Document]]:
+    """Each form of the request and of the responses."""
+    yield from operation.get("requestBody", {}).get("content", {}).items()
+    for response in operation["responses"].values():
+        yield from response.get("content", {}).items()
+
+
+def schemas(part: Any) -> Iterator[Document]:
+    """Every schema of an object within a part of the document."""
+    for each in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from schemas(each)
+    if isinstance(part, dict) and isinstance(part.get("properties"), dict) and "description" not in part["properties"]:
+        yield part
+
+
+def test_every_field_and_parameter_is_described(app_document: Document) -> None:
+    bare = []
+    for name, operation in operations(app_document):
+        assert operation["summary"], name
+        assert operation.get("description") or operation["summary"], name
+        bare += [f"{name}: {each['name']}" for each in operation.get("parameters", ()) if not each.get("description")]
+    for name, schema in app_document["components"]["schemas"].items():
+        if "enum" not in schema:
+            assert schema.get("description"), name
+    for schema in schemas(app_document):
+        bare += [
+            f"{schema.get('title')}.{name}"
+            for name, each in schema["properties"].items()
+            if not each.get("description")
+        ]
+    assert bare == []
+
+
+def test_every_operation_has_its_examples(app_document: Document) -> None:
+    for name, operation in operations(app_document):
+        for each in operation.get("parameters", ()):
+            assert each.get("examples") or each["schema"].get("examples"), f"{name}: {each['name']}"
+        for kind, content in contents(operation):
+            assert "example" in content, f"{name}: {kind}"
+            if kind.endswith("json") and "schema" in content:
+                whole = {**content["schema"], "components": app_document["components"]}
+                assert list(jsonschema_rs.iter_errors(whole, content["example"])) == [], (
+                    name,
+                    kind,
+                    content["example"],
+                )
+
+
+class Running:
+    """A replica in a thread of its own, since the fuzzer's client doesn't know of asyncio."""
+
+    def __init__(self, database: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self._replica = listening(database, graph="baseline", longest_wait=5, queue=100_000)
+        self.url = self._wait(self._replica.__aenter__())
+
+    def _wait(self, awaited: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(awaited, self._loop).result()
+
+    def close(self) -> None:
+        self._wait(self._ended())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _ended(self) -> None:
+        await self._replica.__aexit__(None, None, None)
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    made = Running(sqlite(tmp_path_factory.mktemp("openapi")))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def known(running: Running) -> dict[str, str]:
+    """Ids of what is there, so that not every request is for something that isn't."""
+    with httpx.Client(base_url=running.url, timeout=60) as client:
+        decided = client.post("/v1/judge?wait=60", json={"text": "Good morning!"})
+        kind = {"Content-Type": "application/x-ndjson"}
+        batch = client.post("/v1/batches", content=b'{"text": "hi"}\n', headers=kind)
+        hook = client.post("/v1/webhooks", json={"url": "https://127.0.0.1:9/a", "events": ["case.cancelled"]})
+        for each in (decided, batch, hook):
+            assert each.is_success, each.text
+        case_id = decided.headers["tribunal-case"]
+        return {"case_id": case_id, "batch_id": batch.json()["id"], "webhook_id": hook.json()["id"]}
+
+
+NAMES = [name for name, _ in operations(create_app(ServiceOptions()).openapi())]
+# Last, so that nothing is sent to the addresses that the fuzzer makes up.
+NAMES.sort(key=lambda name: name == "POST /v1/webhooks")
+
+
+def fuzz(name: str, document: Document, running: Running, known: dict[str, str], examples: int) -> None:
+    """Send an operation what its schema allows, and what it doesn't."""
+    method, path = name.split(" ")
+    operation = schemathesis.openapi.from_dict(document)[path][method]
+    about = document["paths"][path][method.lower()]
+    modes = list(schemathesis.GenerationMode) if about.keys() & {"parameters", "requestBody"} else [None]
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(
+        case=strategies.one_of(
+            [operation.as_strategy(**({"generation_mode": mode} if mode else {})) for mode in modes]
+        ),
+        there=strategies.booleans(),
+    )
+    def sent(case: schemathesis.Case, there: bool) -> None:
+        if there:
+            held = {name: known[name] for name in case.path_parameters or {} if name in known}
+            case.path_parameters = {**(case.path_parameters or {}), **held}
+        case.call_and_validate(base_url=running.url, checks=CHECKS)
+
+    sent()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_answers_are_as_the_document_says(
+    name: str, app_document: Document, running: Running, known: dict[str, str]
+) -> None:
+    fuzz(name, app_document, running, known, 8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_many_answers_are_as_the_document_says(
+    name: str, app_document: Document, running: Running, known: dict[str, str]
+) -> None:
+    fuzz(name, app_document, running, known, 200)

@@ -1,0 +1,219 @@
+"""In place of the Perspective API, through Google's own client, built from the discovery document that is served."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.court import argument, court_script, cue, part
+from tests.service.live import cases_at, deciding, key_of, listening, sqlite
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # what the client says of packages that it is installed with
+    from googleapiclient import discovery  # type: ignore[import-untyped]
+    from googleapiclient.errors import HttpError  # type: ignore[import-untyped]
+
+ABUSE = "Immigrants are vermin and should be deported."
+BOTH: dict[str, Any] = {"IDENTITY_ATTACK": {}, "HATE_SPEECH": {}}
+GUILTY = {"category": "Religious", "explanation": "why", "confidence": 0.9}
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"requestedAttributes": {"TOXICITY": {}, **BOTH}}, "INVALID_REQUEST", "Unknown requested attribute: TOXICITY"),
+    ({"requestedAttributes": {"\ud800": {}}}, "INVALID_REQUEST", "Unknown requested attribute"),
+    ({"requestedAttributes": {}}, "NO_REQUESTED_ATTRIBUTES", "IDENTITY_ATTACK, HATE_SPEECH"),
+    ({"comment": {"text": " "}}, "COMMENT_EMPTY", "comment.text"),
+    ({"comment": {"text": "x" * 200_000}}, "COMMENT_TOO_LONG", "131072"),
+    ({"comment": {"text": "hi", "type": "HTML"}}, "INVALID_REQUEST", "PLAIN_TEXT"),
+    ({"requestedAttributes": {"HATE_SPEECH": {"scoreType": "RAW"}}}, "INVALID_REQUEST", "only PROBABILITY"),
+    ({"context": {"entries": [], "articleAndParentComment": {}}}, "INVALID_REQUEST", "give one of them"),
+    ({"languages": ["no language"]}, "INVALID_REQUEST", "no language"),
+    ({"colour": "red"}, "INVALID_REQUEST", "colour"),
+    ({"comment": 1}, "INVALID_REQUEST", "comment"),
+]
+
+
+def build(url: str, key: str | None = None) -> Any:
+    return discovery.build(
+        "commentanalyzer",
+        "v1alpha1",
+        developerKey=key,
+        discoveryServiceUrl=f"{url}/$discovery/rest?version=v1alpha1",
+        static_discovery=False,
+    )
+
+
+async def analyze(url: str, text: str = ABUSE, key: str | None = None, **more: Any) -> Any:
+    """What the client gives for a comment; it is synchronous, so it has a thread of its own."""
+    body = {"comment": {"text": text}, "requestedAttributes": BOTH, **more}
+
+    def asked() -> Any:
+        with build(url, key) as client:
+            return client.comments().analyze(body=body).execute()
+
+    return await asyncio.to_thread(asked)
+
+
+async def refused(url: str, text: str = ABUSE, key: str | None = None, **more: Any) -> dict[str, Any]:
+    """The error that the client raises, as Google writes one."""
+    with pytest.raises(HttpError) as raised:
+        await analyze(url, text, key, **more)
+    error: dict[str, Any] = json.loads(raised.value.content)["error"]
+    assert error["code"] == raised.value.resp.status
+    assert raised.value.reason == error["message"]  # the client finds it where Google's own errors have it
+    return error
+
+
+async def test_a_comment_is_scored_by_googles_client(tmp_path: Path) -> None:
+    async with listening(sqlite(tmp_path)) as url:
+        got = await analyze(url, clientToken="t-1", sessionId="s", communityId="c", languages=["en"])
+        score = {"value": 1.0, "type": "PROBABILITY"}
+        scores = {"summaryScore": score, "spanScores": [{"begin": 0, "end": len(ABUSE), "score": score}]}
+        assert got == {
+            "attributeScores": {"IDENTITY_ATTACK": scores, "HATE_SPEECH": scores},
+            "languages": ["en"],
+            "clientToken": "t-1",
+        }
+        [case] = await cases_at(url)
+        assert (case["post"], case["record"]["rehearsed"]) == ({"text": ABUSE, "language": "en"}, True)
+
+
+@pytest.mark.parametrize(
+    ("category", "confidence", "score"), [("Religious", 0.91, 0.91), ("NotHate", 0.8, 0.2)], ids=["hate", "no hate"]
+)
+async def test_the_score_is_the_confidence(category: str, confidence: float, score: float, tmp_path: Path) -> None:
+    judge = {"category": category, "explanation": "why", "confidence": confidence}
+    async with ScriptedServer(court_script(judge=judge)) as server, deciding(server, sqlite(tmp_path)) as url:
+        wanted = {"IDENTITY_ATTACK": {"scoreThreshold": score}, "HATE_SPEECH": {"scoreThreshold": score + 0.01}}
+        before = {"entries": [{"text": "What do you think of them?"}]}
+        got = await analyze(url, requestedAttributes=wanted, context=before)
+        assert got["attributeScores"].keys() == {"IDENTITY_ATTACK"}
+        assert got["attributeScores"]["IDENTITY_ATTACK"]["summaryScore"]["value"] == score
+        assert got["detectedLanguages"] == got["languages"] == ["en"]
+        [asked] = [request for request in server.requests if part(request) == "judge"]
+        assert "from 0 to 1" in asked.text
+        assert "What do you think of them?" in asked.text
+
+
+async def test_a_post_that_is_dismissed_has_the_verdict_as_its_score(tmp_path: Path) -> None:
+    async with (
+        ScriptedServer(court_script(implicit=False)) as server,
+        deciding(server, sqlite(tmp_path)) as url,
+        httpx.AsyncClient(base_url=url) as client,
+    ):
+        body = {"comment": {"text": "Good morning!"}, "requestedAttributes": {"HATE_SPEECH": {}}}
+        got = await client.post("/v1alpha1/comments:analyze", json=body)
+        assert got.json()["attributeScores"]["HATE_SPEECH"]["summaryScore"]["value"] == 0.0
+        said = [got.headers[f"tribunal-{name}"] for name in ("score", "uncertain", "rehearsed")]
+        assert said == ["verdict", "false", "false"]
+
+
+async def test_spans_are_what_cues_quote_in_utf_16(tmp_path: Path) -> None:
+    text = "🙂 그 사람들은\n벌레 같아. 다들 그렇게 말해, 정말로."
+    cues = {"cues": [cue("“벌레  같아”", "Direct"), cue("a claim of its own", justification="it says 「정말로」")]}
+    script = court_script(explicit=True, judge=GUILTY, gatekeeper=cues, indictment=cues)
+    async with ScriptedServer(script) as server, deciding(server, sqlite(tmp_path)) as url:
+        got = await analyze(url, text, spanAnnotations=True)
+    found = got["attributeScores"]["HATE_SPEECH"]["spanScores"]
+    raw = text.encode("utf-16-le")
+    assert [raw[2 * each["begin"] : 2 * each["end"]].decode("utf-16-le") for each in found] == ["벌레 같아", "정말로"]
+    assert found[0]["begin"] == 10  # the smiley counts as two
+
+
+async def test_a_cue_that_was_withdrawn_has_no_span(tmp_path: Path) -> None:
+    cues = {"cues": [cue("“vermin”", "Metaphor"), cue("“deported”", "Metaphor")]}
+    said = {"arguments": [argument("why", "withdraw", "C1"), argument("why", "press", "C2")]}
+    script = court_script(judge=GUILTY, investigation=cues, prosecution=said)
+    async with ScriptedServer(script) as server, deciding(server, sqlite(tmp_path)) as url:
+        got = await analyze(url, spanAnnotations=True)
+    found = got["attributeScores"]["HATE_SPEECH"]["spanScores"]
+    assert [ABUSE[each["begin"] : each["end"]] for each in found] == ["deported"]
+
+
+async def test_what_is_wrong_is_said_as_google_says_it(tmp_path: Path) -> None:
+    async with listening(sqlite(tmp_path)) as url:
+        for asked, kind, words in WRONG:
+            error = await refused(url, **asked)
+            assert (error["code"], error["status"]) == (400, "INVALID_ARGUMENT"), asked
+            detail = {"@type": "type.googleapis.com/google.commentanalyzer.v1alpha1.Error", "errorType": kind}
+            assert error["details"] == [detail], asked
+            assert words in error["message"]
+        assert [case for case in await cases_at(url) if case["record"]] == []
+
+
+async def test_a_key_in_the_address_opens_and_is_never_logged(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    database = sqlite(tmp_path)
+    good, other = await key_of(database, "judge", per_minute=2), await key_of(database, "review")
+    async with listening(database) as url:
+        assert (await analyze(url, key=good))["attributeScores"]
+        assert await failed(url, None) == (401, "UNAUTHENTICATED")
+        assert await failed(url, f"{good}x") == (401, "UNAUTHENTICATED")
+        assert await failed(url, other) == (403, "PERMISSION_DENIED")
+        tried = [await failed(url, good) for _ in range(7)]
+        assert (429, "RESOURCE_EXHAUSTED") in tried  # a new minute may begin in between
+    said = capfd.readouterr()
+    logged = "".join(each.getMessage() for each in caplog.records if each.name.startswith(("tribunal", "uvicorn")))
+    assert not any(key.split("_")[2] in said.out + said.err + logged for key in (good, other))
+
+
+async def failed(url: str, key: str | None) -> tuple[int, str] | None:
+    try:
+        await analyze(url, key=key)
+    except HttpError as error:
+        return error.resp.status, json.loads(error.content)["error"]["status"]
+    return None
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [(Reply(refusal="I can't help with that."), "FAILED_PRECONDITION"), (Fault(401), "UNAVAILABLE")],
+    ids=["refusal", "failure"],
+)
+async def test_what_is_not_decided_has_no_score(answer: Reply | Fault, status: str, tmp_path: Path) -> None:
+    async with ScriptedServer(court_script(judge=answer)) as server, deciding(server, sqlite(tmp_path)) as url:
+        error = await refused(url)
+        assert (error["status"], "no verdict" in error["message"]) == (status, True)
+
+
+async def test_a_comment_that_must_not_be_stored_is_not(tmp_path: Path) -> None:
+    async with listening(sqlite(tmp_path)) as url:
+        assert (await analyze(url, doNotStore=True))["attributeScores"]
+        [case] = await cases_at(url)
+        assert (case["status"], case["post"], case["record"]) == ("done", None, None)
+
+
+async def test_what_takes_too_long_is_found_by_the_same_request(tmp_path: Path) -> None:
+    go_on = asyncio.Event()
+    script = court_script(judge=GUILTY)
+
+    async def slow(request: Request) -> Reply | Fault:
+        await go_on.wait()
+        return script(request)
+
+    async with ScriptedServer(slow) as server, deciding(server, sqlite(tmp_path), longest_wait=0.2) as url:
+        assert (await refused(url))["status"] == "DEADLINE_EXCEEDED"
+        go_on.set()
+        while (await cases_at(url))[0]["status"] != "done":
+            await asyncio.sleep(0.05)
+        assert (await analyze(url))["attributeScores"]["HATE_SPEECH"]["summaryScore"]["value"] == 0.9
+        assert len(await cases_at(url)) == 1
+        assert [part(request) for request in server.requests].count("judge") == 1
+
+
+async def test_nothing_is_learnt_from_suggested_scores(tmp_path: Path) -> None:
+    async with listening(sqlite(tmp_path)) as url, httpx.AsyncClient(base_url=url) as client:
+        built = await asyncio.to_thread(build, url)
+        assert not hasattr(built.comments(), "suggestscore")
+        got = await client.post("/v1alpha1/comments:suggestscore", json={})
+        assert (got.status_code, got.json()["error"]["status"]) == (501, "UNIMPLEMENTED")
+        got = await client.get("/v1alpha1/comments:analyze")
+        assert (got.status_code, got.json()["error"]["code"], got.headers["allow"]) == (405, 405, "POST")
+        got = await client.get("/$discovery/rest", params={"version": "v2"})
+        assert (got.status_code, got.json()["error"]["status"]) == (404, "NOT_FOUND")

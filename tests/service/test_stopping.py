@@ -1,0 +1,166 @@
+"""How the real command stops: no case is lost, and none is decided twice. And several processes on one port."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.court import court_script
+from tests.service.command import Service, started
+from tests.service.conftest import serving
+from tests.service.live import sqlite
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+
+POST = {"text": "Good morning!", "graph": "baseline"}
+
+
+class Gate:
+    """A model that answers once it is opened."""
+
+    def __init__(self) -> None:
+        self.open, self.asked = asyncio.Event(), asyncio.Event()
+        self._script = court_script()
+
+    async def __call__(self, request: Request) -> Reply | Fault:
+        self.asked.set()
+        await self.open.wait()
+        return self._script(request)
+
+
+@asynccontextmanager
+async def at_work(database: str, *options: str) -> AsyncIterator[tuple[Service, Gate]]:
+    """The command, with a model that waits."""
+    gate = Gate()
+    async with ScriptedServer(gate) as model:
+        told = {"OPENAI_BASE_URL": f"{model.url}/v1", "OPENAI_API_KEY": "", "TRIBUNAL_MODEL": "openai:scripted"}
+        try:
+            async with started(database, "--in-flight", "1", *options, **told) as service:
+                yield service, gate
+        finally:
+            gate.open.set()
+
+
+async def unready(service: Service) -> httpx.Response:
+    """What it says once it has begun to stop."""
+    while (got := await service.client.get("/readyz")).status_code == 200:
+        await asyncio.sleep(0.02)
+    return got
+
+
+async def statuses(database: str) -> dict[str, int]:
+    """How the next replica finds the cases, which it decides by rehearsal."""
+    async with serving(database) as client:
+        house = client.app.state.house  # type: ignore[attr-defined]
+        while (await house.caseload.under_way()) != {}:
+            await asyncio.sleep(0.05)
+        listed = (await client.get("/v1/cases")).json()["cases"]
+    return {each["id"]: each["record"]["usage"]["calls"] if each["status"] == "done" else 0 for each in listed}
+
+
+async def test_what_is_in_flight_ends_and_nothing_new_begins(database: str) -> None:
+    async with at_work(database) as (service, gate):
+        begun = asyncio.create_task(service.client.post("/v1/judge?wait=60", json=POST))
+        await gate.asked.wait()
+        waiting = (await service.client.post("/v1/judge", json=POST)).json()
+        assert waiting["status"] == "queued"
+        service.signal()
+        assert (await unready(service)).json() == {"ready": False, "trouble": "stopping"}
+        refused = await service.client.post("/v1/judge", json=POST)
+        assert (refused.status_code, refused.json()["error"]["kind"]) == (503, "unavailable")
+        assert (await service.client.get(f"/v1/cases/{waiting['id']}")).json()["status"] == "queued"
+        gate.open.set()
+        record = (await begun).json()
+        assert record["outcome"] == "verdict"
+        await service.process.wait()
+    ended = [line for line in service.log() if line["event"] == "case"]
+    assert [line["end"] for line in ended] == ["record"]
+    assert waiting["id"] in await statuses(database)
+
+
+async def test_what_takes_too_long_is_handed_back(tmp_path: Path) -> None:
+    database = sqlite(tmp_path)
+    async with at_work(database, "--graceful", "0.2") as (service, gate):
+        begun = asyncio.create_task(service.client.post("/v1/judge?wait=60", json=POST))
+        await gate.asked.wait()
+        service.signal()
+        got = await begun
+        assert got.status_code == 202
+        case = got.json()
+        assert case["status"] == "queued"
+    assert [line["end"] for line in service.log() if line["event"] == "case"] == ["handed_back"]
+    assert await statuses(database) == {case["id"]: 1}
+
+
+async def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    database = sqlite(tmp_path)
+    async with at_work(database, "--graceful", "3600") as (service, gate):
+        case = (await service.client.post("/v1/judge", json=POST)).json()
+        await gate.asked.wait()
+        service.signal(signal.SIGINT)
+        await unready(service)
+        service.signal(signal.SIGTERM)
+        assert await service.process.wait() == 0
+    assert await statuses(database) == {case["id"]: 1}
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_what_cannot_start_says_so_in_one_line(tmp_path: Path, workers: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        wrong = ["--port", port] if workers == "1" else ["--port", "0", "--host", "0.0.0.0"]
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "tribunal", "serve", "--workers", workers, "--log-level", "error", *wrong),
+            env={**os.environ, "TRIBUNAL_DATA": str(tmp_path)},
+            stderr=asyncio.subprocess.PIPE,
+        )
+        _, said = await process.communicate()
+    says = f"port: 127.0.0.1:{port}: Address already in use" if workers == "1" else "host: 0.0.0.0: others could reach"
+    assert process.returncode == 2, said
+    assert said.decode().startswith(f"tribunal: error: {says}"), said
+    assert said.count(b"\n") == 1, said
+
+
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
+async def test_several_processes_are_one_service(database: str) -> None:
+    """On one port, one database and one page of metrics; one that dies is started again; they stop together."""
+    async with started(database, "--workers", "2", "--takeover", "2") as service:
+        assert "by 2 processes" in service.stderr()
+        assert service.stderr().count("listening on") == 1
+        clients = [httpx.AsyncClient(base_url=service.url, timeout=60) for _ in range(8)]
+        posts = [{**POST, "post_id": f"p-{number}"} for number in range(24)]
+        got = await asyncio.gather(
+            *(clients[at % 8].post("/v1/judge?wait=60", json=post) for at, post in enumerate(posts))
+        )
+        assert {each.json()["post_id"] for each in got} == {post["post_id"] for post in posts}
+        assert [await counted(each) for each in clients] == [24] * 8
+        _, second = processes(service)
+        os.kill(second, signal.SIGKILL)
+        while len(processes(service)) < 3:
+            await asyncio.sleep(0.1)
+        assert [line["pid"] for line in service.log() if line["event"] == "a process died"] == [second]
+        fresh = [httpx.AsyncClient(base_url=service.url, timeout=60) for _ in range(4)]
+        assert all([(await each.post("/v1/judge?wait=60", json=POST)).status_code == 200 for each in fresh])
+        for each in (*clients, *fresh):
+            await each.aclose()
+    assert len({line["case"] for line in service.log() if line["event"] == "case"}) == 28
+
+
+def processes(service: Service) -> list[int]:
+    """Every process that has been started."""
+    return [line["pid"] for line in service.log() if line["event"] == "a process begins"]
+
+
+async def counted(client: httpx.AsyncClient) -> int:
+    """How many verdicts the metrics tell of."""
+    page = (await client.get("/metrics")).text
+    return int(float(re.findall(r'(?m)^tribunal_posts_total{graph="baseline",outcome="verdict"} (\S+)$', page)[0]))

@@ -1,0 +1,164 @@
+"""`POST /v1/judge`: an image as a file of a form, what is refused of it, and clients that don't stay."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.court import PATIENCE, court_script
+from tests.service.conftest import serving
+from tests.service.test_service import ended
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tribunal.models.image import MAX_BYTES
+from tribunal.service.app import create_app
+from tribunal.service.replica.options import ServiceOptions
+
+
+def picture(form: str = "PNG") -> bytes:
+    held = io.BytesIO()
+    Image.new("RGB", (8, 6), "red").save(held, form)
+    return held.getvalue()
+
+
+async def test_an_image_is_sent_as_a_file(database: str) -> None:
+    async with ScriptedServer(court_script()) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+        async with serving(database, settings={"model": "openai:scripted"}) as client:
+            form = {"text": "Good morning!", "graph": "baseline", "settings": '{"rounds": 2}', "post_id": "p-1"}
+            form["earlier"] = '["How was the match?"]'
+            wrong = await client.post("/v1/judge?wait=30", data=form, files={"image": ("a.png", picture())})
+            assert (wrong.status_code, "rounds" in wrong.text) == (400, True)  # settings are read, and checked
+            form["settings"] = '{"max_text": 100}'
+            got = await client.post("/v1/judge?wait=30", data=form, files={"image": ("a.png", picture())})
+            assert (got.status_code, got.json()["outcome"]) == (200, "verdict"), got.text
+            assert got.json()["shown"] == ["text", "image"]
+            case = (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()
+            assert case["post"]["image"].startswith("data:image/png;base64,")
+            assert (case["post"]["post_id"], case["settings"]["max_text"]) == ("p-1", 100)
+        assert server.requests[0].images
+        assert "How was the match?" in server.seen(0)
+
+
+BOMB = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 100_000, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("form", "files", "status", "says"),
+    [
+        ({}, {"image": ("a.png", b"hello")}, 415, "image: is not an image of a known format"),
+        ({}, {"image": ("a.png", b"\x89PNG\r\n\x1a\n")}, 415, "image: can't be read"),
+        ({}, {"image": ("a.png", BOMB)}, 413, "image: 100000 × 100000 is over 50 million pixels"),
+        ({}, {"image": ("a.png", picture() + b" " * MAX_BYTES)}, 413, "image: is over 20 MB"),
+        ({}, {"image": ("a.png", b" " * (MAX_BYTES * 2))}, 413, "body: is over"),
+        ({"text": "hi"}, {"file": ("a.png", picture())}, 400, "file: is a file"),
+        ({"text": "hi", "settings": "rounds=2"}, {"image": ("a.png", picture())}, 400, "settings: is not JSON"),
+        ({"text": "hi", "colour": "red"}, {"image": ("a.png", picture())}, 400, "colour"),
+        ({"text": "hi", "keep": "perhaps"}, {"image": ("a.png", picture())}, 400, "keep"),
+        ({"image": "/etc/passwd"}, {"image": ("a.png", picture())}, 400, "image: is there twice"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+async def test_a_form_that_is_refused(
+    form: dict[str, str], files: dict[str, Any], status: int, says: str, tmp_path: Path
+) -> None:
+    async with serving(f"sqlite:///{tmp_path / 'a.sqlite'}", graph="baseline") as client:
+        got = await client.post("/v1/judge?wait=30", data=form, files=files)
+        assert got.status_code == status, got.text
+        assert says in got.json()["error"]["message"]
+        assert (await client.get("/v1/cases")).json()["cases"] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "status"),
+    [
+        ("text/plain", b'{"text": "hi"}', 415),
+        ("", b'{"text": "hi"}', 415),
+        ("multipart/form-data", b'{"text": "hi"}', 400),
+        ("multipart/form-data; boundary=a", b"--a\r\nContent-Disposition: form-data\r\n\r\nhi\r\n--a--\r\n", 400),
+        ("application/json", b'{"text": "hi"', 400),
+        ("application/json", b"\xff", 400),
+        ("application/json", b"[" * 100_000, 400),
+        ("application/json", b'["text"]', 400),
+        ("application/json", b'{"text": "' + b"a" * 40_000_000 + b'"}', 413),
+        ("application/json; charset=utf-8", b'{"text": "hi", "graph": "baseline"}', 202),
+    ],
+)
+async def test_bodies_of_other_kinds(kind: str, content: bytes, status: int, tmp_path: Path) -> None:
+    async with serving(f"sqlite:///{tmp_path / 'a.sqlite'}") as client:
+        got = await client.post("/v1/judge", content=content, headers={"Content-Type": kind} if kind else {})
+        assert got.status_code == status, got.text
+        if status != 202:
+            assert set(got.json()["error"]) >= {"kind", "message"}
+
+
+async def test_a_client_that_does_not_wait_may_go_away_at_once(database: str) -> None:
+    """It hangs up before it has seen the 202, and the post is decided all the same. One that waits ends its trial."""
+    answered, script = asyncio.Event(), court_script()
+
+    async def slow(request: Request) -> Reply | Fault:
+        await answered.wait()
+        return script(request)
+
+    async with ScriptedServer(slow) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+        async with serving(database, settings={"model": "openai:scripted"}, graph="baseline") as client:
+            app = client.app  # type: ignore[attr-defined]
+            for query in (b"", b"wait=30"):
+                await gone_at_once(app, "/v1/judge", json.dumps({"text": "Good morning!"}).encode(), query=query)
+            second, first = (await client.get("/v1/cases")).json()["cases"]
+            assert (first["status"], second["status"]) == ("running", "cancelled")
+            answered.set()
+            async with asyncio.timeout(PATIENCE):
+                case = await ended(client, f"/v1/cases/{first['id']}")
+            assert (case["status"], case["record"]["outcome"]) == ("done", "verdict")
+
+
+async def test_an_upload_that_ends_early_leaves_nothing(tmp_path: Path) -> None:
+    async with serving(f"sqlite:///{tmp_path / 'a.sqlite'}") as client:
+        app = client.app  # type: ignore[attr-defined]
+        status = await gone_at_once(app, "/v1/batches", b'{"text": "Good', "application/x-ndjson", whole=False)
+        assert status == 400
+        assert (await client.get("/v1/batches")).json()["batches"] == []
+
+
+async def gone_at_once(
+    app: Any, path: str, body: bytes, kind: str = "application/json", *, query: bytes = b"", whole: bool = True
+) -> int:
+    """The status of the answer that nobody reads."""
+    coming = iter([{"type": "http.request", "body": body, "more_body": not whole}])
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return next(coming, {"type": "http.disconnect"})
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "path": path,
+        "raw_path": path.encode(), "query_string": query, "root_path": "", "scheme": "http",
+        "headers": [(b"content-type", kind.encode())], "client": ("127.0.0.1", 1), "server": ("tribunal", 80),
+    }  # fmt: skip
+    await app(scope, receive, send)
+    return int(sent[0]["status"])
+
+
+def test_both_forms_are_in_the_openapi_document() -> None:
+    document = create_app(ServiceOptions()).openapi()
+    judge = document["paths"]["/v1/judge"]["post"]["requestBody"]["content"]
+    assert set(judge) == {"application/json", "multipart/form-data"}
+    assert judge["multipart/form-data"]["schema"]["properties"]["image"]["format"] == "binary"
+    batches = document["paths"]["/v1/batches"]["post"]["requestBody"]["content"]
+    assert set(batches) == {"application/x-ndjson", "text/csv", "multipart/form-data"}
+    for content in (judge, {"form": batches["multipart/form-data"]}):
+        for kind, about in content.items():
+            for name, field in about["schema"]["properties"].items():
+                assert field.get("description"), (kind, name)

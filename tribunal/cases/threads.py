@@ -1,0 +1,98 @@
+"""A case on a checkpointer: run until it ends or waits for a person, and looked at; for the docket and the service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.serde.types import INTERRUPT
+from langgraph.types import Command, Interrupt
+
+from tribunal.cases.shape import checked_request, checked_state
+from tribunal.context import Context
+from tribunal.graphs import builder
+from tribunal.nodes.court.case import review_reason
+from tribunal.schema import JSON, Review
+
+Listener = Callable[[JSON], None]
+# How far a case is, by its checkpoints: before its first; in a trial; before a person; at its end.
+Standing = Literal["unbegun", "under_way", "waiting", "over"]
+
+
+class Looked(NamedTuple):
+    """How far a case is, its state, and what a person is asked where it waits for one.
+
+    The state of one that waits holds what they are to look at (`waits`), and why (`review`).
+    """
+
+    standing: Standing
+    state: JSON
+    question: Interrupt | None = None
+
+
+class Threads:
+    """Cases on one checkpointer, each under its thread.
+
+    Args:
+        saver: where their checkpoints lie.
+        durability: `sync`: each step is written before the next begins; `async`: meanwhile.
+    """
+
+    def __init__(self, saver: BaseCheckpointSaver[str], durability: Literal["sync", "async"]) -> None:
+        self._saver, self._durability = saver, durability
+        self._compiled: dict[str, Any] = {}
+
+    async def run(
+        self, thread: str, graph: str, context: Context, given: JSON | Command[Any] | None, listen: Listener | None
+    ) -> tuple[JSON, bool]:
+        """Let a case go on until it ends or waits.
+
+        Args:
+            thread: the case.
+            graph: its graph.
+            context: its settings.
+            given: the post, for one that begins; a person's answer; None: from its last checkpoint.
+            listen: is given every event as it happens.
+
+        Returns:
+            its state as it was last streamed, and whether it waits.
+        """
+        run = {"configurable": {"thread_id": thread}}
+        how = {"context": context, "durability": self._durability}
+        last: JSON = {}
+        if listen is None:
+            async for event in self._graph(graph).astream(given, run, stream_mode="values", **how):
+                last |= event
+        else:
+            events = self._graph(graph).astream(given, run, stream_mode=["custom", "values"], subgraphs=True, **how)
+            async for subgraph, mode, event in events:
+                if mode == "custom":
+                    listen(event)
+                elif not subgraph:
+                    last |= event
+        return last, last.pop(INTERRUPT, None) is not None
+
+    async def look(self, thread: str, graph: str, context: Context) -> Looked:
+        """How far a case is.
+
+        Raises:
+            ValueError, TypeError, LookupError: its checkpoints hold something else than a case.
+        """
+        snapshot = await self._graph(graph).aget_state({"configurable": {"thread_id": thread}})
+        state = checked_state(snapshot.values) | {"thread": thread, "waits": None}
+        # A task that was answered keeps its question, and has a result.
+        asked = [each for task in snapshot.tasks if task.result is None for each in task.interrupts]
+        if asked:
+            [question] = asked
+            review = Review(reason=review_reason(state, context), court=state["outcome"]).dump()
+            return Looked("waiting", state | {"waits": checked_request(question.value), "review": review}, question)
+        if snapshot.created_at is None:
+            return Looked("unbegun", state)
+        # `next` leaves out the tasks whose results are written down, and that nobody has gone on from yet.
+        return Looked("under_way" if snapshot.tasks else "over", state)
+
+    def _graph(self, name: str) -> Any:
+        if name not in self._compiled:
+            self._compiled[name] = builder(name).compile(checkpointer=self._saver, name=name)
+        return self._compiled[name]
