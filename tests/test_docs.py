@@ -47,6 +47,49 @@ def test_each_graph_is_the_one_that_the_code_draws() -> None:
     is_page(DOCS / "graphs.md", head + "\n".join(parts))
 
 
+WORDS = """\
+## Words as they come
+
+`stream_mode="messages"`, on a server `messages-tuple`, gives each answer in chunks while its model writes it:
+
+```python
+import asyncio
+
+from tribunal.graphs import graph
+
+
+async def watch() -> None:
+    post = {"text": "Immigrants: the weeds in our garden."}
+    async for _, (chunk, beside) in graph("arcade").astream(post, stream_mode="messages", subgraphs=True):
+        print(beside["seat"], beside["role"], chunk.id, chunk.text)
+
+
+asyncio.run(watch())
+```
+
+- Beside each chunk stand `seat`, `role` and `langgraph_node`: who speaks, and at which node. Several speak at once; the
+  chunks of one answer have one `id`.
+- An answer is a form, so its words are JSON. What a model thinks first stands in
+  `additional_kwargs.reasoning_content`, where its provider tells it.
+- Another answer of the same seat, under another `id`, follows one that broke off or could not be used. What counts is
+  in the state.
+- A key is struck out, as everywhere. To do so, a word is held back until it is whole.
+- The rehearsal model streams too. What a cache answers isn't streamed.
+- A model is asked to stream only where somebody listens so. The case is the same either way. A server that refuses to
+  stream, or doesn't count the tokens of a stream, is asked for whole answers from then on, and for a stream again after
+  some calls; a whole answer comes as one message.
+"""
+
+
+def test_what_the_page_of_events_shows_runs(tmp_path: Path) -> None:
+    [block] = blocks(DOCS / "events.md", "python")
+    done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    seats = [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
+    assert {"gatekeeper", "prosecutor", "defender", "judge"} <= set(seats)
+    assert len(seats) > 50
+
+
 def test_each_event_is_listed_with_its_fields() -> None:
     """docs/events.md: the kinds of events, when each comes, and what stands in it."""
     head = (
@@ -55,8 +98,8 @@ def test_each_event_is_listed_with_its_fields() -> None:
         "since agents speak in subgraphs. A front end can draw the trial live from them. Each is a JSON object, and\n"
         "`event` is its kind. `tribunal.events` has a model of each: `event_of(data)` reads one, with its types. A\n"
         "piece of your own may stream events of other kinds. Written by tests/test_docs.py.\n\n"
-        "No tokens are streamed. `messages-tuple` gives each answer of a model whole, as one message, when it has\n"
-        "come: an answer is a form, and is checked as a whole.\n\n"
+        f"{WORDS}\n"
+        "## The events\n\n"
         "| event | when it comes | what stands in it |\n|---|---|---|\n"
     )
     rows = []
@@ -107,6 +150,15 @@ def test_the_commands_are_those_that_there_are() -> None:
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["datasets", "evidence", "perspectives"])
+def test_what_other_pages_show_runs(page: str, tmp_path: Path) -> None:
+    for number, block in enumerate(blocks(DOCS / f"{page}.md", "python")):
+        file = tmp_path / f"block_{number}.py"
+        file.write_text(block, "utf-8")
+        done = subprocess.run([sys.executable, file], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "hours").glob("*.md")), ids=lambda page: page.stem)

@@ -48,7 +48,11 @@ Kids these days don't read any more.
 The weather will turn on Thursday.
 That film made fun of my accent.
 """.strip().splitlines()
+# Every seat plays; the longest debates are cut to fewer rounds than they have by themselves, to come to an end today.
 SETTINGS: dict[str, dict[str, Any]] = {
+    "multiround": {"rounds": 2},
+    "mv_debate": {"rounds": 2},
+    "symmetric_debate": {"rounds": 1},
     "predict": {"perspectives": ["example-harm", "example-newsroom"]},
     "antihate": {"mode": "no-knowledge"},
 }
