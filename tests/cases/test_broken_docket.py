@@ -207,7 +207,7 @@ def test_a_case_that_lost_its_trial_is_tried_again(damage: str, docket: Path, so
     assert run("review", "decide", waiting, "--accept").exit_code == 0
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(st.integers(0, 2**32))
 def test_any_bytes_that_changed_bring_a_line_and_no_traceback(sound: Path, seed: int) -> None:
     """Bits flipped anywhere in the file; what is read is either as it was written, or told."""

@@ -18,8 +18,8 @@ from tests.court import court_script
 from tribunal.eval.doubles.scripted import ScriptedServer
 
 pytestmark = pytest.mark.timeout(900)  # dozens of processes, on a machine that may be busy
-# Every write with the slow tests, every third in CI: each costs a process or three.
-steps = pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+# Every write with the slow tests, every fourth in CI: each costs a process or three.
+steps = pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
 SURE = {**UNSURE, "confidence": 0.9}
 JUDGE = ("judge", "post-words", "--model", "openai:scripted", "--review", "--json")

@@ -153,7 +153,7 @@ async def test_the_same_holds_in_prompts_of_ones_own(tmp_path: Path) -> None:
     """Where somebody puts what was said into the middle of a sentence, it still stands between marks."""
     folder = tmp_path / "mine"
     (folder / "arcade").mkdir(parents=True)
-    (folder / "post.md").write_text("Read {{ post }} now.{% set _ = [image, language] %}", "utf-8")
+    (folder / "post.md").write_text("Read {{ post }} now.{% set _ = [image, language, earlier] %}", "utf-8")
     (folder / "arcade" / "prosecution.md").write_text(
         "# Your part: the Prosecutor, in round {{ round }}\n\nYou: {{ own }}, they: {{ defence }}. Go on.", "utf-8"
     )

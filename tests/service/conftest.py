@@ -42,6 +42,12 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.fixture
+def sqlite(tmp_path: Path) -> str:
+    """An address of a file that isn't there yet."""
+    return f"sqlite:///{tmp_path / 'service.sqlite'}"
+
+
 @asynccontextmanager
 async def serving(database: str, **options: object) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a replica that is at work."""

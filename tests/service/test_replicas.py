@@ -162,8 +162,9 @@ async def test_replicas_each_killed_once(database: str, number: int, posts: int)
     await judged(database, posts, number, kill_a_replica)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("posts", [60, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("posts", [60, 500])
 async def test_a_replica_on_sqlite_that_is_killed_and_started_again(database: str, posts: int) -> None:
     await judged(database, posts, 1, kill_a_replica)
 

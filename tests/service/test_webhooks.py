@@ -7,7 +7,6 @@ import base64
 import logging
 import signal
 import time
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -33,11 +32,6 @@ from tribunal.store.engine import Store
 POST = {"text": "Good morning, dear neighbours!", "graph": "baseline", "post_id": "p-1"}
 WORDS = ("post_id", "explanation", "record")
 AT_ONCE = {"webhook_http": True, "webhook_retries": (0.0, 0.0)}  # three attempts, without a pause
-
-
-@pytest.fixture
-def sqlite(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'service.sqlite'}"
 
 
 async def added(client: httpx.AsyncClient, receiver: Receiver, **asked: Any) -> dict[str, Any]:
