@@ -18,8 +18,8 @@ from tests.court import court_script
 from tribunal.eval.doubles.scripted import ScriptedServer
 
 pytestmark = pytest.mark.timeout(900)  # dozens of processes, on a machine that may be busy
-# Every write with the slow tests, every fourth in CI: each costs a process or three.
-steps = pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
+# Every write with the slow tests, every eighth in CI: each costs a process or three.
+steps = pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.slow)])
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
 SURE = {**UNSURE, "confidence": 0.9}
 JUDGE = ("judge", "post-words", "--model", "openai:scripted", "--review", "--json")
@@ -136,6 +136,7 @@ async def test_a_trial(forked: Forked, tmp_path: Path, step: int) -> None:
     assert found > 10 // step
 
 
+@pytest.mark.slow
 async def test_a_trial_that_nobody_has_to_see(forked: Forked, tmp_path: Path) -> None:
     async with ScriptedServer(court_script(explicit=True, judge=SURE)) as server:
         whole = await Desk(forked, server, tmp_path / "whole").run(*JUDGE)
@@ -166,7 +167,8 @@ async def test_a_decision(forked: Forked, tmp_path: Path, answer: tuple[str, ...
     assert actions == {"kim", "lee"}  # before it was taken in the other's counts, and from then on nobody else's
 
 
-@steps
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [1])
 async def test_a_question_and_the_accept_that_follows_it(forked: Forked, tmp_path: Path, step: int) -> None:
     ends = set()
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:

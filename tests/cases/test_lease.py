@@ -15,6 +15,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests import PROJECT
 from tests.cases.forked import Done, Forked
 from tests.court import PATIENCE, court_script
@@ -96,6 +98,7 @@ async def test_the_live_trial_of_another_process_is_no_case_to_resume(forked: Fo
     await the_only_case(forked, "pending")
 
 
+@pytest.mark.slow
 async def test_a_process_that_slept_too_long_replaces_no_decision(forked: Forked) -> None:
     async with ScriptedServer(court_script(explicit=True, judge=[Reply(LATER, delay=2), UNSURE])) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"

@@ -19,7 +19,9 @@ JUDGE = ("judge", "post-words", "--model", "openai:scripted", "--review")
 UNKEPT = "this case could not be kept for a person to review"
 
 
-@pytest.mark.parametrize("room", [20_000, 50_000, 100_000])
+@pytest.mark.parametrize(
+    "room", [pytest.param(20_000, marks=pytest.mark.slow), 50_000, pytest.param(100_000, marks=pytest.mark.slow)]
+)
 async def test_a_full_disk_loses_no_verdict(forked: Forked, room: int) -> None:
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"

@@ -91,6 +91,7 @@ async def test_a_line_now_and_then_where_nobody_sees_a_bar_with_the_cost(
     assert "cost 0.0000 (3 calls without a price)" in done.stdout
 
 
+@pytest.mark.slow
 async def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import tribunal; tribunal.main()", *posts(tmp_path, 12), "--concurrency", "4"]
     async with ScriptedServer(lambda request: ANSWER, latency=0.5) as server:

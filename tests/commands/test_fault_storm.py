@@ -130,6 +130,7 @@ def kind_of(fault: Fault) -> str:
     return "timeout" if fault.hang else "rate_limit" if fault.status == 429 else "server"
 
 
+@pytest.mark.slow
 def test_a_storm_of_faults_changes_no_condition_and_loses_no_post(storm: Storm) -> None:
     with ScriptedServer(storm) as server, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")

@@ -148,7 +148,9 @@ def test_no_line_of_a_pipe_is_filled_up_with_blanks(arguments: list[str]) -> Non
     assert [line for line in lines if line != line.rstrip()] == []
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+@pytest.mark.parametrize(
+    "encoding", ["ascii", *(pytest.param(each, marks=pytest.mark.slow) for each in ("latin-1", "cp1252", "utf-8"))]
+)
 def test_other_letters_degrade_and_never_fail(encoding: str) -> None:
     post = "Immigrants are vermin — 그들은 😀."
     done = alone("judge", post, "--graph", "arcade", encoding=encoding)
