@@ -27,9 +27,9 @@ def machine() -> str:
     )
 
 
-def resident() -> float:
-    """The memory that this process has now, in MB."""
-    with open("/proc/self/statm") as file:  # noqa: PTH123 (a file of the kernel's)
+def resident(process: int | str = "self") -> float:
+    """The memory that a process has now, this one by itself, in MB."""
+    with open(f"/proc/{process}/statm") as file:  # noqa: PTH123 (a file of the kernel's)
         return int(file.read().split()[1]) * resource.getpagesize() / 1024**2
 
 

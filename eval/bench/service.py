@@ -10,19 +10,18 @@ import asyncio
 import contextlib
 import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import aiohttp
 import numpy as np
 
 from tribunal.eval.bench.arcade import posts
+from tribunal.eval.bench.machine import resident
 from tribunal.eval.bench.scripts import court
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
@@ -42,12 +41,6 @@ class Replica:
 
     url: str
     pid: int
-
-    @property
-    def resident(self) -> float:
-        """Its memory now, in MB."""
-        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
-        return pages * resource.getpagesize() / 1024**2
 
 
 def service(quick: bool) -> None:
@@ -85,7 +78,7 @@ def _taken_in(quick: bool) -> None:
             asyncio.run(_timed(more, 64, _over_http(at.url, 64), "[[track=none]] Good morning!"))
             done += more
             a_second = more / (time.perf_counter() - began)
-            rows.append((f"{done:,}", f"{a_second:.0f}", f"{at.resident:.0f} MB"))
+            rows.append((f"{done:,}", f"{a_second:.0f}", f"{resident(at.pid):.0f} MB"))
     table(("requests so far", "requests a second", "memory"), rows)
 
 

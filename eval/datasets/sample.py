@@ -35,3 +35,11 @@ class Sample(Frozen):
     earlier: tuple[str, ...] = Field(default=(), description="earlier posts of its conversation, the oldest first")
     gold: Gold | None = None
     fields: JSON = Field(default_factory=dict)
+
+    @property
+    def post(self) -> JSON:
+        """Its post by the names that `hear` takes it under."""
+        return {
+            "text": self.text, "image": self.image, "post_id": self.id, "language": self.language,
+            "earlier": self.earlier,
+        }  # fmt: skip

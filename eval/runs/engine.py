@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tribunal.cases.session import hear, settle
+from tribunal.cases.session import POST, hear, settle
 from tribunal.context import Context
 from tribunal.errors import BadInput, ModelError
 from tribunal.eval.datasets.sample import Sample
@@ -22,8 +22,6 @@ from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.models.door import Door, door_here
 from tribunal.models.providers import ModelName
 from tribunal.schema import Record
-
-_OF_THE_POST = ("text", "image", "post_id", "language", "earlier")
 
 
 @dataclass(frozen=True)
@@ -175,12 +173,9 @@ class _UnderWay:
         if self.job.budgets is not None:
             context = context.model_copy(update={"max_tokens": self.job.budgets.get(sample.id)})
         try:
-            return await hear(
-                sample.text, sample.image, graph=self.job.graph, context=context, post_id=sample.id,
-                language=sample.language, earlier=sample.earlier,
-            )  # fmt: skip
+            return await hear(**sample.post, graph=self.job.graph, context=context)
         except BadInput as error:
-            if str(error).partition(":")[0] not in _OF_THE_POST:
+            if str(error).partition(":")[0] not in POST:
                 raise
             return unusable(sample, self.job.graph, context, str(error))
         except ModelError as fault:

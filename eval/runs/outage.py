@@ -99,11 +99,8 @@ class Unanswered:
                 answered.set()
 
         self.asking = asyncio.ensure_future(
-            hear(
-                sample.text, sample.image, graph=self._graph, context=self._context, post_id=sample.id,
-                language=sample.language, earlier=sample.earlier, listen=listen,
-            )
-        )  # fmt: skip
+            hear(**sample.post, graph=self._graph, context=self._context, listen=listen)
+        )
         told = asyncio.ensure_future(answered.wait())
         await asyncio.wait((self.asking, told), return_when=asyncio.FIRST_COMPLETED)
         told.cancel()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -80,7 +79,7 @@ class Batches:
 
     async def begin(self, new: NewBatch, key_id: str) -> str:
         """Write a batch down whose rows come next; gives its id."""
-        batch_id = f"batch-{int(time.time() * 1000):011x}{uuid.uuid4().hex[:10]}"
+        batch_id = new_id("batch")
         row = new.model_dump(mode="json", exclude={"sha256"})
         begun = {"id": batch_id, "created": time.time(), "status": "reading", "owner": self._replica, "rows": 0}
         async with self._store.transaction() as connection:

@@ -59,9 +59,9 @@ def held_from(row: Mapping[str, Any]) -> Held:
     return held.model_copy(update={"batch_id": None}) if held.answer is not None else held
 
 
-def new_id() -> str:
+def new_id(kind: str = "case") -> str:
     """An id such as `case-0198…`; later ones sort after earlier ones."""
-    return f"case-{int(time.time() * 1000):011x}{uuid.uuid4().hex[:10]}"
+    return f"{kind}-{int(time.time() * 1000):011x}{uuid.uuid4().hex[:10]}"
 
 
 def fingerprint(request: JSON) -> str:
@@ -159,15 +159,15 @@ class Caseload:
         Raises:
             Problem: too many cases wait, or the idempotency key belongs to another request.
         """
-        case_id, now = new_id(), time.time()
+        case_id, now, row = new_id(), time.time(), new.model_dump(mode="json")
         async with self._store.transaction() as connection:
             if idempotency_key is not None:
-                request = fingerprint(new.model_dump(mode="json"))
+                request = fingerprint(row)
                 before = await made_before(self._store, connection, key_id, idempotency_key, request, case_id)
                 if before is not None:
                     return before, False
             elif again is not None:
-                request = fingerprint(new.model_dump(mode="json"))
+                request = fingerprint(row)
                 same = await same_case(self._store, connection, key_id, request, case_id, again)
                 if same is not None:
                     return same, False
@@ -175,7 +175,6 @@ class Caseload:
                 waiting = select(func.count()).select_from(cases).where(cases.c.status == "queued")
                 if (await connection.execute(waiting)).scalar_one() >= most_waiting:
                     raise Problem("busy", f"{most_waiting} cases wait already; come back later", retry_after=10)
-            row = new.model_dump(mode="json")
             if not new.keep:
                 row["post"] = None  # it lives in this process alone
             begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1} if here else {"status": "queued"}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
-from sqlalchemy import select, update
+from sqlalchemy import RowMapping, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.errors import BadInput
@@ -23,6 +23,7 @@ from tribunal.store.tables import api_keys, usage
 
 Scope = Literal["judge", "review", "audit", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+_NO_KEY = "no valid key: send one as Authorization: Bearer tribunal_…"
 _MARK = "tribunal"  # so that a secret scanner knows one when it sees it
 
 
@@ -121,14 +122,12 @@ async def caller(store: Store, key: str | None) -> Caller:
     if not (mark == _MARK and key_id and secret):
         if not await any_key(store):  # some clients can't send none
             return OPERATOR
-        raise Problem("no_key", "no valid key: send one as Authorization: Bearer tribunal_…")
-    async with store.transaction() as connection:
-        row = (await connection.execute(select(api_keys).where(api_keys.c.id == key_id))).mappings().first()
+        raise Problem("no_key", _NO_KEY)
+    row = await _row_of(store, key_id)
     known = row is not None and hmac.compare_digest(row["hash"], _hash(secret))
     if row is None or not known or row["revoked"] is not None:
-        raise Problem("no_key", "no valid key: send one as Authorization: Bearer tribunal_…")
-    limits = Limits.model_validate({name: row[name] for name in Limits.model_fields})
-    return Caller(key_id=key_id, name=row["name"], scopes=tuple(row["scopes"]), limits=limits)
+        raise Problem("no_key", _NO_KEY)
+    return Caller(key_id=key_id, name=row["name"], scopes=tuple(row["scopes"]), limits=_limits_of(row))
 
 
 async def count_request(store: Store, who: Caller, times: int = 1, *, free: bool = False) -> None:
@@ -160,12 +159,19 @@ async def check_key(store: Store, key_id: str) -> None:
     Raises:
         Problem: the key is revoked, or the day's budget is spent.
     """
-    async with store.transaction() as connection:
-        row = (await connection.execute(select(api_keys).where(api_keys.c.id == key_id))).mappings().first()
+    row = await _row_of(store, key_id)
     if row is None or row["revoked"] is not None:
         raise Problem("no_key", "the key that asked for it is revoked")
-    limits = Limits.model_validate({name: row[name] for name in Limits.model_fields})
-    await _check_budget(store, key_id, limits, datetime.now(UTC))
+    await _check_budget(store, key_id, _limits_of(row), datetime.now(UTC))
+
+
+async def _row_of(store: Store, key_id: str) -> RowMapping | None:
+    async with store.transaction() as connection:
+        return (await connection.execute(select(api_keys).where(api_keys.c.id == key_id))).mappings().first()
+
+
+def _limits_of(row: RowMapping) -> Limits:
+    return Limits.model_validate({name: row[name] for name in Limits.model_fields})
 
 
 async def _check_budget(store: Store, key_id: str, limits: Limits, now: datetime) -> None:

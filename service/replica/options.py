@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,6 +12,7 @@ from tribunal.context import describe
 from tribunal.errors import BadInput
 from tribunal.parsed import from_json
 from tribunal.schema import JSON, Frozen
+from tribunal.text import meant
 
 # Not TRIBUNAL_SERVICE_: Kubernetes sets TRIBUNAL_SERVICE_HOST and …_PORT itself for a service called tribunal.
 PREFIX = "TRIBUNAL_SERVE_"
@@ -109,8 +109,8 @@ def options_from(environment: Mapping[str, str], given: Mapping[str, Any] | None
     names = {variable(name): name for name in ServiceOptions.model_fields}
     for each in environment:
         if each.startswith(PREFIX) and each not in names:
-            near = get_close_matches(each, names, n=1)
-            raise BadInput(f"{each}: no such option{f'; did you mean {near[0]}' if near else ''}")
+            near = meant(each, names)
+            raise BadInput(f"{each}: no such option{near and f'; {near}'}")
     held = {name: environment[each] for each, name in names.items() if environment.get(each)}
     try:
         return ServiceOptions.model_validate({**held, **(given or {})})

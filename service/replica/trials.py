@@ -8,7 +8,7 @@ from typing import Any, cast
 from langgraph.types import Command, Interrupt
 from pydantic import Field
 
-from tribunal.cases.session import as_given, hear, record
+from tribunal.cases.session import POST, as_given, hear, record
 from tribunal.cases.threads import Looked, Threads
 from tribunal.context import Context, context_from
 from tribunal.nodes.court.review import check_answer
@@ -18,7 +18,6 @@ from tribunal.service.replica.caseload import Caseload, Held
 from tribunal.service.replica.checkpoints import Checkpoints
 from tribunal.store.engine import Store
 
-POST = ("text", "image", "post_id", "language", "earlier")
 _UNKEPT = "this case can't wait for a person to review it, because it is not to be kept"
 
 

@@ -15,8 +15,9 @@ from tribunal.service.replica.house import House
 from tribunal.service.replica.keys import OPERATOR, Caller, Scope, caller, count_request
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.problems import Problem
+from tribunal.service.routes.bodies import JSON_KIND, is_json, kind_of
 
-_JSON, _CALLER = "application/json", "tribunal.caller"
+_CALLER = "tribunal.caller"
 _bearer = HTTPBearer(auto_error=False, description="a key made by `tribunal keys add`")
 _header = APIKeyHeader(name="X-API-Key", auto_error=False)
 _query = APIKeyQuery(name="key", auto_error=False)
@@ -101,9 +102,9 @@ class KeyFirst(APIRoute):
         async def handle(request: Request) -> Response:
             for check in checks:
                 request.scope[_CALLER] = await check.caller(request)
-            kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
-            if self.body_field is not None and kind != _JSON and not kind.endswith("+json"):
-                raise Problem("wrong_type", f"Content-Type: {kind[:80] or 'none'}: send {_JSON}")
+            kind = kind_of(request)
+            if self.body_field is not None and not is_json(kind):
+                raise Problem("wrong_type", f"Content-Type: {kind[:80] or 'none'}: send {JSON_KIND}")
             try:
                 return await answers(request)
             except HTTPException as error:

@@ -14,15 +14,15 @@ from tribunal.models.image import FORMATS, MAX_BYTES, MAX_PIXELS
 from tribunal.models.image_header import BrokenHeader, header
 from tribunal.parsed import from_json
 from tribunal.service.replica.problems import Problem
-from tribunal.service.routes.bodies import checked, fields_as, form, kind_of, whole
+from tribunal.service.routes.bodies import JSON_KIND, checked, fields_as, form, is_json, kind_of, whole
 from tribunal.service.routes.shapes import JudgeRequest
 
-_JSON, _FORM = "application/json", "multipart/form-data"
+_FORM = "multipart/form-data"
 
 
 async def _read(request: Request) -> JudgeRequest:
     kind = kind_of(request)
-    if kind == _JSON or kind.endswith("+json"):
+    if is_json(kind):
         try:
             given = from_json(await whole(request))
         except ValueError as error:
@@ -39,7 +39,7 @@ async def _read(request: Request) -> JudgeRequest:
         finally:
             await read.close()
         return fields_as(JudgeRequest, fields)
-    raise Problem("wrong_type", f"Content-Type: {kind[:80] or 'none'}: send {_JSON} or {_FORM}")
+    raise Problem("wrong_type", f"Content-Type: {kind[:80] or 'none'}: send {JSON_KIND} or {_FORM}")
 
 
 async def _as_uri(file: UploadFile) -> str:
@@ -74,7 +74,7 @@ def _body() -> dict[str, Any]:
             shown = [json.dumps(each) for each in about.get("examples", ())]
             fields[name] = {"type": "string", "description": f"{about['description']}; as JSON", "examples": shown}
     return {"content": {
-        _JSON: {"schema": described, "example": {"text": "Good morning!", "graph": "arcade"}},
+        JSON_KIND: {"schema": described, "example": {"text": "Good morning!", "graph": "arcade"}},
         _FORM: {"schema": {**described, "properties": fields}},
     }, "required": True}  # fmt: skip
 

@@ -16,6 +16,7 @@ from tribunal.parsed import from_json
 from tribunal.service.replica.problems import Problem
 
 Asked = TypeVar("Asked", bound=BaseModel)
+JSON_KIND = "application/json"
 _MOST_FIELDS = 20
 _MOST_FIELD = 8 * 1024**2  # bytes of a field that is no file
 
@@ -23,6 +24,11 @@ _MOST_FIELD = 8 * 1024**2  # bytes of a field that is no file
 def kind_of(request: Request) -> str:
     """The media type of the body, without its parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().casefold()
+
+
+def is_json(kind: str) -> bool:
+    """Whether a media type is JSON's, or of a form of it."""
+    return kind == JSON_KIND or kind.endswith("+json")
 
 
 async def pieces(request: Request) -> AsyncGenerator[bytes]:

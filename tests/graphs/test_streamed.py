@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.golden.playing import Player
+from tests.provider_forms import FORMS, sent_to
 from tests.where_heeded import where_heeded
 from tribunal.cases.session import hear, record
 from tribunal.context import Context, context_from
@@ -17,14 +17,6 @@ from tribunal.graphs import GRAPHS, graph
 from tribunal.schema import JSON, Record
 
 POST = "Immigrants: the weeds in our garden."
-KEY = "sk-ant-zero-0123456789"
-# For a protocol: a model, where its address and its key are read from, and what ends the address.
-FORMS = {
-    "openai": ("openai:scripted", "OPENAI_BASE_URL", "OPENAI_API_KEY", "/v1"),
-    "gemini": ("google_genai:gemini-2.5-flash", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_API_KEY", ""),
-    "anthropic": ("anthropic:claude-haiku-4-5", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", ""),
-    "ollama": ("ollama:llama3.2", "OLLAMA_HOST", "", ""),
-}
 OF_EACH_KIND = ("tribunal", "arcade", "predict", "antihate", "mv_debate", "baseline")
 
 
@@ -78,7 +70,6 @@ def context_for(name: str, model: str) -> Context:
     + [(form, name) for form in FORMS if form != "openai" for name in OF_EACH_KIND],
 )
 async def test_who_listens_hears_every_word_and_changes_nothing(form: str, name: str) -> None:
-    model, address, key, end = FORMS[form]
     replies: list[str] = []
 
     def script(player: Player) -> Any:
@@ -91,7 +82,7 @@ async def test_who_listens_hears_every_word_and_changes_nothing(form: str, name:
         return said
 
     async with ScriptedServer(script(Player())) as server:
-        os.environ |= {address: server.url + end} | ({key: KEY} if key else {})
+        model = sent_to(server, form)
         context = context_for(name, model)
         unheard = await hear(POST, graph=name, context=context)
         assert unheard.outcome == "verdict"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from contextlib import aclosing
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.court import PATIENCE, court_script
 from tests.models.classified import CUT, GOOD
+from tests.provider_forms import FORMS, KEY, sent_to
 from tribunal.cases.session import hear, record
 from tribunal.context import Context, context_from
 from tribunal.eval.doubles.scripted import Answer, Fault, Reply, Request, ScriptedServer, in_order
@@ -18,14 +18,6 @@ from tribunal.graphs import graph
 from tribunal.models.providers.streaming import Words
 from tribunal.schema import JSON, Record
 
-KEY = "sk-ant-zero-0123456789"
-# For a protocol: a model, where its address and its key are read from, and what ends the address.
-FORMS = {
-    "openai": ("openai:scripted", "OPENAI_BASE_URL", "OPENAI_API_KEY", "/v1"),
-    "gemini": ("google_genai:gemini-2.5-flash", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_API_KEY", ""),
-    "anthropic": ("anthropic:claude-haiku-4-5", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", ""),
-    "ollama": ("ollama:llama3.2", "OLLAMA_HOST", "", ""),
-}
 ANSWER = '{"category": "Sexist", "explanation": "because"}'
 BEGUN = '{"category": "Sexist", "expl'
 
@@ -58,8 +50,7 @@ class Heard:
 
 
 def settings(form: str, server: ScriptedServer, **more: Any) -> Context:
-    model, address, key, end = FORMS[form]
-    os.environ |= {address: server.url + end} | ({key: KEY} if key else {})
+    model = sent_to(server, form)
     return context_from({"model": model, "attempts": 2, "timeout": 10, **more})
 
 

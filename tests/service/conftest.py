@@ -15,7 +15,7 @@ import pytest
 
 from tribunal.service.app import create_app
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.store.engine import upgrade
+from tribunal.store.engine import Store, upgrade
 
 POSTGRES = "TRIBUNAL_TEST_POSTGRES"
 
@@ -50,6 +50,16 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def sqlite(tmp_path: Path) -> str:
     """An address of a file that isn't there yet."""
     return f"sqlite:///{tmp_path / 'service.sqlite'}"
+
+
+@asynccontextmanager
+async def opened(database: str) -> AsyncIterator[Store]:
+    """The store of a database, as whoever has the database sees it."""
+    store = await Store.open(database)
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 @asynccontextmanager

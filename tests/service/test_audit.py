@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from tests.court import court_script
 from tests.service.batched import ended, posts, sent
-from tests.service.conftest import serving
+from tests.service.conftest import opened, serving
 from tests.service.test_checkpoints import COURT, UNSURE
 from tribunal.commands import app
 from tribunal.eval.doubles.scripted import ScriptedServer
@@ -33,15 +33,6 @@ from tribunal.store.engine import Store
 from tribunal.store.tables import audit, audit_head, cases, deliveries
 
 Row = dict[str, Any]
-
-
-@asynccontextmanager
-async def opened(database: str) -> AsyncIterator[Store]:
-    store = await Store.open(database)
-    try:
-        yield store
-    finally:
-        await store.close()
 
 
 async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from fastapi.routing import iter_route_contexts
 
 from tests.court import court_script
 from tests.service.batched import ended, posts, sent
-from tests.service.conftest import serving
+from tests.service.conftest import opened, serving
 from tests.service.live import sqlite
 from tests.service.test_checkpoints import COURT, UNSURE
 from tests.service.test_hostile import BODIES
@@ -83,15 +81,6 @@ ROUTES: dict[tuple[str, str], dict[str, str]] = {
     ("GET", "/docs/oauth2-redirect"): OPEN,
     ("GET", "/openapi.json"): OPEN,
 }
-
-
-@asynccontextmanager
-async def opened(database: str) -> AsyncIterator[Store]:
-    store = await Store.open(database)
-    try:
-        yield store
-    finally:
-        await store.close()
 
 
 def test_every_route_stands_in_the_table() -> None:

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from tribunal.cases.threads import Listener
 
+# What a post is given by, to `hear` and to a graph.
+POST = ("text", "image", "post_id", "language", "earlier")
 _OF_THE_POST: tuple[Literal["text", "image"], ...] = ("text", "image")
 DEBATED = ("rebuttal", "opening", "response", "answer")  # the stages that a round of debate is known by
 
