@@ -64,8 +64,10 @@ def create_app(options: ServiceOptions) -> FastAPI:
         summary="Decides whether a social-media post is hate speech, and shows why.",
         version=version("tribunal"),
         lifespan=lifespan,
+        docs_url=None,
         redoc_url=None,
     )
+    app.show_document()
     app.include_router(judge.router)
     app.include_router(cases.router)
     app.include_router(explanations.router)

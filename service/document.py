@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import HTMLResponse
+from fastapi.staticfiles import StaticFiles
 
 from tribunal.schema import JSON
 from tribunal.service.words import RECORD, WORDS
@@ -22,6 +25,23 @@ class Documented(FastAPI):
         made = self.openapi_schema is not None
         document = super().openapi()
         return document if made else completed(document)
+
+    def show_document(self) -> None:
+        """Show it at `/docs` by Swagger UI from our own files: where the service runs, a CDN may be out of reach."""
+        files = StaticFiles(packages=[("fastapi_offline", "static")])
+        self.mount("/docs/files", files, name="document_files")
+        self.add_api_route("/docs", _page, include_in_schema=False, response_class=HTMLResponse)
+
+
+def _page(request: Request) -> HTMLResponse:
+    root = request.scope.get("root_path", "").rstrip("/")
+    return get_swagger_ui_html(
+        openapi_url=f"{root}/openapi.json",
+        title="Tribunal: the HTTP API",
+        swagger_js_url=f"{root}/docs/files/swagger-ui-bundle.js",
+        swagger_css_url=f"{root}/docs/files/swagger-ui.css",
+        swagger_favicon_url=f"{root}/docs/files/favicon.png",
+    )
 
 
 def completed(document: JSON) -> JSON:

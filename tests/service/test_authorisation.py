@@ -99,7 +99,6 @@ ROUTES: dict[tuple[str, str], dict[str, str]] = {
     ("GET", "/healthz"): OPEN,
     ("GET", "/readyz"): OPEN,
     ("GET", "/docs"): OPEN,
-    ("GET", "/docs/oauth2-redirect"): OPEN,
     ("GET", "/openapi.json"): OPEN,
     ("DELETE", "/v1/cases/{case_id}/words"): only(),  # last: afterwards nobody can do anything with the case
 }

@@ -12,6 +12,7 @@ import jsonschema_rs
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings, strategies
+from lxml import html
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -180,3 +181,18 @@ def test_many_answers_are_as_the_document_says(
     name: str, app_document: Document, running: Running, known: dict[str, str]
 ) -> None:
     fuzz(name, app_document, running, known, 200)
+
+
+def test_the_page_of_the_api_needs_no_other_server(running: Running) -> None:
+    with httpx.Client(base_url=running.url) as client:
+        page = client.get("/docs")
+        assert page.status_code == 200
+        told = html.fromstring(page.text)
+        named = [str(each) for each in told.xpath("//script/@src | //link/@href")]
+        assert len(named) == 3
+        for each in named:
+            assert each.startswith("/docs/files/")
+            assert client.get(each).status_code == 200
+        assert "url: '/openapi.json'" in page.text
+        assert client.get("/docs/files/../../pyproject.toml").status_code == 404
+        assert client.get("/docs/files/%2e%2e/__init__.py").status_code == 404
