@@ -12,7 +12,7 @@ import jsonschema_rs
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings, strategies
-from lxml import html
+from lxml import html  # type: ignore[import-untyped]
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
