@@ -1,13 +1,17 @@
 """SQLite in the thread of the event loop.
 
 aiosqlite hands every step of a statement to a thread and back, which takes ten times as long as the short statements of
-the service themselves. So these run where they are asked for; a COMMIT alone, which may wait for the disk, has the
-thread. Whoever reads much at once does so elsewhere (`Store.reading`).
+the service themselves, and while the loop is busy the thread waits for its turn, with the connection in its hands. So
+these run where they are asked for, and so does a COMMIT, which in the write-ahead mode only hands pages to the system.
+What waits for the disk has the thread: every so many commits the log is written back to the file (a checkpoint of
+SQLite's), and the first commit after that begins the log anew. Whoever reads much at once does so elsewhere
+(`Store.reading`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import sqlite3
 import sys
@@ -16,6 +20,8 @@ from typing import Any
 
 import aiosqlite
 
+_BETWEEN = 50  # commits between two checkpoints
+_MOST_PAGES = 4000  # of the log, from which on SQLite makes a checkpoint by itself, in whichever commit it is
 _PAUSES = 0.001, 0.02  # seconds between two tries at a lock that another process has: the shortest, and the longest
 
 
@@ -36,6 +42,7 @@ class OnLoop(aiosqlite.Connection):
     """
 
     wait = 0.0
+    _commits = 0
 
     async def _execute(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if not self._running or not self._connection:
@@ -53,8 +60,19 @@ class OnLoop(aiosqlite.Connection):
 
     async def commit(self) -> None:
         """Commit the current transaction, if there is one."""
-        if self.in_transaction:
-            await super()._execute(self._conn.commit)  # type: ignore[no-untyped-call]
+        if not self.in_transaction:
+            return
+        self._commits += 1
+        place = self._commits % _BETWEEN
+        if place > 1:
+            await self._execute(self._conn.commit)
+        else:
+            await super()._execute(self._checkpointed if place == 0 else self._conn.commit)
+
+    def _checkpointed(self) -> None:
+        self._conn.commit()
+        with contextlib.suppress(sqlite3.Error):  # the commit is done; what is left to write back is so the next time
+            self._conn.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
 
 async def connect(file: str, wait: float) -> aiosqlite.Connection:
@@ -70,7 +88,9 @@ async def connect(file: str, wait: float) -> aiosqlite.Connection:
         return await apart
 
     def opened() -> sqlite3.Connection:
-        return sqlite3.connect(file, timeout=0, check_same_thread=False, factory=Released)
+        made = sqlite3.connect(file, timeout=0, check_same_thread=False, factory=Released)
+        made.execute(f"PRAGMA wal_autocheckpoint={_MOST_PAGES}")
+        return made
 
     made = OnLoop(opened, 64)
     made.wait = wait
