@@ -29,7 +29,11 @@ def house_of(request: Request) -> House:
     return cast("House", request.app.state.house)
 
 
-Here = Annotated[House, Depends(house_of)]
+async def _here(request: Request) -> House:
+    return house_of(request)  # a dependency that is no coroutine function would be called in a thread
+
+
+Here = Annotated[House, Depends(_here)]
 
 
 def from_here(request: Request) -> bool:
