@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -12,7 +13,7 @@ from procrastinate.exceptions import ConnectorException
 from sqlalchemy import exc
 
 AWAY: tuple[type[Exception], ...] = (
-    *(exc.OperationalError, exc.InterfaceError, exc.TimeoutError),
+    *(exc.OperationalError, exc.InterfaceError, exc.TimeoutError, sqlite3.OperationalError),
     *(psycopg.OperationalError, psycopg.InterfaceError, ConnectorException),
 )
 _LOG = logging.getLogger(__name__)

@@ -19,9 +19,10 @@ from tribunal.service.replica.repeats import fingerprint, made_before, same_case
 from tribunal.service.webhooks import payload
 from tribunal.service.webhooks.outbox import Outbox
 from tribunal.store.audit import OPERATOR, Who, append, of_replica, sha
-from tribunal.store.checkpoint_rows import forget_checkpoints
+from tribunal.store.checkpoint_rows import forget_checkpoints_of
 from tribunal.store.engine import Store
 from tribunal.store.ids import new_id
+from tribunal.store.prepared import Prepared
 from tribunal.store.tables import appeals, cases, events, replicas
 
 
@@ -81,7 +82,7 @@ MINE = and_(
     cases.c.owner == bindparam("its_owner"),
     cases.c.attempt == bindparam("its_attempt"),
 )
-_TAKE_IN, _LET_GO = cases.insert(), update(cases).where(MINE)
+_TAKE_IN, _LET_GO = Prepared(cases.insert()), Prepared(update(cases).where(MINE))
 _CASE = select(cases).where(cases.c.id == bindparam("its_id"))
 
 
@@ -102,7 +103,7 @@ class Caseload:
     ) -> None:  # fmt: skip
         self._store, self.replica, self._takeover, self._sampling = store, replica, takeover, sampling
         self.outbox = outbox or Outbox(store)
-        self._tell = store.insert(events).on_conflict_do_nothing()
+        self._tell = Prepared(store.insert(events).on_conflict_do_nothing())
 
     async def take_in(
         self,
@@ -153,7 +154,7 @@ class Caseload:
                 row["post"] = None  # it lives in this process alone
             begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1} if here else {"status": "queued"}
             made = {"id": case_id, "created": now, "key_id": key_id or None, "attempt": 0, **row, **begun}
-            await connection.execute(_TAKE_IN, made)
+            await _TAKE_IN.write(connection, made)
             told = audited.taken_in(case_id, new.graph, new.post, new.settings, keep=new.keep)
             await append(self._store, connection, by, told)
         return case_id, True
@@ -191,14 +192,14 @@ class Caseload:
         """Let another replica try it: this one stops."""
         back = {"status": "queued" if held.batch_id is None else "waiting", "owner": None}
         async with self._store.transaction() as connection:
-            await connection.execute(_LET_GO, {**self.its(held), **back})
+            await _LET_GO.write(connection, {**self.its(held), **back})
 
     async def try_again(self, held: Held, spent: Spent) -> None:
         """Let a row of a batch be tried anew, from its beginning; what it has cost is counted."""
         anew = {"status": "waiting", "owner": None, "attempts_before": held.attempt}
         async with self._store.transaction() as connection:
-            if (await connection.execute(_LET_GO, {**self.its(held), **anew})).rowcount:
-                await forget_checkpoints(self._store, connection, [held.id])
+            if await _LET_GO.write(connection, {**self.its(held), **anew}):
+                await forget_checkpoints_of(self._store, connection, held.id)
                 if held.key_id:
                     await count_spent(self._store, connection, held.key_id, spent)
 
@@ -247,14 +248,13 @@ class Caseload:
             values |= {"claimed_by": None, "claimed_until": None, "escalated": None}
         texts = missing(self._store, texts_of(record))
         async with self._store.transaction() as connection:
-            done = await connection.execute(_LET_GO, {**self.its(held), **values})
-            if not done.rowcount:
+            if not await _LET_GO.write(connection, {**self.its(held), **values}):
                 return False
             await store_texts(self._store, connection, texts)
             if written and question is None:
-                await forget_checkpoints(self._store, connection, [held.id])
-            if said and held.keep:
-                await connection.execute(self._tell, said)
+                await forget_checkpoints_of(self._store, connection, held.id)
+            if held.keep:
+                await self._tell.write_all(connection, said)
             if not held.keep:
                 await connection.execute(delete(events).where(events.c.case_id == held.id))
             if held.appeal_id is None:
@@ -282,16 +282,15 @@ class Caseload:
         if held.answer is not None:
             back = {"status": "done", "answer": None, "owner": None}
             async with self._store.transaction() as connection:
-                if (await connection.execute(_LET_GO, {**self.its(held), **back})).rowcount:
+                if await _LET_GO.write(connection, {**self.its(held), **back}):
                     await append(self._store, connection, of_replica(self.replica), audited.sent_back(held.id))
             return
         values: JSON = {"status": "cancelled", "finished": time.time(), "record": {"cancelled": why}}
         post_id = (held.post or {}).get("post_id")
         told = payload.cancelled(held.id, held.graph, post_id, why, self.outbox.link(held.id), keep=held.keep)
         async with self._store.transaction() as connection:
-            done = await connection.execute(_LET_GO, {**self.its(held), **values})
-            if done.rowcount:
-                await forget_checkpoints(self._store, connection, [held.id])
+            if await _LET_GO.write(connection, {**self.its(held), **values}):
+                await forget_checkpoints_of(self._store, connection, held.id)
                 if held.appeal_id is None:
                     await self.outbox.announce(connection, "case.cancelled", told)
                 followed = await trial_came_to_nothing(connection, held.appeal_id, held.id, why)
@@ -302,7 +301,7 @@ class Caseload:
     async def tell(self, said: Sequence[JSON]) -> None:
         """Write down what is said in trials, for those who listen to them from any replica."""
         async with self._store.transaction() as connection:
-            await connection.execute(self._tell, said)
+            await self._tell.write_all(connection, said)
 
     async def said(self, case_id: str, after: int) -> list[tuple[int, JSON]]:
         """What was said in a trial after the event of this number."""

@@ -32,12 +32,13 @@ from tribunal.errors import BadInput
 from tribunal.service.replica.caseload import MINE, Caseload, Held
 from tribunal.store.checkpoint_tables import names
 from tribunal.store.engine import Store
+from tribunal.store.prepared import Prepared, driver_of
 from tribunal.store.tables import cases
 
 _LOG = logging.getLogger(__name__)
 MOMENT = 1.0  # seconds for which checkpoints are gathered
 _SHARED = select(cases.c.id).where(MINE).with_for_update(read=True)
-_LOCKED = update(cases).where(MINE).values(owner=cases.c.owner)
+_LOCKED = Prepared(update(cases).where(MINE).values(owner=cases.c.owner))
 _Writes = tuple[RunnableConfig, Sequence[tuple[str, Any]], str, str]
 
 
@@ -170,16 +171,17 @@ class Checkpoints(BaseCheckpointSaver[str]):
         if self._store.postgres:
             still = (await connection.execute(_SHARED, its)).first() is not None
         else:  # whose first write locks the file
-            still = bool((await connection.execute(_LOCKED, its)).rowcount)
+            still = bool(await _LOCKED.write(connection, its))
         if not still:
             raise TakenOver
 
     async def _put(self, connection: AsyncConnection, gathered: _Gathered) -> None:
         if not self._store.postgres:
+            driver = driver_of(connection)
             for config, checkpoint, metadata, _ in gathered.checkpoints.values():
-                await connection.exec_driver_sql(*checkpoint_row(config, checkpoint, metadata, self.serde))
+                await driver.execute(*checkpoint_row(config, checkpoint, metadata, self.serde))
             for each in gathered.writes:
-                await connection.exec_driver_sql(*write_rows(*each, self.serde))
+                await driver.executemany(*write_rows(*each, self.serde))
             return
         saver = await self._library(connection)
         for config, checkpoint, metadata, changed in gathered.checkpoints.values():
@@ -193,7 +195,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
     async def _library(self, connection: AsyncConnection) -> AsyncPostgresSaver | AsyncSqliteSaver:
         """LangGraph's own saver, in the transaction of this connection."""
-        driver: Any = (await connection.get_raw_connection()).driver_connection
+        driver = driver_of(connection)
         if self._store.postgres:
             return AsyncPostgresSaver(driver, serde=self.serde)
         saver = AsyncSqliteSaver(driver, serde=self.serde)

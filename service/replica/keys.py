@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
-from sqlalchemy import RowMapping, bindparam, select, update
+from sqlalchemy import bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.errors import BadInput
@@ -19,12 +19,14 @@ from tribunal.service.replica.problems import Problem
 from tribunal.store.audit import OPERATOR as THE_OPERATOR
 from tribunal.store.audit import Entry, Who, append
 from tribunal.store.engine import Store
+from tribunal.store.prepared import Prepared
 from tribunal.store.tables import api_keys, usage
 
 Scope = Literal["judge", "review", "lead", "audit", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 _NO_KEY = "no valid key: send one as Authorization: Bearer tribunal_…"
-_ANY, _ROW = select(api_keys.c.id).limit(1), select(api_keys).where(api_keys.c.id == bindparam("its_id"))
+_ANY = Prepared(select(api_keys.c.id).limit(1))
+_ROW = Prepared(select(api_keys).where(api_keys.c.id == bindparam("its_id")))
 _MARK = "tribunal"  # so that a secret scanner knows one when it sees it
 
 
@@ -112,7 +114,7 @@ async def listed(store: Store) -> list[JSON]:
 async def any_key(store: Store) -> bool:
     """Whether a key was ever made: from then on one is wanted, also when all are revoked."""
     async with store.transaction() as connection:
-        return (await connection.execute(_ANY)).first() is not None
+        return bool(await _ANY.read(connection))
 
 
 async def caller(store: Store, key: str | None) -> Caller:
@@ -185,12 +187,12 @@ async def check_key(store: Store, key_id: str) -> None:
     await _check_budget(store, key_id, _limits_of(row), datetime.now(UTC))
 
 
-async def _row_of(store: Store, key_id: str) -> RowMapping | None:
+async def _row_of(store: Store, key_id: str) -> JSON | None:
     async with store.transaction() as connection:
-        return (await connection.execute(_ROW, {"its_id": key_id})).mappings().first()
+        return next(iter(await _ROW.read(connection, {"its_id": key_id})), None)
 
 
-def _limits_of(row: RowMapping) -> Limits:
+def _limits_of(row: JSON) -> Limits:
     return Limits.model_validate({name: row[name] for name in Limits.model_fields})
 
 

@@ -17,11 +17,12 @@ from tribunal.service.webhooks.coop import CoopTarget, callback
 from tribunal.service.webhooks.payload import EventType, Told, body
 from tribunal.store.audit import OPERATOR, Entry, Who, append
 from tribunal.store.engine import Store
+from tribunal.store.prepared import Prepared
 from tribunal.store.tables import batches, cases, deliveries, webhooks
 
 Status = Literal["waiting", "delivered", "dead"]
 # Locked against removal until the transaction ends, which would else fail with it.
-_IN_FORCE = select(webhooks).where(webhooks.c.disabled.is_(None)).with_for_update(read=True, key_share=True)
+_IN_FORCE = Prepared(select(webhooks).where(webhooks.c.disabled.is_(None)).with_for_update(read=True, key_share=True))
 
 
 def new_message_id() -> str:
@@ -66,8 +67,7 @@ class Outbox:
             event: the type.
             told: what is said; its record only goes where the endpoint was added so.
         """
-        rows = (await connection.execute(_IN_FORCE)).mappings().all()
-        if not (wanted := [row for row in rows if event in row["events"]]):
+        if not (wanted := [row for row in await _IN_FORCE.read(connection) if event in row["events"]]):
             return
         self._asked_for = True
         if await self._of_a_passing_batch(connection, told.id):

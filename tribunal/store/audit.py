@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.schema import JSON, Frozen
 from tribunal.store.engine import Store
+from tribunal.store.prepared import driver_of
 from tribunal.store.tables import audit, audit_head
 
 Kind = Literal[
@@ -121,7 +122,7 @@ async def _in_postgres(connection: AsyncConnection, row: JSON) -> bool:
 async def _in_sqlite(connection: AsyncConnection, row: JSON) -> bool:
     """Whoever has written is the only writer until the transaction ends. By the driver itself, which takes a third of
     the time: while it is under way everybody else waits."""
-    driver: Any = (await connection.get_raw_connection()).driver_connection
+    driver = driver_of(connection)
     found = list(await driver.execute_fetchall("SELECT seq, hash FROM audit_head"))
     if not found:
         return False

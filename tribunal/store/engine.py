@@ -18,6 +18,7 @@ from filelock import FileLock
 from sqlalchemy import Connection, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as TimedOut
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.dml import Insert
 
@@ -46,6 +47,8 @@ class Store:
     def __init__(self, engine: AsyncEngine, reader: AsyncEngine | None = None) -> None:
         """Use `open`."""
         self._engine, self._reader = engine, reader or engine
+        self._held: AsyncConnection | None = None  # on SQLite, between two transactions
+        self._turn = asyncio.Lock()
         self.address = engine.url.render_as_string(hide_password=True)
         self.postgres = engine.dialect.name == "postgresql"
         held = engine.url.database
@@ -123,18 +126,41 @@ class Store:
 
     async def version(self) -> str | None:
         """Of its tables; None where it has none."""
-        async with self._engine.connect() as connection:
+        async with self.transaction() as connection:
             return await connection.run_sync(_version)
 
     async def close(self) -> None:
+        async with self._turn:
+            if self._held is not None:
+                await self._held.close()
+                self._held = None
         await self._engine.dispose()
         await self._reader.dispose()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
         """A connection whose statements are done together or not at all. On SQLite everybody else waits meanwhile."""
-        async with self._engine.begin() as connection:
-            yield connection
+        if self.postgres:
+            async with self._engine.begin() as connection:
+                yield connection
+            return
+        # The one connection is kept at hand: to ask the pool for it costs more than most transactions do.
+        try:
+            async with asyncio.timeout(WAIT):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise TimedOut(f"no other transaction ended within {WAIT:g} seconds") from None
+        try:
+            held, self._held = self._held or await self._engine.connect(), None
+            try:
+                async with held.begin():
+                    yield held
+            except BaseException:
+                await asyncio.shield(held.close())
+                raise
+            self._held = held
+        finally:
+            self._turn.release()
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
