@@ -68,6 +68,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
             async with trial.lock:  # a transaction that was begun is ended
                 if trial.writing:
                     trial.writing.cancel()
+                    trial.writing = None  # else it and its trial hold each other until the collector finds them
             if self._trials.get(held.id) is trial:
                 del self._trials[held.id]
 
