@@ -11,6 +11,7 @@ import logging
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from inspect import signature
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -202,6 +203,10 @@ class Checkpoints(BaseCheckpointSaver[str]):
         saver = AsyncSqliteSaver(driver, serde=self.serde)
         saver.is_setup = True
         return saver
+
+
+# LangGraph looks at it for every graph that it begins, and would else work it out anew.
+Checkpoints.aput_writes.__signature__ = signature(Checkpoints.aput_writes)  # type: ignore[attr-defined]
 
 
 class _Gathered:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -146,10 +146,10 @@ class Store:
             return
         # The one connection is kept at hand: to ask the pool for it costs more than most transactions do.
         try:
-            async with asyncio.timeout(WAIT):
+            async with asyncio.timeout(WAIT) if self._turn.locked() else nullcontext():
                 await self._turn.acquire()
         except TimeoutError:
-            raise TimedOut(f"no other transaction ended within {WAIT:g} seconds") from None
+            raise TimedOut(f"the transaction before it didn't end within {WAIT:g} seconds") from None
         try:
             held, self._held = self._held or await self._engine.connect(), None
             try:
