@@ -67,7 +67,8 @@ class OnLoop(aiosqlite.Connection):
         if place > 1:
             await self._execute(self._conn.commit)
         else:
-            await super()._execute(self._checkpointed if place == 0 else self._conn.commit)
+            doing = self._conn.commit if place else self._checkpointed
+            await super()._execute(doing)  # type: ignore[no-untyped-call]
 
     def _checkpointed(self) -> None:
         self._conn.commit()

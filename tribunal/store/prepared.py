@@ -13,6 +13,7 @@ from sqlalchemy import Insert, Select
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.schema import ScalarElementColumnDefault
 from sqlalchemy.types import TypeEngine
 
 from tribunal.schema import JSON
@@ -105,7 +106,10 @@ def _words(statement: Any, names: tuple[str, ...]) -> _Words:
     compiled: SQLCompiler = statement.compile(dialect=_DIALECT, column_keys=keys)
     fixed = {name: value for name, value in compiled.params.items() if name not in names}
     if isinstance(statement, Insert):
-        fixed |= {column.key: column.default.arg for column in compiled.insert_prefetch if column.key not in names}
+        defaults = {column.key: column.default for column in compiled.insert_prefetch if column.key not in names}
+        fixed |= {
+            name: default.arg for name, default in defaults.items() if isinstance(default, ScalarElementColumnDefault)
+        }
     forms = [(name, form) for name, bound in compiled.binds.items() if (form := _in(bound.type)) and name in names]
     return _Words(str(compiled), fixed, forms)
 
