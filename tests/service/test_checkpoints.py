@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -110,6 +111,25 @@ async def test_what_is_written_after_a_takeover_does_not_count(database: str) ->
         assert (await other.case(case_id))["record"] == heard.record.dump()
         assert await left_behind(database) == 0
         assert len(court.asked) == 5
+        await store.close()
+
+
+async def test_a_trial_that_is_over_leaves_nothing_to_the_collector(sqlite: str) -> None:
+    async with ScriptedServer(court_script(explicit=True)) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        store = await Store.open(sqlite)
+        caseload = Caseload(store, "r1", 3.0)
+        new = NewCase(graph="tribunal", post={"text": "post-words"}, settings=COURT["settings"])
+        case_id, _ = await caseload.take_in(new, "", here=True, most_waiting=1)
+        held = held_from(await caseload.case(case_id))
+        gc.collect()
+        gc.disable()
+        try:
+            assert (await Trials(store, caseload).hear(held, None)).record.outcome == "verdict"
+            await asyncio.sleep(0.1)
+            assert not [each for each in gc.get_objects() if isinstance(each, checkpoints.Attempt)]
+        finally:
+            gc.enable()
         await store.close()
 
 

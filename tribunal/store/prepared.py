@@ -45,7 +45,7 @@ class Prepared:
             self._columns = [(column.name, _out(column.type)) for column in statement.selected_columns]
 
     async def write(self, connection: AsyncConnection, given: JSON) -> int:
-        """Carry it out in a transaction; gives how many rows it changed.
+        """Carry it out in a transaction; gives how many rows an UPDATE or DELETE found.
 
         Raises:
             SQLAlchemyError, sqlite3.Error: it can't be, as its driver says.
