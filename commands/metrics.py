@@ -43,6 +43,7 @@ def show(measured: JSON) -> None:
     from rich.table import Table
 
     from tribunal.eval.measures.confusion import MEASURES
+    from tribunal.eval.measures.metrics import fitted_on_in_words
     from tribunal.eval.runs.rungs import mixed_in_words
 
     console = screen()
@@ -50,6 +51,8 @@ def show(measured: JSON) -> None:
         console.print("note: the rehearsal model took part; these figures say nothing of any model", style="yellow")
     if mixed := mixed_in_words(measured["rungs"]):
         console.print(f"warning: {mixed}", style="yellow", markup=False)
+    if fitted_on := fitted_on_in_words(measured):
+        console.print(f"warning: {fitted_on}", style="yellow", markup=False)
     outcomes = ", ".join(
         f"{measured[name]:,} {name}" for name in ("verdicts", "refusals", "failures", "pending") if measured[name]
     )

@@ -29,7 +29,7 @@ Channel = Literal[
     "scan", "cues", "transcript", "round", "track", "calls", "warnings", "budget_spent", "outcome", "evidence",
     "opinions", "precedents", "question", "early_exit", "saved", "reserved", "budget_from", "panel", "examples",
     "absent", "scheme", "run", "turn", "started", "queries", "tried", "hits", "pending", "crawl", "page", "pages",
-    "plans", "judgements", "exhausted", "sufficient", "missing", "review", "trials",
+    "plans", "judgements", "exhausted", "sufficient", "missing", "first_look", "review", "trials",
 ]  # fmt: skip
 
 
@@ -73,7 +73,7 @@ EXHIBITS = ("evidence", "opinions", "precedents", "question")
 PIECES: dict[str, Contract] = {
     "nodes.intake:receive": Contract(writes=("post", "context", "policy", "prompts", *LOG)),
     "nodes.court.case:open_case": Contract(
-        needs=("post", "policy"), writes=("early_exit", "absent", "trials", "review", *LOG)
+        needs=("post", "policy"), writes=("early_exit", "absent", "first_look", "trials", "review", *LOG)
     ),
     "nodes.court.triage:triage": Contract(needs=("post",), writes=("outcome", "track", "saved", *LOG)),
     "nodes.arcade.gatekeeper:gatekeeper": Contract(needs=("post",), writes=("scan", "transcript", *LOG)),

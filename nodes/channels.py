@@ -117,6 +117,7 @@ PrecedentsBrought = Annotated[
     Like(list[Precedent]),
     _says("The cases that people decided which are most like the post, each with what was decided and why."),
 ]
+FirstLookNamed = Annotated[str | None, _says("The fitted first look in force, by its hash; null where there is none.")]
 Question = Annotated[str | None, _says("What a reviewer asked when they sent the case back; null where nobody did.")]
 EarlyExit = Annotated[bool, _says("Whether a deep dive ends once no cue is in dispute, where the settings don't say.")]
 Saved = Annotated[list[JSON], Like(list[Saving]), _says("The calls that shortcuts spared.")]

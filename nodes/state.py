@@ -204,6 +204,7 @@ class ResearchOutput(WebOutput, Decided, total=False):
 class Case(Panel, Research, total=False):
     """The state with every channel of every piece: that of the hybrid court, and of a pipeline of one's own."""
 
+    first_look: ch.FirstLookNamed
     review: ch.Reviewed
     trials: Annotated[ch.Trials, merge]
 
@@ -282,6 +283,7 @@ class Ruling(CourtOutput, WebOutput, total=False):
     opinions: ch.Opinions
     precedents: ch.PrecedentsBrought
     absent: ch.Absent
+    first_look: ch.FirstLookNamed
     review: ch.Reviewed
     trials: ch.Trials
 

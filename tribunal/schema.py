@@ -320,7 +320,9 @@ class Record(Frozen):
     research: JSON | None = Field(default=None, description="of a verdict on evidence: turns, queries, pages, record")
     fault: JSON | None = Field(default=None, description="of a refusal or failure: seat, role, model and kind")
     saved: tuple[Saving, ...] = ()
-    first_look: str | None = Field(default=None, description="the hash of the fitted first look that decided")
+    first_look: str | None = Field(
+        default=None, description="the hash of the fitted first look in force; it decided where the track is triage"
+    )
     review: Review | None = Field(default=None, description="of a case that was, or is to be, decided by a person")
     trials: tuple[Trial, ...] = Field(default=(), description="earlier trials, which a person sent back")
     appeals: tuple[Appealed, ...] = Field(default=(), description="decisions that were opened again, the oldest first")

@@ -7,7 +7,10 @@ hate among what is called hateful, is over what was promised, as a large pool of
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from tribunal.eval.measures.columns import Bools, Floats, Ints
 
 _WORDS = 9  # in a post
+_OF_A_VOCABULARY = 20  # fits
 _SYLLABLES = ("ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su", "ta", "ve", "wi", "xo", "zu", "ka", "li")
 
 
@@ -59,7 +63,7 @@ WORLDS = (
     World("words tell less", 800, sharp=3.0),
     World("near-copies, five of each", 3_000, copies=5),
     World("few posts", 300),
-    World("rare: 5 % hate", 2_000, Promise(0.02, 0.1), shift=-15.0),
+    World("rare: 12 % hate", 2_000, Promise(0.02, 0.1), shift=-15.0),
 )
 
 
@@ -74,7 +78,7 @@ class Vocabulary:
 
     @classmethod
     def drawn(cls, world: World, random: np.random.Generator) -> Vocabulary:
-        words = ["".join(random.choice(_SYLLABLES, 3)) for _ in range(80)]
+        words = random.choice([one + other for one in _SYLLABLES for other in _SYLLABLES], 80, replace=False).tolist()
         made = cls(words, random.normal(0, world.sharp, 80), None, np.empty(0))
         at, made.chance = made.posts(world, world.pool, random)
         made.pool = matrix_of(made.texts(at))
@@ -102,6 +106,7 @@ def sample(world: World, vocabulary: Vocabulary, random: np.random.Generator) ->
         texts=texts,
         hateful=hateful.tolist(),
         language=["und"] * len(ids),
+        by_people=[True] * len(ids),
     )
 
 
@@ -143,15 +148,23 @@ def outcome(world: World, vocabulary: Vocabulary, random: np.random.Generator, f
     return Outcome(found=True, broken=over, decided=decided)
 
 
-def outcomes(world: World, fits: int, seed: int) -> list[Outcome]:
-    """So many fits of a world; a new vocabulary for every twentieth."""
-    random = np.random.default_rng(seed)
-    done, vocabulary = list[Outcome](), None
+def outcomes(world: World, fits: int, seed: int, vocabulary: int = 0) -> list[Outcome]:
+    """So many fits of a world on one vocabulary; its number and the seed say which."""
+    random = np.random.default_rng([seed, vocabulary])
+    drawn = Vocabulary.drawn(world, random)
     with TemporaryDirectory() as scratch:
-        for number in range(fits):
-            if vocabulary is None or number % 20 == 0:
-                vocabulary = Vocabulary.drawn(world, random)
-            done.append(outcome(world, vocabulary, random, Path(scratch)))
+        return [outcome(world, drawn, random, Path(scratch)) for _ in range(fits)]
+
+
+def _on_every_core(fits: int) -> list[list[Outcome]]:
+    """The fits of every world, a new vocabulary for every twentieth."""
+    asked = [(seed, number) for seed in range(len(WORLDS)) for number in range(0, fits, _OF_A_VOCABULARY)]
+    some = min(fits, _OF_A_VOCABULARY)
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as cores:
+        running = [(seed, cores.submit(outcomes, WORLDS[seed], some, seed, number)) for seed, number in asked]
+        done: list[list[Outcome]] = [[] for _ in WORLDS]
+        for seed, each in running:
+            done[seed] += each.result()
     return done
 
 
@@ -169,8 +182,7 @@ def first_look(quick: bool) -> None:
     fits, audits = (10, 50) if quick else (500, 500)
     say(f"### first_look: {fits} fits each, level 0.9\n", lines=True)
     rows = []
-    for seed, world in enumerate(WORLDS):
-        done = outcomes(world, fits, seed)
+    for world, done in zip(WORLDS, _on_every_core(fits), strict=True):
         found = [each for each in done if each.found]
         decided = f"{np.mean([each.decided for each in found]):.0%}" if found else "-"
         broken = f"{np.mean([each.broken for each in done]):.1%}"

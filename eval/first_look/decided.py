@@ -10,21 +10,22 @@ from pathlib import Path
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import open_dataset
 from tribunal.eval.measures.fit_reviewed import SELECTED
-from tribunal.eval.runs.results import read_results, read_run, read_whole
+from tribunal.eval.measures.texts_of_run import IMAGE, posts_of_run
 from tribunal.eval.runs.runfile import RUN
 from tribunal.eval.runs.tables import COLUMNS
 from tribunal.retrievers.first_look.look import language_told
 from tribunal.schema import JSON
 
-IMAGE, EARLIER, NO_TEXT, NO_LABEL = "an image", "earlier posts", "no text", "no label by people"
+EARLIER, NO_TEXT, NO_LABEL = "earlier posts", "no text", "no label by people"
 _OF_MODELS = set(COLUMNS) - {"label", "category", "review", "case"}  # what tribunal batch writes beside a post
 
 
 @dataclass
 class Decided:
-    """Posts that people decided, a place each in every list.
+    """Posts that people decided, and those of a run that a court alone decided, a place each in every list.
 
     Attributes:
+        by_people: whether people decided. What a court says teaches, and promises nothing.
         language: of each, as a first look tells it.
         left_out: posts that can't be fitted on, by reason.
         about: `fitted_from`, and the `policy` by which people decided, where it is known.
@@ -36,18 +37,31 @@ class Decided:
     texts: list[str] = field(default_factory=list)
     hateful: list[bool] = field(default_factory=list)
     language: list[str] = field(default_factory=list)
+    by_people: list[bool] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
 
-    def take(self, post_id: str, text: str, hateful: bool | None, language: str | None, why_not: str = "") -> None:
-        """Take a post in, or count why it can't be."""
-        why_not = why_not or (NO_TEXT if not text.strip() else NO_LABEL if hateful is None else "")
-        if why_not or hateful is None:
+    def take(
+        self,
+        post_id: str,
+        text: str,
+        hateful: bool | None,
+        language: str | None,
+        why_not: str = "",
+        *,
+        court: bool | None = None,
+    ) -> None:
+        """Take a post in, or count why it can't be. Where no people decided, `court` counts for what it is."""
+        by_people = hateful is not None
+        label = hateful if by_people else court
+        why_not = why_not or (NO_TEXT if not text.strip() else NO_LABEL if label is None else "")
+        if why_not or label is None:
             self.left_out[why_not] += 1
             return
         self.ids.append(post_id)
         self.texts.append(text)
-        self.hateful.append(hateful)
+        self.hateful.append(label)
+        self.by_people.append(by_people)
         self.language.append(language_told(text, language))
 
 
@@ -71,7 +85,8 @@ def decided_posts(
         labels: of a table: what each value of a label means.
 
     Raises:
-        BadInput: it is none of these, no post has a label by people, or an argument has no use here.
+        BadInput: it is none of these, no post has a label by people (a court's verdicts alone promise nothing), or an
+            argument has no use here.
     """
     if dataset is None and (source / RUN).is_file():
         if split or columns or labels:
@@ -83,23 +98,11 @@ def decided_posts(
 
 
 def _of_run(folder: Path, data: Path | None) -> Decided:
-    run = read_run(folder)
     found = Decided({"fitted_from": folder.resolve().name, "policy": None})
-    texts = _texts(run, data) if data is not None else {}
-    shown = 0
-    for at, result in read_results(folder):
-        if result.repeat:
-            continue
-        whole = read_whole(folder, at)
-        text = str(whole.get("text") or texts.get(result.post_id) or "")
-        shown += bool(text)
-        why_not = IMAGE if result.has_image is not None or whole.get("image_sha256") else ""
-        found.take(result.post_id, text, _by_people(whole), whole.get("language"), why_not)
-    if not shown:
-        raise BadInput(
-            f"{folder}: its results hold no texts; name the files of its data set with --data, or give a run with "
-            "--keep-text"
-        )
+    for post in posts_of_run(folder, data):
+        people = _by_people(post.whole)
+        court = _by_court(post.whole) if people is None else None
+        found.take(post.id, post.text, people, post.whole.get("language"), post.why_not, court=court)
     return _checked(found, folder)
 
 
@@ -113,16 +116,11 @@ def _by_people(whole: JSON) -> bool | None:
     return None
 
 
-def _texts(run: JSON, data: Path) -> dict[str, str]:
-    held: JSON = run.get("data") or {}
-    opened = open_dataset(
-        str(run.get("dataset")),
-        data,
-        split=held.get("split"),
-        columns=held.get("columns") or None,
-        labels=held.get("labels") or None,
-    )
-    return {sample.id: sample.text for sample in opened}
+def _by_court(whole: JSON) -> bool | None:
+    """What a court of models made of a post; the rehearsal model's rules, and what a first look said, teach nothing."""
+    if whole.get("outcome") != "verdict" or whole.get("rehearsed") or whole.get("track") == "triage":
+        return None
+    return whole.get("hateful")
 
 
 def _of_table(
@@ -166,7 +164,8 @@ def _refuse_a_models(source: Path, fields: Mapping[str, object]) -> None:
 
 
 def _checked(found: Decided, source: Path) -> Decided:
-    if not found.ids:
+    if not any(found.by_people):
+        found.left_out.update([NO_LABEL] * len(found.ids))
         why = ", ".join(f"{reason} ({many:,})" for reason, many in found.left_out.most_common())
         raise BadInput(
             f"{source}: a first look can promise nothing here, and none was made: no post is left to fit it on: {why}; "

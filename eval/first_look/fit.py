@@ -1,6 +1,6 @@
 """Fit a first look: learn on some of the posts, choose its thresholds on the others, and say what it would do.
 
-Posts are split by cluster of near-duplicates, so that no copy of a post that was learnt from tests what was learnt. The
+Posts are divided by cluster of near-duplicates, so that no copy of a post that was learnt from tests it. The
 thresholds are those of `tribunal.eval.measures.sequence`: a grid that is fixed before any post is seen, exact p-values,
 one post a cluster, and an error that further fits on the same posts have less of (`tribunal.eval.measures.tries`).
 """
@@ -23,16 +23,20 @@ from tribunal.eval.measures.fit import one_a_cluster
 from tribunal.eval.measures.rates import rate_interval
 from tribunal.eval.measures.sequence import Accepted, LabelledPosts, Wanted, accepted
 from tribunal.eval.measures.tries import counted, hash_of, spent_by
-from tribunal.eval.runs.likeness import signature
-from tribunal.retrievers.first_look.manifest import Manifest, write
+from tribunal.eval.runs.likeness import signature, signatures
+from tribunal.retrievers.first_look.manifest import Arrays, Embedding, Manifest, write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy.typing as npt
+
     from tribunal.eval.measures.columns import Bools, Floats, Ints
+    from tribunal.models.embeddings import Vectors
     from tribunal.schema import JSON
 
-LEARNT_FROM = 0.6  # the share of posts that is learnt from; the others test
+LEARNT_FROM = 0.6  # the share of posts that is learnt from, of those that aren't held out; the others test
+MOST_HELD_OUT = 0.9
 _FEWEST = 20  # posts of each label to learn from
 _OF_A_LANGUAGE = 20, 0.01  # posts, and the share of all, from which a language counts as one it was fitted on
 
@@ -68,63 +72,87 @@ class Fitted(NamedTuple):
 
     manifest: Manifest
     learnt: Learnt
+    fitted_on: npt.NDArray[np.uint8]  # signatures, without those held out
 
 
-def fit(posts: Decided, promise: Promise, ledger: Path) -> Fitted:
+class Embedded(NamedTuple):
+    """An embedding, and the vector of each post by it."""
+
+    by: Embedding
+    vectors: Vectors
+
+
+def fit(
+    posts: Decided, promise: Promise, ledger: Path, *, hold_out: float = 0.0, embedded: Embedded | None = None
+) -> Fitted:
     """Fit a first look.
 
     Args:
-        posts: what people decided.
+        posts: what people decided. What a court alone decided is learnt from, and neither tests nor calibrates.
         promise: what it is to promise.
         ledger: the file in which fits on these posts are counted.
+        hold_out: the share of posts that neither teach it nor choose its thresholds, but show what it does.
+        embedded: what it learns from beside words, or instead of them.
 
     Raises:
         BadInput: an argument is out of range, or nothing can be promised; why, and what would help.
     """
     wanted = promise.wanted
-    hateful = np.array(posts.hateful)
-    _check(posts, hateful, promise)
+    if not 0 <= hold_out <= MOST_HELD_OUT:
+        raise BadInput(f"hold_out: {hold_out} is not from 0 to {MOST_HELD_OUT}; give a fraction, such as 0.3")
+    hateful, by_people = np.array(posts.hateful), np.array(posts.by_people)
+    own = np.flatnonzero(by_people)
+    _check(posts, hateful[own], promise)
     signed = [signature(text) for text in posts.texts]
     cluster = near_duplicates(signed)
-    _check_copies(cluster, hateful, promise)
-    attempt = counted(ledger, {**wanted.asked(), "first_look": True}, _hash(posts))
+    _check_copies(cluster[own], hateful[own], promise)
+    attempt = counted(ledger, _asked(wanted, hold_out, embedded, posts), _hash(posts, own))
     error = spent_by(attempt, promise.level)
-    order, learnt_from = split(posts.ids, cluster)
-    spoken = _languages([posts.language[at] for at in np.flatnonzero(learnt_from)])
-    learnt = learn([posts.texts[at] for at in np.flatnonzero(learnt_from)], hateful[learnt_from], cluster[learnt_from])
-    tested = np.flatnonzero(~learnt_from)
-    chance, known = learnt.looked([posts.texts[at] for at in tested])
-    why = _declined(posts, tested, known, spoken, learnt)
-    labelled = _labelled(chance, why == "", hateful[tested])
-    drawn = labelled.taken(one_a_cluster(_among(order, tested), cluster[tested]))
+    parts = split([posts.ids[at] for at in own], cluster[own], hold_out)
+    spoken = _languages([posts.language[at] for at in own[parts.learnt_from]])
+    elsewhere = np.isin(cluster, cluster[own[~parts.learnt_from]])
+    by_court = np.flatnonzero(~by_people & ~elsewhere)
+    rows = np.concatenate([own[parts.learnt_from], by_court])
+    learnt = learn(
+        [posts.texts[at] for at in rows],
+        hateful[rows],
+        cluster[rows],
+        by_people[rows],
+        embedded and embedded.vectors[rows],
+        alone=embedded is not None and embedded.by.alone,
+    )
+    tested = _looked(posts, own[parts.tested], learnt, spoken, embedded)
+    drawn = tested.labelled.taken(one_a_cluster(_among(own[parts.order], tested.rows), cluster[tested.rows]))
     found = accepted(drawn, wanted, error)
     if not found:
         raise BadInput(_nothing(posts, drawn, promise, attempt))
-    warnings = [*posts.warnings, *recurring(signed, posts.hateful)]
-    foretold = _foretold(labelled, found, why, cluster[tested])
-    for name, said in (("missed_hate", "called harmless are hate"), ("false_alarms", "called hateful are not")):
-        if (foretold[name] or 0) > getattr(promise, name):
-            warnings.append(
-                f"counted by post, {foretold[name]:.1%} of those {said}: large clusters are worse, and the promise "
-                "counts each cluster once"
-            )
-    own = found.by_verdict
+    foretold = _foretold(tested, found, cluster)
+    warnings = [*posts.warnings, *_recurring(signed, hateful, own), *_by_post(foretold, promise)]
+    held_out = own[parts.held_out]
+    if len(held_out):
+        foretold = _foretold(_looked(posts, held_out, learnt, spoken, embedded), found, cluster)
+    fitted_on = [signed[at] for at in (*rows, *tested.rows) if signed[at]]
+    least = found.by_verdict
     return Fitted(
         Manifest(
             weights_sha256="",
+            posts_sha256="",
+            embedding=embedded and embedded.by,
             bias=learnt.bias,
             slope=learnt.slope,
             intercept=learnt.intercept,
-            harmless=own.harmless if own else None,
-            hateful=own.hateful if own else None,
+            harmless=least.harmless if least else None,
+            hateful=least.hateful if least else None,
             languages=tuple(sorted(spoken)),
             least_known=learnt.least_known,
             most_characters=learnt.most_characters,
             **promise._asdict(),
             attempt=attempt,
             error=error,
-            n_fit=int(learnt_from.sum()),
-            n_test=len(tested),
+            n_fit=len(rows),
+            n_by_court=len(by_court),
+            n_test=len(tested.rows),
+            n_held_out=len(held_out),
             clusters={"by": NEAR, "n": len(np.unique(cluster)), "largest": int(np.bincount(cluster).max())},
             foretold=foretold,
             warnings=tuple(warnings),
@@ -132,6 +160,7 @@ def fit(posts: Decided, promise: Promise, ledger: Path) -> Fitted:
             **posts.about,
         ),
         learnt,
+        signatures(fitted_on),
     )
 
 
@@ -142,22 +171,62 @@ def keep(fitted: Fitted, folder: Path) -> str:
         BadInput: the folder can't be written.
     """
     try:
-        return write(folder, fitted.manifest, fitted.learnt.index, fitted.learnt.weights)
+        learnt = fitted.learnt
+        return write(folder, fitted.manifest, Arrays(learnt.index, learnt.weights, learnt.vector, fitted.fitted_on))
     except OSError as error:
         raise BadInput(f"out: {folder}: {error.strerror or error}; give a folder that can be written") from error
 
 
-def split(ids: Sequence[str], cluster: Ints) -> tuple[Ints, Bools]:
-    """The posts in a random order that follows from their ids alone, and which of them are learnt from.
+class Parts(NamedTuple):
+    """The posts in a random order that follows from their ids alone, and what each is for."""
 
-    A cluster isn't torn: whole ones are taken, in that order, until there are enough.
+    order: Ints
+    learnt_from: Bools
+    tested: Bools
+    held_out: Bools
+
+
+def split(ids: Sequence[str], cluster: Ints, hold_out: float = 0.0) -> Parts:
+    """Divide posts into those that are learnt from, those that test what was learnt, and those that are held out.
+
+    A cluster isn't torn: whole ones are taken, in the order, until there are enough.
     """
     order: Ints = np.random.default_rng(0).permutation(np.argsort(ids, kind="stable"))
     numbers, first = np.unique(cluster[order], return_index=True)
     sizes = np.bincount(cluster)[numbers]
     by_turn = np.argsort(first)
-    taken = np.cumsum(sizes[by_turn]) <= LEARNT_FROM * len(ids)
-    return order, np.isin(cluster, numbers[by_turn][taken])
+    taken, kept = np.cumsum(sizes[by_turn]), (1 - hold_out) * len(ids)
+    learnt_from = np.isin(cluster, numbers[by_turn][taken <= LEARNT_FROM * kept])
+    held_out = np.isin(cluster, numbers[by_turn][taken > kept])
+    return Parts(order, learnt_from, ~learnt_from & ~held_out, held_out)
+
+
+def _asked(wanted: Wanted, hold_out: float, embedded: Embedded | None, posts: Decided) -> JSON:
+    """What is tried, as the ledger counts it."""
+    more: JSON = {"hold_out": hold_out} if hold_out else {}
+    if embedded is not None:
+        more["embedding"] = embedded.by.dump()
+    if not all(posts.by_people):
+        more["by_court"] = _hash(posts, np.flatnonzero(~np.array(posts.by_people)))
+    return {**wanted.asked(), "first_look": True, **more}
+
+
+def _recurring(signed: Sequence[str], hateful: Bools, rows: Ints) -> list[str]:
+    return recurring([signed[at] for at in rows], hateful[rows].tolist())
+
+
+class _Looked(NamedTuple):
+    """Posts that were looked at: their rows among all, and why each was declined before anything was said of it."""
+
+    rows: Ints
+    labelled: LabelledPosts
+    why: np.ndarray
+
+
+def _looked(posts: Decided, rows: Ints, learnt: Learnt, spoken: set[str], embedded: Embedded | None) -> _Looked:
+    chance, known = learnt.looked([posts.texts[at] for at in rows], embedded and embedded.vectors[rows])
+    why = _declined(posts, rows, known, spoken, learnt)
+    return _Looked(rows, _labelled(chance, why == "", np.array(posts.hateful)[rows]), why)
 
 
 def _among(order: Ints, rows: Ints) -> Ints:
@@ -219,32 +288,50 @@ def _nothing(posts: Decided, drawn: LabelledPosts, promise: Promise, attempt: in
     return (
         f"a first look can promise nothing here, and none was made: no threshold shows at level {promise.level:g} that "
         f"at most {promise.missed_hate:g} of what it calls harmless is hate, or at most {promise.false_alarms:g} of "
-        f"what it calls hateful is not, with {len(posts.ids):,} posts, of which {len(drawn):,} tested it; give more "
-        f"posts, or bear more errors{again * (attempt > 1)}"
+        f"what it calls hateful is not, with {sum(posts.by_people):,} posts, of which {len(drawn):,} tested it; give "
+        f"more posts, or bear more errors{again * (attempt > 1)}"
     )
 
 
-def _foretold(posts: LabelledPosts, found: Accepted, why: np.ndarray, cluster: Ints) -> JSON:
-    """What it does with the posts of the test, on which its thresholds were chosen."""
+def _by_post(foretold: JSON, promise: Promise) -> list[str]:
+    """Where large clusters are worse than others, which count once each."""
+    return [
+        f"counted by post, {foretold[name]:.1%} of those {said}: large clusters are worse, and the promise counts each "
+        "cluster once"
+        for name, said in (("missed_hate", "called harmless are hate"), ("false_alarms", "called hateful are not"))
+        if (foretold[name] or 0) > getattr(promise, name)
+    ]
+
+
+def _foretold(looked: _Looked, found: Accepted, of_all: Ints) -> JSON:
+    """What it does with posts; `of_all` has the cluster of each post of the fit."""
+    posts, why, cluster = looked.labelled, looked.why, of_all[looked.rows]
     taken, called, hate = found.of(posts), posts.hateful, posts.hateful ^ posts.wrong
     harmless, hateful = taken & ~called, taken & called
-    interval = rate_interval(np.bincount(cluster, taken), np.bincount(cluster))
+    each = np.ones(len(posts), dtype=bool)
     return {
         "posts": len(posts),
         "hate": int(hate.sum()),
         "decided": float(taken.mean()),
-        "decided_interval": None if interval is None else [interval[0], interval[1]],
+        "decided_interval": _interval(taken, each, cluster),
         "harmless": int(harmless.sum()),
         "hateful": int(hateful.sum()),
         "missed": int((harmless & hate).sum()),
         "false": int((hateful & ~hate).sum()),
         "missed_hate": float(hate[harmless].mean()) if harmless.any() else None,
+        "missed_hate_interval": _interval(hate, harmless, cluster),
         "false_alarms": float((~hate)[hateful].mean()) if hateful.any() else None,
+        "false_alarms_interval": _interval(~hate, hateful, cluster),
         "declined": {str(name): int(many) for name, many in Counter(why.tolist()).items() if name},
         "unsure": int(((why == "") & ~taken).sum()),
         "agreement": float((~posts.wrong[taken]).mean()) if taken.any() else None,
+        "agreement_interval": _interval(~posts.wrong, taken, cluster),
     }
 
 
-def _hash(posts: Decided) -> str:
-    return hash_of(list(row) for row in zip(posts.ids, posts.texts, posts.hateful, strict=True))
+def _interval(hits: Bools, among: Bools, cluster: Ints) -> list[float] | None:
+    return rate_interval(np.bincount(cluster, hits & among), np.bincount(cluster, among))
+
+
+def _hash(posts: Decided, rows: Ints) -> str:
+    return hash_of([posts.ids[at], posts.texts[at], posts.hateful[at]] for at in rows)

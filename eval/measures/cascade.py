@@ -169,14 +169,17 @@ def chosen(stages: Sequence[Stage], rows: Ints, promise: Promise, costs: Sequenc
         promise: as `plan`.
         costs: as `plan`.
     """
-    rules = [rules_of(stage.posts, alike=promise.alike) for stage in stages]
-    few = [rules_of(stage.posts, alike=promise.alike, few=True) for stage in stages]
+    alike = [promise.alike or stage.first for stage in stages]
+    rules = [rules_of(stage.posts, alike=each) for stage, each in zip(stages, alike, strict=True)]
+    few = [rules_of(stage.posts, alike=each, few=True) for stage, each in zip(stages, alike, strict=True)]
     here, paid = [stage.taken(rows) for stage in stages], [cost[rows] for cost in costs]
     person = promise.cost_person
     if person is None:  # more than all models together
         person = 1 + sum(float(cost.sum()) for cost in paid)
     front: list[tuple[float, float, Plan]] = []
     for order in orders(len(stages)):
+        if any(stages[number].first for number in order[1:]):
+            continue
         held = rules if prod(len(rules[number]) for number in order) <= MOST else few
         made = tried(order, here, held, paid)
         doubt = promise.doubt(made.wrong, made.left, len(rows))

@@ -34,7 +34,13 @@ class Costs(NamedTuple):
 
 
 def planned(
-    folders: Sequence[Path], promise: Promise, *, prices: Prices | None = None, cluster: str | None = None
+    folders: Sequence[Path],
+    promise: Promise,
+    *,
+    prices: Prices | None = None,
+    cluster: str | None = None,
+    first_look: Path | None = None,
+    data: Path | None = None,
 ) -> JSON:
     """The cheapest cascade of these runs that is shown to hold a promise, as `tribunal cascade plan --json` prints it.
 
@@ -46,6 +52,8 @@ def planned(
         promise: what is to hold.
         prices: what calls cost; None takes for each run those that lie beside its results.
         cluster: the field by which posts belong together.
+        first_look: the folder of a fitted first look, which is a stage as well.
+        data: the files of the runs' data set, where a first look is to see its texts and results hold none.
 
     Returns:
         docs/cascade.md names what it holds. Figures are of the posts that promise; of those that choose where there is
@@ -54,7 +62,7 @@ def planned(
     Raises:
         BadInput: as `read_stages`; a person's cost is given where no money is known; or the try can't be counted.
     """
-    held = read_stages(folders, prices=prices, cluster=cluster)
+    held = read_stages(folders, prices=prices, cluster=cluster, first_look=first_look, data=data)
     if held.by["n"] < 2:
         raise BadInput(
             f"{folders[0]}: {counted_as(len(held.ids), held.by)}: too few to plan by; give more labelled posts"
@@ -76,6 +84,7 @@ def planned(
         "scheme": held.scheme,
         "posts": len(held.ids),
         "left_out": held.left_out,
+        "fitted_on": held.fitted_on,
         "clusters": held.by,
         "chosen_on": {"posts": len(found.choosing), "clusters": found.chosen_on},
         "promised_on": {"posts": len(found.promising), "clusters": found.promised_on},
@@ -84,7 +93,7 @@ def planned(
         "figures_of": "chosen_on" if found.plan is None else "promised_on",
         "plan": None if found.plan is None else shown.row(found.plan),
         "needed": found.needed._asdict(),
-        "beside": [*_single(found, held, promise, costs, shown), *_for_all(names, shown)],
+        "beside": [*_single(found, held, promise, costs, shown), *_for_all(held, shown)],
         "warnings": list(held.warnings),
     }
 
@@ -105,9 +114,10 @@ def _single(found: Found, held: Stages, promise: Promise, costs: Costs, shown: _
     ]
 
 
-def _for_all(names: Sequence[str], shown: _Shown) -> list[JSON]:
+def _for_all(held: Stages, shown: _Shown) -> list[JSON]:
     """Every verdict of a stage taken, however sure it is; and people alone."""
-    rows = [shown.row(Plan((number,), (ALL,)), f"{name} for all") for number, name in enumerate(names)]
+    asked = [(number, stage.name) for number, stage in enumerate(held.stages) if not stage.first]
+    rows = [shown.row(Plan((number,), (ALL,)), f"{name} for all") for number, name in asked]
     return [*rows, shown.row(Plan((), ()), f"{PEOPLE} for all")]
 
 
@@ -181,12 +191,13 @@ class _Shown:
             "name": name or " → ".join([*names, PEOPLE]),
             "stages": [
                 {
-                    "run": run,
+                    "run": self._stages[number].name,
+                    "first": self._stages[number].first,
                     **rule.dump(),
                     "reached": float(reached.mean()),
                     "decided": float((walked.by == at).mean()),
                 }
-                for at, (run, rule, reached) in enumerate(zip(names, shown.rules, walked.reached, strict=True))
+                for at, (number, rule, reached) in enumerate(zip(shown.order, shown.rules, walked.reached, strict=True))
             ],
             "decided": float(decided.mean()),
             "people": float(left.mean()),

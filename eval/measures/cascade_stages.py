@@ -11,6 +11,7 @@ import numpy as np
 
 from tribunal.errors import BadInput
 from tribunal.eval.measures.asking import asking
+from tribunal.eval.measures.cascade_first_look import fitted_on, fitted_on_by_run, said_by, signed
 from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import Columns, read_columns
 from tribunal.eval.measures.compare import same_data
@@ -18,12 +19,15 @@ from tribunal.eval.measures.exchanged import doubts
 from tribunal.eval.measures.fit import described, fitting_of
 from tribunal.eval.measures.sequence import LabelledPosts
 from tribunal.eval.runs.prices import Prices, kept_prices
+from tribunal.retrievers.first_look.look import open_look
 
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import Bools, Floats, Ints
+    from tribunal.retrievers.first_look.look import Look
     from tribunal.schema import JSON
 
 MOST_RUNS = 4
+FIRST_LOOK = "first look"  # what the stage of one is called
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Stage:
     calls: Floats
     tokens: Floats
     money: Floats | None
+    first: bool = False
 
     def taken(self, rows: Bools | Ints) -> Stage:
         """These rows of it."""
@@ -50,6 +55,7 @@ class Stage:
             self.calls[rows],
             self.tokens[rows],
             None if self.money is None else self.money[rows],
+            self.first,
         )
 
 
@@ -62,25 +68,35 @@ class Stages(NamedTuple):
     by: JSON
     scheme: str
     left_out: dict[str, int]  # by run, labelled posts of it that another one doesn't hold
+    fitted_on: int  # posts left out since a first look was fitted on them, or on nearly the same
     warnings: tuple[str, ...]
 
 
-def read_stages(folders: Sequence[Path], *, prices: Prices | None = None, cluster: str | None = None) -> Stages:
+def read_stages(
+    folders: Sequence[Path],
+    *,
+    prices: Prices | None = None,
+    cluster: str | None = None,
+    first_look: Path | None = None,
+    data: Path | None = None,
+) -> Stages:
     """Runs as stages over the labelled posts that they share, of several repeats the first.
 
     Args:
         folders: of the runs.
         prices: what calls cost; None takes for each run those that lie beside its results, if any do.
         cluster: the field by which posts belong together (`clusters_of`), of the first run.
+        first_look: the folder of a fitted first look, which is a stage as well.
+        data: the files of the runs' data set, where a first look is to see its texts and results hold none.
 
     Raises:
-        BadInput: a folder is no run's or is named twice, the rehearsal model took part, or the runs aren't over the
-            same labelled posts.
+        BadInput: a folder is no run's or is named twice, the rehearsal model took part, the runs aren't over the same
+            labelled posts, or a first look was fitted on all of them.
     """
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise BadInput("RUN: a run is given twice; give each stage's run once")
-    if len(folders) > MOST_RUNS:
-        raise BadInput(f"RUN: {len(folders)} runs are more than are searched; give at most {MOST_RUNS}")
+    if len(folders) + (first_look is not None) > MOST_RUNS:
+        raise BadInput(f"RUN: more than {MOST_RUNS} stages aren't searched, a first look among them; give fewer runs")
     runs = [read_columns(folder) for folder in folders]
     for run in runs:
         _fit_to_plan(run, runs[0])
@@ -88,28 +104,63 @@ def read_stages(folders: Sequence[Path], *, prices: Prices | None = None, cluste
     places = [
         dict(zip((run.ids[at] for at in run.post[row]), row, strict=True)) for run, row in zip(runs, rows, strict=True)
     ]
-    ids = sorted(set(places[0]).intersection(*places[1:]))
-    if not ids:
+    shared = sorted(set(places[0]).intersection(*places[1:]))
+    if not shared:
         raise BadInput(f"{folders[0]}: no labelled post is in every run; give runs over the same posts")
+    look = None if first_look is None else open_look(str(first_look))
+    seen_before, warnings = _seen_before(runs, look, shared, data)
+    ids = [post for post, before in zip(shared, seen_before, strict=True) if not before]
+    if not ids:
+        raise BadInput(
+            f"{folders[0]}: a first look was fitted on each of its {len(shared):,} labelled posts, or on nearly the "
+            "same, and a plan isn't made of these; fit it with --hold-out, or give a run over other posts"
+        )
     chosen = [np.array([place[post] for post in ids], dtype=np.int64) for place in places]
     clusters = clusters_of(runs[0], cluster)
     numbers = clusters.of_post[runs[0].post[chosen[0]]]
     fine = all(run.scheme == "fine" for run in runs)
     names = _names(folders)
+    stages = [
+        _stage(name, run, row, fitting_of(run, row, clusters_of(run, "post")).posts, prices, fine=fine)
+        for name, run, row in zip(names, runs, chosen, strict=True)
+    ]
+    if look is not None:
+        said = said_by(look, folders[0], ids, stages[0].hate, "fine" if fine else "binary", data)
+        nothing = np.zeros(len(ids))
+        stages.insert(0, Stage(FIRST_LOOK, said, stages[0].hate, nothing, nothing, nothing, first=True))
     return Stages(
-        stages=[
-            _stage(name, run, row, fitting_of(run, row, clusters_of(run, "post")).posts, prices, fine=fine)
-            for name, run, row in zip(names, runs, chosen, strict=True)
-        ],
+        stages=stages,
         ids=ids,
         cluster=np.unique(numbers, return_inverse=True)[1],
         by=described(clusters.by, numbers),
         scheme="fine" if fine else "binary",
         left_out={
-            name: len(place) - len(ids) for name, place in zip(names, places, strict=True) if len(place) > len(ids)
+            name: len(place) - len(shared)
+            for name, place in zip(names, places, strict=True)
+            if len(place) > len(shared)
         },
-        warnings=tuple(doubts(runs[0], chosen[0])),
+        fitted_on=len(shared) - len(ids),
+        warnings=(*doubts(runs[0], chosen[0]), *warnings),
     )
+
+
+def _seen_before(
+    runs: Sequence[Columns], look: Look | None, ids: Sequence[str], data: Path | None
+) -> tuple[Bools, list[str]]:
+    """Of each post whether a first look was fitted on it, or on one nearly the same; and why that isn't known."""
+    known = [each for run in runs if (each := fitted_on_by_run(run.run, run.folder))]
+    known += [fitted_on(look)] if look else []
+    warnings = [each for each in known if isinstance(each, str)]
+    looks = [each for each in known if not isinstance(each, str)]
+    if data is not None and not looks:
+        raise BadInput("data: holds the texts that a first look sees; give --first-look, or leave it out")
+    found = np.zeros(len(ids), dtype=bool)
+    if looks:
+        place = {post: at for at, post in enumerate(runs[0].ids)}
+        written = signed(runs[0].folder, ids, [runs[0].signatures[place[post]] for post in ids], data)
+        for each in looks:
+            found |= each.holds(written)
+    return found, warnings
 
 
 def _fit_to_plan(run: Columns, first: Columns) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tribunal.errors import BadInput
 from tribunal.eval.measures import bootstrap
 from tribunal.eval.measures.baselines import baselines
 from tribunal.eval.measures.calibration import calibration
@@ -116,7 +117,35 @@ def measures(columns: Columns, *, cluster: str | None = None) -> JSON:
         "calibration": calibration(columns, clusters),
         "cost": cost(columns),
         "saved": saved(columns, clusters),
+        **_fitted_on(columns),
     }
+
+
+def _fitted_on(columns: Columns) -> JSON:
+    """Of a run with a fitted first look: on how many of its labelled posts that was fitted; None: it isn't known."""
+    if not columns.run.get("first_look"):
+        return {}
+    from tribunal.eval.measures.cascade_first_look import fitted_on_by_run, signed
+
+    known = fitted_on_by_run(columns.run, columns.folder)
+    if isinstance(known, str):
+        return {"fitted_on": None}
+    posts = sorted({*columns.post[columns.labelled].tolist()})
+    try:
+        ids, written = zip(*((columns.ids[post], columns.signatures[post]) for post in posts), strict=True)
+        return {"fitted_on": int(known.holds(signed(columns.folder, ids, written, None)).sum())}
+    except (BadInput, ValueError):  # there are neither signatures nor texts, or no post is labelled
+        return {"fitted_on": None}
+
+
+def fitted_on_in_words(measured: JSON) -> str | None:
+    """A warning where a first look of the run was fitted on its posts; None where it wasn't, or there is none."""
+    if not (many := measured.get("fitted_on")):
+        return None
+    return (
+        f"the first look was fitted on {many:,} of these posts, or on nearly the same, so that the figures flatter it; "
+        "give a run over other posts (tribunal first-look fit --hold-out)"
+    )
 
 
 def _counts(columns: Columns) -> JSON:

@@ -12,7 +12,7 @@ from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED
 from tribunal.eval.measures.columns import read_columns
 from tribunal.eval.measures.compare import compare_all
 from tribunal.eval.measures.consistency import compare_every
-from tribunal.eval.measures.metrics import measures
+from tribunal.eval.measures.metrics import fitted_on_in_words, measures
 from tribunal.eval.measures.switches import switches
 from tribunal.eval.report.charts import reliability, risk_coverage
 from tribunal.eval.report.images import images_in_words, lacking
@@ -201,6 +201,8 @@ def _warnings(measured: JSON, run: JSON) -> Iterator[str]:
             yield "Its posts were taken as in their files, which are often sorted: these figures are of the first ones."
     if mixed := mixed_in_words(measured["rungs"]):
         yield f"{mixed}."
+    if fitted_on := fitted_on_in_words(measured):
+        yield f"{fitted_on[0].upper()}{fitted_on[1:]}."
     if (text_alone := lacking(measured["images"])) is not None:
         yield text_alone
     if not measured["n"]:

@@ -42,10 +42,11 @@ async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
         await library(context, post_of(state))
     if hears_perspectives(context):
         await searchers(context)
+    first_look = None
     if (folder := learnt(context.triage)) is not None:
         from tribunal.retrievers.first_look.look import open_look
 
-        await asyncio.to_thread(open_look, folder)
+        first_look = (await asyncio.to_thread(open_look, folder)).sha
     if context.precedents:
         from tribunal.retrievers.precedents.opening import open_precedents
 
@@ -55,6 +56,7 @@ async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
     return {
         "early_exit": True,
         "absent": Overwrite([]),
+        "first_look": first_look,
         "trials": Overwrite([]),
         "review": None,
         "warnings": warnings,

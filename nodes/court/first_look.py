@@ -63,6 +63,8 @@ async def _warnings(looked: Looked, state: Court) -> list[str]:
     held, name = looked.look.manifest, f"the first look ({looked.look.sha[:12]})"
     if looked.off:
         return [f"{name} is switched off, and every post goes to trial: {looked.off}"]
+    if looked.fault:
+        return [f"{name} gave no decision, and the post went to trial: {looked.fault}"]
     policy = (await policy_of(state)).sha
     if held.policy is not None and held.policy != policy:
         then, now = held.policy[:12], policy[:12]

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from tribunal.errors import BadInput
 from tribunal.opened import opened
 from tribunal.retrievers.first_look.features import SIZE, features
-from tribunal.retrievers.first_look.manifest import MANIFEST, Manifest, read_manifest, read_weights
+from tribunal.retrievers.first_look.manifest import MANIFEST, Arrays, Manifest, read_manifest, read_weights
+from tribunal.retrievers.first_look.vectors import same_embedder
 from tribunal.threshold import Kind
 
 if TYPE_CHECKING:
-    from typing import Any
-
+    from tribunal.retrievers.first_look.vectors import Vector
     from tribunal.schema import Post, Scheme
 
 UNTOLD = "und"  # the language of a text of which none can be told
@@ -45,16 +45,17 @@ class Look:
         sha: the hash by which records name it.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest, sha: str, index: Any, weights: Any) -> None:
+    def __init__(self, folder: Path, manifest: Manifest, sha: str, arrays: Arrays) -> None:
         import numpy as np
 
         self.folder, self.manifest, self.sha = folder, manifest, sha
         self._weights = np.zeros(SIZE)
-        self._weights[index] = weights
+        self._weights[arrays.known] = arrays.weights
         self._known = np.zeros(SIZE, dtype=bool)
-        self._known[index] = True
+        self._known[arrays.known] = True
+        self._vector = arrays.vector
 
-    def score(self, text: str) -> tuple[float, float]:
+    def score(self, text: str, vector: Vector | None = None) -> tuple[float, float]:
         """The chance that a text is of hate, and the share of its features that are known."""
         import numpy as np
 
@@ -62,27 +63,37 @@ class Look:
         if not len(at):
             return 0.5, 0.0
         raw = float(self._weights[at] @ values) + self.manifest.bias
+        if vector is not None:
+            raw += float(self._vector @ vector.astype(np.float64))
         return platt(raw, self.manifest.slope, self.manifest.intercept), float(self._known[np.unique(at)].mean())
 
-    def seen(self, post: Post) -> Seen:
-        """What it makes of a post: it decides on words alone, and on none that are unlike those it was fitted on."""
+    def declines(self, post: Post) -> str:
+        """Why it declines a post whatever it would score; empty where it doesn't."""
         if post.image is not None:
-            return Seen(None, None, "the post has an image")
+            return "the post has an image"
         if post.appeal is not None or post.earlier:
-            return Seen(None, None, "an appeal" if post.appeal is not None else "earlier posts belong to it")
-        return self.says(post.text, post.language)
+            return "an appeal" if post.appeal is not None else "earlier posts belong to it"
+        return self.declines_text(post.text, post.language)
 
-    def says(self, text: str, language: str | None) -> Seen:
-        """What it makes of a text; `language` is a tag, where the language is known."""
+    def declines_text(self, text: str, language: str | None) -> str:
+        """The same of a text; `language` is a tag, where the language is known."""
         held = self.manifest
         if not text.strip():
-            return Seen(None, None, "the post has no text")
+            return "the post has no text"
         if len(text) > held.most_characters:
-            return Seen(None, None, f"the text is longer than {held.most_characters:,} characters")
+            return f"the text is longer than {held.most_characters:,} characters"
         tongue = language_told(text, language)
-        if tongue not in held.languages:
-            return Seen(None, None, f"the language is {tongue}, and not {' or '.join(held.languages)}")
-        chance, known = self.score(text)
+        return "" if tongue in held.languages else f"the language is {tongue}, and not {' or '.join(held.languages)}"
+
+    def says(self, text: str, vector: Vector | None = None) -> Seen:
+        """What it makes of a text that it doesn't decline.
+
+        Args:
+            text: of the post.
+            vector: of the text, by its embedding, where it has one.
+        """
+        held = self.manifest
+        chance, known = self.score(text, vector)
         if known < held.least_known:
             return Seen(None, chance, f"the text is unlike those it was fitted on: {known:.0%} of it is known")
         kind: Kind = "hateful" if chance >= 0.5 else "harmless"
@@ -118,13 +129,16 @@ def open_look(folder: str) -> Look:
     """The first look in a folder. Blocks: call it off the event loop. Within `opened_once` it stays what it was.
 
     Raises:
-        BadInput: there is none, its files are damaged, or its audit couldn't be noted in the folder.
+        BadInput: there is none, its files are damaged, its embedding can't be had, or its audit couldn't be noted in
+            the folder.
     """
     return opened(("first-look", folder), lambda: _open(Path(folder).expanduser()))
 
 
 def _open(folder: Path) -> Look:
-    _, sha = read_manifest(folder)
+    manifest, sha = read_manifest(folder)
+    if manifest.embedding is not None:
+        same_embedder(folder, manifest.embedding)
     if not os.access(folder, os.W_OK):
         raise BadInput(f"first-look: {folder}: can't be written, and its audit is noted there; give a folder that can")
     return _held(folder.resolve(), sha, (folder / MANIFEST).stat().st_mtime_ns)
@@ -133,4 +147,4 @@ def _open(folder: Path) -> Look:
 @lru_cache(maxsize=4)
 def _held(folder: Path, sha: str, stamp: int) -> Look:
     manifest, found = read_manifest(folder)
-    return Look(folder, manifest, found, *read_weights(folder, manifest))
+    return Look(folder, manifest, found, read_weights(folder, manifest))

@@ -1,11 +1,16 @@
-"""The files of a fitted first look: `manifest.json`, and beside it the weights as plain arrays."""
+"""The files of a fitted first look: `manifest.json`, and beside it plain arrays.
+
+`weights-….npz` holds what it looks with, `posts-….npz` the signatures of the posts that it was fitted on
+(`tribunal.eval.runs.likeness`), by which it is never measured on one of them.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -20,8 +25,19 @@ if TYPE_CHECKING:
 
 MANIFEST = "manifest.json"
 _MAKE = "make one with `tribunal first-look fit`"
-_MOST = 256 * 1024 * 1024  # bytes of weights
+_MOST = 256 * 1024 * 1024  # bytes of an array file
+_OTHER_FORM = "isn't of the form that it should be"
 _SHARE = Field(gt=0, lt=1)
+Read = TypeVar("Read")
+
+
+class Embedding(Frozen):
+    """The embedding that a first look was fitted with: another one gives other vectors, and is refused."""
+
+    name: str
+    version: str | None = Field(default=None, description="of its package, where it runs on this machine")
+    dimension: int = Field(ge=1)
+    alone: bool = Field(default=False, description="words and runs of characters have no weight beside it")
 
 
 class Manifest(Frozen):
@@ -33,6 +49,8 @@ class Manifest(Frozen):
 
     form: Literal["tribunal-first-look-1"] = "tribunal-first-look-1"
     weights_sha256: str
+    posts_sha256: str
+    embedding: Embedding | None = None
     bias: float
     slope: float = Field(description="Platt's: the chance of hate is 1 / (1 + exp(-(slope · score + intercept)))")
     intercept: float
@@ -49,37 +67,62 @@ class Manifest(Frozen):
     audit: float = Field(gt=0, lt=1, description="the share of what it would decide that goes to trial all the same")
     court_error: float = Field(ge=0, lt=1, description="how often the court is wrong on such posts; the audit bears it")
     n_fit: int
+    n_by_court: int = Field(default=0, description="of these posts, those that no people decided, but a court alone")
     n_test: int
+    n_held_out: int = Field(default=0, description="posts that neither taught it nor chose its thresholds")
     clusters: JSON = Field(description="what counted as one observation: by, n, largest")
-    foretold: JSON = Field(description="what it does with the posts of the test")
+    foretold: JSON = Field(description="what it does with the posts held out; where none are, with those of the test")
     warnings: tuple[str, ...] = ()
     policy: str | None = Field(default=None, description="the SHA-256 of the policy by which people decided; if known")
     fitted_from: str
     at: str
 
 
-def write(folder: Path, manifest: Manifest, index: npt.NDArray[Any], weights: npt.NDArray[Any]) -> str:
-    """Write a first look to a folder, and give its hash. `manifest.weights_sha256` is filled in here.
+class Arrays(NamedTuple):
+    """What a first look looks with, and what it was fitted on."""
+
+    known: npt.NDArray[np.int64]  # the features that are known, ascending
+    weights: npt.NDArray[np.float64]  # of each of these
+    vector: npt.NDArray[np.float64]  # of each number of a text's vector; empty without an embedding
+    posts: npt.NDArray[np.uint8]  # signatures, a row each
+
+
+def write(folder: Path, manifest: Manifest, arrays: Arrays) -> str:
+    """Write a first look to a folder, and give its hash. The hashes of its arrays are filled in here.
 
     The manifest is written last and in one move, so that a reader has the old one or the new one.
 
     Raises:
         OSError: the folder can't be written.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = _write_arrays(
+        folder,
+        "weights",
+        index=arrays.known.astype("<i4"),
+        weights=arrays.weights.astype("<f4"),
+        vector=arrays.vector.astype("<f4"),
+    )
+    posts = _write_arrays(folder, "posts", posts=arrays.posts.astype("u1"))
+    filled = manifest.model_copy(update={"weights_sha256": weights, "posts_sha256": posts})
+    text = filled.model_dump_json(indent=2) + "\n"
+    write_whole(folder / MANIFEST, text)
+    held = {_file("weights", weights), _file("posts", posts)}
+    for other in (*folder.glob("weights-*.npz"), *folder.glob("posts-*.npz")):
+        if other.name not in held:
+            other.unlink(missing_ok=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _write_arrays(folder: Path, name: str, **arrays: npt.NDArray[Any]) -> str:
     import numpy as np
 
     held = io.BytesIO()
-    np.savez_compressed(held, index=index.astype("<i4"), weights=weights.astype("<f4"))
+    np.savez_compressed(held, allow_pickle=False, **arrays)
     raw = held.getvalue()
     sha = hashlib.sha256(raw).hexdigest()
-    folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / _weights(sha), raw)
-    text = manifest.model_copy(update={"weights_sha256": sha}).model_dump_json(indent=2) + "\n"
-    write_whole(folder / MANIFEST, text)
-    for other in folder.glob("weights-*.npz"):
-        if other.name != _weights(sha):
-            other.unlink(missing_ok=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    write_whole(folder / _file(name, sha), raw)
+    return sha
 
 
 def read_manifest(folder: Path) -> tuple[Manifest, str]:
@@ -97,8 +140,8 @@ def read_manifest(folder: Path) -> tuple[Manifest, str]:
         raise BadInput(f"first-look: {folder}: {getattr(error, 'strerror', None) or error}; {_MAKE}") from error
 
 
-def read_weights(folder: Path, manifest: Manifest) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The features that are known, ascending, and the weight of each.
+def read_weights(folder: Path, manifest: Manifest) -> Arrays:
+    """What a first look looks with; its `posts` are left out, since only plans ask for them.
 
     Raises:
         BadInput: the file is missing, was changed, or is none of ours.
@@ -107,22 +150,51 @@ def read_weights(folder: Path, manifest: Manifest) -> tuple[npt.NDArray[np.int64
 
     from tribunal.retrievers.first_look.features import SIZE
 
-    name = _weights(manifest.weights_sha256)
-    try:
-        raw = read_regular(folder / name, _MOST)
-        if hashlib.sha256(raw).hexdigest() != manifest.weights_sha256:
-            raise ValueError("was changed since it was fitted")
-        with np.load(io.BytesIO(raw), allow_pickle=False) as held:
-            index, weights = held["index"].astype(np.int64), held["weights"].astype(np.float64)
-        if index.ndim != 1 or index.shape != weights.shape or not len(index) or not np.isfinite(weights).all():
-            raise ValueError("isn't of the form that it should be")
+    def checked(held: Mapping[str, npt.NDArray[Any]]) -> Arrays:
+        index, weights = held["index"].astype(np.int64), held["weights"].astype(np.float64)
+        vector = held["vector"].astype(np.float64)
+        finite = np.isfinite(weights).all() and np.isfinite(vector).all()
+        if index.ndim != 1 or index.shape != weights.shape or not len(index) or not finite:
+            raise ValueError(_OTHER_FORM)
+        if vector.shape != (manifest.embedding.dimension if manifest.embedding else 0,):
+            raise ValueError(_OTHER_FORM)
         if index[0] < 0 or index[-1] >= SIZE or (np.diff(index) <= 0).any():
             raise ValueError("names features that there are none of")
+        return Arrays(index, weights, vector, np.empty((0, 0), dtype=np.uint8))
+
+    return _read_arrays(folder, "weights", manifest.weights_sha256, checked)
+
+
+def read_posts(folder: Path, manifest: Manifest) -> npt.NDArray[np.uint8]:
+    """The signatures of the posts that it was fitted on, a row each.
+
+    Raises:
+        BadInput: the file is missing, was changed, or is none of ours.
+    """
+
+    def checked(held: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.uint8]:
+        posts: npt.NDArray[np.uint8] = held["posts"]
+        if posts.ndim != 2 or posts.dtype != "uint8":
+            raise ValueError(_OTHER_FORM)
+        return posts
+
+    return _read_arrays(folder, "posts", manifest.posts_sha256, checked)
+
+
+def _read_arrays(folder: Path, name: str, sha: str, checked: Callable[[Any], Read]) -> Read:
+    import numpy as np
+
+    file = folder / _file(name, sha)
+    try:
+        raw = read_regular(file, _MOST)
+        if hashlib.sha256(raw).hexdigest() != sha:
+            raise ValueError("was changed since it was fitted")
+        with np.load(io.BytesIO(raw), allow_pickle=False) as held:
+            return checked(held)
     except (OSError, ValueError, KeyError) as error:
         why = getattr(error, "strerror", None) or error
-        raise BadInput(f"first-look: {folder / name}: {why}; {_MAKE}") from error
-    return index, weights
+        raise BadInput(f"first-look: {file}: {why}; {_MAKE}") from error
 
 
-def _weights(sha: str) -> str:
-    return f"weights-{sha[:12]}.npz"
+def _file(name: str, sha: str) -> str:
+    return f"{name}-{sha[:12]}.npz"

@@ -53,6 +53,12 @@ def table(path: Path, rows: Sequence[Sequence[str]], head: Sequence[str] = ("id"
     return path
 
 
+def changed(model: Path, **values: object) -> None:
+    """Change what a manifest says; the first look is another one then."""
+    manifest = model / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text("utf-8")), **values}), "utf-8")
+
+
 def run(*arguments: str | Path) -> Result:
     from tribunal.commands import app
 
@@ -65,6 +71,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("fitted")
     done = run("first-look", "fit", table(folder / "decided.csv", posts(700)), "--out", folder / "model")
     assert done.exit_code == 0, done.output
+    changed(folder / "model", at="2026-01-01T00:00:00+00:00")  # so that each time the same posts are audited
     return folder / "model", done.output
 
 
@@ -108,12 +115,12 @@ def test_a_fit_says_what_it_would_save_and_what_it_would_miss(fitted: tuple[Path
     assert "at most 5.0% hate at level 0.9" in said
     assert "would save: the trials of 9" in said
     assert "would miss: of 1" in said
-    assert "are hate (0.0%)" in said
+    assert "are hate (0.0%, 0.0% to " in said
     assert "it decides" in said
     assert "of all hate among these posts" in said
     held = json.loads((model / "manifest.json").read_text("utf-8"))
     assert (held["languages"], held["n_fit"] + held["n_test"]) == (["en"], 700)
-    assert sorted(file.suffix for file in model.iterdir()) == [".json", ".npz"]  # and no pickle
+    assert sorted(file.suffix for file in model.iterdir()) == [".json", ".npz", ".npz"]  # and no pickle
 
 
 def test_a_second_fit_on_the_same_posts_is_tested_more_strictly(tmp_path: Path) -> None:
@@ -170,18 +177,22 @@ def test_a_models_labels_are_refused_and_posts_with_images_left_out(tmp_path: Pa
 
 
 def test_a_run_is_fitted_on_by_what_people_say_of_its_posts(tmp_path: Path) -> None:
-    """The court's verdicts are all wrong here; the gold, and a reviewer's word, are what counts."""
+    """The court's verdicts on posts with gold are all wrong here; where there is none, it teaches and tests nothing."""
     lines = []
     for name, words, label in posts(500):
         gold = int(label == "hate")
         lines.append(line(name, gold, 1 - gold, scheme="binary", gold_scheme="binary", has_image=None, text=words))
-    lines += [line(f"alone{at}", None, 1, has_image=None, text=text(at, hate=True)) for at in range(30)]
+    lines += [line(f"alone{at}", None, 1, has_image=None, text=text(7_000 + at, hate=True)) for at in range(30)]
+    ruled = [(f"rules{at}", text(7_100 + at, hate=True)) for at in range(10)]
+    lines += [line(name, None, 0, text=words, has_image=None, rehearsed=True) for name, words in ruled]
     folder = write_run(tmp_path / "run", lines)
     done = run("first-look", "fit", folder, "--out", tmp_path / "model", "--json")
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert told["foretold"]["agreement"] > 0.95
-    assert told["left_out"] == {"no label by people": 30}
+    assert (told["left_out"], told["n_by_court"]) == ({"no label by people": 10}, 30)
+    assert told["n_fit"] + told["n_test"] == 530
+    assert told["foretold"]["posts"] == told["n_test"]
     bare = write_run(tmp_path / "bare", [{**each, "text": ""} for each in lines])
     assert "--data" in run("first-look", "fit", bare, "--out", tmp_path / "model").stderr
     decided = table(tmp_path / "decided.csv", posts(500))
@@ -204,12 +215,11 @@ def test_a_batch_spares_clear_posts_the_trial_and_says_who_decided(
     by_track = Counter(record["track"] for record in records[:40])
     assert by_track["triage"] >= 32
     for record, (_, _, label) in zip(records, rows, strict=False):
+        assert record["first_look"] == sha
         if record["track"] == "triage":
-            assert (record["hateful"], record["first_look"], record["calls"]) == (label == "hate", sha, [])
+            assert (record["hateful"], record["calls"]) == (label == "hate", [])
             assert sha[:12] in record["explanation"]
             assert record["saved"][0]["id"] == "triage"
-        else:
-            assert record["first_look"] is None
     assert [record["track"] for record in records[40:]] == ["dismissed", "dismissed"]  # both went to trial
     assert len(server.requests) == 2 * (40 - by_track["triage"] + 2)
     assert not any(sha[:12] in request.text for request in server.requests)
@@ -228,8 +238,7 @@ def test_an_audit_that_finds_the_promise_broken_switches_the_first_look_off(
     tmp_path: Path, model: Path, server: ScriptedServer
 ) -> None:
     """The court dismisses every post; the first look calls two in five hateful."""
-    manifest = json.loads((model / "manifest.json").read_text("utf-8"))
-    (model / "manifest.json").write_text(json.dumps({**manifest, "audit": 0.5}))
+    changed(model, audit=0.5)
     records = batch(tmp_path, model, posts(45, start=7_000), "--scheme", "binary", "--concurrency", "1")
     warned = [any("switched off" in warning for warning in record["warnings"]) for record in records]
     assert not warned[0]
@@ -246,8 +255,7 @@ def test_an_audit_that_finds_the_promise_broken_switches_the_first_look_off(
 
 
 def test_the_same_posts_count_once_in_the_audit(tmp_path: Path, model: Path, server: ScriptedServer) -> None:
-    manifest = json.loads((model / "manifest.json").read_text("utf-8"))
-    (model / "manifest.json").write_text(json.dumps({**manifest, "audit": 0.5}))
+    changed(model, audit=0.5)
     tests = []
     for again in ("one", "two"):
         (tmp_path / again).mkdir()
@@ -260,8 +268,7 @@ def test_the_same_posts_count_once_in_the_audit(tmp_path: Path, model: Path, ser
 
 def test_a_run_goes_on_with_no_other_first_look(tmp_path: Path, model: Path, server: ScriptedServer) -> None:
     batch(tmp_path, model, posts(5, start=9_000))
-    manifest = json.loads((model / "manifest.json").read_text("utf-8"))
-    (model / "manifest.json").write_text(json.dumps({**manifest, "harmless": 0.99}))
+    changed(model, harmless=0.99)
     done = run(*asking(tmp_path / "in.csv", tmp_path, model))
     assert (done.exit_code, "the first look's sha" in done.stderr) == (2, True), done.stderr
 
@@ -285,7 +292,7 @@ def test_a_wrong_first_look_is_refused_before_any_call(
 
 
 def test_a_damaged_first_look_is_refused(model: Path, server: ScriptedServer) -> None:
-    [weights] = model.glob("*.npz")
+    [weights] = model.glob("weights-*.npz")
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
     done = run("judge", text(1, hate=False), "--model", "openai:m", "--triage", f"first-look:{model}")
     assert (done.exit_code, "was changed since it was fitted" in done.stderr) == (2, True)
@@ -302,8 +309,7 @@ def test_an_audit_that_can_not_be_read_lets_nothing_through(model: Path, server:
 
 def test_a_persons_word_is_audited_beside_the_trials(model: Path, server: ScriptedServer) -> None:
     """The court dismisses the post as the first look would; the reviewer finds hate in it."""
-    manifest = json.loads((model / "manifest.json").read_text("utf-8"))
-    (model / "manifest.json").write_text(json.dumps({**manifest, "audit": 0.999}))
+    changed(model, audit=0.999)
     settings = {"model": "openai:m", "triage": f"first-look:{model}", "review": True, "review_rule": ["all"]}
 
     async def reviewed() -> tuple[Record, Record]:
@@ -332,8 +338,7 @@ def test_an_explanation_says_that_the_first_look_decided(tmp_path: Path, model: 
 
 
 def test_what_the_rehearsal_model_says_is_nothing_to_the_audit(tmp_path: Path, model: Path) -> None:
-    manifest = json.loads((model / "manifest.json").read_text("utf-8"))
-    (model / "manifest.json").write_text(json.dumps({**manifest, "audit": 0.999}))
+    changed(model, audit=0.999)
     done = run("judge", text(2, hate=False), "--triage", f"first-look:{model}", "--json")
     assert json.loads(done.stdout)["track"] != "triage"
     assert json.loads(run("first-look", "show", model, "--json").stdout)["audit_so_far"]["tests"] == []

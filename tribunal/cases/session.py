@@ -275,7 +275,7 @@ def record(state: JSON, graph: str, context: Context) -> Record:
         uncertain=outcome.get("uncertain", False),
         votes=tuple(Vote.model_validate(vote) for vote in outcome.get("votes") or []),
         saved=_saved(state),
-        first_look=outcome.get("first_look"),
+        first_look=outcome.get("first_look") or state.get("first_look"),
         review=Review.model_validate(review) if review else None,
         trials=tuple(Trial.model_validate(trial) for trial in state.get("trials") or []),
         thread=state.get("thread") or None,

@@ -102,8 +102,8 @@ def deciders(record: Record, at: str | None) -> tuple[Decided, ...]:
 def _court(record: Record) -> str:
     if record.track == "dismissed":
         return "no judge: the case was dismissed"
-    if looked := record.first_look or (record.review.court if record.review else {}).get("first_look"):
-        return f"a first look that was fitted ({str(looked)[:12]})"
+    if record.track == "triage" and record.first_look:
+        return f"a first look that was fitted ({record.first_look[:12]})"
     if record.outcome in ("refusal", "failure") and record.fault and not record.review:
         return f"{record.fault.get('model')} ({record.fault.get('seat')})"
     if record.votes and len(record.votes) > 1:

@@ -39,23 +39,24 @@ def test_a_promise_that_is_false_by_a_hair_is_seldom_made() -> None:
 
 def test_copies_stay_on_one_side_of_the_split() -> None:
     cluster = np.repeat(np.arange(40), 5)
-    order, learnt_from = split([f"p{at}" for at in range(200)], cluster)
-    assert sorted(order.tolist()) == list(range(200))
-    assert len({*cluster[learnt_from]} & {*cluster[~learnt_from]}) == 0
-    assert 100 <= learnt_from.sum() <= 120
+    for hold_out, learnt, tested, held_out in ((0, 120, 80, 0), (0.3, 80, 60, 60)):
+        parts = split([f"p{at}" for at in range(200)], cluster, hold_out)
+        assert sorted(parts.order.tolist()) == list(range(200))
+        rows = [parts.learnt_from, parts.tested, parts.held_out]
+        assert [int(each.sum()) for each in rows] == [learnt, tested, held_out]
+        assert sum(len({*cluster[each]}) for each in rows) == 40
 
 
 def test_a_look_says_what_the_regression_says_that_was_fitted(tmp_path: Path) -> None:
     random = np.random.default_rng(6)
-    world = WORLDS[0]._replace(n=500, sharp=20.0, pool=10)
+    world = WORLDS[0]._replace(n=900, sharp=20.0, pool=10)
     vocabulary = Vocabulary.drawn(world, random)
     posts = sample(world, vocabulary, random)
     made = fit(posts, world.promise, tmp_path / "fits.jsonl")
     sha = keep(made, tmp_path / "model")
     look = open_look(str(tmp_path / "model"))
     assert look.sha == sha
-    _, learnt_from = split(posts.ids, np.arange(len(posts.ids)))
-    rows = np.flatnonzero(learnt_from).tolist()
+    rows = np.flatnonzero(split(posts.ids, np.arange(len(posts.ids))).learnt_from).tolist()
     matrix = matrix_of([posts.texts[at] for at in rows])[:, made.learnt.index]
     matrix.indices, matrix.indptr = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
     theirs = LogisticRegression(C=STRENGTH, solver="liblinear", random_state=0)

