@@ -8,16 +8,17 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import aiosqlite
 
 from tribunal.files import check_regular
 
 WAIT = 30.0  # seconds that one writer waits for another
+Written = TypeVar("Written")
 
 
 class DatabaseError(OSError):
@@ -98,7 +99,7 @@ class Database:
             if prepare:
                 await database.together(prepare)
             if not mode:
-                await _in_write_ahead_mode(connection)
+                await _in_turn(lambda: connection.execute("PRAGMA journal_mode=WAL"))
                 # What is committed outlives the process; a power cut may cost the last moments, and nothing else.
                 await connection.execute("PRAGMA synchronous=NORMAL")
                 # What is deleted is overwritten: posts and what was said of them lie here.
@@ -129,9 +130,13 @@ class Database:
         Raises:
             DatabaseError: it can't be written.
         """
-        try:
+
+        async def written() -> int:
             async with self.connection.execute(statement, values) as done:
                 return done.rowcount
+
+        try:
+            return await _in_turn(written)
         except (sqlite3.Error, ValueError) as error:
             raise database_error(self.path, error) from error
 
@@ -165,7 +170,7 @@ class Database:
                 raise
 
         try:
-            await self.connection._execute(transaction)  # type: ignore[no-untyped-call]
+            await _in_turn(lambda: self.connection._execute(transaction))  # type: ignore[no-untyped-call]
         except sqlite3.Error as error:
             raise database_error(self.path, error) from error
 
@@ -193,15 +198,15 @@ def _made(path: Path) -> None:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
 
-async def _in_write_ahead_mode(connection: aiosqlite.Connection) -> None:
-    """The one step that doesn't wait its turn when several open a new file at once."""
+async def _in_turn(write: Callable[[], Awaitable[Written]]) -> Written:
+    """Wait for other processes where SQLite doesn't, and says at once that the file is locked: when several open a new
+    file, and when this connection still reads for another task."""
     until = time.monotonic() + WAIT
     while True:
         try:
-            await connection.execute("PRAGMA journal_mode=WAL")
+            return await write()
         except sqlite3.OperationalError as error:
-            if time.monotonic() > until or "locked" not in str(error):
+            code = getattr(error, "sqlite_errorcode", None) or 0
+            if code & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > until:
                 raise
             await asyncio.sleep(0.02)
-        else:
-            return
