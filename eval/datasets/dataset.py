@@ -195,6 +195,11 @@ class Dataset:
         return f"Dataset({self.name!r}, split={self.split!r}, files={[str(file) for file in self.files]})"
 
     @property
+    def given(self) -> str:
+        """What its posts are read from, as an error calls it."""
+        return str(self.files[0])
+
+    @property
     def paper(self) -> PaperProtocol | None:
         """Which posts the set's paper evaluated on."""
         return self.spec.protocol

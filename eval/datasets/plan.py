@@ -7,7 +7,7 @@ import weakref
 from array import array
 from collections.abc import Iterator
 from tempfile import SpooledTemporaryFile
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset
@@ -83,6 +83,10 @@ class Shuffled(Plan):
         self._order = order
         self._copies: IO[bytes] | None = None
         self._ends = array("Q")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process makes its own copies."""
+        return {**self.__dict__, "_copies": None, "_ends": array("Q")}
 
     def __iter__(self) -> Iterator[Sample]:
         copies = self._copied()

@@ -100,7 +100,7 @@ def with_columns(rows: Iterator[TableRow], count: int = 100) -> tuple[list[str],
 
 def columns_by_role(dataset: Dataset, names: list[str], roles: Collection[str]) -> dict[str, str]:
     """The column of each role: the one that was named, or the one that is called as the role is."""
-    there = f"{dataset.files[0]} has {', '.join(names) or 'no row'}"
+    there = f"{dataset.given} has {', '.join(names) or 'no row'}"
     for role, column in dataset.columns.items():
         if role not in roles:
             raise BadInput(f"columns: {role!r}: what a column can be is {', '.join(roles)}")

@@ -5,11 +5,15 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset, is_there
+from tribunal.eval.datasets.given import Tables
 from tribunal.eval.datasets.plan import Images, Plan
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.datasets.table import (
@@ -21,9 +25,10 @@ from tribunal.eval.datasets.table import (
     sample_of,
     with_columns,
 )  # fmt: skip
-from tribunal.retrievers.perspectives.rows import EXTRA, TableRow, read_rows
+from tribunal.retrievers.perspectives.rows import EXTRA, TableFile, TableRow, read_rows
 from tribunal.schema import JSON
 
+_OF_OBJECTS = (".json", ".jsonl", ".ndjson")
 _SHOWN = 80  # characters of a cell in a reason
 _EARLIER = '["the first post", "the second"]'
 
@@ -37,32 +42,66 @@ class RowSample(Sample):
 class EveryRow(Dataset):
     """The rows of a table, read anew at every iteration: as many posts, in the same order.
 
+    Rows of several files are numbered through all of them.
+
     Of rows that have one id the first keeps it; the others have their row's number beside it. After an iteration
     `problems` counts the rows that can't be judged, by reason, and `repeated` those with the id of an earlier one.
 
     Args:
-        posts: CSV, TSV, JSONL, JSON or Parquet.
+        posts: CSV, TSV, JSONL, JSON or Parquet: a file, or the files of a table.
         columns: which column is what, where it isn't called so.
     """
 
-    def __init__(self, posts: Path, columns: Mapping[str, str] | None = None) -> None:
-        super().__init__(TABLE, posts, columns={**(columns or {}), "label": ""})
+    def __init__(self, posts: Path | Tables, columns: Mapping[str, str] | None = None) -> None:
+        tables = posts if isinstance(posts, Tables) else Tables.of_file(posts)
+        super().__init__(TABLE, tables.files[0].path, columns={**(columns or {}), "label": ""})
+        self.tables, self.files = tables, tuple(table.path for table in tables.files)
+        self.folder = tables.folder or self.folder
         self.problems: Counter[str] = Counter()
         self.repeated = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process hashes texts otherwise, so it has to look for itself which ids are there twice."""
+        return {name: value for name, value in self.__dict__.items() if name != "_twice"}
+
     def rows(self, *files: Path) -> Iterator[TableRow]:
-        for file in files or self.files:
-            yield from read_rows(file, self._owner, strict=True, ragged=True)
+        tables = tuple(map(TableFile, files)) or self.tables.files
+        number = 0
+        for table in tables:
+            for row in read_rows(table, self._owner, strict=True, ragged=True):
+                number += 1
+                yield row if len(tables) == 1 else replace(row, number=number, cells={**table.cells, **row.cells})
+
+    @property
+    def given(self) -> str:
+        return self.tables.shown
 
     @cached_property
     def roles(self) -> Mapping[str, str]:
         """The column of each role that the table has.
 
         Raises:
-            BadInput: a column that was named isn't there, or neither text nor image has one.
+            BadInput: a column that was named isn't there, neither text nor image has one, or a file of several lacks
+                one that others have.
         """
-        names, _ = with_columns(without for without, _ in map(_parted, self.rows()))
-        return columns_by_role(self, names, ROLES)
+        by_file = [(table, self._columns(table)) for table in self.tables.files]
+        roles = columns_by_role(self, list(dict.fromkeys(chain(*(names for _, names in by_file)))), ROLES)
+        for table, names in by_file:
+            lacks = [(column, role) for role, column in roles.items() if column not in names]
+            # Objects need not have every field, and of an empty file it isn't known.
+            if lacks and names and (table.suffix not in _OF_OBJECTS or len(lacks) == len(roles)):
+                column, role = lacks[0]
+                raise BadInput(
+                    f"file {table}: has no column {column!r}, which other files of {self.given} have ({role}); it has "
+                    f"{', '.join(names)}: give all files the same columns, or give them one by one"
+                )
+        return roles
+
+    def _columns(self, table: TableFile) -> list[str]:
+        """The columns of the first rows of a file."""
+        rows = read_rows(table, self._owner, strict=True, ragged=True)
+        names, _ = with_columns(without for without, _ in map(_parted, rows))
+        return list(dict.fromkeys((*table.cells, *names))) if names else []
 
     def __iter__(self) -> Iterator[RowSample]:
         self.problems.clear()
@@ -88,7 +127,7 @@ class EveryRow(Dataset):
             named += bool(sample.image) or sample.image_missing
             here += bool(sample.image)
         if not count:
-            raise BadInput(f"data set {self.name}: there is no post in {self.files[0]}")
+            raise BadInput(f"data set {self.name}: there is no post in {self.given}")
         return Plan(self, None, count, tuple(self.warnings), Images(named=named, here=here))
 
     @property
@@ -138,6 +177,9 @@ class EveryRow(Dataset):
 
     def _found(self, sample: Sample) -> tuple[str | None, str]:
         """Where an image of this machine is, and what is wrong with it."""
+        if self.tables.folder is None:
+            said = f"image: {(sample.image or '')[:_SHOWN]}: isn't read from a store; give a web address or a data URI"
+            return None, self._wrong("image in a store", said)
         try:
             path = self._path(sample)
         except BadInput:

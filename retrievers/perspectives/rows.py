@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import hashlib
+import io
 import math
 import re
+import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import IO, Any, NamedTuple, cast
 
 from tribunal.errors import BadInput
 from tribunal.files import is_lfs_pointer
@@ -22,7 +25,42 @@ EXTRA = "\0"  # under which a row holds the cells that it has more than the file
 YES, NO = ("1", "true", "yes"), ("0", "false", "no")
 # The csv module takes 128 KiB a cell; FakeNewsNet puts every tweet id of a story into one.
 _CELL = 16 * 1024 * 1024
+_PACKED = ".gz"
 _WHOLE = re.compile(r"(\d+)\.0+")  # a flag as pandas writes it where a cell of its column was empty
+
+
+class TableFile(NamedTuple):
+    """A file of rows. `str()` is how its errors call it.
+
+    Attributes:
+        path: where it is read.
+        shown: what its user calls it, where that is another place; its suffix says what it is.
+        cells: what every row of it has beside its own cells.
+    """
+
+    path: Path
+    shown: str = ""
+    cells: Cells = {}  # noqa: RUF012 (it is never changed)
+
+    def __str__(self) -> str:
+        return self.shown or str(self.path)
+
+    @property
+    def name(self) -> str:
+        return self.shown.rpartition("/")[2] or self.path.name
+
+    @property
+    def suffix(self) -> str:
+        """What it is; `.gz` says only how it is packed."""
+        return PurePath(self.name.lower().removesuffix(_PACKED)).suffix
+
+    @property
+    def packed(self) -> bool:
+        return self.name.lower().endswith(_PACKED)
+
+    def opened(self) -> IO[bytes]:
+        """Its bytes, unpacked."""
+        return cast("IO[bytes]", gzip.open(self.path)) if self.packed else self.path.open("rb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +185,7 @@ def file_hash(path: Path) -> str:
 
 
 def read_rows(
-    path: Path,
+    file: Path | TableFile,
     owner: str,
     *,
     encoding: str = "utf-8",
@@ -156,10 +194,11 @@ def read_rows(
     ragged: bool = False,
     remedy: str = "save it as UTF-8",
 ) -> Iterator[TableRow]:
-    """Every row of a file, one at a time. CSV, TSV, JSONL, JSON and Parquet go by the suffix.
+    """Every row of a file, one at a time. CSV, TSV, JSONL, JSON and Parquet go by the suffix. Of `.csv.gz` and
+    the like, what is packed is read; packed Parquet isn't.
 
     Args:
-        path: the file.
+        file: the file.
         owner: whose it is, for the errors of its rows.
         encoding: of CSV, TSV and JSON.
         delimiter: between cells; none given: a comma in .csv, a tab in .tsv, .tab and .txt.
@@ -170,25 +209,29 @@ def read_rows(
     Raises:
         BadInput: the file can't be read, or is not what its suffix says.
     """
-    refuse_pointer(path)
-    suffix = path.suffix.lower()
+    table = file if isinstance(file, TableFile) else TableFile(file)
+    refuse_pointer(table.path)
+    suffix = table.suffix
     # A mark at a file's start, as spreadsheets leave one, would become part of the first column's name.
     codec = "utf-8-sig" if encoding.lower() in {"utf-8", "utf8"} else encoding
     try:
-        if suffix == ".parquet":
-            found = _parquet(path)
+        if suffix == ".parquet" and not table.packed:
+            found = _parquet(table)
         elif suffix in {".csv", ".tsv", ".tab", ".txt"}:
-            found = _delimited(path, codec, delimiter or ("," if suffix == ".csv" else "\t"), strict, ragged)
+            found = _delimited(table, codec, delimiter or ("," if suffix == ".csv" else "\t"), strict, ragged)
         elif suffix in {".json", ".jsonl", ".ndjson"}:
-            found = _json(path, codec)
+            found = _json(table, codec)
         else:
-            raise BadInput(f"file {path}: {suffix or 'no suffix'}: not CSV, TSV, TXT, JSONL, JSON or Parquet")
+            said = suffix + _PACKED * table.packed or "no suffix"
+            raise BadInput(f"file {table}: {said}: not CSV, TSV, TXT, JSONL, JSON or Parquet")
         for number, cells in enumerate(found, start=1):
-            yield TableRow(owner, path.name, number, cells)
+            yield TableRow(owner, table.name, number, cells)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise BadInput(f"file {table}: isn't packed by gzip, or not all of it is there: {error}") from error
     except OSError as error:
-        raise BadInput(f"file {path}: {error.strerror or error}") from error
+        raise BadInput(f"file {table}: {error.strerror or error}") from error
     except (UnicodeDecodeError, LookupError) as error:
-        raise BadInput(f"file {path}: can't be read as {encoding} ({error}); {remedy}") from error
+        raise BadInput(f"file {table}: can't be read as {encoding} ({error}); {remedy}") from error
 
 
 def keyed_rows(path: Path, owner: str) -> Iterator[TableRow]:
@@ -214,61 +257,61 @@ def keyed_rows(path: Path, owner: str) -> Iterator[TableRow]:
         yield row
 
 
-def _delimited(path: Path, encoding: str, delimiter: str, strict: bool, ragged: bool) -> Iterator[Cells]:
+def _delimited(table: TableFile, encoding: str, delimiter: str, strict: bool, ragged: bool) -> Iterator[Cells]:
     csv.field_size_limit(_CELL)
-    with path.open(encoding=encoding, newline="") as file:
+    with table.opened() as raw, io.TextIOWrapper(raw, encoding, newline="") as file:
         reader = csv.DictReader(file, delimiter=delimiter, strict=strict)
         try:
             if ragged and (twice := [name for name, count in Counter(reader.fieldnames or ()).items() if count > 1]):
-                raise BadInput(f"file {path}: the column {twice[0]!r} is there twice; give each a name of its own")
+                raise BadInput(f"file {table}: the column {twice[0]!r} is there twice; give each a name of its own")
             for cells in reader:
                 extra = [cell for cell in cells.pop(None, ()) if cell.strip()]
                 if extra and ragged:
                     cells[EXTRA] = extra
                 elif extra:
                     raise BadInput(
-                        f"file {path}: line {reader.line_num}: more cells than the {len(reader.fieldnames or ())} "
+                        f"file {table}: line {reader.line_num}: more cells than the {len(reader.fieldnames or ())} "
                         f"columns; put a cell that holds {delimiter!r} into double quotes"
                     )
                 yield cells
         except csv.Error as error:
             raise BadInput(
-                f"file {path}: after line {reader.line_num}: not delimited by {delimiter!r}: {error}"
+                f"file {table}: after line {reader.line_num}: not delimited by {delimiter!r}: {error}"
             ) from error
 
 
-def _json(path: Path, encoding: str) -> Iterator[Cells]:
-    with path.open(encoding=encoding) as file:
+def _json(table: TableFile, encoding: str) -> Iterator[Cells]:
+    with table.opened() as raw, io.TextIOWrapper(raw, encoding) as file:
         number, line = 1, ""
         try:
             if file.read(64).lstrip().startswith("["):
                 file.seek(0)
-                yield from _objects(path, from_json(file.read()))
+                yield from _objects(table, from_json(file.read()))
                 return
             file.seek(0)
             for number, line in enumerate(file, start=1):  # noqa: B007 - the error names the line
                 if line.strip():
-                    yield from _objects(path, [from_json(line)])
+                    yield from _objects(table, [from_json(line)])
         except (UnicodeDecodeError, BadInput):
             raise
         except ValueError as error:
-            raise BadInput(f"file {path}: line {number}: not JSON: {error}") from error
+            raise BadInput(f"file {table}: line {number}: not JSON: {error}") from error
 
 
-def _objects(path: Path, values: Iterable[Any]) -> Iterator[Cells]:
+def _objects(table: TableFile, values: Iterable[Any]) -> Iterator[Cells]:
     for value in values:
         if not isinstance(value, dict):
-            raise BadInput(f"file {path}: a row is an object with named fields, not {type(value).__name__}")
+            raise BadInput(f"file {table}: a row is an object with named fields, not {type(value).__name__}")
         yield value
 
 
-def _parquet(path: Path) -> Iterator[Cells]:
+def _parquet(table: TableFile) -> Iterator[Cells]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        with pq.ParquetFile(path, memory_map=True) as file:
+        with pq.ParquetFile(table.path, memory_map=True) as file:
             for batch in file.iter_batches(batch_size=4096):
                 yield from batch.to_pylist()
     except (pa.ArrowException, ValueError) as error:
-        raise BadInput(f"file {path}: not Parquet: {error}") from error
+        raise BadInput(f"file {table}: not Parquet: {error}") from error
