@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import weakref
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -39,7 +39,7 @@ class Images(NamedTuple):
 class Plan:
     """The posts chosen of a data set, in its order: counted, and read anew from its files at every iteration.
 
-    In memory it holds a number a post chosen, and none where all are.
+    In memory it holds a number a post chosen, and none where all are. A few posts it may be given as they are.
     """
 
     def __init__(
@@ -49,9 +49,10 @@ class Plan:
         count: int,
         warnings: tuple[str, ...],
         images: Images,
+        held: Sequence[Sample] | None = None,
     ) -> None:
         self.dataset, self.warnings, self.images = dataset, warnings, images
-        self._positions, self._count = positions, count
+        self._positions, self._count, self._held = positions, count, held
 
     def __len__(self) -> int:
         return self._count
@@ -60,8 +61,8 @@ class Plan:
         yield from self._in_order()
 
     def _in_order(self) -> Iterator[Sample]:
-        if self._positions is None:
-            yield from self.dataset
+        if self._held is not None or self._positions is None:
+            yield from self.dataset if self._held is None else self._held
             return
         posts = enumerate(self.dataset)
         for wanted in self._positions:
@@ -79,7 +80,7 @@ class Shuffled(Plan):
     """
 
     def __init__(self, plan: Plan, order: np.ndarray) -> None:
-        super().__init__(plan.dataset, plan._positions, len(plan), plan.warnings, plan.images)
+        super().__init__(plan.dataset, plan._positions, len(plan), plan.warnings, plan.images, plan._held)
         self._order = order
         self._copies: IO[bytes] | None = None
         self._ends = array("Q")

@@ -6,6 +6,7 @@ import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from heapq import heappush, heapreplace
 from typing import TYPE_CHECKING
 
 from tribunal.errors import BadInput
@@ -21,20 +22,35 @@ _RENUMBER = "; name another id column, or none (blank) to number the rows"
 _OUTSIDE = 0xFFFF  # the stratum of a post that is in none
 
 
+_MOST_HELD = 1_000  # posts of a stratum; of a larger choice the files are read once more
+
+
 class Ranked:
-    """The rank and the stratum of every post of a set, found in one pass: eleven bytes each, and no post."""
+    """The rank and the stratum of every post of a set, found in one pass: eleven bytes each, and no post.
+
+    Of each stratum the `most` posts that may be chosen are held as they come, where these are few, so that the files
+    need not be read once more for them.
+    """
 
     def __init__(
-        self, dataset: Dataset | Pool, seed: int, stratum: Callable[[Sample], str | None], shuffled: bool
+        self,
+        dataset: Dataset | Pool,
+        seed: int,
+        stratum: Callable[[Sample], str | None],
+        shuffled: bool,
+        most: int | None = None,
     ) -> None:
         self.dataset, self.seed, self._shuffled = dataset, seed, shuffled
+        self._held = _Lowest(most) if most is not None and most <= _MOST_HELD else None
         self.counts: Counter[str] = Counter()
         self._ranks, self._strata, self._names = array("Q"), array("H"), dict[str, int]()
         self._images = bytearray()  # of each post: 0 without one, 1 one that is missing, 2 one that is there
-        for sample in dataset:
-            name = stratum(sample)
+        for position, sample in enumerate(dataset):
+            name, ranked = stratum(sample), rank(seed, dataset.own_id(sample))
             self._images.append(2 if sample.image else int(sample.image_missing))
-            self._ranks.append(rank(seed, dataset.own_id(sample)))
+            self._ranks.append(ranked)
+            if self._held is not None and name is not None:
+                self._held.offer(name, ranked, position, sample)
             self._strata.append(_OUTSIDE if name is None else self._names.setdefault(name, len(self._names)))
             if name is not None:
                 self.counts[name] += 1
@@ -103,7 +119,8 @@ class Ranked:
         taken = slice(None) if positions is None else positions
         ranks, images = np.frombuffer(self._ranks, np.uint64)[taken], np.frombuffer(self._images, np.uint8)[taken]
         pictured = Images(int((images > 0).sum()), int((images == 2).sum()), self.dataset.left_out)
-        plan = Plan(self.dataset, positions, len(ranks), warnings, pictured)
+        held = None if self._held is None or positions is None else self._held.at(positions)
+        plan = Plan(self.dataset, positions, len(ranks), warnings, pictured, held)
         return Shuffled(plan, np.argsort(ranks, kind="stable")) if self._shuffled else plan
 
     def _too_few(self, called: str, wants: str, kinds: Collection[str]) -> str:
@@ -131,6 +148,28 @@ class Ranked:
                     f"data set {self.dataset.name}: posts {first:,} and {position:,} have the same id {sample.id!r}; "
                     f"ids must differ{_RENUMBER * self.dataset.mapped}"
                 )
+
+
+class _Lowest:
+    """Of each stratum the posts of the lowest ranks so far, at most so many."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._strata: dict[str, list[tuple[int, int, Sample]]] = {}
+
+    def offer(self, stratum: str, rank: int, position: int, post: Sample) -> None:
+        """Hold a post, if it is among the lowest; of equal ranks the first of the set counts as the lower."""
+        held = self._strata.setdefault(stratum, [])
+        if len(held) < self._most:
+            heappush(held, (-rank, -position, post))
+        elif (-rank, -position) > held[0][:2]:
+            heapreplace(held, (-rank, -position, post))
+
+    def at(self, positions: np.ndarray) -> list[Sample] | None:
+        """The posts of these positions; None where one of them isn't held."""
+        held = {-position: post for stratum in self._strata.values() for _, position, post in stratum}
+        posts = [held.get(position) for position in positions.tolist()]
+        return None if None in posts else [post for post in posts if post is not None]
 
 
 def rank(seed: int, name: str) -> int:

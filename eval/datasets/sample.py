@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pydantic import Field
 
 from tribunal.schema import JSON, Frozen, Scheme
@@ -19,6 +21,7 @@ class Gold(Frozen):
     name: str = Field(description="the label in the set's own words")
 
 
+@lru_cache(maxsize=256)
 def binary(positive: bool, name: str) -> Gold:
     """A yes or no label, in the set's own word."""
     return Gold(label=int(positive), scheme="binary", positive=positive, name=name)

@@ -70,7 +70,7 @@ def choose(
         return _by_pattern(dataset, samples, seed, shuffled)
     if balance is not None:
         return _of_each(dataset, samples, seed, [name.strip() for name in balance.split(",")], shuffled)
-    return Ranked(dataset, seed, lambda _: "posts", shuffled).plan({"posts": samples})
+    return Ranked(dataset, seed, lambda _: "posts", shuffled, samples).plan({"posts": samples})
 
 
 def _of_each(dataset: Dataset | Pool, samples: int, seed: int, names: list[str], shuffled: bool) -> Plan:
@@ -81,7 +81,7 @@ def _of_each(dataset: Dataset | Pool, samples: int, seed: int, names: list[str],
         held = [each.of(post) for each in values]
         return None if None in held else ", ".join(str(each) for each in held)
 
-    ranked = Ranked(dataset, seed, stratum, shuffled)
+    ranked = Ranked(dataset, seed, stratum, shuffled, samples)
     for each in values:
         each.check()
     if not ranked.counts:
@@ -134,7 +134,7 @@ def _plain(field: str) -> str:
 
 
 def _by_pattern(dataset: Dataset | Pool, samples: int, seed: int, shuffled: bool) -> Plan:
-    ranked = Ranked(dataset, seed, lambda post: post.fields.get("smi_pattern"), shuffled)
+    ranked = Ranked(dataset, seed, lambda post: post.fields.get("smi_pattern"), shuffled, samples)
     if not ranked.counts:
         raise BadInput(f"balance: the posts of {dataset.name} have no SMI patterns")
     return ranked.evenly(samples)
@@ -147,7 +147,8 @@ def _paper(
         raise BadInput(f"protocol: paper: no paper has one for {dataset.name}; give samples and seed")
     if dataset.split != paper.split:
         raise BadInput(f"protocol: paper: the paper's is of the split {paper.split}, not {dataset.split}")
-    ranked = Ranked(dataset, seed if paper.seed is None else paper.seed, paper.stratum, shuffled)
+    most = max(paper.quotas.values(), default=0)
+    ranked = Ranked(dataset, seed if paper.seed is None else paper.seed, paper.stratum, shuffled, most)
     _check_whole(ranked, paper)
     if samples is not None:
         return ranked.plan(_shares(paper, samples), called=f"protocol: paper ({paper.says})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -93,9 +94,9 @@ def kinds_of_hate(row: TableRow, rule: Rule) -> tuple[str, ...]:
 
 def _value_is_hate(row: TableRow, value: str, rule: Rule) -> bool:
     folded = without_point(value).casefold()
-    if folded in (known.casefold() for known in rule.hate):
+    if folded in _folded(rule.hate):
         return True
-    if folded in (known.casefold() for known in rule.not_hate):
+    if folded in _folded(rule.not_hate):
         return False
     if rule.hate and rule.not_hate:
         raise row.error(
@@ -103,3 +104,8 @@ def _value_is_hate(row: TableRow, value: str, rule: Rule) -> bool:
             f"nor of not hate ({', '.join(rule.not_hate)})"
         )
     return not rule.hate
+
+
+@lru_cache(maxsize=64)
+def _folded(values: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(value.casefold() for value in values)
