@@ -147,6 +147,8 @@ class TableRow:
 
 def as_text(value: Any) -> str:
     """A cell as text, ends trimmed: nothing, NaN too, is blank, and a whole number has no point."""
+    if type(value) is str:
+        return value.strip()
     if value is None or value != value:  # NaN, by which tables say that there is nothing
         return ""
     if isinstance(value, float) and value.is_integer():
