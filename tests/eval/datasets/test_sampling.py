@@ -163,11 +163,25 @@ def test_warnings_come_with_the_plan(tmp_path: Path) -> None:
 
 
 def test_files_that_change_underneath_are_noticed(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("text\n" + "a\n" * 9, encoding="utf-8")
-    plan = choose(open_dataset("table", tmp_path / "t.csv"), samples=9)
+    (tmp_path / "t.csv").write_text("text\n" + "a\n" * 1100, encoding="utf-8")
+    plan = choose(open_dataset("table", tmp_path / "t.csv"), samples=1050)
     (tmp_path / "t.csv").write_text("text\na\n", encoding="utf-8")
     with pytest.raises(BadInput, match="its files have changed since the posts were chosen"):
         list(plan)
+
+
+def test_a_few_posts_stay_those_that_were_chosen_whatever_becomes_of_their_files(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("text,id\n" + "".join(f"a {n},{n}\n" for n in range(50)), encoding="utf-8")
+    posts = open_dataset("table", tmp_path / "t.csv")
+    whole = [post.id for post in choose(posts, samples=50)]
+    plans = [choose(posts, samples=9), choose(posts, samples=9, shuffled=True)]
+    (tmp_path / "t.csv").unlink()
+    for plan in plans:
+        held = list(plan)
+        assert [post.text for post in held] == [f"a {post.id}" for post in held]
+        assert list(plan) == held
+    assert {post.id for post in plans[0]} == {post.id for post in plans[1]} < set(whole)
+    assert [post.id for post in plans[0]] == sorted((post.id for post in plans[0]), key=whole.index)
 
 
 # ----------------------------------------------------------------------------------------------------------- balanced
