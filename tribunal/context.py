@@ -261,7 +261,7 @@ def context_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None
     settings = case.get("settings") if isinstance(case, Mapping) else None
     if not isinstance(settings, Mapping):
         raise BadInput('context: holds no settings; give {"settings": {…}}, with the settings by name')
-    context = _permitted(_settings(json.dumps(settings, sort_keys=True)))
+    context = _permitted(_as_context(settings))
     if context.searxng_url is None and "searxng" in context.search:
         # An address with a password lies in no case: it is given to each part of a run.
         address = context_given(runtime or _running()).searxng_url
@@ -288,6 +288,19 @@ def overruled(state: Mapping[str, Any], runtime: Runtime[Context]) -> list[str]:
         return []
     context_given(runtime)
     return [f"the case keeps the settings that it began with; given since, and not heeded: {', '.join(differ)}"]
+
+
+def _as_context(settings: Mapping[str, Any]) -> Context:
+    """Settings of a case as a context. Every call of a case asks for it, several times, and a run has one for all."""
+    global _last
+    last = _last  # other threads set it, too
+    if last is None or last[0] != settings:
+        written = json.dumps(settings, sort_keys=True)
+        _last = last = json.loads(written), _settings(written)  # a copy, which nobody changes
+    return last[1]
+
+
+_last: tuple[JSON, Context] | None = None
 
 
 @lru_cache(maxsize=256)

@@ -58,7 +58,7 @@ class Learned:
 
     def leaves_out(self, part: Part, exchange: Exchange) -> bool:
         """Whether a call is to be sent without this part."""
-        lesson = self._lessons.get(_about(part, exchange))
+        lesson = self._lessons.get(_about(part, exchange)) if self._lessons else None
         return lesson is not None and not lesson.is_due()
 
     def rung(self, exchange: Exchange) -> Rung:
@@ -85,11 +85,12 @@ class Learned:
         if exchange.stream and not exchange.last_prompt_tokens:
             exchange.refused.add("stream")  # it says what was used of a whole answer alone
             exchange.stream = False
-        sent = exchange.sent()
-        for part in sent - {"format"}:
-            self._lessons.pop(_about(part, exchange), None)
-        for part in exchange.refused - sent:
-            self.refused(part, exchange)
+        if self._lessons or exchange.refused:
+            sent = exchange.sent()
+            for part in sent - {"format"}:
+                self._lessons.pop(_about(part, exchange), None)
+            for part in exchange.refused - sent:
+                self.refused(part, exchange)
         if not exchange.question.role.plain:
             self._from_format(exchange)
 
