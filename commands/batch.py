@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import click
 import typer
 
+from tribunal.commands.engines import with_engine
 from tribunal.commands.errors import ending_well
 from tribunal.commands.evaluate import AsJson, InFlight, PriceTable, status, telling, warn, warn_of_rehearsal
 from tribunal.commands.keeping import Keep, KeepIn, KeepText, wanted_by
@@ -14,14 +16,31 @@ from tribunal.commands.options import Graph, pairs, with_settings
 from tribunal.terminal import say, say_json
 
 if TYPE_CHECKING:
+    from tribunal.eval.runs.outputs import Output
     from tribunal.eval.runs.tally import Tally
+
+_PLACE = click.Path()  # a shell completes it as one
 
 
 @with_settings
+@with_engine
 def batch(
-    posts: Annotated[Path, typer.Argument(metavar="IN", help="CSV, TSV, JSONL or Parquet.")],
+    posts: Annotated[
+        str,
+        typer.Argument(
+            metavar="IN",
+            click_type=_PLACE,
+            help="CSV, TSV, JSONL or Parquet: a file or a folder of them, by its path or URL (s3://, …).",
+        ),
+    ],
     out: Annotated[
-        Path, typer.Option(metavar="OUT", help="By its suffix: .jsonl (full records), .csv, .tsv, .parquet.")
+        str,
+        typer.Option(
+            metavar="OUT",
+            click_type=_PLACE,
+            help="A path or URL, by its suffix: .jsonl (full records), .csv, .tsv, .parquet; with --engine ray also a "
+            "folder, ending in a slash.",
+        ),
     ],
     graph: Graph = "tribunal",
     columns: Annotated[
@@ -30,15 +49,24 @@ def batch(
     in_flight: InFlight = 16,
     retry: Annotated[list[str] | None, typer.Option(help="Decide again what ended so: failures, refusals.")] = None,
     prices: PriceTable = None,
+    run_folder: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where results lie as they come. Default: OUT.run; of a URL, a folder that is named at the end.",
+        ),
+    ] = None,
     as_json: AsJson = False,
     keep: Keep = None,
     keep_text: KeepText = None,
     database: KeepIn = None,
     *,
     settings: dict[str, Any],
+    carried: dict[str, Any],
 ) -> None:
-    """Decide every row of a file. Results lie in OUT.run as they come; the same command goes on where it stopped."""
+    """Decide every row of a table. Results lie in OUT.run as they come; the same command goes on where it stopped."""
     from tribunal.eval.batch import batch as run_batch
+    from tribunal.eval.runs.outputs import output_of
     from tribunal.eval.runs.prices import read_prices
     from tribunal.eval.runs.progress import shown
 
@@ -58,14 +86,16 @@ def batch(
                 watch=watch,
                 keep=kept,
                 warn=warn,
+                run_folder=run_folder,
+                **carried,
             )
         with telling(tally):
-            _tell(tally, out, as_json, priced=table is not None)
+            _tell(tally, output_of(out, run_folder), as_json, priced=table is not None)
     warn_of_rehearsal(tally.rehearsed, tally.before + tally.done)
     raise typer.Exit(status(tally))
 
 
-def _tell(tally: Tally, out: Path, as_json: bool, *, priced: bool) -> None:
+def _tell(tally: Tally, out: Output, as_json: bool, *, priced: bool) -> None:
     from tribunal.eval.runs.progress import in_words
     from tribunal.eval.runs.rungs import mixed_in_words, rungs
 
@@ -75,6 +105,7 @@ def _tell(tally: Tally, out: Path, as_json: bool, *, priced: bool) -> None:
     if as_json:
         printed = {
             "out": str(out),
+            "run": out.kept_in,
             "total": tally.total,
             "done": tally.before + tally.done,
             "outcomes": dict(tally.outcomes),
@@ -96,4 +127,7 @@ def _tell(tally: Tally, out: Path, as_json: bool, *, priced: bool) -> None:
         say(f"{tally.waiting:,} wait for a person (tribunal review list); this command again puts in what is decided")
     if tally.unkept:
         warn(f"{tally.unkept:,} could not be kept in the database; each result says why, among its warnings")
-    say(str(out) if not tally.stopped else f"kept so far: {out}.run")
+    if not tally.stopped:
+        say(str(out))
+    if tally.stopped or (out.place.here is None and not out.is_folder):
+        say(f"kept{' so far' * bool(tally.stopped)}: {out.kept_in}")

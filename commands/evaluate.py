@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tribunal.commands.completing import dataset_names, graph_names, protocol_names
+from tribunal.commands.engines import with_engine
 from tribunal.commands.errors import INTERRUPTED, ending_well
 from tribunal.commands.options import GRAPH, pairs, with_settings
 from tribunal.terminal import Unprinted, printing, say, say_json
@@ -34,6 +35,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, and
 
 
 @with_settings
+@with_engine
 def evaluate(
     data: Annotated[
         list[str],
@@ -118,6 +120,7 @@ def evaluate(
     as_json: AsJson = False,
     *,
     settings: dict[str, Any],
+    carried: dict[str, Any],
 ) -> None:
     """Run a graph over a data set, and measure it. The same command on the same folder goes on where it stopped."""
     from tribunal.eval.evaluate import Evaluation, summary
@@ -156,6 +159,7 @@ def evaluate(
                 keep_text=keep_text,
                 watch=watch,
                 warn=warn,
+                **carried,
             )
         with telling(tally):
             if as_json:

@@ -9,6 +9,7 @@ import typer
 
 from tribunal.commands.asking import ask_to_go_on
 from tribunal.commands.completing import experiment_names
+from tribunal.commands.engines import with_engine
 from tribunal.commands.errors import ending_well
 from tribunal.commands.evaluate import (
     EPILOG,
@@ -185,6 +186,7 @@ def plan(
 
 
 @app.command(epilog=EPILOG)
+@with_engine
 def run(
     name: Name,
     data: Data,
@@ -207,6 +209,8 @@ def run(
     measured_in: MeasuredIn = None,
     yes: Annotated[bool, typer.Option("--yes", help="Spend without being asked.")] = False,
     as_json: AsJson = False,
+    *,
+    carried: dict[str, Any],
 ) -> None:
     """Run an experiment, and write its table beside the paper's. Plans and asks first; the same command goes on."""
     from contextlib import ExitStack
@@ -239,6 +243,7 @@ def run(
             warn=cache(warn),  # each warning once
             prices=table,
             retry=retry or (),
+            **carried,
         )
         with telling(ran.tallies[-1][1]):
             _tell(planned, ran, as_json=as_json)

@@ -7,35 +7,48 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tribunal.commands.engines import with_engine
 from tribunal.commands.errors import ending_well
-from tribunal.commands.evaluate import AsJson, status, telling, warn, warn_of_rehearsal
+from tribunal.commands.evaluate import AsJson, PriceTable, status, telling, warn, warn_of_rehearsal
 from tribunal.terminal import say, say_json, screen
 
 if TYPE_CHECKING:
     from tribunal.eval.runs.tally import Tally, Watch
 
 
+@with_engine
 def sweep(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="What is run, and what varies (docs/runs.md).")],
+    prices: PriceTable = None,
     as_json: AsJson = False,
+    *,
+    carried: dict[str, Any],
 ) -> None:
     """Run every combination of some settings over the same posts, sharing answered calls. Goes on where it stopped."""
     from contextlib import ExitStack
     from functools import cache
 
+    from tribunal.eval.runs.prices import read_prices
     from tribunal.eval.runs.progress import shown
     from tribunal.eval.sweep import read_sweep, run_sweep
 
     with ending_well(), ExitStack() as stack:
         wanted = read_sweep(file)
-        watch = stack.enter_context(shown(quiet=as_json))
+        table = read_prices(prices) if prices else None
+        watch = stack.enter_context(shown(priced=table is not None, quiet=as_json))
 
         def watch_cell(name: str, number: int, count: int) -> Watch:
             if not as_json:
                 say(f"{number} of {count}: {name}", aside=True)
             return watch
 
-        cells = run_sweep(wanted, watch_cell, cache(warn))  # each warning once
+        cells = run_sweep(
+            wanted,
+            watch_cell,
+            cache(warn),  # each warning once
+            prices=table,
+            **carried,
+        )
         rows = [_row(name, cell, tally) for name, cell, tally in cells]
         with telling(cells[-1][2]):
             if as_json:

@@ -14,13 +14,15 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset
 from tribunal.eval.datasets.pool import Pool, open_posts
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED, choose
+from tribunal.eval.lifecycle import carry_out, outcomes_of
 from tribunal.eval.measures.metrics import keep_metrics, metrics
 from tribunal.eval.protocols.following import Asked, Followed, follow
 from tribunal.eval.runs.engine import Job
-from tribunal.eval.runs.lifecycle import carry_out, outcomes_of
+from tribunal.eval.runs.engines import EMBEDDED, Engine
 from tribunal.eval.runs.prices import Prices
 from tribunal.eval.runs.results import read_results, read_run, read_whole
 from tribunal.eval.runs.runfile import describe
+from tribunal.eval.runs.spending import NO_LIMITS, Limits
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.graphs import graph as graph_named
 from tribunal.heeding import refuse_unheeded
@@ -91,6 +93,8 @@ def evaluate(
     keep_text: bool = False,
     watch: Watch | None = None,
     warn: Callable[[str], None] = lambda warning: None,
+    engine: Engine = EMBEDDED,
+    limits: Limits = NO_LIMITS,
 ) -> Tally:
     """Run an evaluation, or go on with it, and measure it.
 
@@ -104,6 +108,8 @@ def evaluate(
         keep_text: write each post's text into its result.
         watch: is told how the run stands after every post.
         warn: is told, before the first post, what a reader of the results should know of the posts.
+        engine: by what it is carried out.
+        limits: what it may spend, in all its starts.
 
     Returns:
         how it stands; `stopped` says why it did, where it isn't done.
@@ -123,7 +129,10 @@ def evaluate(
         else:
             keep_metrics(out, tally.measured)
 
-    return carry_out(job, out, held, measure, retried=retried, prices=prices, watch=watch, warnings=warnings, warn=warn)
+    return carry_out(
+        job, out, held, measure, retried=retried, prices=prices, watch=watch, warnings=warnings, warn=warn,
+        engine=engine, limits=limits,
+    )  # fmt: skip
 
 
 def prepared(

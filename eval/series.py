@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate
+from tribunal.eval.runs.engines import EMBEDDED, Engine
 from tribunal.eval.runs.prices import Prices
+from tribunal.eval.runs.spending import NO_LIMITS, NOTHING, Limits, Spent, spent_in_all
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.graphs import graph
 from tribunal.heeding import names, unheeded, without
@@ -58,6 +61,8 @@ def run_series(
     warn: Callable[[str], None],
     prices: Prices | None = None,
     retry: Collection[str] = (),
+    engine: Engine = EMBEDDED,
+    limits: Limits = NO_LIMITS,
 ) -> list[tuple[str, Tally]]:
     """Run evaluations one after another, or go on with them.
 
@@ -67,7 +72,8 @@ def run_series(
         in_flight: posts at a time, at most.
         watch_run: is given each name, its number from 1 and how many there are; gives what watches that run.
         warn: is told what a reader of the results should know of the posts.
-        prices, retry: as `tribunal.eval.evaluate.evaluate`.
+        prices, retry, engine: as `tribunal.eval.evaluate.evaluate`.
+        limits: what all of them may spend together, in all their starts.
 
     Returns:
         How each run stands, by its name. The last one may have been stopped, and those after it weren't begun.
@@ -76,11 +82,17 @@ def run_series(
         BadInput: as `evaluate`.
     """
     done = []
+    limits.check(prices)
+    spent = {name: spent_in_all(out / name, prices) for name, _ in evaluations} if limits else {}
     for number, (name, evaluation) in enumerate(evaluations, start=1):
+        elsewhere = reduce(Spent.and_, (each for of, each in spent.items() if of != name), NOTHING)
         watch = watch_run(name, number, len(evaluations))
         tally = evaluate(
-            evaluation, out / name, in_flight=in_flight, retry=retry, prices=prices, watch=watch, warn=warn
-        )
+            evaluation, out / name, in_flight=in_flight, retry=retry, prices=prices, watch=watch, warn=warn,
+            engine=engine, limits=replace(limits, elsewhere=elsewhere),
+        )  # fmt: skip
+        if limits:
+            spent[name] = spent_in_all(out / name, prices)
         done.append((name, tally))
         if tally.stopped:
             break

@@ -20,6 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from tribunal.context import Context, describe
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation
+from tribunal.eval.runs.engines import EMBEDDED, Engine
+from tribunal.eval.runs.prices import Prices
+from tribunal.eval.runs.spending import NO_LIMITS, Limits
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.eval.series import CACHE, fitted, run_series
 from tribunal.models.door import door_here
@@ -102,7 +105,13 @@ def read_sweep(path: Path) -> Sweep:
 
 @opened_once()
 def run_sweep(
-    sweep: Sweep, watch_cell: Callable[[str, int, int], Watch], warn: Callable[[str], None] = lambda warning: None
+    sweep: Sweep,
+    watch_cell: Callable[[str, int, int], Watch],
+    warn: Callable[[str], None] = lambda warning: None,
+    *,
+    prices: Prices | None = None,
+    engine: Engine = EMBEDDED,
+    limits: Limits = NO_LIMITS,
 ) -> list[tuple[str, JSON, Tally]]:
     """Run every cell, or go on with those that aren't done.
 
@@ -110,6 +119,9 @@ def run_sweep(
         sweep: what is run.
         watch_cell: is told the cell's name, its number and how many there are, and gives what watches its run.
         warn: is told what a reader of the results should know of the posts.
+        prices: for the running cost.
+        engine: by what each cell is carried out.
+        limits: what all cells may spend together, in all their starts.
 
     Returns:
         The cells that were run: folder name, what it sets, how it stands. The last one may have been stopped, and those
@@ -124,7 +136,10 @@ def run_sweep(
     checked = asyncio.run(_checked(sweep, grid))
     cells = {name_of(cell): cell for cell in grid}
     runs = list(zip(cells, checked, strict=True))
-    done = run_series(runs, sweep.out, in_flight=sweep.concurrency, watch_run=watch_cell, warn=warn)
+    done = run_series(
+        runs, sweep.out, in_flight=sweep.concurrency, watch_run=watch_cell, warn=warn, prices=prices, engine=engine,
+        limits=limits,
+    )  # fmt: skip
     return [(name, cells[name], tally) for name, tally in done]
 
 

@@ -13,11 +13,11 @@ from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Dataset, open_dataset
 from tribunal.eval.datasets.sampling import Plan, choose
+from tribunal.eval.lifecycle import carry_out, outcomes_of
 from tribunal.eval.measures.changes import changes
 from tribunal.eval.report.page import rendered
 from tribunal.eval.runs.engine import Job
 from tribunal.eval.runs.journal import RESULTS, Unwritten, line_starts
-from tribunal.eval.runs.lifecycle import carry_out, outcomes_of
 from tribunal.eval.runs.prices import Prices
 from tribunal.eval.runs.runfile import describe
 from tribunal.eval.runs.tally import Tally, Watch

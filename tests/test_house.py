@@ -26,9 +26,8 @@ FLOORS = (
     "nodes.arcade", "nodes.predict", "nodes.antihate", "nodes.mv_debate", "nodes.peers", "nodes.court",
     "nodes.rehearsal", "graphs", "pieces", "kept", "cases", "explained", "exports", "exports.dsa",
     "eval.doubles", "eval.doubles.scripted", "testing",
-    "eval.datasets", "eval.protocols", "eval.runs", "eval.measures", "eval.first_look", "eval.view", "eval.report",
-    "eval.annotation",
-    "eval", "eval.experiments", "eval.export", "eval.bench",
+    "eval.datasets", "eval.protocols", "eval.runs", "eval.ray", "eval.measures", "eval.first_look", "eval.view",
+    "eval.report", "eval", "eval.annotation", "eval.experiments", "eval.export", "eval.bench",
     "service.webhooks", "service.seeing", "service.replica", "service.routes", "service.dropins", "service.desk",
     "service", "commands",
 )  # fmt: skip

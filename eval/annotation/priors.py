@@ -14,8 +14,8 @@ from tribunal.context import context_from
 from tribunal.eval.annotation.sheet import Prior, Side
 from tribunal.eval.datasets.plan import Images, Plan
 from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.lifecycle import carry_out, outcomes_of
 from tribunal.eval.runs.engine import Job
-from tribunal.eval.runs.lifecycle import carry_out, outcomes_of
 from tribunal.eval.runs.prices import Prices
 from tribunal.eval.runs.results import read_results, read_whole
 from tribunal.eval.runs.runfile import describe

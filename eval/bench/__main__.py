@@ -20,11 +20,13 @@ from tribunal.eval.bench.memory import memory
 from tribunal.eval.bench.mv_debate import views
 from tribunal.eval.bench.neighbours import neighbours
 from tribunal.eval.bench.perspectives import perspectives
+from tribunal.eval.bench.ray import ray
 from tribunal.eval.bench.research import research
 from tribunal.eval.bench.runs import runs
 from tribunal.eval.bench.service import service
 from tribunal.eval.bench.switches import switches
 from tribunal.eval.bench.view import view
+from tribunal.eval.bench.workers import workers
 from tribunal.terminal import say
 
 _ALL = (
@@ -34,9 +36,11 @@ _ALL = (
     memory,
     neighbours,
     perspectives,
+    ray,
     research,
     switches,
     runs,
+    workers,
     service,
     view,
     views,

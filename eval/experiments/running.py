@@ -8,8 +8,10 @@ from typing import NamedTuple
 from tribunal.eval.experiments.planning import Plan
 from tribunal.eval.experiments.table import Table, table_of
 from tribunal.eval.measures.columns import Columns, read_columns
+from tribunal.eval.runs.engines import EMBEDDED, Engine
 from tribunal.eval.runs.prices import Prices
 from tribunal.eval.runs.runfile import RUN
+from tribunal.eval.runs.spending import NO_LIMITS, Limits
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.eval.series import run_series
 from tribunal.opened import opened_once
@@ -31,6 +33,8 @@ def run_plan(
     warn: Callable[[str], None],
     prices: Prices | None = None,
     retry: Collection[str] = (),
+    engine: Engine = EMBEDDED,
+    limits: Limits = NO_LIMITS,
 ) -> Ran:
     """Run a plan, or go on with it. Arguments and errors as `tribunal.eval.series.run_series`."""
     evaluations = [(ready.run.name, ready.evaluation) for ready in plan.ready]
@@ -42,6 +46,8 @@ def run_plan(
         warn=warn,
         prices=prices,
         retry=retry,
+        engine=engine,
+        limits=limits,
     )
     return Ran(tallies, table_here(plan))
 

@@ -1,10 +1,15 @@
-"""Of a result that lay there when a run went on, what its progress tells. A run may hold a million: no more is read."""
+"""Of a result that lay there when a run went on, or that another process came to, what the run itself has to know.
+
+A run may hold a million: no more is read.
+"""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tribunal.schema import JSON
 
 
 class _Read(BaseModel):
@@ -23,6 +28,7 @@ class _Call(_Read):
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    attempts: int = 1
 
 
 class _Counted(_Read):
@@ -42,6 +48,21 @@ class PricedEarlier(_Counted):
     """What a result came to, with its calls."""
 
     calls: tuple[_Call, ...] = ()
+
+
+class _ToldCall(_Call):
+    role: str = ""
+    format: str = ""
+    error: str | None = None
+
+
+class Told(_Counted):
+    """Of a result that another process of the run has come to, what the run itself has to know."""
+
+    explanation: str = ""
+    rehearsed: bool = False
+    fault: JSON | None = None
+    calls: tuple[_ToldCall, ...] = ()
 
 
 def read_earlier(line: bytes, *, priced: bool) -> Earlier | PricedEarlier | None:

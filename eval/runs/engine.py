@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from tribunal.cases.session import POST, hear, settle
-from tribunal.context import Context, kept_settings
-from tribunal.errors import BadInput, ModelError
+from tribunal.cases.session import settle
+from tribunal.context import Context
+from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.earlier import read_earlier
+from tribunal.eval.runs.crew import Crew
+from tribunal.eval.runs.deciding import Decided, Decider, Order, Stopped
+from tribunal.eval.runs.earlier import Told, read_earlier
 from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, line_starts
-from tribunal.eval.runs.lines import line, unheard, unusable, what_broke
+from tribunal.eval.runs.left import posts_left
 from tribunal.eval.runs.outage import LOCKED_OUT, LOST_IN_A_ROW, Unanswered, kind_of_failure, unanswered
 from tribunal.eval.runs.prices import Prices
+from tribunal.eval.runs.spending import NO_LIMITS, Ledger, Limits, Spent, spent_before, spent_on
 from tribunal.eval.runs.tally import Tally, Watch
-from tribunal.models.door import Door, door_here
-from tribunal.models.providers import ModelName
-from tribunal.schema import Record
+from tribunal.models.door import door_here
+from tribunal.schema import JSON, Record
 
 if TYPE_CHECKING:
     from tribunal.kept.keeping import Keeper
@@ -49,14 +50,28 @@ class Job:
     keeper: Keeper | None = None
 
 
-class Stopped(Exception):
-    """Why a run can't go on now."""
-
-
-async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Watch | None = None) -> Tally:
+async def run(
+    job: Job,
+    folder: Path,
+    *,
+    prices: Prices | None = None,
+    watch: Watch | None = None,
+    workers: int = 1,
+    limits: Limits = NO_LIMITS,
+    pinned: JSON | None = None,
+) -> Tally:
     """Decide every post that the folder has no result of yet.
 
     A first Ctrl-C (or SIGTERM) lets those in flight finish; a second one stops at once.
+
+    Args:
+        job: what is decided, and how.
+        folder: the run's.
+        prices: for the running cost.
+        watch: is told how the run stands after every post.
+        workers: how many processes decide; 1 is this one.
+        limits: what the run may spend, in all its starts.
+        pinned: what other processes have to find as it is told here (`tribunal.eval.runs.pins`).
 
     Returns:
         how it stands at the end; `stopped` says why, if not everything was done.
@@ -65,41 +80,59 @@ async def run(job: Job, folder: Path, *, prices: Prices | None = None, watch: Wa
         BadInput: a setting or the data is wrong. What was in flight is finished first; results stay.
         DiskFull: the results can't be opened for writing.
     """
-    if job.keeper is not None:
-        await job.keeper.check()
+    decider = Decider(job.graph, job.context, keep_text=job.keep_text, keeper=job.keeper, prices=prices)
+    await decider.check()
     tally = Tally(total=job.count * job.repeats)
-    done = _done(folder, job, tally, prices)
+    done = posts_done(folder, job, tally, prices)
+    ledger = Ledger(limits, spent_before(folder, prices), job.context) if limits else None
     tally.started = time.monotonic()
     held = Unanswered(job.graph, job.context, job.samples, folder)
-    under_way = _UnderWay(job, tally, prices, watch, await door_here(), held)
     settle()
-    with Journal(folder) as journal, _interruptible(under_way):
-        under_way.journal = journal
-        under_way.left = _left(job, done)
-        if watch:
-            watch(tally)
-        workers = [asyncio.ensure_future(under_way.work()) for _ in range(job.in_flight)]
-        under_way.workers = workers
-        for worker in workers:
-            worker.add_done_callback(under_way.ended)
-        try:
-            await asyncio.gather(*workers, return_exceptions=True)
-            await under_way.end()
-        except asyncio.CancelledError:
-            if not tally.interrupted:
-                raise
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-            await under_way.settle()
-    for worker in workers:
-        if not worker.cancelled() and (error := worker.exception()) is not None:
-            raise error
+    async with AsyncExitStack() as stack:
+        under_way = _UnderWay(job, tally, prices, watch, held, decider, ledger)
+        under_way.journal = stack.enter_context(Journal(folder))
+        stack.enter_context(_interruptible(under_way))
+        if workers > 1:
+            lost = ledger.begin_again if ledger else lambda: None
+            under_way.by = crew = Crew(order_of(job, prices, pinned), job.context, await door_here(), workers, lost)
+            stack.push_async_callback(crew.close)
+        under_way.left = posts_left(job.samples, job.count, job.repeats, done)
+        await _carried_on(under_way)
     return tally
 
 
-def _done(folder: Path, job: Job, tally: Tally, prices: Prices | None) -> bytearray:
+def order_of(job: Job, prices: Prices | None, pinned: JSON | None) -> tuple[Order, Mapping[str, str]]:
+    """What other processes are told of a job, and what they have to find in their environment (`Order.of`)."""
+    keep = job.keeper.wanted if job.keeper else None
+    return Order.of(job.graph, job.context, keep_text=job.keep_text, keep=keep, prices=prices, pinned=pinned)
+
+
+async def _carried_on(under_way: _UnderWay) -> None:
+    """Decide what is left, so many at a time, and put it on the disk."""
+    tally = under_way.tally
+    if under_way.watch:
+        under_way.watch(tally)
+    tasks = [asyncio.ensure_future(under_way.work()) for _ in range(under_way.job.in_flight)]
+    under_way.tasks = tasks
+    for task in tasks:
+        task.add_done_callback(under_way.ended)
+    try:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await under_way.end()
+    except asyncio.CancelledError:
+        if not tally.interrupted:
+            raise
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await under_way.settle()
+    for task in tasks:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error
+
+
+def posts_done(folder: Path, job: Job, tally: Tally, prices: Prices | None) -> bytearray:
     """A byte a post and repeat, 1 where there is a result; what these came to and cost is put into the tally."""
     done = bytearray(job.count * job.repeats)
     for start in line_starts(folder / RESULTS):
@@ -117,107 +150,96 @@ def _done(folder: Path, job: Job, tally: Tally, prices: Prices | None) -> bytear
     return done
 
 
-def _left(job: Job, done: bytearray) -> Iterator[tuple[int, int, Sample]]:
-    """Place, repeat and sample of what is left, in order; read as it is asked for."""
-    for repeat in range(job.repeats):
-        for place, sample in enumerate(job.samples):
-            if not done[repeat * job.count + place]:
-                yield place, repeat, sample
+class Deciding(Protocol):
+    """By what posts are decided: in this process, or in others."""
+
+    @property
+    def unkept(self) -> int: ...
+    @property
+    def slowed(self) -> Mapping[str, int]: ...
+    async def decide(self, place: int, repeat: int, sample: Sample, max_tokens: int | None = None) -> Decided: ...
 
 
 class _UnderWay:
-    """A run under way: what its workers share."""
+    """A run under way: what its tasks share, each of which has one post in flight."""
 
     def __init__(
-        self, job: Job, tally: Tally, prices: Prices | None, watch: Watch | None, door: Door, held: Unanswered
+        self,
+        job: Job,
+        tally: Tally,
+        prices: Prices | None,
+        watch: Watch | None,
+        held: Unanswered,
+        by: Deciding,
+        ledger: Ledger | None,
     ) -> None:
-        self.job, self.tally, self.prices, self._watch = job, tally, prices, watch
-        self._door, self._lowered_before = door, _lowered(door)
+        self.job, self.tally, self.prices, self.watch = job, tally, prices, watch
+        self.held, self.by, self._ledger = held, by, ledger
         self.journal: Journal
         self.left: Iterator[tuple[int, int, Sample]]
-        self.workers: Sequence[asyncio.Future[None]] = ()
+        self.tasks: Sequence[asyncio.Future[None]] = ()
         self.stop = False
-        self.held = held
-        self._warm = False
+        self._settled = asyncio.Event()
 
     async def work(self) -> None:
         """Post after post, until none is left or the run is stopped."""
         for place, repeat, sample in self.left:
-            if self.stop:
+            if self.stop or not await self._may_begin():
                 return
             self.tally.in_flight += 1
             try:
-                started = time.perf_counter()
-                record, seconds = await self._decided(sample, repeat), time.perf_counter() - started
-                if not self._warm:  # what the first post imported and compiled stays: to look through it takes 0.2 s
-                    self._warm = True
-                    gc.freeze()
-                record = await self._kept(record, sample)
-                written = line(place, repeat, seconds, record, sample, self.job.keep_text)
-                await self._take(record, sample, written)
+                decided = await self._decided(place, repeat, sample)
+                await self._take(decided.record, sample, decided.line)
             except DiskFull as full:
                 self.halt(f"{full}. Make room")
             except Stopped as stopped:
                 self.halt(str(stopped))
             finally:
                 self.tally.in_flight -= 1
-                self.tally.slowed = self._slowed()
-                if self._watch:
-                    self._watch(self.tally)
+                self.tally.unkept = self.by.unkept
+                self.tally.slowed = _slowed(self.by.slowed)
+                if self.watch:
+                    self.watch(self.tally)
             if self.stop:
                 return
 
-    def _slowed(self) -> str:
-        """How far the number of requests at a time went down in this run, where requests timed out."""
-        lowered = _lowered(self._door)
-        models = [model for model in lowered if lowered[model] > self._lowered_before.get(model, 0)]
-        turns = self._door.learned.turns
-        return "; ".join(
-            f"requests to {model} timed out beside others, so it was sent as few as {turns[model].lowest} at a time"
-            for model in models
-        )
+    async def _may_begin(self) -> bool:
+        """Whether the run may spend what one more post takes; waits for others to end where they may leave enough."""
+        while self._ledger is not None and not self._ledger.take():
+            if not self._ledger.under_way:
+                self.halt(self._ledger.why())
+                return False
+            self._settled.clear()
+            await self._settled.wait()
+            if self.stop:
+                return False
+        return True
 
-    def ended(self, worker: asyncio.Future[None]) -> None:
-        """What broke one worker lets the others finish the posts that they have."""
-        if not worker.cancelled() and (error := worker.exception()) is not None:
+    async def _decided(self, place: int, repeat: int, sample: Sample) -> Decided:
+        budget = self.job.budgets.get(sample.id) if self.job.budgets else None
+        if self._ledger is None:
+            return await self.by.decide(place, repeat, sample, budget)
+        spent: Spent | None = None
+        try:
+            decided = await self.by.decide(place, repeat, sample, budget)
+            spent = spent_on(decided.record.calls, self.prices)
+        finally:
+            self._ledger.settle(*(spent or self._ledger.held))
+            self._settled.set()
+        return decided
+
+    def ended(self, task: asyncio.Future[None]) -> None:
+        """What broke one task lets the others finish the posts that they have."""
+        if not task.cancelled() and (error := task.exception()) is not None:
             self.halt(str(error))
 
     def halt(self, why: str) -> None:
         """Take no more posts; the first reason counts."""
         self.stop = True
         self.tally.stopped = self.tally.stopped or why
+        self._settled.set()
 
-    async def _decided(self, sample: Sample, repeat: int) -> Record:
-        context = self.job.context
-        if sample.problem:
-            return unusable(sample, self.job.graph, context, sample.problem)
-        if context.repeat != repeat:
-            context = context.model_copy(update={"repeat": repeat})
-        if self.job.budgets is not None:
-            context = context.model_copy(update={"max_tokens": self.job.budgets.get(sample.id)})
-        try:
-            return await hear(**sample.post, graph=self.job.graph, context=context)
-        except BadInput as error:
-            if str(error).partition(":")[0] not in POST:
-                raise
-            return unusable(sample, self.job.graph, context, str(error))
-        except ModelError as fault:
-            return unheard(sample, self.job.graph, context, fault)
-        except Exception as error:
-            raise Stopped(what_broke(self.job.graph, sample, error)) from error
-
-    async def _kept(self, record: Record, sample: Sample) -> Record:
-        """The record, kept where that is wanted; one that says only that nobody answers is no result yet."""
-        keeper = self.job.keeper
-        if keeper is None or unanswered(record) or kind_of_failure(record) in LOCKED_OUT:
-            return record
-        costs = [self.prices.of(call) or 0.0 for call in record.calls] if self.prices else None
-        settings = kept_settings(self.job.context)
-        kept = await keeper.keep(record, sample.post, settings, None if costs is None else sum(costs))
-        self.tally.unkept = keeper.missed
-        return kept
-
-    async def _take(self, record: Record, sample: Sample, written: bytes) -> None:
+    async def _take(self, record: Record | Told, sample: Sample, written: bytes) -> None:
         """Write a result down; one that says only that nobody answers waits for another that tells why."""
         if kind_of_failure(record) in LOCKED_OUT:
             raise Stopped(f"{record.explanation}. See to the key")
@@ -255,14 +277,17 @@ class _UnderWay:
         except DiskFull as full:
             self.halt(str(full))
 
-    async def _write(self, record: Record, line: bytes) -> None:
+    async def _write(self, record: Record | Told, line: bytes) -> None:
         await self.journal.append(line)
         self.tally.add(record, self.prices)
 
 
-def _lowered(door: Door) -> dict[ModelName, int]:
-    """How often the number of requests at a time was lowered, by model."""
-    return {model: turns.lowered for model, turns in door.learned.turns.items() if turns.lowered}
+def _slowed(lowest: Mapping[str, int]) -> str:
+    """How far the number of requests at a time went down in this run, where requests timed out."""
+    return "; ".join(
+        f"requests to {model} timed out beside others, so it was sent as few as {number} at a time"
+        for model, number in lowest.items()
+    )
 
 
 @contextmanager
@@ -273,14 +298,14 @@ def _interruptible(under_way: _UnderWay) -> Iterator[None]:
     def asked() -> None:
         if tally.interrupted:
             tally.stopped = "stopped at once"
-            for each in (*under_way.workers, under_way.held.asking):
+            for each in (*under_way.tasks, under_way.held.asking):
                 if each is not None:
                     each.cancel()
             return
         tally.interrupted = True
         under_way.halt("interrupted")
-        if under_way._watch:
-            under_way._watch(tally)
+        if under_way.watch:
+            under_way.watch(tally)
 
     signals = (signal.SIGINT, signal.SIGTERM)
     try:

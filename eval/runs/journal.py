@@ -118,9 +118,14 @@ def line_starts(path: Path) -> Iterator[LineStart]:
             found = _START.match(line)
             if found is None:
                 raise BadInput(f"{path}: line {number}: is no result of a run; remove the line, and let the run go on")
-            rehearsed = any(sign in line for sign in _REHEARSED)
+            rehearsed = shows_rehearsal(line)
             yield LineStart(int(found[1]), int(found[2]), found[3].decode(), offset, rehearsed, line)
             offset += len(line)
+
+
+def shows_rehearsal(line: bytes) -> bool:
+    """Whether the rehearsal model was asked for a result."""
+    return any(sign in line for sign in _REHEARSED)
 
 
 def set_aside(folder: Path, superseded: Callable[[LineStart], bool]) -> int:

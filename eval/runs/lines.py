@@ -47,10 +47,10 @@ def renewed(old: JSON, record: Record) -> bytes:
     return f"{start}{body},{json.dumps(beside, ensure_ascii=False)[1:]}\n".encode("utf-8", "replace")
 
 
-def unusable(sample: Sample, graph: str, context: Context, problem: str) -> Record:
-    """The record of a post that no model was asked about, because it can't be taken in."""
+def unusable(sample: Sample, graph: str, context: Context, problem: str, kind: str = "input") -> Record:
+    """The record of a post that nobody can decide: it can't be taken in (`input`), or it ends processes (`crash`)."""
     where = {"seat": "", "role": "", "model": ""}
-    return _without(sample, graph, context, {"outcome": "failure", "explanation": problem, "error": "input", **where})
+    return _without(sample, graph, context, {"outcome": "failure", "explanation": problem, "error": kind, **where})
 
 
 def unheard(sample: Sample, graph: str, context: Context, fault: ModelError) -> Record:

@@ -14,6 +14,7 @@ from tribunal.cases.session import hear
 from tribunal.context import Context
 from tribunal.errors import ModelError
 from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.runs.earlier import Told
 from tribunal.eval.runs.journal import RESULTS, line_starts
 from tribunal.parsed import from_json
 from tribunal.schema import JSON, Record
@@ -30,14 +31,24 @@ _REMEDIES = {
 }
 
 
-def kind_of_failure(record: Record) -> str:
+def kind_of_failure(record: Record | Told) -> str:
     """Of which kind a failure is; empty for any other outcome."""
     return str((record.fault or {}).get("kind", "")) if record.outcome == "failure" else ""
 
 
-def unanswered(record: Record) -> bool:
+def unanswered(record: Record | Told) -> bool:
     """Whether a post failed because nobody answered, which another time may be otherwise."""
     return kind_of_failure(record) in _REMEDIES
+
+
+def no_answer(record: Record | Told) -> tuple[str, str]:
+    """Of a post that nobody answered: the model that didn't, where it is known, and what to say of it."""
+    return _model_at_fault(record), f"{record.explanation}. {_REMEDIES[kind_of_failure(record)]}"
+
+
+def answered_by(record: Record | Told) -> set[str]:
+    """The models that answered for a post, be it by a refusal."""
+    return {call.model for call in record.calls if _answered(call.error) and not call.cached}
 
 
 class Unanswered:
@@ -47,7 +58,7 @@ class Unanswered:
         # A case that is put again leaves nothing behind, and no answer of it comes from a cache.
         self._context = context.model_copy(update={"cache": None, "review": False, "review_rule": []})
         self._graph, self._samples, self._folder = graph, samples, folder
-        self._held: list[tuple[Record, bytes]] = []
+        self._held: list[tuple[Record | Told, bytes]] = []
         self._answered: dict[str, Sample] = {}  # by model, a post that it answered
         self._last: Sample | None = None
         self.asking: asyncio.Future[Record] | None = None
@@ -55,11 +66,11 @@ class Unanswered:
     def __len__(self) -> int:
         return len(self._held)
 
-    def hold(self, record: Record, line: bytes) -> None:
+    def hold(self, record: Record | Told, line: bytes) -> None:
         """Keep back a post that nobody answered."""
         self._held.append((record, line))
 
-    def cleared_by(self, record: Record, sample: Sample) -> list[tuple[Record, bytes]]:
+    def cleared_by(self, record: Record | Told, sample: Sample) -> list[tuple[Record | Told, bytes]]:
         """Of an outcome: the posts that are failures of their own, since the model that left them answered here."""
         models = {call.model for call in record.calls if _answered(call.error) and not call.cached}
         if not models:
@@ -68,7 +79,7 @@ class Unanswered:
         self._last = sample
         return self._taken(lambda model: model in models or not model)
 
-    def rest(self) -> list[tuple[Record, bytes]]:
+    def rest(self) -> list[tuple[Record | Told, bytes]]:
         """All that are still held, and none from now on."""
         return self._taken(lambda model: True)
 
@@ -128,13 +139,13 @@ class Unanswered:
                 if not model or any(call["model"] == model and _answered(call["error"]) for call in calls):
                     yield start.place
 
-    def _taken(self, wanted: Callable[[str], bool]) -> list[tuple[Record, bytes]]:
+    def _taken(self, wanted: Callable[[str], bool]) -> list[tuple[Record | Told, bytes]]:
         taken = [each for each in self._held if wanted(_model_at_fault(each[0]))]
         self._held = [each for each in self._held if not wanted(_model_at_fault(each[0]))]
         return taken
 
 
-def _model_at_fault(record: Record) -> str:
+def _model_at_fault(record: Record | Told) -> str:
     return str((record.fault or {}).get("model") or "")
 
 

@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from tribunal.context import Context
 from tribunal.environment import environment
+from tribunal.errors import BadInput
+from tribunal.eval.runs.runfile import beside, changes
 from tribunal.graphs import GRAPHS
 from tribunal.learnt import learnt
 from tribunal.line_up import in_force
@@ -41,6 +43,33 @@ async def pins(graph: str, context: Context) -> JSON:
         **await _first_look(context),
         "servers": {name: address(each.base_url(around)) for name, each in sorted(providers.items())},
     }
+
+
+# What a process that decides posts has to find as the run was begun with it.
+_EVERYWHERE = (
+    "models", "policy", "tribunal", "prompts", "files", "perspectives", "precedents", "first_look", "servers",
+)  # fmt: skip
+
+
+def pinned(run: JSON) -> JSON:
+    """Of a run.json, what every process that decides posts of the run has to find as it is told there."""
+    return {name: run[name] for name in _EVERYWHERE if name in run}
+
+
+async def check_pins(graph: str, context: Context, wanted: JSON) -> None:
+    """See that what decides results is here what it was where the run was begun.
+
+    Args:
+        graph: its name, or its file.
+        context: the settings of the run.
+        wanted: what `pinned` gave there.
+
+    Raises:
+        BadInput: something differs; what, there and here. Or as `pins`.
+    """
+    here = pinned({**await asyncio.to_thread(beside, graph, context), **await pins(graph, context)})
+    if differs := next(changes(wanted, here), None):
+        raise BadInput(f"{differs}, in a process that decides posts; leave it as it was until the run is done")
 
 
 async def _precedents(context: Context) -> JSON:

@@ -14,6 +14,7 @@ from tribunal.context import Context, kept_settings
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import Plan
 from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, Unwritten
+from tribunal.eval.runs.parts import ungathered
 from tribunal.files import Taken, alone, write_whole
 from tribunal.parsed import from_json
 from tribunal.prompts.policy import policy
@@ -60,17 +61,29 @@ def describe(graph: str, dataset: JSON, sampling: JSON, repeats: int, posts: Pla
         "n": len(posts),
         "images": posts.images.dump(),
         "settings": settings,
-        "models": {"TRIBUNAL_MODEL": _model_of_the_environment(context)},
-        "policy": {"name": in_force.name, "sha": in_force.sha},
+        **beside(graph, context),
         "categories": {
             "fine": [category.name for category in in_force.fine],
             "binary": [category.name for category in in_force.binary],
         },
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "finished": None,
+    }
+
+
+def beside(graph: str, context: Context) -> JSON:
+    """What lies beside the settings and decides results: policy, prompts, files, the environment's model, our version.
+
+    Args:
+        graph: its name, or its file.
+    """
+    in_force = policy(context.policy)
+    return {
+        "models": {"TRIBUNAL_MODEL": _model_of_the_environment(context)},
+        "policy": {"name": in_force.name, "sha": in_force.sha},
         "tribunal": version("tribunal"),
         "prompts": prompt_set(context.prompts).dump(),
         "files": _files(graph, context),
-        "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "finished": None,
     }
 
 
@@ -100,7 +113,8 @@ def found_in(folder: Path) -> JSON | None:
         held = from_json(path.read_bytes()) if path.exists() else None
     except (OSError, ValueError) as error:
         raise BadInput(f"out: {folder}: can't be used: {error}; take another folder") from error
-    if not any((folder / name).exists() and (folder / name).stat().st_size for name in (RESULTS, SUPERSEDED)):
+    held_in = any((folder / name).exists() and (folder / name).stat().st_size for name in (RESULTS, SUPERSEDED))
+    if not held_in and not ungathered(folder):
         return None  # a run that a wrong setting ended before its first result may be put right
     if held is None:
         raise BadInput(f"out: {folder}: has results and no {RUN}; take another folder")
@@ -130,7 +144,7 @@ def begun(folder: Path, wanted: JSON) -> JSON | None:
     held = found_in(folder)
     if held is None:
         return None
-    changed = list(_changes(held, wanted))
+    changed = list(changes(held, wanted))
     if changed:
         raise BadInput(
             f"out: {folder}: its run was begun otherwise: {'; '.join(changed)}; go on as it was begun, or take another "
@@ -139,7 +153,8 @@ def begun(folder: Path, wanted: JSON) -> JSON | None:
     return held
 
 
-def _changes(held: JSON, wanted: JSON) -> Iterator[str]:
+def changes(held: JSON, wanted: JSON) -> Iterator[str]:
+    """What decides a run's results and differs between one description of it and another, in words."""
     for name in _HELD:
         then, now = held.get(name), from_json(json.dumps(wanted.get(name)))
         if then == now:
@@ -185,7 +200,12 @@ def write(folder: Path, run: JSON) -> None:
 
 def finish(folder: Path, run: JSON) -> None:
     """Note when the run was done."""
-    write(folder, {**run, "finished": datetime.now(UTC).isoformat(timespec="seconds")})
+    write(folder, finished(run))
+
+
+def finished(run: JSON) -> JSON:
+    """A run.json that says when the run was done."""
+    return {**run, "finished": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from tribunal.eval.runs.journal import RESULTS, Unwritten, line_starts
 from tribunal.files import whole
 from tribunal.parsed import from_json
 from tribunal.rehearsed import rehearsed
+from tribunal.retrievers.perspectives.rows import TableFile
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
@@ -126,6 +127,17 @@ class AsText:
         return text.encode("utf-8", "replace")
 
 
+def added_types(columns: Columns) -> pa.Schema:
+    """What is added, with its types."""
+    import pyarrow as pa
+
+    kinds = {
+        "label": pa.int64(), "hateful": pa.bool_(), "rehearsed": pa.bool_(), "confidence": pa.float64(),
+        "calls": pa.int64(), "tokens": pa.int64(),
+    }  # fmt: skip
+    return pa.schema([(called, kinds.get(name, pa.string())) for name, called in columns.added.items()])
+
+
 class AsParquet:
     """Rows as Parquet. What is added has types; the input's cells are texts, since a later row may differ.
 
@@ -136,14 +148,9 @@ class AsParquet:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        kinds = {
-            "label": pa.int64(), "hateful": pa.bool_(), "rehearsed": pa.bool_(), "confidence": pa.float64(),
-            "calls": pa.int64(), "tokens": pa.int64(),
-        }  # fmt: skip
         given = [(name, pa.string()) for name in columns.given] if schema is None else list(schema)
-        typed = [(called, kinds.get(name, pa.string())) for name, called in columns.added.items()]
         self._columns, self._group = columns, list[JSON]()
-        self._added = pa.schema(typed)
+        self._added = added_types(columns)
         self._writer = pq.ParquetWriter(file, pa.schema([*given, *self._added]))
 
     def add(self, row: JSON, record: JSON) -> None:
@@ -183,7 +190,7 @@ class _Decided:
         for start in line_starts(self._results):
             self._offsets[start.place] = start.offset
         self.columns = Columns(name for sample in dataset for name in sample.cells)
-        self.input = dataset.files[0]
+        self.input = dataset.tables.files
 
     def __iter__(self) -> Iterator[tuple[JSON, JSON]]:
         with self._results.open("rb") as results:
@@ -220,23 +227,38 @@ def _text(delimiter: str) -> Callable[[_Decided, IO[bytes]], None]:
 
 
 def _parquet(decided: _Decided, file: IO[bytes]) -> None:
-    if decided.input.suffix.casefold() == ".parquet":
-        _parquet_as_it_was(decided, file)
+    if (schema := _one_schema(decided.input)) is not None:
+        _parquet_as_it_was(decided, schema, file)
         return
     with closing(AsParquet(decided.columns, file)) as table:
         for row, record in decided:
             table.add(row, record)
 
 
-def _parquet_as_it_was(decided: _Decided, file: IO[bytes]) -> None:
+def _one_schema(tables: Iterable[TableFile]) -> pa.Schema | None:
+    """The schema of Parquet files that all have the same one, and whose rows have no cell of their folders."""
+    import pyarrow.parquet as pq
+
+    schema = None
+    for table in tables:
+        if table.suffix != ".parquet" or table.cells:
+            return None
+        held = pq.read_schema(table.path)
+        if schema is not None and not held.equals(schema):
+            return None
+        schema = held
+    return schema
+
+
+def _parquet_as_it_was(decided: _Decided, schema: pa.Schema, file: IO[bytes]) -> None:
     import pyarrow.parquet as pq
 
     records = (record for _, record in decided)
-    with pq.ParquetFile(decided.input, memory_map=True) as given:
-        schema = given.schema_arrow
-        with closing(AsParquet(Columns(schema.names), file, schema)) as table:
-            for rows in given.iter_batches(batch_size=_ROWS_A_GROUP):
-                table.add_batch(rows, islice(records, rows.num_rows))
+    with closing(AsParquet(Columns(schema.names), file, schema)) as table:
+        for each in decided.input:
+            with pq.ParquetFile(each.path, memory_map=True) as given:
+                for rows in given.iter_batches(batch_size=_ROWS_A_GROUP):
+                    table.add_batch(rows, islice(records, rows.num_rows))
 
 
 _WRITERS: dict[str, Callable[[_Decided, IO[bytes]], None]] = {

@@ -13,7 +13,7 @@ from tribunal.eval.runs.rungs import Asked, asked_in
 from tribunal.schema import JSON, Record
 
 if TYPE_CHECKING:
-    from tribunal.eval.runs.earlier import Earlier, PricedEarlier
+    from tribunal.eval.runs.earlier import Earlier, PricedEarlier, Told
 
 
 @dataclass
@@ -26,7 +26,7 @@ class Counts:
     cost: float = 0.0
     unpriced: int = 0
 
-    def count(self, result: Record | Earlier | PricedEarlier, prices: Prices | None) -> None:
+    def count(self, result: Record | Earlier | PricedEarlier | Told, prices: Prices | None) -> None:
         hateful = result.label if result.hateful is None else result.hateful
         verdict = "positive" if hateful else "negative"
         self.outcomes[verdict if result.outcome == "verdict" else result.outcome] += 1
@@ -75,7 +75,7 @@ class Tally(Counts):
     asked: Asked = field(default_factory=Counter)
     measured: JSON | None = None
 
-    def add(self, record: Record, prices: Prices | None) -> None:
+    def add(self, record: Record | Told, prices: Prices | None) -> None:
         """Count a result of this start."""
         self.done += 1
         self.rehearsed += record.rehearsed

@@ -41,6 +41,7 @@ class Keeper:
     """Keeps the verdicts of one way in. One that can't be kept is given back all the same, and says so.
 
     Attributes:
+        wanted: the way in, and how they are kept.
         missed: how many could not be kept.
     """
 
@@ -49,7 +50,7 @@ class Keeper:
         Args:
             wanted: the way in, and how they are kept.
         """
-        self._wanted = wanted
+        self.wanted = wanted
         self.missed = 0
 
     async def check(self) -> None:
@@ -59,7 +60,7 @@ class Keeper:
             BadInput: its address is wrong, or its tables are of another version.
         """
         try:
-            await store_here(self._wanted.database)
+            await store_here(self.wanted.database)
         except Unreachable:
             return
 
@@ -77,8 +78,8 @@ class Keeper:
         """
         named = record.model_copy(update={"kept": record.kept or record.thread or new_id()})
         try:
-            store = await store_here(self._wanted.database)
-            await keep(store, named, post, settings, via=self._wanted.via, text=self._wanted.text, money=money)
+            store = await store_here(self.wanted.database)
+            await keep(store, named, post, settings, via=self.wanted.via, text=self.wanted.text, money=money)
         except _UNKEPT as error:
             self.missed += 1
             return unkept(record, error)
@@ -89,7 +90,7 @@ class Keeper:
         case_id = record.thread or record.kept or ""
         named = record.model_copy(update={"kept": case_id})
         try:
-            return named if await keep_again(await store_here(self._wanted.database), named) else record
+            return named if await keep_again(await store_here(self.wanted.database), named) else record
         except _UNKEPT as error:
             self.missed += 1
             return unkept(record, error)

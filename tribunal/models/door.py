@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tribunal.environment import dotenv, environment
@@ -32,6 +33,8 @@ class Door:
         learned: what servers have shown of their models.
         secrets: every key it has held, and every password of an address. Those that are no longer used too: a call
             under way may still tell them.
+        on_rest: is told of every rest that a server asks for: the provider, the key's number, the seconds. None: nobody
+            else uses these keys.
     """
 
     def __init__(self, beneath: Mapping[str, str]) -> None:
@@ -39,6 +42,8 @@ class Door:
         self._beneath = beneath
         self.environment: Mapping[str, str] = environment(beneath)
         self.secrets: set[str] = set()
+        self.on_rest: Callable[[str, int, float], None] | None = None
+        self._elsewhere: dict[tuple[str, int], float] = {}  # until when others were told to let a key rest
         self._servers: dict[str, Server] = {}
         self._clients: dict[Endpoint, tuple[Provider, BaseChatModel]] = {}
         self.forget()
@@ -67,8 +72,29 @@ class Door:
         pool = self._pools.get(model.provider)
         if pool is None:
             self.secrets |= provider.secrets(self.environment)
-            pool = self._pools[model.provider] = KeyPool(model.provider, provider.key_pool(self.environment))
+            pool = KeyPool(model.provider, provider.key_pool(self.environment), self._rests)
+            self._pools[model.provider] = pool
+            for (name, number), until in self._elsewhere.items():
+                if name == model.provider:
+                    pool.rest_quietly(number, until - time.monotonic())
         return pool
+
+    def rest_elsewhere(self, provider: str, number: int, seconds: float) -> None:
+        """Another process that uses the same keys was asked to let one rest: so does this one, and tells nobody.
+
+        Args:
+            provider: its name.
+            number: the key's.
+            seconds: how long from now.
+        """
+        until = time.monotonic() + seconds
+        self._elsewhere[provider, number] = max(until, self._elsewhere.get((provider, number), 0.0))
+        if pool := self._pools.get(provider):
+            pool.rest_quietly(number, seconds)
+
+    def _rests(self, provider: str, number: int, seconds: float) -> None:
+        if self.on_rest is not None:
+            self.on_rest(provider, number, seconds)
 
     def server(self, provider: Provider) -> Server:
         """What a provider is here, worked out once for each environment: every call asks for it, several times.

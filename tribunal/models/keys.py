@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from tribunal.errors import CallFailed
 
@@ -13,8 +14,16 @@ LONGEST_REST = 120.0
 class KeyPool:
     """The keys of one provider, known outside by their number alone."""
 
-    def __init__(self, provider: str, keys: list[str]) -> None:
-        self._provider = provider
+    def __init__(
+        self, provider: str, keys: list[str], told: Callable[[str, int, float], None] = lambda *rest: None
+    ) -> None:
+        """
+        Args:
+            provider: its name.
+            keys: the keys themselves; none where it takes none.
+            told: hears of every rest that a server asks for: the provider, the key's number, the seconds.
+        """
+        self._provider, self._told = provider, told
         self.keys: list[str | None] = list(keys) or [None]
         self._retired: dict[int, tuple[str, str]] = {}
         self._rests_until: dict[int, float] = {}
@@ -59,5 +68,10 @@ class KeyPool:
         self._retired[number] = kind, why if len(self.keys) == 1 else f"{why} (all {len(self.keys)} keys)"
 
     def rest(self, number: int, seconds: float) -> None:
-        """This key is not used for so long."""
+        """This key is not used for so long, as a server asked; others that use it are told."""
+        self.rest_quietly(number, seconds)
+        self._told(self._provider, number, seconds)
+
+    def rest_quietly(self, number: int, seconds: float) -> None:
+        """This key is not used for so long, as others were asked who use it too."""
         self._rests_until[number] = max(self._rests_until.get(number, 0.0), time.monotonic() + seconds)

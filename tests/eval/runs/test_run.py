@@ -213,12 +213,12 @@ async def test_a_graph_that_breaks_costs_nothing_that_was_in_flight(
             raise KeyError("cues")
         return await heard(text, *given, **more)
 
-    monkeypatch.setattr("tribunal.eval.runs.engine.hear", hear)
+    monkeypatch.setattr("tribunal.eval.runs.deciding.hear", hear)
     async with ScriptedServer(court_script(), latency=0.2) as server:
         tally = await decided(server, tmp_path, job(50, 4))
         assert "graph baseline: post post-2: KeyError: 'cues' (test_run.py, line " in tally.stopped
         assert 2 <= len(server.requests) == len(lines(tmp_path)) <= 4
-    monkeypatch.setattr("tribunal.eval.runs.engine.hear", heard)
+    monkeypatch.setattr("tribunal.eval.runs.deciding.hear", heard)
     async with ScriptedServer(court_script()) as server:
         assert (await decided(server, tmp_path, job(50, 4))).stopped == ""
     assert sorted(line["place"] for line in lines(tmp_path)) == list(range(50))

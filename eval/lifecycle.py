@@ -8,13 +8,17 @@ from pathlib import Path
 
 from tribunal.errors import BadInput
 from tribunal.eval.runs.elsewhere import fitted_elsewhere
-from tribunal.eval.runs.engine import Job, run
+from tribunal.eval.runs.engine import Job, order_of, run
+from tribunal.eval.runs.engines import EMBEDDED, Engine
 from tribunal.eval.runs.journal import RESULTS, DiskFull, Unwritten, line_starts, set_aside
-from tribunal.eval.runs.pins import pins
+from tribunal.eval.runs.parts import gather
+from tribunal.eval.runs.pins import pinned, pins
 from tribunal.eval.runs.prices import Prices, keep_prices
 from tribunal.eval.runs.rejoined import rejoin
 from tribunal.eval.runs.runfile import alone_in, begin, finish, found_in
+from tribunal.eval.runs.spending import NO_LIMITS, Limits
 from tribunal.eval.runs.tally import Tally, Watch
+from tribunal.extras import wants
 from tribunal.opened import opened_once
 from tribunal.schema import JSON
 
@@ -33,6 +37,8 @@ def carry_out(
     warnings: Collection[str],
     warn: Callable[[str], None],
     decided_since: bool = False,
+    engine: Engine = EMBEDDED,
+    limits: Limits = NO_LIMITS,
 ) -> Tally:
     """Begin a run in its folder, or go on with it, alone.
 
@@ -46,6 +52,8 @@ def carry_out(
         watch: is told how the run stands after every post.
         warnings: what `warn` is told before the first post.
         decided_since: put what people have decided meanwhile in the place of results that waited for them.
+        engine: by what it is carried out.
+        limits: what it may spend, in all its starts.
 
     Returns:
         How it stands; `stopped` says why it did, where it isn't done.
@@ -53,21 +61,24 @@ def carry_out(
     Raises:
         BadInput: the folder holds another run, another process is at it, or a setting is wrong.
     """
+    limits.check(prices)
 
     async def carried_out() -> Tally:
         found_in(folder)
-        held = begin(folder, {**wanted, **await pins(job.graph, job.context)})
+        described = {**wanted, **await pins(job.graph, job.context)}
+        held = begin(folder, described)
         for warning in (*warnings, *fitted_elsewhere(job.context, wanted["data"])):
             warn(warning)
         rejoined = waiting = 0
         if prices is not None:
             keep_prices(folder, prices)
         try:
+            await gather(folder)
             if decided_since:
                 rejoined, waiting = await rejoin(folder)
             if retried and (folder / RESULTS).exists():
                 set_aside(folder, lambda start: start.outcome in retried)
-            tally = await run(job, folder, prices=prices, watch=watch)
+            tally = await _run(job, folder, pinned(described), prices, watch, engine, limits)
         except DiskFull as full:
             before = sum(1 for _ in line_starts(folder / RESULTS))
             tally = Tally(total=job.count * job.repeats, before=before, stopped=str(full))
@@ -82,6 +93,26 @@ def carry_out(
 
     with alone_in(folder), opened_once():
         return asyncio.run(carried_out())
+
+
+async def _run(
+    job: Job,
+    folder: Path,
+    pinned: JSON,
+    prices: Prices | None,
+    watch: Watch | None,
+    engine: Engine,
+    limits: Limits,
+) -> Tally:
+    """Decide what is left, by the engine that is wanted."""
+    if engine.name == "embedded":
+        workers = engine.workers or 1
+        return await run(job, folder, prices=prices, watch=watch, workers=workers, limits=limits, pinned=pinned)
+    wants("engine ray", "ray", ("ray",))
+    from tribunal.eval.ray.driver import run_on_ray  # Ray, for those who name it
+
+    order, _ = order_of(job, prices, pinned)
+    return await run_on_ray(job, folder, order, engine, prices=prices, watch=watch, ledger_limits=limits)
 
 
 def outcomes_of(retry: Collection[str]) -> set[str]:

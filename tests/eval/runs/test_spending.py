@@ -1,0 +1,120 @@
+"""What a whole run may spend: calls, tokens and money, over its starts, its retries and its sister runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tribunal.commands import app
+from tribunal.context import context_from
+from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tribunal.eval.runs.spending import Ledger, Limits, Spent
+
+USAGE = {"usage": {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1000}}
+ANSWER = Reply({"category": "NotHate", "explanation": "words"}, extra=USAGE)
+
+
+def posts(folder: Path, number: int = 20) -> Path:
+    path = folder / "posts.csv"
+    path.write_text("id,text,label\n" + "".join(f"{place},word-{place}.,0\n" for place in range(number)))
+    return path
+
+
+async def batch(server: ScriptedServer, folder: Path, *more: str) -> Any:
+    os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+    own = ["batch", str(posts(folder)), "--out", str(folder / "out.csv"), "--graph", "baseline"]
+    return await asyncio.to_thread(
+        CliRunner().invoke, app, [*own, "--model", "openai:scripted", "--concurrency", "4", *more]
+    )
+
+
+@pytest.mark.parametrize(
+    ("limit", "more", "said"),
+    [
+        ("--run-max-tokens", "8000", "8,000 of at most 8,000 tokens are spent; to go on, give --run-max-tokens"),
+        (
+            "--run-max-tokens",
+            "8500",
+            "8,000 of at most 8,500 tokens are spent, and a post may take 1,000; to go on",
+        ),
+        ("--run-max-cost", "0.02", "0.0196 of a cost of at most 0.0200 is spent, and a post may take 0.0028; to go on"),
+    ],
+)
+async def test_a_run_stops_at_its_limit_and_goes_on_with_more(limit: str, more: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "prices.toml").write_text('["openai:scripted"]\ninput = 2.0\noutput = 10.0\n')  # 0.0028 a post
+    prices = ("--prices", str(tmp_path / "prices.toml"))
+    async with ScriptedServer(lambda request: ANSWER) as server:
+        stopped = await batch(server, tmp_path, *prices, limit, more)
+        assert stopped.exit_code == 1, stopped.output
+        assert said in stopped.stderr
+        assert not (tmp_path / "out.csv").exists()
+        decided = len(server.requests)
+        assert decided == (7 if "cost" in limit else 8)
+        again = await batch(server, tmp_path, *prices, limit, more)
+        assert (again.exit_code, len(server.requests)) == (1, decided)
+        done = await batch(server, tmp_path, *prices, limit, "100000")
+        assert (done.exit_code, len(server.requests)) == (0, 20), done.output
+
+
+async def test_what_was_decided_anew_and_tries_without_an_answer_count(tmp_path: Path) -> None:
+    def script(request: Request) -> Reply | Fault:
+        broken = "word-0." in request.text or "word-1." in request.text
+        return Fault(status=400, message="broken") if broken and len(server.requests) < 20 else ANSWER
+
+    async with ScriptedServer(script) as server:
+        await batch(server, tmp_path)
+        spent = len(server.requests)
+        stopped = await batch(server, tmp_path, "--retry", "failures", "--run-max-calls", str(spent + 1))
+    assert stopped.exit_code == 1, stopped.output
+    assert f"{spent + 1} of at most {spent + 1} calls are spent" in stopped.stderr
+    assert len(server.requests) == spent + 1
+
+
+async def test_a_cost_that_cannot_be_known_is_said(tmp_path: Path) -> None:
+    (tmp_path / "prices.toml").write_text('["openai:another"]\ninput = 2.0\noutput = 10.0\n')
+    async with ScriptedServer(lambda request: ANSWER) as server:
+        without = await batch(server, tmp_path, "--run-max-cost", "1")
+        assert (without.exit_code, len(server.requests)) == (2, 0)
+        assert "run_max_cost: takes prices by model; give --prices FILE" in without.stderr
+        unpriced = await batch(server, tmp_path, "--run-max-cost", "1", "--prices", str(tmp_path / "prices.toml"))
+    assert unpriced.exit_code == 1
+    assert "a model has no price, so what the run costs is not known; add it to the file of --prices" in unpriced.stderr
+    assert len(server.requests) == 1  # nobody knew before what a post costs, so it went alone
+
+
+async def test_the_cells_of_a_sweep_share_a_limit(tmp_path: Path) -> None:
+    posts(tmp_path)
+    (tmp_path / "grid.toml").write_text(
+        'dataset = "table"\ndata = "posts.csv"\nout = "runs"\ngraph = "baseline"\n'
+        '[settings]\nmodel = "openai:scripted"\nscheme = "binary"\n[grid]\n"temperatures.classifier" = [0.1, 0.2]\n'
+    )
+    async with ScriptedServer(lambda request: ANSWER) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        swept = ["sweep", str(tmp_path / "grid.toml"), "--run-max-calls", "25", "--json"]
+        stopped = await asyncio.to_thread(CliRunner().invoke, app, swept)
+        assert (stopped.exit_code, len(server.requests)) == (1, 25), stopped.output
+        assert [cell["calls"] for cell in json.loads(stopped.stdout)["cells"]] == [20, 5]
+        again = await asyncio.to_thread(CliRunner().invoke, app, swept)
+    assert (again.exit_code, len(server.requests)) == (1, 25), again.output
+
+
+def test_posts_under_way_are_held_at_their_own_limit_or_at_the_dearest() -> None:
+    own = Ledger(Limits(calls=10), context=context_from({"max_calls": 4}))
+    assert [own.take() for _ in range(3)] == [True, True, False]
+    own.settle(1, 100)
+    own.settle(1, 100)
+    assert [own.take() for _ in range(3)] == [True, True, False]
+    dear = Ledger(Limits(calls=10))
+    assert [dear.take(), dear.take()] == [True, False]  # nobody knows what one costs
+    dear.settle(3, 100)
+    assert [dear.take() for _ in range(3)] == [True, True, False]
+    dear.lose()
+    dear.settle(0, 0)
+    assert (dear.under_way, dear.take(), dear.take()) == (0, True, False)
+    assert Ledger(Limits(calls=10), [Spent(10, 0)]).take() is False

@@ -1,0 +1,25 @@
+"""A rest that a server asked of one process, taken by another that uses the same keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from tribunal.models.door import Door
+from tribunal.models.providers import ModelName, provider_of
+
+
+@pytest.mark.parametrize("told_before_its_first_call", [True, False])
+def test_a_rest_told_by_another_process_rests_the_key_and_is_told_to_nobody(told_before_its_first_call: bool) -> None:
+    model, door = ModelName("openai", "scripted"), Door({"OPENAI_API_KEY_1": "one", "OPENAI_API_KEY_2": "two"})
+    told: list[tuple[str, int, float]] = []
+    door.on_rest = lambda *rest: told.append(rest)
+    pool = None if told_before_its_first_call else door.keys(model, provider_of(model))
+    door.rest_elsewhere("openai", 0, 60)
+    door.rest_elsewhere("anthropic", 1, 60)
+    pool = pool or door.keys(model, provider_of(model))
+    assert pool.rested()  # the other one may be used
+    door.rest_elsewhere("openai", 1, 60)
+    assert not pool.rested()
+    assert told == []
+    pool.rest(1, 5)
+    assert told == [("openai", 1, 5)]
