@@ -1,0 +1,87 @@
+"""`--engine ray` on one machine: the same run as this machine's own, and no key in what Ray writes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.court import court_script
+from tribunal.errors import BadInput
+from tribunal.eval.bench.ray import started
+from tribunal.eval.doubles.scripted import ScriptedServer
+from tribunal.eval.ray.cluster import joined
+from tribunal.eval.runs.engines import Engine
+from tribunal.eval.runs.every_row import EveryRow
+
+KEY, OTHER_KEY = "sk-marker-of-a-key-7f3a", "sk-marker-of-another-1c9e"
+
+
+@pytest.fixture
+def sessions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where Ray writes its logs, of a machine with one key in `.env` and one in its environment. A short path, since
+    sockets lie there."""
+    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))
+    monkeypatch.setenv("RAY_TMPDIR", str(folder))
+    Path(".env").write_text(f"OPENAI_API_KEY={KEY}\n")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", OTHER_KEY)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def table(folder: Path, number: int) -> Path:
+    """Posts, the last three of which have the ids of the first."""
+    rows = [{"id": f"post-{place % (number - 3)}", "text": f"word-{place}.", "likes": place} for place in range(number)]
+    path = folder / "posts.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def told(run: Path) -> list[tuple[int, str]]:
+    lines = [json.loads(line) for line in (run / "results.jsonl").read_text("utf-8").splitlines()]
+    return sorted((line["place"], line["post_id"]) for line in lines)
+
+
+def test_a_run_begun_by_one_engine_goes_on_by_the_other_and_no_key_is_written_down(
+    tmp_path: Path, sessions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    posts, out = table(tmp_path, 40), tmp_path / "out.csv"
+    with ScriptedServer(court_script()) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        begun = started(posts, out, "--run-max-calls", "10")
+        begun.communicate()
+        assert len(told(tmp_path / "out.csv.run")) == len(server.requests) == 10
+        run = started(posts, out, "--engine", "ray", "--workers", "2")
+        said, complaints = run.communicate()
+        assert run.returncode == 0, complaints
+        asked = len(server.requests)
+    assert asked == 40
+    assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {KEY}"}
+    summary = json.loads(said)
+    assert (summary["done"], summary["calls"], summary["stopped"]) == (40, 30, None)
+    assert told(tmp_path / "out.csv.run") == [(place, sample.id) for place, sample in enumerate(EveryRow(posts))]
+    assert [row.split(",")[1] for row in out.read_text().splitlines()] == ["text", *(f"word-{at}." for at in range(40))]
+    written = [path for path in sessions.rglob("*") if path.is_file()]
+    assert any("driver" in path.name for path in written)
+    for key in (KEY, OTHER_KEY):
+        assert not [path for path in written if key.encode() in path.read_bytes()]
+
+
+def test_an_address_of_the_ray_client_is_refused_with_the_way_out() -> None:
+    with (
+        pytest.raises(BadInput, match=r"address: ray://head:10001: is the Ray Client's.*--address auto"),
+        joined(Engine("ray", None, "ray://head:10001"), "run"),
+    ):
+        pass
+
+
+def test_a_folder_is_no_output_of_this_machines_own_engine(tmp_path: Path) -> None:
+    run = started(table(tmp_path, 5), f"{tmp_path}/out/")
+    _, complaints = run.communicate()
+    assert run.returncode == 2
+    assert "is a folder, into which a cluster writes; give a file, or --engine ray" in complaints
