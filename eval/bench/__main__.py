@@ -11,6 +11,7 @@ import os
 
 from tribunal.eval.bench.arcade import calls
 from tribunal.eval.bench.cascade import cascade
+from tribunal.eval.bench.counts import counts
 from tribunal.eval.bench.coverage import coverage
 from tribunal.eval.bench.first_look import first_look
 from tribunal.eval.bench.fit import fit
@@ -31,6 +32,7 @@ from tribunal.terminal import say
 
 _ALL = (
     calls,
+    counts,
     coverage,
     image,
     memory,

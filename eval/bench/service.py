@@ -52,7 +52,7 @@ def _added(quick: bool) -> None:
     say(f"### The service over the graph alone (arcade, {LATENCY:g} s per model call)\n", lines=True)
     rows = []
     for in_flight in IN_FLIGHT[:2] if quick else IN_FLIGHT:
-        number = in_flight if quick else max(4 * in_flight, 32)
+        number = in_flight if quick else max(16 * in_flight, 32)
         with server(LATENCY, court):
             alone = asyncio.run(_timed(number, in_flight, _graph()))
             with replica() as at:
@@ -123,8 +123,12 @@ async def _timed(
     decider: Callable[[], contextlib.AbstractAsyncContextManager[Decide]],
     same: str | None = None,
 ) -> Sequence[float]:
-    """Seconds a post took: the median, the 95th and the 99th percentile. One post goes ahead, to warm up."""
-    waiting = iter([same] * number) if same else posts(number)
+    """Seconds a post took: the median, the 95th and the 99th percentile.
+
+    As many posts as are in flight go ahead, to warm up: whoever measures a service that began a moment ago measures how
+    it begins.
+    """
+    waiting = iter([same] * (in_flight + number)) if same else posts(in_flight + number)
     took: list[float] = []
 
     async with decider() as decide:
@@ -137,7 +141,7 @@ async def _timed(
                 took.append(time.perf_counter() - began)
 
         await asyncio.gather(*(seat() for _ in range(in_flight)))
-    return [float(each) for each in np.percentile(took, _PERCENTILES)]
+    return [float(each) for each in np.percentile(took[in_flight:], _PERCENTILES)]
 
 
 @contextlib.contextmanager

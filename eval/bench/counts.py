@@ -1,0 +1,86 @@
+"""What a model call costs in counts, which no other process on the machine changes."""
+
+from __future__ import annotations
+
+import asyncio
+import cProfile
+import pstats
+from typing import Any
+
+from tribunal.eval.bench.arcade import TRACKS, posts
+from tribunal.eval.bench.scripts import court
+from tribunal.eval.bench.server import server
+from tribunal.eval.bench.table import table
+from tribunal.terminal import say
+
+IN_FLIGHT = 16
+
+
+def counts(quick: bool) -> None:
+    """Python calls, what the event loop runs, and what LangGraph runs, each per model call."""
+    from tribunal.graphs import graph
+
+    say("### ARCADE: what is run per model call\n", lines=True)
+    number, compiled, counted = len(TRACKS) * (4 if quick else 40), graph("arcade"), _Counting()
+    with server(0.0, court), asyncio.Runner(loop_factory=lambda: counted) as runner:
+        runner.run(_follow(compiled, len(TRACKS), 1))
+        nodes, runs, asked = runner.run(_steps(compiled))
+        counted.handles = counted.tasks = 0
+        profile = cProfile.Profile()
+        profile.enable()
+        calls = runner.run(_follow(compiled, number, IN_FLIGHT))
+        profile.disable()
+    in_python: int = pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
+    per_call = (counted.handles / calls, counted.tasks / calls, nodes / asked, runs / asked)
+    head = ("Python calls", "event-loop handles", "asyncio tasks", "nodes", "graph runs", "the graph's channels")
+    table(head, [(f"{in_python / calls:,.0f}", *(f"{each:.2f}" for each in per_call), str(len(compiled.channels)))])
+
+
+class _Counting(asyncio.SelectorEventLoop):
+    """An event loop that counts what it is given to run."""
+
+    handles = tasks = 0
+
+    def call_soon(self, *given: Any, **named: Any) -> asyncio.Handle:  # type: ignore[override]
+        self.handles += 1
+        return super().call_soon(*given, **named)
+
+    def create_task(self, *given: Any, **named: Any) -> asyncio.Task[Any]:
+        self.tasks += 1
+        return super().create_task(*given, **named)
+
+
+async def _follow(compiled: Any, number: int, in_flight: int) -> int:
+    """So many posts through a graph; gives how many model calls they took."""
+    from tribunal.cases.following import follow
+    from tribunal.cases.session import as_given
+    from tribunal.context import context_from
+
+    context, waiting = context_from({"model": "openai:scripted"}), posts(number)
+    calls = 0
+
+    async def seat() -> None:
+        nonlocal calls
+        for text in waiting:
+            state = await follow(compiled, "arcade", await as_given(text), None, None, context=context)
+            calls += len(state["calls"])
+
+    await asyncio.gather(*(seat() for _ in range(in_flight)))
+    return calls
+
+
+async def _steps(compiled: Any) -> tuple[int, int, int]:
+    """How many nodes and graphs LangGraph runs for a post of each track, and how many model calls these take."""
+    from tribunal.cases.session import as_given
+    from tribunal.context import context_from
+
+    nodes = runs = calls = 0
+    for text in posts(len(TRACKS)):
+        given, context = await as_given(text), context_from({"model": "openai:scripted"})
+        places, asked = set(), set[str]()
+        async for place, event in compiled.astream(given, None, context=context, stream_mode="tasks", subgraphs=True):
+            places.add(place)
+            nodes += "result" not in event
+            asked |= {call["id"] for call in (event.get("result") or {}).get("calls") or []}
+        runs, calls = runs + len(places), calls + len(asked)
+    return nodes, runs, calls
