@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
+from typer.models import TyperPath
 
 from tribunal.commands.engines import with_engine
 from tribunal.commands.errors import ending_well
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tribunal.eval.runs.outputs import Output
     from tribunal.eval.runs.tally import Tally
 
-_PLACE = click.Path()  # a shell completes it as one
+_PLACE = TyperPath()  # a shell completes it as one
 
 
 @with_settings

@@ -296,7 +296,7 @@ def _as_context(settings: Mapping[str, Any]) -> Context:
     last = _last  # other threads set it, too
     if last is None or last[0] != settings:
         written = json.dumps(settings, sort_keys=True)
-        _last = last = json.loads(written), _settings(written)  # a copy, which nobody changes
+        _last = last = from_json(written), _settings(written)  # a copy, which nobody changes
     return last[1]
 
 

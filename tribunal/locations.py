@@ -211,7 +211,7 @@ def _of_fsspec(scheme: str, path: str, shown: str) -> Location:
         from fsspec.core import url_to_fs
         from fsspec.registry import get_filesystem_class
     except ImportError:
-        raise BadInput(f"{shown}: pip install fsspec, and its package for {scheme}://") from None
+        raise BadInput(f"{shown}: pip install 'tribunal[stores]', and fsspec's package for {scheme}://") from None
     try:
         get_filesystem_class(scheme)
     except ImportError as error:

@@ -17,7 +17,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +100,13 @@ def printing() -> Iterator[None]:
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise Unprinted(f"what it came to could not be printed: {error.strerror or error}; make room") from error
+
+
+@contextmanager
+def others_aside() -> Iterator[None]:
+    """What a library prints meanwhile goes to standard error, so that standard output holds what we say alone."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def screen(*, aside: bool = False, quiet: bool = False, wide: bool = False) -> Screen:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import ray
@@ -23,6 +22,7 @@ from tribunal.eval.runs.engines import Engine
 from tribunal.eval.runs.outage import LOST_IN_A_ROW
 from tribunal.parsed import from_json
 from tribunal.schema import JSON
+from tribunal.terminal import others_aside
 
 _NAMESPACE = "tribunal"
 # Of a processor. A worker takes nearly one, and leaves the rest to the task that reads the posts.
@@ -161,7 +161,7 @@ def joined(engine: Engine, run: str) -> Iterator[Cluster]:
     quiet: dict[str, Any] = {
         "namespace": _NAMESPACE, "configure_logging": True, "logging_level": logging.ERROR, "log_to_driver": False,
     }  # fmt: skip
-    with redirect_stdout(sys.stderr):  # where Ray prints what happens to its nodes
+    with others_aside():  # where Ray prints what happens to its nodes
         try:
             if own:
                 ray.init(address="local", num_cpus=(workers or 1) + 1, include_dashboard=False, **quiet)

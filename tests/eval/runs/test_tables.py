@@ -16,6 +16,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.batch import batch
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.eval.runs.tables import COLUMNS
+from tribunal.eval.runs.tally import Tally
 
 HOSTILE = ['two\nlines, "quoted"', "=1+1", "좋은 아침 🍵", "tab\there", "@note", "<b>&amp;</b>"]
 
@@ -111,9 +112,12 @@ async def test_a_batch_that_was_stopped_goes_on_and_is_written_once_whole(tmp_pa
 
 def test_an_output_that_can_t_be_written_loses_nothing(tmp_path: Path) -> None:
     posts, out = lines(tmp_path / "in.jsonl", {"text": "Good morning."}), tmp_path / "out.csv"
-    out.mkdir()
+
+    def somebody_makes_a_folder(_: Tally) -> None:
+        out.mkdir(exist_ok=True)
+
     with pytest.raises(BadInput, match=r"out\.csv: Is a directory; the results are in .*out\.csv\.run, run it again"):
-        decided(posts, out)
+        batch(posts, out, graph="baseline", settings={}, watch=somebody_makes_a_folder)
     assert not (tmp_path / ".out.csv.part").exists()
     out.rmdir()
     tally = batch(posts, out, graph="baseline", settings={})
