@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shutil
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +23,7 @@ from tribunal.eval.runs.engine import Job
 from tribunal.eval.runs.engines import Engine
 from tribunal.eval.runs.parts import Shape
 from tribunal.eval.runs.prices import Prices
+from tribunal.eval.runs.signals import heeding_signals
 from tribunal.eval.runs.spending import NO_LIMITS, Ledger, Limits
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.schema import JSON
@@ -172,10 +171,8 @@ async def _passed(
     return standing.lost
 
 
-@contextmanager
-def _interruptible(tally: Tally, clerk: Any) -> Iterator[None]:
+def _interruptible(tally: Tally, clerk: Any) -> AbstractContextManager[None]:
     """The first signal stops taking posts, the second stops at once."""
-    loop = asyncio.get_running_loop()
 
     def asked() -> None:
         if tally.interrupted:
@@ -185,19 +182,7 @@ def _interruptible(tally: Tally, clerk: Any) -> Iterator[None]:
         tally.interrupted, tally.stopped = True, tally.stopped or "interrupted"
         clerk.halt.remote("interrupted")
 
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        for each in before:
-            loop.add_signal_handler(each, asked)
-    except (NotImplementedError, RuntimeError):  # Windows, or a thread of somebody else's
-        yield
-        return
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            loop.remove_signal_handler(each)
-            signal.signal(each, handler)
+    return heeding_signals(asked)
 
 
 def _as_kept(tally: Tally, now: Tally) -> None:

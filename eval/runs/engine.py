@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -22,6 +21,7 @@ from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, line_starts
 from tribunal.eval.runs.left import posts_left
 from tribunal.eval.runs.outage import LOCKED_OUT, LOST_IN_A_ROW, Unanswered, kind_of_failure, unanswered
 from tribunal.eval.runs.prices import Prices
+from tribunal.eval.runs.signals import heeding_signals
 from tribunal.eval.runs.spending import NO_LIMITS, Ledger, Limits, Spent, spent_before, spent_on
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.models.door import door_here
@@ -290,10 +290,9 @@ def _slowed(lowest: Mapping[str, int]) -> str:
     )
 
 
-@contextmanager
-def _interruptible(under_way: _UnderWay) -> Iterator[None]:
+def _interruptible(under_way: _UnderWay) -> AbstractContextManager[None]:
     """The first signal stops taking posts, the second stops at once."""
-    loop, tally = asyncio.get_running_loop(), under_way.tally
+    tally = under_way.tally
 
     def asked() -> None:
         if tally.interrupted:
@@ -307,15 +306,4 @@ def _interruptible(under_way: _UnderWay) -> Iterator[None]:
         if under_way.watch:
             under_way.watch(tally)
 
-    signals = (signal.SIGINT, signal.SIGTERM)
-    try:
-        for each in signals:
-            loop.add_signal_handler(each, asked)
-    except (NotImplementedError, RuntimeError):  # Windows, or a thread of somebody else's
-        yield
-        return
-    try:
-        yield
-    finally:
-        for each in signals:
-            loop.remove_signal_handler(each)
+    return heeding_signals(asked)
