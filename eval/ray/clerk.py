@@ -107,7 +107,10 @@ class Clerk:
                 self._under_way[worker] -= 1
             else:  # it was given up for lost, and already counts as spent
                 ledger.under_way += 1
-            ledger.settle(*(spent or ledger.held))
+            if spent is None:
+                ledger.lose()
+            else:
+                ledger.settle(*spent)
         if self._stop:
             return 0, True
         granted = 0

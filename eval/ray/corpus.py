@@ -17,7 +17,7 @@ from tribunal.eval.runs.every_row import EveryRow
 from tribunal.eval.runs.parts import Parts, Shape
 from tribunal.eval.runs.pins import pinned, pins
 from tribunal.eval.runs.prices import Prices
-from tribunal.eval.runs.runfile import changes, finished
+from tribunal.eval.runs.runfile import begun_otherwise, changes, finished
 from tribunal.eval.runs.spending import NO_LIMITS, Limits
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.opened import opened_once
@@ -90,10 +90,7 @@ def _begun(parts: Parts, wanted: JSON) -> JSON:
     if parts.has(RUN) and (held := from_json(parts.content(RUN))) is not None:
         changed = list(changes(held, wanted))
         if changed and names:
-            raise BadInput(
-                f"out: {parts.at}: its run was begun otherwise: {'; '.join(changed)}; go on as it was begun, or take "
-                "another folder"
-            )
+            raise begun_otherwise(parts.at, changed)
         if not changed:
             return dict(held)
     elif names:

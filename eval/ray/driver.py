@@ -9,7 +9,7 @@ import time
 from contextlib import AbstractContextManager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import ray
 
@@ -21,7 +21,6 @@ from tribunal.eval.ray.worker import WorkOrder, heard, own_spool
 from tribunal.eval.runs.deciding import Order
 from tribunal.eval.runs.engine import Job
 from tribunal.eval.runs.engines import Engine
-from tribunal.eval.runs.parts import Shape
 from tribunal.eval.runs.prices import Prices
 from tribunal.eval.runs.signals import heeding_signals
 from tribunal.eval.runs.spending import NO_LIMITS, Ledger, Limits
@@ -79,7 +78,8 @@ async def decided_on_ray(
     with joined(engine, _name(str(kept.parts.at))) as cluster:
         clerk = await asyncio.to_thread(cluster.clerk)  # a second driver is refused before it changes anything
         try:
-            attempt = kept.begin(cluster.share(job.in_flight))
+            in_flight = cluster.share(job.in_flight)
+            attempt = kept.begin(in_flight)
             if ledger is not None:
                 for _ in range(attempt.lost):
                     ledger.begin_again()
@@ -87,14 +87,25 @@ async def decided_on_ray(
             tally.started = time.monotonic()
             while True:
                 before = tally.done
-                work = Work(order, kept.parts.url, kept.spool, kept.shape, attempt.attempt, ledger is not None)
+                work = WorkOrder(
+                    order=order,
+                    parts=kept.parts.url,
+                    spool=kept.spool,
+                    shape=kept.shape,
+                    attempt=attempt.attempt,
+                    in_flight=in_flight,
+                    limited=ledger is not None,
+                    folder=str(Path.cwd()),
+                    version=version("tribunal"),
+                    run=cluster.run,
+                )
                 lost = await _passed(cluster, clerk, job, work, bytes(done), tally, watch)
                 now, done = await kept.taken_in()
                 _as_kept(tally, now)
                 if tally.stopped or tally.total - tally.at <= FEW or tally.done == before:
                     break
                 kept.end(0, finished=False)
-                attempt = kept.begin(cluster.share(job.in_flight))
+                attempt = kept.begin(in_flight)
         finally:
             await asyncio.to_thread(cluster.dismiss, clerk)
     if tally.at < tally.total and not tally.stopped:
@@ -109,19 +120,8 @@ async def decided_on_ray(
     return tally
 
 
-class Work(NamedTuple):
-    """One pass over what is left, and where its parts go (`tribunal.eval.ray.worker.WorkOrder`)."""
-
-    order: Order
-    parts: str
-    spool: str | None
-    shape: Shape
-    attempt: int
-    limited: bool
-
-
 async def _passed(
-    cluster: Cluster, clerk: Any, job: Job, work: Work, done: bytes, tally: Tally, watch: Watch | None
+    cluster: Cluster, clerk: Any, job: Job, work: WorkOrder, done: bytes, tally: Tally, watch: Watch | None
 ) -> int:
     """Send what is left through the cluster once, and count what comes back.
 
@@ -132,9 +132,6 @@ async def _passed(
         BadInput: a worker says that the input or its machine is wrong.
     """
     left = len(done) - sum(done)
-    in_flight = cluster.share(job.in_flight)
-    here = str(Path.cwd())
-    told = WorkOrder(**work._asdict(), in_flight=in_flight, folder=here, version=version("tribunal"), run=cluster.run)
     posts = Left(
         samples=job.samples,
         count=job.count,
@@ -143,7 +140,7 @@ async def _passed(
         budgets=job.budgets,
         batch=max(1, min(_LARGEST_BATCH, -(-left // (_BATCHES_A_WORKER * cluster.workers)))),
         cells=work.shape.given is not None,
-        folder=here,
+        folder=work.folder,
         clerk=clerk,
     )
     loop = asyncio.get_running_loop()
@@ -157,11 +154,11 @@ async def _passed(
     def tell(batch: JSON) -> None:
         loop.call_soon_threadsafe(came_back, batch)
 
-    tally.in_flight = min(left, in_flight * cluster.workers)
+    tally.in_flight = min(left, work.in_flight * cluster.workers)
     if watch:
         watch(tally)
     with _interruptible(tally, clerk):
-        await asyncio.to_thread(cluster.decide, posts, told, clerk, tell)
+        await asyncio.to_thread(cluster.decide, posts, work, clerk, tell)
         await asyncio.sleep(0)  # what the last batches came to is counted
     tally.in_flight = 0
     standing = await asyncio.to_thread(cluster.standing, clerk)

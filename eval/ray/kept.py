@@ -18,7 +18,7 @@ from tribunal.eval.runs.left import posts_left
 from tribunal.eval.runs.parts import PARTS, SPOOL, Manifest, Part, Parts, Row, Shape, gather, part_name, part_of
 from tribunal.eval.runs.prices import Prices
 from tribunal.eval.runs.spending import Limits, Spent, spent_before, spent_on
-from tribunal.eval.runs.tally import Tally, Watch
+from tribunal.eval.runs.tally import Counts, Tally, Watch
 
 # The batch of what the driver itself has decided.
 _OWN_BATCH = 99_999_999
@@ -122,7 +122,7 @@ class AsParts(Kept):
                 tally.rehearsed += shows_rehearsal(row.line)
                 if (result := read_earlier(row.line, priced=self._prices is not None)) is not None:
                     tally.earlier.count(result, self._prices)
-        return replace(tally, earlier=tally.earlier + Tally(total=0)), self._done
+        return replace(tally, earlier=tally.earlier + Counts()), self._done
 
     def spent(self) -> Iterator[Spent]:
         for name in self.parts.counted():

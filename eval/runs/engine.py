@@ -224,7 +224,10 @@ class _UnderWay:
             decided = await self.by.decide(place, repeat, sample, budget)
             spent = spent_on(decided.record.calls, self.prices)
         finally:
-            self._ledger.settle(*(spent or self._ledger.held))
+            if spent is None:
+                self._ledger.lose()
+            else:
+                self._ledger.settle(*spent)
             self._settled.set()
         return decided
 

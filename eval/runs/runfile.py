@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -144,13 +144,17 @@ def begun(folder: Path, wanted: JSON) -> JSON | None:
     held = found_in(folder)
     if held is None:
         return None
-    changed = list(changes(held, wanted))
-    if changed:
-        raise BadInput(
-            f"out: {folder}: its run was begun otherwise: {'; '.join(changed)}; go on as it was begun, or take another "
-            "folder"
-        )
+    if changed := list(changes(held, wanted)):
+        raise begun_otherwise(folder, changed)
     return held
+
+
+def begun_otherwise(folder: object, changed: Iterable[str]) -> BadInput:
+    """The refusal of a run's folder, by its path or URL, whose run was begun with other settings: each of them."""
+    return BadInput(
+        f"out: {folder}: its run was begun otherwise: {'; '.join(changed)}; go on as it was begun, or take another "
+        "folder"
+    )
 
 
 def changes(held: JSON, wanted: JSON) -> Iterator[str]:

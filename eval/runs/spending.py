@@ -145,11 +145,11 @@ class Ledger:
 
     def lose(self) -> None:
         """A post under way has ended, and nobody knows what it cost: it counts as what it was held at."""
-        self.settle(*self.held)
+        self.settle(*self._held)
 
     def begin_again(self) -> None:
         """A post under way is begun once more, and nobody knows what it had cost before."""
-        self._add(self.held)
+        self._add(self._held)
 
     def why(self) -> str:
         """Why no other post may begin, and the way on."""
@@ -167,14 +167,14 @@ class Ledger:
         return bool(self._dearest.calls) or all(getattr(self._of_a_post, name) for name in limited)
 
     @property
-    def held(self) -> Spent:
+    def _held(self) -> Spent:
         """What a post under way may take; what one has cost that nobody knows the cost of counts as this."""
         own = self._of_a_post
         return Spent(own.calls or self._dearest.calls, own.tokens or self._dearest.tokens, self._dearest.cost)
 
     def _short(self) -> Iterator[tuple[str, str]]:
         """The limits that don't reach for one more post, by their options and in words."""
-        held = self.held
+        held = self._held
         for name, option, words, number in _KINDS:
             limit = getattr(self._limits, name)
             if limit is None:
