@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from tribunal.eval.runs.runfile import alone_in, begin, finish, found_in
 from tribunal.eval.runs.spending import NO_LIMITS, Limits
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.extras import wants
+from tribunal.loops import run_many
 from tribunal.opened import opened_once
 from tribunal.schema import JSON
 
@@ -92,7 +92,7 @@ def carry_out(
         return tally
 
     with alone_in(folder), opened_once():
-        return asyncio.run(carried_out())
+        return run_many(carried_out())
 
 
 async def _run(

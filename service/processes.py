@@ -6,7 +6,6 @@ listens, the parent when to stop and when to hurry; and where the parent is gone
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import signal
@@ -20,6 +19,7 @@ from multiprocessing.context import SpawnProcess
 from types import FrameType
 
 from tribunal.errors import BadInput
+from tribunal.loops import run_many
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.seeing import COUNTED_IN
 from tribunal.service.seeing.logs import log_to_stderr, logger
@@ -155,7 +155,7 @@ def _serve(options: ServiceOptions, listening: socket.socket, pipe: Connection) 
     server = Server(config_of(options), ready, parent=True)
     threading.Thread(target=_obey, args=(server, pipe), daemon=True).start()
     try:
-        asyncio.run(server.serve([listening]))
+        run_many(server.serve([listening]))
     except BadInput as error:
         say(f"tribunal: error: {one_line(str(error))}", aside=True)
         raise SystemExit(_BAD_INPUT) from None

@@ -19,6 +19,7 @@ import uvicorn
 
 from tribunal.environment import setting
 from tribunal.errors import BadInput
+from tribunal.loops import run_many
 from tribunal.rehearsed import REHEARSED
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.seeing.logs import log_to_stderr
@@ -176,4 +177,4 @@ def run_one(options: ServiceOptions) -> None:
         said_aloud(options, server.servers[0].sockets[0].getsockname()[1], server.house.store.address)
 
     with closing(bound(options)) as listening:
-        asyncio.run(Server(config_of(options), ready).serve([listening]))
+        run_many(Server(config_of(options), ready).serve([listening]))

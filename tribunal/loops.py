@@ -95,6 +95,22 @@ async def aside(work: Callable[[], Thing], name: str) -> Thing:
     return await done
 
 
+def run_many(main: Coroutine[Any, Any, Thing]) -> Thing:
+    """What a coroutine gives, or raises, as `asyncio.run` has it, on uvloop's event loop where that is installed: a run
+    or a service waits for many models at once, and with uvloop a call costs a tenth less of the processor. (A command
+    that makes few calls would pay more for its import.)
+
+    Args:
+        main: what is to be done.
+    """
+    try:
+        from uvloop import new_event_loop
+    except ImportError:  # Windows
+        return asyncio.run(main)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        return runner.run(main)
+
+
 def wait_for(begin: Callable[[], Coroutine[Any, Any, Thing]]) -> Thing:
     """What a coroutine gives, or raises, on a loop of its own in a thread: for callers that can't await, whether or not
     a loop runs where they are. The context variables are the caller's.

@@ -13,6 +13,7 @@ from tribunal.eval.bench.machine import peak
 from tribunal.eval.bench.scripts import court
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
+from tribunal.loops import run_many
 from tribunal.terminal import say
 
 TRACKS = ("deep", "fast", "none", "deep")
@@ -85,7 +86,7 @@ async def run(number: int, in_flight: int, latency: float, image: str | None = N
 def measure(number: int, in_flight: int, latency: float, image: str | None = None) -> Measured:
     """`run` on a server of its own."""
     with server(latency, court):
-        return asyncio.run(run(number, in_flight, latency, image))
+        return run_many(run(number, in_flight, latency, image))
 
 
 def posts(number: int) -> Iterator[str]:

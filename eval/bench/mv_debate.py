@@ -10,6 +10,7 @@ from tribunal.eval.bench.bound import bound
 from tribunal.eval.bench.scripts import debaters
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
+from tribunal.loops import run_many
 from tribunal.terminal import say
 
 CALL = 1.0
@@ -25,7 +26,7 @@ def views(quick: bool) -> None:
     for in_flight in (1, 16) if quick else (1, 16, 64):
         number = in_flight if quick or in_flight == 1 else 3 * in_flight
         with server(CALL, debaters):
-            wall, cpu, calls = asyncio.run(debates(number, in_flight))
+            wall, cpu, calls = run_many(debates(number, in_flight))
         critical = bound([PATH * CALL] * number, in_flight)
         rows.append(
             (

@@ -12,6 +12,7 @@ from typing import Any
 from tribunal.eval.bench.scripts import researcher
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
+from tribunal.loops import run_many
 from tribunal.terminal import say
 
 CALL, PAGE, SEARCH = 1.0, 2.0, 0.5
@@ -38,7 +39,7 @@ def research(quick: bool) -> None:
 
         search = stack.enter_context(SearchServer(found, delay=SEARCH))
         os.environ["TRIBUNAL_FETCH_ALLOW"] = ",".join(site.host for site in sites)
-        took = [asyncio.run(one_research(search.url)) for _ in range(1 if quick else 3)]
+        took = [run_many(one_research(search.url)) for _ in range(1 if quick else 3)]
     pages = 3 * PAGES_A_QUERY
     # Queries, search, relevance, the pages together, their passages, a judgement after each, enough?, verdict.
     critical = CALL + SEARCH + CALL + PAGE + CALL + pages * CALL + CALL + CALL

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from tribunal.eval.bench.machine import in_a_process, resident
 from tribunal.eval.bench.scripts import court
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
+from tribunal.loops import run_many
 from tribunal.terminal import say
 
 HVLI_TEST = 1178  # posts
@@ -58,9 +58,7 @@ def long_run(number: int, latency: float, in_flight: int = 64) -> dict[str, Any]
     context = context_from({"model": "openai:scripted"})
     lag = 0
     with server(latency, court), TemporaryDirectory() as folder:
-        asyncio.run(
-            run(Job(graph="arcade", context=context, samples=samples[:64], count=64, in_flight=64), Path(folder))
-        )
+        run_many(run(Job(graph="arcade", context=context, samples=samples[:64], count=64, in_flight=64), Path(folder)))
         results = Path(folder) / "results.jsonl"
         warm = results.read_bytes().count(b"\n")
         results.unlink()
@@ -79,7 +77,7 @@ def long_run(number: int, latency: float, in_flight: int = 64) -> dict[str, Any]
 
         job = Job(graph="arcade", context=context, samples=samples, count=number, in_flight=in_flight)
         cpu, wall = time.process_time(), time.perf_counter()
-        tally = asyncio.run(run(job, Path(folder), watch=watch))
+        tally = run_many(run(job, Path(folder), watch=watch))
         took, spent = time.perf_counter() - wall, time.process_time() - cpu
         by_place = {}
         for line in results.read_bytes().splitlines():
@@ -116,6 +114,6 @@ def rehearsed_run(number: int) -> dict[str, Any]:
     )
     with TemporaryDirectory() as folder:
         cpu, wall = time.process_time(), time.perf_counter()
-        asyncio.run(run(job, Path(folder), watch=watch))
+        run_many(run(job, Path(folder), watch=watch))
         took, spent = time.perf_counter() - wall, time.process_time() - cpu
     return {"posts": number, "wall": took, "cpu": spent, "memory": memory}

@@ -25,6 +25,7 @@ from tribunal.eval.bench.machine import resident
 from tribunal.eval.bench.scripts import court
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
+from tribunal.loops import run_many
 from tribunal.terminal import say
 
 IN_FLIGHT = (1, 16, 64, 256)
@@ -54,9 +55,9 @@ def _added(quick: bool) -> None:
     for in_flight in IN_FLIGHT[:2] if quick else IN_FLIGHT:
         number = in_flight if quick else max(16 * in_flight, 32)
         with server(LATENCY, court):
-            alone = asyncio.run(_timed(number, in_flight, _graph()))
+            alone = run_many(_timed(number, in_flight, _graph()))
             with replica() as at:
-                served = asyncio.run(_timed(number, in_flight, _over_http(at.url, in_flight)))
+                served = run_many(_timed(number, in_flight, _over_http(at.url, in_flight)))
         ratio = f"{served[1] / alone[1]:.3f}"
         ms = [f"{1000 * each:.0f}" for each in (*alone, *served)]
         added = [f"{1000 * (more - less):.0f}" for more, less in zip(served, alone, strict=True)]
@@ -70,12 +71,12 @@ def _taken_in(quick: bool) -> None:
     number = 200 if quick else 20_000
     rows = []
     with tempfile.TemporaryDirectory() as folder, server(0.0, court), replica(cache=f"{folder}/cache.sqlite") as at:
-        asyncio.run(_timed(64, 64, _over_http(at.url, 64), "[[track=none]] Good morning!"))
+        run_many(_timed(64, 64, _over_http(at.url, 64), "[[track=none]] Good morning!"))
         done = 0
         for share in (0.1, 0.5, 1.0):
             more = round(number * share) - done
             began = time.perf_counter()
-            asyncio.run(_timed(more, 64, _over_http(at.url, 64), "[[track=none]] Good morning!"))
+            run_many(_timed(more, 64, _over_http(at.url, 64), "[[track=none]] Good morning!"))
             done += more
             a_second = more / (time.perf_counter() - began)
             rows.append((f"{done:,}", f"{a_second:.0f}", f"{resident(at.pid):.0f} MB"))

@@ -13,6 +13,7 @@ from typing import Any
 from tribunal.eval.bench.scripts import hybrid
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
+from tribunal.loops import run_many
 from tribunal.terminal import say
 
 # What each switch is set to, and what it is called.
@@ -55,9 +56,7 @@ def switches(quick: bool) -> None:
         found = [{"url": f"{site.url}/", "title": "a page"} for site in sites]
         search = stack.enter_context(SearchServer(lambda query: found))
         os.environ["TRIBUNAL_FETCH_ALLOW"] = ",".join(site.host for site in sites)
-        rows = asyncio.run(
-            _switched(search.url, latency, ["none (ARCADE, call for call)", "both"] if quick else SWITCHES)
-        )
+        rows = run_many(_switched(search.url, latency, ["none (ARCADE, call for call)", "both"] if quick else SWITCHES))
     table(("switch", *KINDS), rows)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import resource
 import time
@@ -16,6 +15,7 @@ from tribunal.eval.bench.machine import in_a_process
 from tribunal.eval.bench.scripts import court
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
+from tribunal.loops import run_many
 from tribunal.terminal import say
 
 LATENCY = 0.2  # seconds a call
@@ -64,11 +64,11 @@ def paced(number: int, in_flight: int, processes: int) -> dict[str, Any]:
             processes == 1
         ):  # what the first posts import is no part of the pace; other processes import it at their start
             warm = Job(graph="arcade", context=context, samples=samples[:8], count=8, in_flight=8)
-            asyncio.run(run(warm, Path(folder)))
+            run_many(run(warm, Path(folder)))
             (Path(folder) / "results.jsonl").unlink()
         job = Job(graph="arcade", context=context, samples=samples, count=number, in_flight=in_flight)
         cpu, wall = _cpu(), time.perf_counter()
-        tally = asyncio.run(run(job, Path(folder), watch=watch, workers=processes))
+        tally = run_many(run(job, Path(folder), watch=watch, workers=processes))
         ended, spent = time.perf_counter(), _cpu() - cpu
         results = [json.loads(line) for line in (Path(folder) / "results.jsonl").read_bytes().splitlines()]
     assert tally.done == number  # noqa: S101 (a benchmark that lost results has measured nothing)

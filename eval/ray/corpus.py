@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +19,7 @@ from tribunal.eval.runs.prices import Prices
 from tribunal.eval.runs.runfile import begun_otherwise, changes, finished
 from tribunal.eval.runs.spending import NO_LIMITS, Limits
 from tribunal.eval.runs.tally import Tally, Watch
+from tribunal.loops import run_many
 from tribunal.opened import opened_once
 from tribunal.parsed import from_json
 from tribunal.schema import JSON
@@ -77,7 +77,7 @@ def decide_into(
         return tally
 
     with opened_once():
-        return asyncio.run(carried_out())
+        return run_many(carried_out())
 
 
 def _begun(parts: Parts, wanted: JSON) -> JSON:

@@ -16,7 +16,7 @@ def heeding_signals(asked: Callable[[], None]) -> Iterator[None]:
     try:
         for each in before:
             loop.add_signal_handler(each, asked)
-    except (NotImplementedError, RuntimeError):  # Windows, or a thread of somebody else's
+    except (NotImplementedError, RuntimeError, ValueError):  # Windows, or a thread that is not the main one
         yield
         return
     try:

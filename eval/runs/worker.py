@@ -25,10 +25,11 @@ def main() -> None:
         signal.signal(each, signal.SIG_IGN)
     orders, told = _pipes()
     logging.getLogger("tribunal").setLevel(logging.ERROR)  # of the environment the leader has warned already
+    from tribunal.loops import run_many
     from tribunal.opened import opened_once
 
     with opened_once():
-        asyncio.run(_work(orders, told))
+        run_many(_work(orders, told))
 
 
 def _pipes() -> tuple[BinaryIO, BinaryIO]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 
 import pytest
 
-from tribunal.loops import PerLoop, aside
+from tribunal.loops import PerLoop, aside, run_many
 
 
 class Opened:
@@ -85,3 +86,20 @@ async def test_what_blocks_holds_up_neither_the_loop_nor_its_own_timeout() -> No
         async with asyncio.timeout(0.01):
             await aside(release.wait, "test")
     release.set()
+
+
+def test_what_makes_many_calls_runs_on_uvloop_and_closes_what_it_opened(opened: PerLoop[Opened]) -> None:
+    async def use() -> str:
+        await opened.here()
+        return type(asyncio.get_running_loop()).__module__
+
+    assert run_many(use()) == ("asyncio.windows_events" if sys.platform == "win32" else "uvloop")
+    assert [each.closed for each in Opened.made] == [True]
+
+
+def test_what_it_raises_is_raised() -> None:
+    async def fail() -> None:
+        raise LookupError("gone")
+
+    with pytest.raises(LookupError, match="gone"):
+        run_many(fail())

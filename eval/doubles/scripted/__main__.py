@@ -9,6 +9,7 @@ import signal
 from collections.abc import Sequence
 
 from tribunal.eval.doubles.scripted import Latency, Script, ScriptedServer, ScriptError
+from tribunal.loops import run_many
 from tribunal.terminal import say, say_json
 
 
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     script: Script = getattr(importlib.import_module(module), name)
     latency = Latency(given.latency, given.spread, given.seed)
     try:
-        asyncio.run(_serve(ScriptedServer(script, latency=latency, keep=given.keep, port=given.port)))
+        run_many(_serve(ScriptedServer(script, latency=latency, keep=given.keep, port=given.port)))
     except ScriptError as error:
         say(str(error), lines=True, aside=True)
         return 1
