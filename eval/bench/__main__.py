@@ -11,6 +11,7 @@ import os
 
 from tribunal.eval.bench.arcade import calls
 from tribunal.eval.bench.cascade import cascade
+from tribunal.eval.bench.commands import commands
 from tribunal.eval.bench.counts import counts
 from tribunal.eval.bench.coverage import coverage
 from tribunal.eval.bench.first_look import first_look
@@ -32,6 +33,7 @@ from tribunal.terminal import say
 
 _ALL = (
     calls,
+    commands,
     counts,
     coverage,
     image,

@@ -78,3 +78,14 @@ def debaters(request: Request) -> Reply:
         return Reply({"answer": "NO", "explanation": "the words of the summary " * 8})
     side = "YES" if task.startswith(("the Surface", "the Deep")) else "NO"
     return Reply({"answer": side, "reason": "a reason that goes on for a while " * 6})
+
+
+def panel(request: Request) -> Reply:
+    """The scripted panel of PREDICT: perspectives of two minds, debaters who never agree, and a judge."""
+    assert request.schema is not None  # noqa: S101 (each part is asked for its own form)
+    said: dict[str, str] = dict.fromkeys(request.schema["properties"], "words of some length " * 6)
+    if "label" in said:
+        said["label"] = request.schema["properties"]["label"]["enum"][request.index % 2]
+    if "stance" in said:
+        said["stance"] = "rebut"
+    return Reply(said)

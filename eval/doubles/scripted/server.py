@@ -73,6 +73,7 @@ class ScriptedServer(InThread):
         self.log: list[tuple[int, str, float]] = []
         self.errors: list[BaseException] = []
         self.served = self.in_flight = self.peak = 0
+        self.first = self.last = 0.0  # when the first chat request came, and when the last one was done
         self._nth: Counter[str] = Counter()
 
     @property
@@ -84,13 +85,14 @@ class ScriptedServer(InThread):
         return self.requests[index].text
 
     def stats(self) -> JSON:
-        """What another process may know: counts, the server's own CPU seconds, and the log."""
+        """What another process may know: counts, the server's own CPU seconds, how long it was asked, and the log."""
         return {
             "served": self.served,
             "in_flight": self.in_flight,
             "peak": self.peak,
             "errors": [str(error) for error in self.errors],
             "cpu_seconds": time.process_time(),
+            "seconds": self.last - self.first,
             "log": self.log,
         }
 
@@ -149,6 +151,7 @@ class ScriptedServer(InThread):
         request = Request(
             **vars(asked), protocol=protocol, path=path, headers=headers, body=body, index=self.served, arrived=arrived
         )
+        self.first = self.first or arrived
         self.served += 1
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
@@ -159,7 +162,7 @@ class ScriptedServer(InThread):
 
     def _done(self, connection: Connection, task: asyncio.Task[None], request: Request) -> None:
         self.in_flight -= 1
-        request.finished = time.monotonic()
+        request.finished = self.last = time.monotonic()
         if not task.cancelled() and (error := task.exception()) is not None:
             self.errors.append(error)
             request.status = OUT_OF_SCRIPT
