@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests import PROJECT
+from tests.court import court_script
+from tribunal.eval.doubles.scripted import ScriptedServer
 
 # A command's modules, told when it ends. `{}`: what stands before the command.
 _TOLD = """
@@ -33,9 +36,9 @@ OURS_UNUSED = {
 }  # fmt: skip
 
 
-def modules_of(folder: Path, *command: str) -> set[str]:
+def modules_of(folder: Path, *command: str, **settings: str) -> set[str]:
     """What was imported when a command had ended, in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT), **settings}
     done = subprocess.run(
         [sys.executable, "-c", _TOLD, *command],
         capture_output=True,
@@ -52,6 +55,16 @@ def test_a_rehearsed_judge_waits_for_nothing_that_it_does_not_use(tmp_path: Path
     there = modules_of(tmp_path, "judge", "Immigrants are vermin and should be deported.")
     assert {"langgraph", "tribunal.graphs.tribunal", "tribunal.nodes.rehearsal.model"} <= there
     assert there & (HEAVY | OURS_UNUSED) == set()
+
+
+async def test_a_model_behind_openais_api_needs_no_package_of_openais(tmp_path: Path) -> None:
+    async with ScriptedServer(court_script()) as server:
+        address = ("--model", "openai:gpt-4o-mini")
+        told = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "none"}
+        there = await asyncio.to_thread(modules_of, tmp_path, "judge", "Good morning.", *address, **told)
+        assert server.served
+    assert "tribunal.models.providers.openai_chat" in there
+    assert there & {"langchain_openai", "openai", "datasketch", "scipy"} == set()
 
 
 @pytest.mark.parametrize("command", [("--help",), ("judge", "--help"), ("--version",)], ids=" ".join)

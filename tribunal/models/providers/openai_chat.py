@@ -1,70 +1,80 @@
 """The chat model of every OpenAI-compatible server.
 
-LangChain's own, but for the wire: a request goes out by aiohttp, as plain JSON, and is read as plain JSON. OpenAI's
-typed client walks every body against its types, and even its untyped `post` costs twice what the request itself does;
-at 64 posts in flight that is the difference between keeping up with the models and not (docs/performance.md). It also
-keeps LangChain from turning a refused response format into a warning: the door steps down instead. Where somebody
-listens, the answer is streamed, and read as one that wasn't once it is whole.
+LangChain has one over OpenAI's typed client, which takes a second to import, walks every body against its types, and
+turns a refused response format into a warning where the door steps down. Here a request goes out by aiohttp as plain
+JSON, and is read as plain JSON; at 64 posts in flight that is the difference between keeping up with the models and not
+(docs/performance.md). Where somebody listens, the answer is streamed, and read as one that wasn't once it is whole.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+import re
+import runpy
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from typing import Any
+from functools import cache
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
 
 import aiohttp
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.language_models import LanguageModelInput
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LangSmithParams, ModelProfile
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
-from langchain_core.prompt_values import ChatPromptValue
-from langchain_openai import ChatOpenAI
-from pydantic import Field, PrivateAttr
+from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, UsageMetadata
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from pydantic import Field, PrivateAttr, SecretStr
 
 from tribunal.models.providers.http import NoAnswer, post_for_events, post_json, session_here
 from tribunal.models.providers.streaming import BrokenOff, Listeners
 from tribunal.parsed import from_json
+from tribunal.schema import JSON
 from tribunal.scrub import scrubbed_body
 
-_NEVER_ASKED = object()
+_ROLES = {"system": "system", "human": "user", "ai": "assistant"}
 
 
-class OpenAICompatible(ChatOpenAI):
+class OpenAICompatible(BaseChatModel):
     """A chat model over `/chat/completions`. It belongs to the event loop on which it is first asked.
 
     `limit_as_max_tokens` sends the answer's limit as `max_tokens`, the name that every server but OpenAI's own knows.
     """
 
-    # LangChain makes clients of OpenAI's, and reads the trusted certificates for each, unless it is given some.
-    client: Any = Field(default=_NEVER_ASKED, exclude=True)
-    async_client: Any = Field(default=_NEVER_ASKED, exclude=True)
+    model: str
+    base_url: str = Field(repr=False)
+    api_key: SecretStr = Field(repr=False)
     limit_as_max_tokens: bool = False
     _session: aiohttp.ClientSession | None = PrivateAttr(default=None)
 
-    def _get_request_payload(
-        self, input_: LanguageModelInput, *, stop: list[str] | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        extra: dict[str, Any] = kwargs.pop("extra_fields", {})
-        if isinstance(input_, list) and all(isinstance(each, BaseMessage) for each in input_):
-            # As LangChain makes it of them, without looking through each once more.
-            input_ = ChatPromptValue.model_construct(messages=input_)
-        payload: dict[str, Any] = super()._get_request_payload(input_, stop=stop, **kwargs)
-        if self.limit_as_max_tokens and "max_completion_tokens" in payload:
-            payload["max_tokens"] = payload.pop("max_completion_tokens")
-        payload.pop("stream", None)
-        return {**payload, **extra}
+    @property
+    def _llm_type(self) -> str:
+        return "openai-chat"
+
+    @property
+    def _identifying_params(self) -> Mapping[str, Any]:
+        return {"model_name": self.model}
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
+        return {**super()._get_ls_params(stop, **kwargs), "ls_provider": "openai"}
+
+    def _resolve_model_profile(self) -> ModelProfile | None:
+        return _profiles().get(self.model)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        raise NotImplementedError("it is asked by `ainvoke` and `astream`")
 
     async def answer(self, messages: list[BaseMessage], **options: Any) -> AIMessage:
         """What `ainvoke` gives, without the callbacks that nobody listens to."""
-        result = await self._agenerate(messages, **options)
-        [generation] = result.generations
-        message = generation.message
-        assert isinstance(message, AIMessage)  # noqa: S101 (a chat completion is one)
-        named = {"model_name": (result.llm_output or {}).get("model_name")}
-        message.response_metadata = {**named, **(generation.generation_info or {}), **message.response_metadata}
-        return message
+        session, url, secret = await self._place()
+        return self._read(await post_json(session, url, self._body(messages, **options), _by(secret), key=secret))
 
     async def _agenerate(
         self,
@@ -73,9 +83,7 @@ class OpenAICompatible(ChatOpenAI):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        session, url, secret = await self._place()
-        payload = self._get_request_payload(messages, stop=stop, **kwargs)
-        return self._read(await post_json(session, url, payload, _by(secret), key=secret))
+        return _result(await self.answer(messages, **kwargs))
 
     async def _astream(
         self,
@@ -85,37 +93,91 @@ class OpenAICompatible(ChatOpenAI):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         session, url, secret = await self._place()
-        payload = self._get_request_payload(messages, stop=stop, **kwargs)
-        payload |= {"stream": True, "stream_options": {"include_usage": True}}
+        sent = self._body(messages, **kwargs) | {"stream": True, "stream_options": {"include_usage": True}}
         listeners, body = Listeners(secret), _Body()
-        async with aclosing(post_for_events(session, url, payload, _by(secret), key=secret)) as events:
+        async with aclosing(post_for_events(session, url, sent, _by(secret), key=secret)) as events:
             async for event in events:
                 for chunk in listeners.hear(*body.add(event)):
                     yield chunk
-        for chunk in listeners.end(self._read(body.whole(secret))):
+        for chunk in listeners.end(_result(self._read(body.whole(secret)))):
             yield chunk
 
-    def _read(self, body: Any) -> ChatResult:
-        """The answer in a body."""
-        if not isinstance(body, dict) or not body.get("choices"):
+    def _body(
+        self,
+        messages: list[BaseMessage],
+        *,
+        max_tokens: int | None = None,
+        extra_fields: JSON | None = None,
+        stream: bool | None = None,
+        **options: Any,
+    ) -> JSON:
+        """The body of a request. Whether it streams is said by who sends it, not by `stream`."""
+        body: JSON = {
+            "messages": [{"content": each.content, "role": _ROLES[each.type]} for each in messages],
+            "model": self.model,
+            **options,
+        }
+        if re.match(r"o\d", self.model):  # OpenAI's reasoning models have another name for it
+            for each in body["messages"]:
+                each["role"] = each["role"].replace("system", "developer")
+        if max_tokens is not None:
+            body["max_tokens" if self.limit_as_max_tokens else "max_completion_tokens"] = max_tokens
+        return {**body, **(extra_fields or {})}
+
+    def _read(self, body: Any) -> AIMessage:
+        """The answer in a body.
+
+        Raises:
+            NoAnswer: there is none.
+        """
+        if not isinstance(body, dict) or body.get("error") or not body.get("choices"):
             raise NoAnswer(body)
-        result = self._create_chat_result(body)
-        for choice, generation in zip(body["choices"], result.generations, strict=False):
-            said = choice.get("message") or {}
-            # LangChain reads it off the client's typed answer alone.
-            if refusal := said.get("refusal"):
-                generation.message.additional_kwargs["refusal"] = refusal
-            if not said.get("content"):
-                generation.message.content = _thought(said)
-        return result
+        choice = body["choices"][0]
+        said = choice.get("message") or {}
+        usage = body.get("usage")
+        about = {"token_usage": usage, "model_provider": "openai", "model_name": body.get("model", self.model)}
+        about |= {name: body[name] for name in ("id", "system_fingerprint", "service_tier") if body.get(name)}
+        about |= {name: choice[name] for name in ("finish_reason", "logprobs") if name in choice}
+        return AIMessage(
+            content=said.get("content") or _thought(said),
+            additional_kwargs={"refusal": said["refusal"]} if said.get("refusal") else {},
+            response_metadata=about,
+            usage_metadata=_usage(usage) if usage else None,
+        )
 
     async def _place(self) -> tuple[aiohttp.ClientSession, str, str]:
         """The connections, where a request goes, and the key."""
         if self._session is None:
             self._session = await session_here()
-        key = self.openai_api_key
-        secret = key.get_secret_value() if key is not None and not callable(key) else "none"
-        return self._session, f"{(self.openai_api_base or '').rstrip('/')}/chat/completions", secret
+        return self._session, f"{self.base_url.rstrip('/')}/chat/completions", self.api_key.get_secret_value()
+
+
+@cache
+def _profiles() -> Mapping[str, ModelProfile]:
+    """What OpenAI's models take, by LangChain's table of them, which is read without the package around it: to import
+    that takes a second."""
+    package = cast(ModuleSpec, find_spec("langchain_openai"))
+    folder = Path(cast(str, package.origin)).parent
+    found: Mapping[str, ModelProfile] = runpy.run_path(str(folder / "data" / "_profiles.py"))["_PROFILES"]
+    return found
+
+
+def _result(message: AIMessage) -> ChatResult:
+    return ChatResult(generations=[ChatGeneration(message=message)])
+
+
+def _usage(told: JSON) -> UsageMetadata:
+    """The tokens of an answer, as LangChain counts them."""
+    of_input, of_output = told.get("prompt_tokens_details") or {}, told.get("completion_tokens_details") or {}
+    asked, answered = told.get("prompt_tokens") or 0, told.get("completion_tokens") or 0
+    usage = UsageMetadata(
+        input_tokens=asked, output_tokens=answered, total_tokens=told.get("total_tokens") or asked + answered
+    )
+    if (cached := of_input.get("cached_tokens")) is not None:
+        usage["input_token_details"] = InputTokenDetails(cache_read=cached)
+    if (thought := of_output.get("reasoning_tokens")) is not None:
+        usage["output_token_details"] = OutputTokenDetails(reasoning=thought)
+    return usage
 
 
 class _Body:
