@@ -25,7 +25,7 @@ async def _serve(server: ScriptedServer) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGINT or SIGTERM; the one line on standard output is `{"port": …, "url": …}`.
 
-    `GET /scripted` gives the counts, the server's CPU seconds, how long it was asked, and the log; `DELETE` forgets them.
+    `GET /scripted` gives the counts, its CPU seconds, how long it was asked, and the log; `DELETE` forgets them.
     Returns 0, or 1 (with the first error on standard error) if the script failed.
     """
     parser = argparse.ArgumentParser(
