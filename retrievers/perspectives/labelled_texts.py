@@ -93,19 +93,21 @@ def kinds_of_hate(row: TableRow, rule: Rule) -> tuple[str, ...]:
 
 
 def _value_is_hate(row: TableRow, value: str, rule: Rule) -> bool:
-    folded = without_point(value).casefold()
-    if folded in _folded(rule.hate):
-        return True
-    if folded in _folded(rule.not_hate):
-        return False
-    if rule.hate and rule.not_hate:
+    said = _said_by(value, rule.hate, rule.not_hate)
+    if said is None:
         raise row.error(
             f"{rule.column} = {value!r} is neither among the values of hate ({', '.join(rule.hate)}) "
             f"nor of not hate ({', '.join(rule.not_hate)})"
         )
-    return not rule.hate
+    return said
 
 
-@lru_cache(maxsize=64)
-def _folded(values: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(value.casefold() for value in values)
+@lru_cache(maxsize=1024)
+def _said_by(value: str, hate: tuple[str, ...], not_hate: tuple[str, ...]) -> bool | None:
+    """Whether a value is hate; None where it is in neither list, and both are told."""
+    folded = without_point(value).casefold()
+    if folded in {each.casefold() for each in hate}:
+        return True
+    if folded in {each.casefold() for each in not_hate}:
+        return False
+    return None if hate and not_hate else not hate
