@@ -6,6 +6,7 @@ So ten judges over one aux model pay for one debate.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -84,16 +85,26 @@ def run_series(
     done = []
     limits.check(prices)
     spent = {name: spent_in_all(out / name, prices) for name, _ in evaluations} if limits else {}
-    for number, (name, evaluation) in enumerate(evaluations, start=1):
-        elsewhere = reduce(Spent.and_, (each for of, each in spent.items() if of != name), NOTHING)
-        watch = watch_run(name, number, len(evaluations))
-        tally = evaluate(
-            evaluation, out / name, in_flight=in_flight, retry=retry, prices=prices, watch=watch, warn=warn,
-            engine=engine, limits=replace(limits, elsewhere=elsewhere),
-        )  # fmt: skip
-        if limits:
-            spent[name] = spent_in_all(out / name, prices)
-        done.append((name, tally))
-        if tally.stopped:
-            break
+    with _on(engine):
+        for number, (name, evaluation) in enumerate(evaluations, start=1):
+            elsewhere = reduce(Spent.and_, (each for of, each in spent.items() if of != name), NOTHING)
+            watch = watch_run(name, number, len(evaluations))
+            tally = evaluate(
+                evaluation, out / name, in_flight=in_flight, retry=retry, prices=prices, watch=watch, warn=warn,
+                engine=engine, limits=replace(limits, elsewhere=elsewhere),
+            )  # fmt: skip
+            if limits:
+                spent[name] = spent_in_all(out / name, prices)
+            done.append((name, tally))
+            if tally.stopped:
+                break
     return done
+
+
+def _on(engine: Engine) -> AbstractContextManager[None]:
+    """What all runs of a series are carried out on."""
+    if engine.name == "embedded":
+        return nullcontext()
+    from tribunal.eval.ray.cluster import for_several_runs  # Ray, for those who have it
+
+    return for_several_runs()

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any
 
 import ray
@@ -30,6 +31,8 @@ _WORKER, _READER = 0.9, 0.1
 _AT_A_TIME = 4  # batches of a worker
 _SETTLES_WITHIN = 30.0  # seconds until the name of a driver that was killed is free again
 _MEMORY = 256 * 1024 * 1024  # bytes of posts that are read and not yet decided
+# Of runs one after another: how many workers the cluster has room for that the first of them joined.
+_SEVERAL: ContextVar[list[int] | None] = ContextVar("_SEVERAL", default=None)
 
 
 class Cluster:
@@ -153,8 +156,9 @@ def joined(engine: Engine, run: str) -> Iterator[Cluster]:
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    several = _SEVERAL.get()
     if ray.is_initialized():
-        yield Cluster(engine.workers or _room(), run)
+        yield Cluster(engine.workers or (several[0] if several else _room()), run)
         return
     own = address in (None, "", "local")
     workers = engine.workers or ((os.cpu_count() or 1) if own else None)
@@ -170,9 +174,24 @@ def joined(engine: Engine, run: str) -> Iterator[Cluster]:
         except (ConnectionError, OSError, RuntimeError, ValueError) as error:
             raise BadInput(f"address: {address}: can't be joined: {' '.join(str(error).split())[:300]}") from error
         try:
-            yield Cluster(workers or _room(), run)
+            workers = workers or _room()
+            if several is not None:
+                several.append(workers)
+            yield Cluster(workers, run)
         finally:
-            ray.shutdown()
+            if several is None:
+                ray.shutdown()
+
+
+@contextmanager
+def for_several_runs() -> Iterator[None]:
+    """Let the cluster that a run joins be that of the runs after it, too: to start one takes seconds."""
+    token = _SEVERAL.set([])
+    try:
+        yield
+    finally:
+        _SEVERAL.reset(token)
+        ray.shutdown()
 
 
 def _room() -> int:

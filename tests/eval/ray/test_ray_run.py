@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,6 +72,32 @@ def test_a_run_begun_by_one_engine_goes_on_by_the_other_and_no_key_is_written_do
     assert any("driver" in path.name for path in written)
     for key in (KEY, OTHER_KEY):
         assert not [path for path in written if key.encode() in path.read_bytes()]
+
+
+@pytest.mark.slow
+def test_a_sweep_is_the_same_by_either_engine_on_one_cluster(
+    tmp_path: Path, sessions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "".join(f"post-{at},word-{at}.,{('hate', 'not')[at % 2]}\n" for at in range(80))
+    (tmp_path / "posts.csv").write_text(f"id,text,label\n{rows}")
+    for out in ("embedded", "ray"):
+        (tmp_path / f"{out}.toml").write_text(
+            f'dataset = "table"\ndata = "posts.csv"\nout = "{out}"\ngraph = "baseline"\n'
+            '[settings]\nmodel = "openai:scripted"\n[grid]\nscheme = ["binary", "fine"]\n'
+        )
+    with ScriptedServer(court_script()) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        for out in ("embedded", "ray"):
+            command = [sys.executable, "-m", "tribunal", "sweep", str(tmp_path / f"{out}.toml"), "--engine", out]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+        assert len(server.requests) == 2 * 2 * 80
+    for cell in ("scheme=binary", "scheme=fine"):
+        assert told(tmp_path / "ray" / cell) == told(tmp_path / "embedded" / cell)
+        measured = [json.loads((tmp_path / out / cell / "metrics.json").read_text()) for out in ("embedded", "ray")]
+        for what in ("n", "accuracy", "confusion", "clusters"):
+            assert measured[0][what] == measured[1][what]
+    assert len([*sessions.rglob("gcs_server.out")]) == 1  # one cluster was started
 
 
 def test_an_address_of_the_ray_client_is_refused_with_the_way_out() -> None:
