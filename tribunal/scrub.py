@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import quote_plus
 
@@ -26,7 +27,9 @@ _KEY_LIKE = re.compile(
     re.ASCII,
 )
 _BEGINS_ONE = ("sk-", "aiza", "bearer", "api-key", "api_key", "tribunal_")
-# A printable character other than the quotation mark and the backslash, as JSON may write it.
+# A printable character other than the quotation mark and the backslash, as JSON may write it; and how one begins, since
+# every answer in JSON has other escapes.
+_ESCAPES = ("\\u00", "\\U00", "\\/")
 _ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u00(2[013-9a-f]|[3-46-7][0-9a-f]|5[0-9abdef])|(/))", re.IGNORECASE)
 
 
@@ -41,10 +44,9 @@ def scrub(text: str, secrets: Iterable[str]) -> str:
     for secret in sorted(secrets, key=len, reverse=True):  # one key may begin like another
         if len(secret) >= SHORTEST:
             whole = _without(whole, secret)
-            if (encoded := quote_plus(secret)) != secret:
+            if (encoded := _encoded(secret)) != secret:
                 whole = _without(whole, encoded)
-    lowered = whole.lower()
-    return _KEY_LIKE.sub(_STRUCK, whole) if any(each in lowered for each in _BEGINS_ONE) else whole
+    return _KEY_LIKE.sub(_STRUCK, whole) if any(map(whole.lower().__contains__, _BEGINS_ONE)) else whole
 
 
 def scrubbed(told: Told, secrets: Iterable[str]) -> Told:
@@ -71,7 +73,7 @@ def scrubbed_body(raw: bytes, secrets: Iterable[str]) -> bytes:
 def _without(text: str, secret: str) -> str:
     """The text without a key, and without half of it or more, as a text has it that somebody else has cut."""
     length = max(SHORTEST, (len(secret) + 1) // 2)
-    if "\\" not in text:
+    if not any(map(text.__contains__, _ESCAPES)):
         return _without_piece(text, secret, length)
     plain = _ESCAPED.sub(_unescaped, text)
     struck = _without_piece(plain, secret, length)
@@ -81,8 +83,10 @@ def _without(text: str, secret: str) -> str:
 def _without_piece(text: str, secret: str, length: int) -> str:
     """Without the key, and without what begins as it does, or ends so, for at least this length. Such a piece begins or
     ends a word: two numbers may have much in common."""
-    text = text.replace(secret, _STRUCK)
     head, tail = secret[:length], secret[-length:]
+    if head not in text and tail not in text:
+        return text
+    text = text.replace(secret, _STRUCK)
     kept, at = [], 0
     while (found := text.find(head, at)) != -1:
         end = found + length
@@ -105,6 +109,9 @@ def _without_piece(text: str, secret: str, length: int) -> str:
             kept.append(text[at : found + 1])
             at = found + 1
     return "".join([*kept, text[at:]])
+
+
+_encoded = lru_cache(maxsize=64)(quote_plus)  # it takes longer than to look for a key
 
 
 def _in_word(character: str) -> bool:
