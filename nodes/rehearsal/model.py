@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.model_profile import ModelProfile
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
+from tribunal.models.providers.completion import Completion, Message, completion_of
 from tribunal.models.providers.streaming import Listeners
 from tribunal.nodes.rehearsal.reading import read
 from tribunal.schema import JSON
@@ -105,10 +106,10 @@ class Rehearsal(BaseChatModel):
             return str(_at(in_words)(question))
         return json.dumps(answer(question), ensure_ascii=False)
 
-    async def answer(self, messages: list[BaseMessage], **options: Any) -> AIMessage:
+    async def answer(self, messages: list[Message], **options: Any) -> Completion:
         """What `ainvoke` gives, without the callbacks that nobody listens to."""
-        [generation] = (await self._agenerate(messages, **options)).generations
-        return cast("AIMessage", generation.message)
+        [generation] = (await self._agenerate(convert_to_messages(messages), **options)).generations
+        return completion_of(cast("AIMessage", generation.message))
 
     async def _agenerate(
         self,

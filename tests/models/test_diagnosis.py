@@ -10,6 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from tribunal.models.diagnosis import LENGTH, diagnose, finish_of, refusal_in
+from tribunal.models.providers.completion import Completion, completion_of
 from tribunal.scrub import scrub
 
 
@@ -185,8 +186,8 @@ def test_keys_are_struck_out_of_any_text() -> None:
     assert scrub(f"{key[:6]} none", [key, "none"]) == f"{key[:6]} none"
 
 
-def answer(text: str = "", finish: str = "stop", **more: Any) -> AIMessage:
-    return AIMessage(text, response_metadata={"finish_reason": finish}, **more)
+def answer(text: str = "", **more: Any) -> Completion:
+    return completion_of(AIMessage(text, **more))
 
 
 @pytest.mark.parametrize(
@@ -248,12 +249,12 @@ def test_no_refusal(words: str) -> None:
     ],
 )
 def test_refusals_that_are_marked(meta: dict[str, Any], more: dict[str, Any], form: str | None) -> None:
-    found = refusal_in(AIMessage("", response_metadata=meta, **more))
+    found = refusal_in(answer(response_metadata=meta, **more))
     assert (found and found[0]) == form
 
 
 def test_what_is_said_with_a_refusal_can_be_stored() -> None:
-    found = refusal_in(AIMessage("", additional_kwargs={"refusal": "No \ud800"}))
+    found = refusal_in(answer(additional_kwargs={"refusal": "No \ud800"}))
     assert found == ("refusal_field", "No \ufffd")
 
 
@@ -267,4 +268,4 @@ def test_what_is_said_with_a_refusal_can_be_stored() -> None:
     ],
 )
 def test_every_provider_s_word_for_an_answer_cut_short(meta: dict[str, str]) -> None:
-    assert finish_of(AIMessage("", response_metadata=meta)) in LENGTH
+    assert finish_of(answer(response_metadata=meta)) in LENGTH

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
-from langchain_core.messages import AIMessage
-
 from tribunal.errors import BadModelOutput, CallFailed, Refused
 from tribunal.models.answer import Unreadable
 from tribunal.models.client import answer_of, heard, sees_images, takes_temperature
@@ -16,6 +14,7 @@ from tribunal.models.exchange import Exchange
 from tribunal.models.extra_body import extra_for
 from tribunal.models.image import picture
 from tribunal.models.providers import Rung
+from tribunal.models.providers.completion import Completion
 from tribunal.models.room import space_in
 from tribunal.models.size import fewest_tokens, repeats_itself
 from tribunal.models.tries import tried
@@ -144,15 +143,15 @@ def _no_more_room(limit: int) -> str:
     return f"the answer was cut off at {limit} tokens, and the model's context has room for no more"
 
 
-async def _message(exchange: Exchange, door: Door) -> AIMessage:
+async def _message(exchange: Exchange, door: Door) -> Completion:
     """One answer, past every passing fault."""
     pool = door.keys(exchange.model, exchange.provider)
 
-    async def send(number: int) -> AIMessage | Diagnosis:
+    async def send(number: int) -> Completion | Diagnosis:
         key = pool.keys[number]
         exchange.key = None if key is None else number
         got = await _send(exchange, door, key)
-        if isinstance(got, AIMessage) and exchange.lowered_from:
+        if isinstance(got, Completion) and exchange.lowered_from:
             return await _tested(exchange, door, key, exchange.lowered_from, got)
         return got
 
@@ -161,7 +160,7 @@ async def _message(exchange: Exchange, door: Door) -> AIMessage:
 
     most_tries = exchange.question.role.tries or exchange.context.attempts
     got = await tried(pool, send, most_tries, adapt)
-    if isinstance(got, AIMessage):
+    if isinstance(got, Completion):
         door.learned.from_answer(exchange)
         return got
     exchange.rung = exchange.lowered_from or exchange.rung
@@ -173,8 +172,8 @@ async def _message(exchange: Exchange, door: Door) -> AIMessage:
 
 
 async def _tested(
-    exchange: Exchange, door: Door, key: str | None, above: Rung, got: AIMessage
-) -> AIMessage | Diagnosis:
+    exchange: Exchange, door: Door, key: str | None, above: Rung, got: Completion
+) -> Completion | Diagnosis:
     """An answer that came below a rung that got bare 500s: held to the test that they were for the format.
 
     The same request goes out once more at the rung above. The answer below counts only where that gets a bare 500 once
@@ -182,7 +181,7 @@ async def _tested(
     """
     below, exchange.rung, exchange.lowered_from, exchange.server_errors = exchange.rung, above, None, 0
     again = await _send(exchange, door, key)
-    if isinstance(again, AIMessage) or not again.bare_500 or not door.learned.may_be_the_format(exchange):
+    if isinstance(again, Completion) or not again.bare_500 or not door.learned.may_be_the_format(exchange):
         return again
     exchange.rung, exchange.stood_the_test = below, True
     return got
@@ -201,7 +200,7 @@ def _address(exchange: Exchange, door: Door, kind: str) -> str:
     return f"; is its server running? {provider.base_urls[0]} sets another address" if own else ""
 
 
-async def _send(exchange: Exchange, door: Door, key: str | None) -> AIMessage | Diagnosis:
+async def _send(exchange: Exchange, door: Door, key: str | None) -> Completion | Diagnosis:
     """One request, with this key."""
     client, turns = door.client(exchange.model, exchange.provider, key), door.learned.turns[exchange.model]
     turn, timed_out, answered = await turns.take(), False, False
@@ -221,7 +220,7 @@ async def _send(exchange: Exchange, door: Door, key: str | None) -> AIMessage | 
     except NotImplementedError:
         raise  # the rehearsal model's, where a part is missing: a fault of ours, and no fault of a server
     except Exception as error:  # noqa: BLE001 (every client has a tree of its own; `diagnose` tells them apart)
-        shown = "\n".join(message.text for message in exchange.messages())
+        shown = "\n".join(words for _, words in exchange.told())
         return diagnose(error, sent=exchange.sent(), secrets=door.secrets, shown=shown)
     finally:
         turns.over(turn, timed_out=timed_out, answered=answered)

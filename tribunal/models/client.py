@@ -8,29 +8,28 @@ from uuid import uuid4
 
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables.config import var_child_runnable_config
 
+from tribunal.models.providers.completion import Completion, Message, completion_of
 from tribunal.schema import JSON
-from tribunal.scrub import scrubbed
 
 
 class Direct(Protocol):
-    """A client that can be asked without LangChain's callbacks."""
+    """A client that can be asked without LangChain's messages and callbacks."""
 
-    async def answer(self, messages: list[BaseMessage], **options: Any) -> AIMessage:
+    async def answer(self, messages: list[Message], **options: Any) -> Completion:
         """What `ainvoke` would give."""
 
 
 async def answer_of(
     client: BaseChatModel,
-    messages: list[BaseMessage],
+    messages: list[Message],
     options: JSON,
     secrets: Iterable[str],
     asked: JSON | None = None,
     *,
     stream: bool = True,
-) -> AIMessage:
+) -> Completion:
     """What a client says, without keys; past LangChain's callbacks where nobody listens to them, which is most of its
     cost. Whoever does listen is told with it who was asked: `seat` and `role`. Who listens for the words hears them as
     they come, unless the client isn't to `stream`."""
@@ -39,11 +38,8 @@ async def answer_of(
     else:
         about = {**((var_child_runnable_config.get() or {}).get("metadata") or {}), **(asked or {})}
         told = options if stream else {**options, "stream": False}
-        said = await client.ainvoke(messages, {"metadata": about}, **told)
-    parts = ("content", "additional_kwargs", "response_metadata")
-    clean = {part: scrubbed(getattr(said, part), secrets) for part in parts}
-    struck = any(clean[part] != getattr(said, part) for part in parts)
-    return said.model_copy(update=clean) if struck else said  # to copy one takes as long as to read it
+        said = completion_of(await client.ainvoke([*messages], {"metadata": about}, **told))
+    return said.without(secrets)
 
 
 def listened_to() -> bool:

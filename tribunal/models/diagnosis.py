@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from langchain_core.messages import AIMessage
-
 from tribunal.models.answer import without_thinking
+from tribunal.models.providers.completion import Completion
 from tribunal.scrub import scrub
 from tribunal.text import shared_start, wellformed
 
@@ -218,19 +217,16 @@ def _passes(message: str, retry_after: float | None) -> bool:
     return not _SPENT.search(message) and (retry_after is not None or _PER_MINUTE.search(message) is not None)
 
 
-def refusal_in(answer: AIMessage) -> tuple[str, str] | None:
+def refusal_in(answer: Completion) -> tuple[str, str] | None:
     """How an answer declines, as (form, what was said), or None if it doesn't.
 
     Forms: `refusal_field` (OpenAI), `block_reason` (Gemini), `content_filter` (a finish or stop reason), `plain_text`.
     """
+    if answer.refusal:
+        return "refusal_field", wellformed(answer.refusal)
+    if answer.blocked not in ("", "0", "BLOCK_REASON_UNSPECIFIED", "BlockedReason.BLOCKED_REASON_UNSPECIFIED"):
+        return "block_reason", f"the prompt was blocked: {answer.blocked}"
     said = without_thinking(wellformed(answer.text))
-    if refusal := answer.additional_kwargs.get("refusal"):
-        return "refusal_field", wellformed(str(refusal))
-    meta = answer.response_metadata
-    feedback = meta.get("prompt_feedback") or {}
-    blocked = feedback.get("block_reason") if isinstance(feedback, Mapping) else None
-    if blocked and str(blocked) not in ("0", "BLOCK_REASON_UNSPECIFIED", "BlockedReason.BLOCKED_REASON_UNSPECIFIED"):
-        return "block_reason", f"the prompt was blocked: {blocked}"
     if (finish := finish_of(answer)) in _WITHHELD:
         return "content_filter", said or f"the answer was withheld: {finish}"
     if len(said) <= _LONGEST_REFUSAL and "{" not in said and _PLAIN_REFUSAL.match(said):
@@ -238,11 +234,9 @@ def refusal_in(answer: AIMessage) -> tuple[str, str] | None:
     return None
 
 
-def finish_of(answer: AIMessage) -> str:
+def finish_of(answer: Completion) -> str:
     """Why the model stopped, in lower case: `stop`, `length`, `content_filter`, …; empty where it isn't said."""
-    meta = answer.response_metadata
-    reason = meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason") or ""
-    return str(reason).rpartition(".")[2].lower()
+    return answer.finish.rpartition(".")[2].lower()
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal
-
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
 from tribunal.context import Context
 from tribunal.language import name_of
 from tribunal.models.answer import Unreadable
 from tribunal.models.providers import LISTS, RANGES, ModelName, Provider, RequestSettings, Rung
+from tribunal.models.providers.completion import Completion, Message, Speaker
 from tribunal.models.question import Question
 from tribunal.models.size import IMAGE_TOKENS, most_tokens
 from tribunal.models.wire_schema import choices, wire_schema
@@ -66,33 +64,30 @@ class Exchange:
     warnings: list[str] = field(default_factory=list)
     _made_for: tuple[Any, ...] = ()
     _words: str = ""
-    _asked: HumanMessage | None = None
 
-    def messages(self) -> list[BaseMessage]:
+    def messages(self) -> list[Message]:
         """What is sent: the fixed part first, then image and post, and the role's own words last."""
-        system, asked = self.question.system, self.asked()
+        told: list[Message] = [*self.told()]
+        if self.image and not self.blind:
+            asked, words = told[-1]
+            image = {"type": "image_url", "image_url": {"url": self.image[0]}}
+            told[-1] = asked, [image, {"type": "text", "text": words}]
+        return told
+
+    def told(self) -> list[tuple[Speaker, str]]:
+        """The words of what is sent."""
+        system, words = self.question.system, self.words
         if self.no_system or self.complaint:
             # One turn of the user's: many chat templates take no two in a row.
-            before, after = system if self.no_system else "", self.complaint
-            asked = _with_words(asked, lambda text: "\n\n".join(filter(None, (before, text, after))))
-        return [asked] if self.no_system else [SystemMessage(system), asked]
-
-    def asked(self) -> HumanMessage:
-        """The post and the role's own words, as they go with the model as it is known by now."""
-        made_for = (self.rung, self.blind, self.image is not None)
-        if self._asked is None or made_for != self._made_for:
-            self._made_for, self._words = made_for, self._make()
-            content: str | list[str | JSON] = self._words
-            if self.image and not self.blind:
-                image = {"type": "image_url", "image_url": {"url": self.image[0]}}
-                content = [image, {"type": "text", "text": self._words}]
-            self._asked = HumanMessage(content)
-        return self._asked
+            words = "\n\n".join(filter(None, (system if self.no_system else "", words, self.complaint)))
+        return [("human", words)] if self.no_system else [("system", system), ("human", words)]
 
     @property
     def words(self) -> str:
-        """The text of `asked`."""
-        self.asked()
+        """The post and the role's own words, as they go with the model as it is known by now."""
+        made_for = (self.rung, self.blind)
+        if made_for != self._made_for:
+            self._made_for, self._words = made_for, self._make()
         return self._words
 
     def _make(self) -> str:
@@ -174,17 +169,16 @@ class Exchange:
         words = most_tokens(self.question.system) + most_tokens(self.words) + most_tokens(self.complaint)
         return words + (IMAGE_TOKENS if self.image and not self.blind else 0)
 
-    def take(self, message: AIMessage) -> None:
+    def take(self, answered: Completion) -> None:
         """Note what was said, to what, and what it cost."""
         self.shown |= self.holds()
-        if usage := message.usage_metadata:
-            self.last_prompt_tokens, self.last_completion_tokens = usage["input_tokens"], usage["output_tokens"]
+        if answered.usage:
+            self.last_prompt_tokens, self.last_completion_tokens, cached = answered.usage
             self.prompt_tokens += self.last_prompt_tokens
             self.completion_tokens += self.last_completion_tokens
-            self.cached_tokens += (usage.get("input_token_details") or {}).get("cache_read") or 0
-        reported = message.response_metadata.get("model_name") or message.response_metadata.get("model")
-        self.served = one_line(wellformed(str(reported)))[:120] if reported else None
-        self.said = wellformed(message.text)
+            self.cached_tokens += cached
+        self.served = one_line(wellformed(answered.model))[:120] or None
+        self.said = wellformed(answered.text)
 
     def prompt_sha(self) -> str:
         """A hash of the words and the image that were asked with."""
@@ -209,7 +203,7 @@ class Exchange:
     @property
     def traced(self) -> JSON:
         """The prompt and the raw answer, for `--trace`."""
-        return {"prompt": [[message.type, message.text] for message in self.messages()], "answer": self.said}
+        return {"prompt": [[*each] for each in self.told()], "answer": self.said}
 
     def call(self, seconds: float, error: str | None = None) -> JSON:
         """The `Call` that this was, as JSON."""
@@ -256,16 +250,3 @@ def _post_in_words(prompts: PromptSet, text: str, image: Ours, tag: Ours, earlie
         "earlier": listing("earlier", earlier) if earlier else "",
     }
     return prompts.render("post", filled)
-
-
-def _with_words(message: HumanMessage, change: Callable[[str], str]) -> HumanMessage:
-    """The message with its words changed, and its image as it is."""
-    content = message.content
-    if isinstance(content, str):
-        return HumanMessage(change(content))
-    return HumanMessage(
-        [
-            {**part, "text": change(part["text"])} if isinstance(part, dict) and "text" in part else part
-            for part in content
-        ]
-    )

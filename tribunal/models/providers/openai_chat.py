@@ -13,6 +13,7 @@ import re
 import runpy
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -27,13 +28,12 @@ from langchain_core.messages.ai import InputTokenDetails, OutputTokenDetails, Us
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import Field, PrivateAttr, SecretStr
 
+from tribunal.models.providers.completion import Completion, Message, Speaker, as_said, completion_of, counted
 from tribunal.models.providers.http import NoAnswer, post_for_events, post_json, session_here
 from tribunal.models.providers.streaming import BrokenOff, Listeners
 from tribunal.parsed import from_json
 from tribunal.schema import JSON
 from tribunal.scrub import scrubbed_body
-
-_ROLES = {"system": "system", "human": "user", "ai": "assistant"}
 
 
 class OpenAICompatible(BaseChatModel):
@@ -46,7 +46,7 @@ class OpenAICompatible(BaseChatModel):
     base_url: str = Field(repr=False)
     api_key: SecretStr = Field(repr=False)
     limit_as_max_tokens: bool = False
-    _session: aiohttp.ClientSession | None = PrivateAttr(default=None)
+    _way: _Way | None = PrivateAttr(default=None)
 
     @property
     def _llm_type(self) -> str:
@@ -71,10 +71,19 @@ class OpenAICompatible(BaseChatModel):
     ) -> ChatResult:
         raise NotImplementedError("it is asked by `ainvoke` and `astream`")
 
-    async def answer(self, messages: list[BaseMessage], **options: Any) -> AIMessage:
-        """What `ainvoke` gives, without the callbacks that nobody listens to."""
-        session, url, secret = await self._place()
-        return self._read(await post_json(session, url, self._body(messages, **options), _by(secret), key=secret))
+    async def answer(self, messages: list[Message], **options: Any) -> Completion:
+        """What `ainvoke` gives, without the messages and callbacks that nobody listens to."""
+        body = await self._asked(messages, options)
+        choice, said, words = _parts(body)
+        if not isinstance(words, str):
+            return completion_of(self._read(body))
+        return Completion(
+            words,
+            finish=as_said(choice.get("finish_reason")),
+            refusal=as_said(said.get("refusal")),
+            model=as_said(body.get("model", self.model)),
+            usage=counted(_usage(body.get("usage"))),
+        )
 
     async def _agenerate(
         self,
@@ -83,7 +92,7 @@ class OpenAICompatible(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        return _result(await self.answer(messages, **kwargs))
+        return _result(self._read(await self._asked(_pairs(messages), kwargs)))
 
     async def _astream(
         self,
@@ -92,37 +101,19 @@ class OpenAICompatible(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
-        session, url, secret = await self._place()
-        sent = self._body(messages, **kwargs) | {"stream": True, "stream_options": {"include_usage": True}}
-        listeners, body = Listeners(secret), _Body()
-        async with aclosing(post_for_events(session, url, sent, _by(secret), key=secret)) as events:
+        way = self._way or await self._find_way()
+        sent = way.body(_pairs(messages), **kwargs) | {"stream": True, "stream_options": {"include_usage": True}}
+        listeners, body = Listeners(way.key), _Body()
+        async with aclosing(post_for_events(way.session, way.url, sent, way.headers, key=way.key)) as events:
             async for event in events:
                 for chunk in listeners.hear(*body.add(event)):
                     yield chunk
-        for chunk in listeners.end(_result(self._read(body.whole(secret)))):
+        for chunk in listeners.end(_result(self._read(body.whole(way.key)))):
             yield chunk
 
-    def _body(
-        self,
-        messages: list[BaseMessage],
-        *,
-        max_tokens: int | None = None,
-        extra_fields: JSON | None = None,
-        stream: bool | None = None,
-        **options: Any,
-    ) -> JSON:
-        """The body of a request. Whether it streams is said by who sends it, not by `stream`."""
-        body: JSON = {
-            "messages": [{"content": each.content, "role": _ROLES[each.type]} for each in messages],
-            "model": self.model,
-            **options,
-        }
-        if re.match(r"o\d", self.model):  # OpenAI's reasoning models have another name for it
-            for each in body["messages"]:
-                each["role"] = each["role"].replace("system", "developer")
-        if max_tokens is not None:
-            body["max_tokens" if self.limit_as_max_tokens else "max_completion_tokens"] = max_tokens
-        return {**body, **(extra_fields or {})}
+    async def _asked(self, messages: list[Message], options: JSON) -> Any:
+        way = self._way or await self._find_way()
+        return await post_json(way.session, way.url, way.body(messages, **options), way.headers, key=way.key)
 
     def _read(self, body: Any) -> AIMessage:
         """The answer in a body.
@@ -130,26 +121,78 @@ class OpenAICompatible(BaseChatModel):
         Raises:
             NoAnswer: there is none.
         """
-        if not isinstance(body, dict) or body.get("error") or not body.get("choices"):
-            raise NoAnswer(body)
-        choice = body["choices"][0]
-        said = choice.get("message") or {}
-        usage = body.get("usage")
-        about = {"token_usage": usage, "model_provider": "openai", "model_name": body.get("model", self.model)}
+        choice, said, words = _parts(body)
+        about = {"token_usage": body.get("usage"), "model_provider": "openai"}
+        about |= {"model_name": body.get("model", self.model)}
         about |= {name: body[name] for name in ("id", "system_fingerprint", "service_tier") if body.get(name)}
         about |= {name: choice[name] for name in ("finish_reason", "logprobs") if name in choice}
         return AIMessage(
-            content=said.get("content") or _thought(said),
+            content=words,
             additional_kwargs={"refusal": said["refusal"]} if said.get("refusal") else {},
             response_metadata=about,
-            usage_metadata=_usage(usage) if usage else None,
+            usage_metadata=_usage(body.get("usage")),
         )
 
-    async def _place(self) -> tuple[aiohttp.ClientSession, str, str]:
-        """The connections, where a request goes, and the key."""
-        if self._session is None:
-            self._session = await session_here()
-        return self._session, f"{self.base_url.rstrip('/')}/chat/completions", self.api_key.get_secret_value()
+    async def _find_way(self) -> _Way:
+        key = self.api_key.get_secret_value()
+        # OpenAI's reasoning models have another name for it.
+        system = "developer" if re.match(r"o\d", self.model) else "system"
+        self._way = _Way(
+            session=await session_here(),
+            url=f"{self.base_url.rstrip('/')}/chat/completions",
+            headers={"Authorization": f"Bearer {key}"},
+            key=key,
+            model=self.model,
+            roles={"system": system, "human": "user", "ai": "assistant"},
+            limit="max_tokens" if self.limit_as_max_tokens else "max_completion_tokens",
+        )
+        return self._way
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a client's requests go out: what is the same for each of them."""
+
+    session: aiohttp.ClientSession
+    url: str
+    headers: dict[str, str] = field(repr=False)
+    key: str = field(repr=False)
+    model: str
+    roles: dict[str, str]
+    limit: str
+
+    def body(
+        self,
+        messages: list[Message],
+        *,
+        max_tokens: int | None = None,
+        extra_fields: JSON | None = None,
+        stream: bool | None = None,
+        **options: Any,
+    ) -> JSON:
+        """The body of a request. Whether it streams is said by who sends it, not by `stream`."""
+        said = [{"content": content, "role": self.roles[speaker]} for speaker, content in messages]
+        body: JSON = {"messages": said, "model": self.model, **options}
+        if max_tokens is not None:
+            body[self.limit] = max_tokens
+        return {**body, **extra_fields} if extra_fields else body
+
+
+def _pairs(messages: list[BaseMessage]) -> list[Message]:
+    return [(cast("Speaker", each.type), each.content) for each in messages]
+
+
+def _parts(body: Any) -> tuple[JSON, JSON, Any]:
+    """The choice in a body, its message, and the words of that: a text, or parts of one.
+
+    Raises:
+        NoAnswer: there is none.
+    """
+    if not isinstance(body, dict) or body.get("error") or not body.get("choices"):
+        raise NoAnswer(body)
+    choice = body["choices"][0]
+    said = choice.get("message") or {}
+    return choice, said, said.get("content") or _thought(said)
 
 
 @cache
@@ -166,8 +209,10 @@ def _result(message: AIMessage) -> ChatResult:
     return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-def _usage(told: JSON) -> UsageMetadata:
-    """The tokens of an answer, as LangChain counts them."""
+def _usage(told: JSON | None) -> UsageMetadata | None:
+    """The tokens of an answer, as LangChain counts them; None where the server doesn't."""
+    if not told:
+        return None
     of_input, of_output = told.get("prompt_tokens_details") or {}, told.get("completion_tokens_details") or {}
     asked, answered = told.get("prompt_tokens") or 0, told.get("completion_tokens") or 0
     usage = UsageMetadata(
@@ -238,10 +283,6 @@ def _in_words(told: Any) -> str:
     if isinstance(told, list):
         return "".join(part["text"] for part in told if isinstance(part, dict) and isinstance(part.get("text"), str))
     return told if isinstance(told, str) else ""
-
-
-def _by(secret: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {secret}"}
 
 
 def _thought(said: dict[str, Any]) -> str:
