@@ -19,6 +19,7 @@ from typing import Any
 
 from jinja2 import DictLoader, StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.visitor import NodeTransformer
 
 from tribunal.contents import meet, met, prompts_in, read_from_file, written
 from tribunal.errors import BadInput
@@ -135,7 +136,9 @@ class PromptSet:
 
     def _template(self, name: str) -> tuple[Template, frozenset[str]]:
         if name not in self._ready:
-            self._ready[name] = (self._sandbox.get_template(name), frozenset(self._wanted(name)))
+            tree = _Inlined(self._sandbox, self.sources).visit(self._sandbox.parse(self.sources[name], name))
+            template = Template.from_code(self._sandbox, self._sandbox.compile(tree, name, name), {})
+            self._ready[name] = (template, frozenset(self._wanted(name)))
         return self._ready[name]
 
     def _wanted(self, name: str) -> set[str]:
@@ -145,6 +148,22 @@ class PromptSet:
             for each in [start] if whole else [each for each in self.sources if each.startswith(start)]:
                 wanted |= self._wanted(each)
         return wanted
+
+
+class _Inlined(NodeTransformer):
+    """Puts a template that is drawn in by its whole name in that place, once for all: to draw it in each time costs
+    more than to fill it."""
+
+    def __init__(self, sandbox: _Sandbox, sources: Mapping[str, str]) -> None:
+        self._sandbox, self._sources = sandbox, sources
+
+    def visit_Include(self, node: nodes.Include) -> nodes.Node:
+        named = node.template
+        if not (isinstance(named, nodes.Const) and node.with_context and named.value in self._sources):
+            return node
+        tree = self.visit(self._sandbox.parse(self._sources[named.value], named.value))
+        # Parts that another template fills stand in a template of their own.
+        return node if tree.find((nodes.Extends, nodes.Block)) else nodes.Scope(tree.body, lineno=node.lineno)
 
 
 def _included(tree: nodes.Template) -> Iterator[tuple[str, bool]]:

@@ -85,6 +85,22 @@ def test_a_set_has_parts_of_its_own_and_notes_for_people(tmp_path: Path) -> None
     assert made.sha != shipped().sha
 
 
+def test_a_part_may_be_drawn_in_by_another_and_more_than_once(tmp_path: Path) -> None:
+    asked = '{% include "_asked" %}'
+    made = prompt_set(
+        written(
+            tmp_path / "mine",
+            {
+                "_listed.md": "  {% for each in (1, 2) %}\n  - {{ categories }}\n  {% endfor %}\n",
+                "_asked.md": 'Which?\n{% include "_listed" %}\n\n{% block end %}Say why.{% endblock %}',
+                "arcade/classifier.md": f"{asked}\n{{% set own = categories %}}\n{asked}\n{{{{ own }}}}",
+            },
+        )
+    )
+    said = "Which?\n  - A\n  - A\n\nSay why."
+    assert made.render("arcade/classifier", {"categories": ours("A")}) == f"{said}{said}A"
+
+
 def test_what_goes_wrong_in_the_filling_names_the_prompt(tmp_path: Path) -> None:
     made = prompt_set(written(tmp_path / "mine", {"arcade/classifier.md": "{{ categories + 1 }}"}))
     with pytest.raises(BadInput, match=r"prompts: mine: arcade/classifier\.md: .*mend the prompt"):
