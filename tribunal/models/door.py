@@ -45,7 +45,7 @@ class Door:
         self.on_rest: Callable[[str, int, float], None] | None = None
         self._elsewhere: dict[tuple[str, int], float] = {}  # until when others were told to let a key rest
         self._servers: dict[str, Server] = {}
-        self._clients: dict[Endpoint, tuple[Provider, BaseChatModel]] = {}
+        self._clients: dict[tuple[ModelName, str | None, str | None], tuple[Provider, BaseChatModel]] = {}
         self.forget()
 
     def forget(self) -> None:
@@ -111,10 +111,10 @@ class Door:
 
     def client(self, model: ModelName, provider: Provider, key: str | None) -> BaseChatModel:
         """The client of a model, with this key."""
-        endpoint = Endpoint(model, self.server(provider).url, key)
-        held = self._clients.get(endpoint)
+        at = model, self.server(provider).url, key
+        held = self._clients.get(at)
         if held is None:
-            held = self._clients[endpoint] = provider, provider.make(endpoint)
+            held = self._clients[at] = provider, provider.make(Endpoint(*at))
         return held[1]
 
     async def close(self) -> None:
