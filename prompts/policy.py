@@ -320,11 +320,12 @@ async def policy_of(state: Mapping[str, Any], runtime: Runtime[Context] | None =
     if not isinstance(text, str):
         raise BadInput(f"context.policy: {type(text).__name__}: is no text; give the whole text of a policy's file")
     await check("policy", name, text, lambda: policy_in_force(name))
-    held = _parsed(name, text.encode("utf-8", "surrogatepass"))
+    held = parsed(name, text)
     meet("policy", held.sha, held.source)
     return held
 
 
+@lru_cache(maxsize=32)  # each call of a case asks for its policy
 def parsed(name: str, text: str) -> Policy:
     """A policy from the whole text of its file, as a case keeps it; `name` is what to call it in an error.
 
