@@ -258,8 +258,8 @@ def context_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None
     case = state.get("context")
     if case is None:
         return context_given(runtime or _running())
-    settings = case.get("settings") if isinstance(case, Mapping) else None
-    if not isinstance(settings, Mapping):
+    settings = case.get("settings") if isinstance(case, dict) else None
+    if not isinstance(settings, dict):
         raise BadInput('context: holds no settings; give {"settings": {…}}, with the settings by name')
     context = _permitted(_as_context(settings))
     if context.searxng_url is None and "searxng" in context.search:
