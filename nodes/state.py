@@ -28,11 +28,7 @@ def merge(held: list[JSON], new: list[JSON]) -> list[JSON]:
 
     So a subgraph may hand back what its parent holds, and a turn edited in Studio stands in the place of the old one.
     """
-    if not new:
-        return held
-    known = {entry["id"]: entry for entry in held}
-    known.update((entry["id"], entry) for entry in new)
-    return list(known.values())
+    return list({entry["id"]: entry for entry in (*held, *new)}.values()) if new else held
 
 
 def union(held: list[str], new: list[str]) -> list[str]:
