@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import cProfile
 import pstats
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
+import tribunal
 from tribunal.eval.bench.arcade import TRACKS, posts
 from tribunal.eval.bench.scripts import court
 from tribunal.eval.bench.server import server
@@ -30,10 +33,34 @@ def counts(quick: bool) -> None:
         profile.enable()
         calls = runner.run(_follow(compiled, number, IN_FLIGHT))
         profile.disable()
-    in_python: int = pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
+    by_whom = _by_package(pstats.Stats(profile))
+    in_python = by_whom.total()
     per_call = (counted.handles / calls, counted.tasks / calls, nodes / asked, runs / asked)
     head = ("Python calls", "event-loop handles", "asyncio tasks", "nodes", "graph runs", "the graph's channels")
     table(head, [(f"{in_python / calls:,.0f}", *(f"{each:.2f}" for each in per_call), str(len(compiled.channels)))])
+    rows = [(whose, f"{number / calls:,.0f}", f"{number / in_python:.0%}") for whose, number in by_whom.most_common(7)]
+    table(("Python calls of", "per model call", "share"), rows)
+
+
+def _by_package(profile: pstats.Stats) -> Counter[str]:
+    """How many calls the functions of each package make up. What is built in counts as its caller's."""
+    found: Counter[str] = Counter()
+    functions: dict[Any, Any] = profile.stats  # type: ignore[attr-defined]
+    for (file, _, _), (_, number, _, _, callers) in functions.items():
+        if file != "~":
+            found[_package(file)] += number
+            continue
+        for (caller, _, _), (_, times, *_) in callers.items():
+            found[_package(caller)] += times
+    return found
+
+
+def _package(file: str) -> str:
+    """Whose file it is."""
+    if file.startswith(str(Path(tribunal.__file__).parent.parent)) and "site-packages" not in file:
+        return "tribunal"
+    within = file.rpartition("site-packages/")[2]
+    return within.partition("/")[0] if within != file else "Python"
 
 
 class _Counting(asyncio.SelectorEventLoop):
