@@ -14,7 +14,8 @@ from tribunal.context import Context, context_from, kept_settings
 from tribunal.errors import BadInput, ModelError
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.runs.earlier import Told
-from tribunal.eval.runs.lines import line, unheard, unusable, what_broke
+from tribunal.eval.runs.likeness import make_ready
+from tribunal.eval.runs.lines import has_likeness, line, unheard, unusable, what_broke
 from tribunal.eval.runs.outage import LOCKED_OUT, kind_of_failure, unanswered
 from tribunal.eval.runs.pins import check_pins
 from tribunal.eval.runs.prices import Prices
@@ -192,6 +193,8 @@ class Decider:
             BadInput: a setting is wrong.
             Stopped: the graph broke at this post; where.
         """
+        if has_likeness(sample):
+            make_ready()
         started = time.perf_counter()
         record, seconds = await self._heard(sample, repeat, max_tokens), time.perf_counter() - started
         if not self._warm:  # what the first post imported and compiled stays: to look through it takes 0.2 s

@@ -12,6 +12,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from functools import cache
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -45,6 +46,12 @@ def signatures(written: Sequence[str]) -> npt.NDArray[np.uint8]:
     import numpy as np
 
     return np.frombuffer(b64decode("".join(written)), dtype=np.uint8).reshape(len(written), SIZE)
+
+
+@cache
+def make_ready() -> None:
+    """Load what signatures are made by on a thread, while the first posts' models answer."""
+    Thread(target=_empty, name="likeness", daemon=True).start()
 
 
 @cache

@@ -25,13 +25,18 @@ def line(place: int, repeat: int, seconds: float, record: Record, sample: Sample
     beside["fields"] = sample.fields
     if sample.group:
         beside["group"] = sample.group
-    elif sample.gold and (likeness := signature(sample.text)):
+    elif has_likeness(sample) and (likeness := signature(sample.text)):
         beside["likeness"] = likeness
     if keep_text:
         beside["text"] = sample.text
     head = f'{{"place":{place},"repeat":{repeat},"seconds":{seconds:.4f},'
     body = record.model_dump_json()[1:-1]
     return f"{head}{body},{json.dumps(beside, ensure_ascii=False)[1:]}\n".encode("utf-8", "replace")
+
+
+def has_likeness(sample: Sample) -> bool:
+    """Whether near-duplicates of a post are found by its text."""
+    return sample.gold is not None and not sample.group
 
 
 def renewed(old: JSON, record: Record) -> bytes:

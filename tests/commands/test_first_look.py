@@ -237,9 +237,10 @@ def test_in_the_fine_scheme_hate_goes_to_trial(tmp_path: Path, model: Path, serv
 def test_an_audit_that_finds_the_promise_broken_switches_the_first_look_off(
     tmp_path: Path, model: Path, server: ScriptedServer
 ) -> None:
-    """The court dismisses every post; the first look calls two in five hateful."""
+    """The court dismisses every post; the first look calls two in five hateful. Which of them are audited follows from
+    the model's hash, and so from the day of its fit: so many posts make it sure that some are."""
     changed(model, audit=0.5)
-    records = batch(tmp_path, model, posts(45, start=7_000), "--scheme", "binary", "--concurrency", "1")
+    records = batch(tmp_path, model, posts(120, start=7_000), "--scheme", "binary", "--concurrency", "1")
     warned = [any("switched off" in warning for warning in record["warnings"]) for record in records]
     assert not warned[0]
     assert all(warned[-10:])
