@@ -72,8 +72,9 @@ async def test_a_line_is_the_record_with_gold_fields_and_place(tmp_path: Path) -
         assert "text" not in line
 
 
-async def test_killed_at_twenty_moments_and_resumed_each_time(tmp_path: Path) -> None:
-    number, in_flight, moments = 160, 8, random.Random(20)
+@pytest.mark.parametrize(("kills", "number"), [(6, 64), pytest.param(20, 160, marks=pytest.mark.slow)])
+async def test_killed_at_many_moments_and_resumed_each_time(kills: int, number: int, tmp_path: Path) -> None:
+    in_flight, moments = 8, random.Random(20)
     async with ScriptedServer(court_script(), latency=0.05) as server:
         runner = await start(tmp_path, server, number, in_flight, "--again")
         killed = torn = 0
@@ -85,7 +86,7 @@ async def test_killed_at_twenty_moments_and_resumed_each_time(tmp_path: Path) ->
             ending = asyncio.ensure_future(runner.stdout.readline())
             while len(server.requests) == before and not ending.done():
                 await asyncio.sleep(0.005)
-            if killed < 20 and not ending.done():
+            if killed < kills and not ending.done():
                 await asyncio.sleep(moments.uniform(0.0, 0.09))
                 os.kill(child, signal.SIGKILL)
                 killed += 1
@@ -97,7 +98,7 @@ async def test_killed_at_twenty_moments_and_resumed_each_time(tmp_path: Path) ->
                 torn += 1
         runner.stdin.close()
         await runner.wait()
-    assert killed == 20
+    assert killed == kills
     assert sorted(line["place"] for line in lines(tmp_path)) == list(range(number))
     asked = Counter(word(request) for request in server.requests)
     assert len(asked) == number

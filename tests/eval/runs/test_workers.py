@@ -85,6 +85,7 @@ def on(server: ScriptedServer, *arguments: str) -> Any:
     return CliRunner().invoke(app, list(arguments))
 
 
+@pytest.mark.slow
 def test_a_cap_stops_two_processes_and_one_goes_on_to_the_same_results(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     with ScriptedServer(lambda request: ANSWER, latency=0.02) as server:
@@ -170,6 +171,7 @@ def test_cache_docket_and_database_are_those_of_every_process(tmp_path: Path) ->
         assert json.loads(on(server, *again).stdout)["rejoined"] == 1
 
 
+@pytest.mark.slow
 def test_a_killed_run_leaves_no_process_and_goes_on_by_itself(tmp_path: Path) -> None:
     own = command(tmp_path, 60, "--concurrency", "8")
     with ScriptedServer(lambda request: ANSWER, latency=0.2) as server:
@@ -214,6 +216,7 @@ def test_a_second_ctrl_c_stops_every_process_at_once(tmp_path: Path) -> None:
         assert "stopped at once; 50 of 50 are left" in complaints
 
 
+@pytest.mark.slow
 async def test_a_rest_that_one_process_is_told_rests_the_other(tmp_path: Path) -> None:
     limited: list[float] = []
     early = 0
