@@ -186,12 +186,14 @@ def joined(engine: Engine, run: str) -> Iterator[Cluster]:
 @contextmanager
 def for_several_runs() -> Iterator[None]:
     """Let the cluster that a run joins be that of the runs after it, too: to start one takes seconds."""
-    token = _SEVERAL.set([])
+    several: list[int] = []
+    token = _SEVERAL.set(several)
     try:
         yield
     finally:
         _SEVERAL.reset(token)
-        ray.shutdown()
+        if several:  # else no run was left to be carried out, or the cluster is the caller's own
+            ray.shutdown()
 
 
 def _room() -> int:
