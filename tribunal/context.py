@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -324,8 +325,10 @@ def _running() -> Runtime[Context] | None:
     try:
         return get_runtime(Context)
     except RuntimeError:
-        return None
+        return RUNNING.get()
 
 
+# Of a run that isn't LangGraph's (`tribunal.graphs.direct`).
+RUNNING: ContextVar[Runtime[Context] | None] = ContextVar("tribunal_running", default=None)
 _DEFAULT = Context()
 _DEFAULTS = {name: getattr(_DEFAULT, name) for name in Context.model_fields}

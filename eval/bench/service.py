@@ -84,8 +84,12 @@ def _taken_in(quick: bool) -> None:
 
 
 def _graph() -> Callable[[], contextlib.AbstractAsyncContextManager[Decide]]:
-    from tribunal.cases.session import hear, settle
+    from tribunal.cases.following import follow
+    from tribunal.cases.session import as_given, settle
     from tribunal.context import context_from
+    from tribunal.graphs import graph
+
+    compiled = graph("arcade")
 
     @contextlib.asynccontextmanager
     async def alone() -> AsyncIterator[Decide]:
@@ -93,9 +97,10 @@ def _graph() -> Callable[[], contextlib.AbstractAsyncContextManager[Decide]]:
         settle()
 
         async def decide(text: str) -> None:
-            record = await hear(text, graph="arcade", context=context)
-            if record.outcome != "verdict":
-                raise RuntimeError(f"the benchmark's court failed: {record.explanation}")
+            # With a config it is LangGraph that runs it, as in the service, whose cases have checkpoints.
+            state = await follow(compiled, "arcade", await as_given(text), {}, None, context=context)
+            if state["outcome"]["outcome"] != "verdict":
+                raise RuntimeError(f"the benchmark's court failed: {state['outcome']['explanation']}")
 
         yield decide
 

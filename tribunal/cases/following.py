@@ -5,36 +5,55 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
+from langchain_core.callbacks import AsyncCallbackManager
+from langchain_core.runnables.config import var_child_runnable_config
+
+from tribunal.context import Context
 from tribunal.graphs import GRAPHS
+from tribunal.graphs.direct import direct
 from tribunal.schema import JSON
 from tribunal.telling import Listener, told_to
 
 
-async def follow(compiled: Any, graph: str, given: Any, run: JSON | None, listen: Listener | None, **how: Any) -> JSON:
+async def follow(
+    compiled: Any, graph: str, given: Any, run: JSON | None, listen: Listener | None, *, context: Context, **how: Any
+) -> JSON:
     """Run a graph until it ends or waits.
 
     Args:
         compiled: the graph.
         graph: its name, or its file. One of a file may stream events of its own, which are heard as well.
         given: the post; what a person answered; None: from the last checkpoint.
-        run: its config.
+        run: its config. Without one nobody can take the run up again, and it goes past LangGraph's loop where nobody
+            traces it and the graph can (`tribunal.graphs.direct`).
         listen: is given every event as it happens.
+        context: its settings.
         how: what else `astream` takes.
 
     Returns:
         its last state.
     """
+    alone = direct(compiled) if run is None and not _watched() else None
+    if alone is not None:
+        with told_to(listen) if listen else nullcontext():
+            return await alone.run(given, context)
     last: JSON = {}
     if listen is None or graph in GRAPHS:
         with told_to(listen) if listen else nullcontext():
             # As `ainvoke`, which gathers every node's update too, and drops it.
-            async for state in compiled.astream(given, run, stream_mode="values", **how):
+            async for state in compiled.astream(given, run, context=context, stream_mode="values", **how):
                 last |= state
         return last
-    streamed = compiled.astream(given, run, stream_mode=["custom", "values"], subgraphs=True, **how)
+    modes = ["custom", "values"]
+    streamed = compiled.astream(given, run, context=context, stream_mode=modes, subgraphs=True, **how)
     async for subgraph, mode, event in streamed:
         if mode == "custom":
             listen(event)
         elif not subgraph:
             last |= event
     return last
+
+
+def _watched() -> bool:
+    """Whether a run that is begun here is part of another one, or somebody traces it: LangSmith, a debugger."""
+    return var_child_runnable_config.get() is not None or bool(AsyncCallbackManager.configure().handlers)

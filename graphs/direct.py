@@ -1,0 +1,228 @@
+"""A graph that is run straight from its builder, where nobody streams, traces or resumes it.
+
+LangGraph's loop writes a checkpoint of every step, versions every channel and tells LangChain's callbacks of every
+node, whether or not anybody keeps or hears them: more than half of what a model call costs a bulk run. This runs the
+same nodes over the same channels in the same steps, and keeps the state alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, cast
+
+from langgraph.channels import BinaryOperatorAggregate, LastValue
+from langgraph.errors import GraphRecursionError, InvalidUpdateError
+from langgraph.graph import END, START
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Overwrite, Send
+from typing_extensions import is_typeddict
+
+from tribunal.context import RUNNING, Context
+from tribunal.graphs.ways import by
+from tribunal.schema import JSON
+
+MOST_STEPS = 10_007  # LangGraph's own, of a graph that names no other
+
+_Run = Callable[[Any, Runtime[Context]], Awaitable[JSON | None]]
+_Route = Callable[[JSON], Awaitable[Any]]
+_Done = tuple[JSON, list[str | Send]]
+# What only LangGraph does, of a graph and of a node.
+_OF_LANGGRAPH = (
+    "checkpointer", "store", "cache", "retry_policy", "step_timeout", "debug", "interrupt_before_nodes",
+    "interrupt_after_nodes",
+)  # fmt: skip
+_OF_A_NODE = ("retry_policy", "cache_policy", "defer", "timeout", "error_handler_node", "is_error_handler", "ends")
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    run: _Run
+    reads: tuple[str, ...]
+    onward: tuple[str, ...]
+    routes: tuple[tuple[_Route, Mapping[Any, str]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Direct:
+    """A graph, as `direct` reads it: its nodes by name, and its channels."""
+
+    nodes: Mapping[str, _Node]
+    first: tuple[str, ...]
+    takes: frozenset[str]
+    gives: tuple[str, ...]
+    channels: frozenset[str]
+    reducers: Mapping[str, Callable[[Any, Any], Any]]
+    begins: JSON
+    most_steps: int
+
+    async def run(self, given: Mapping[str, Any], context: Context) -> JSON:
+        """Run it.
+
+        Args:
+            given: what the graph takes.
+            context: the settings.
+
+        Returns:
+            its last state, every channel that holds something: what `astream` of the compiled graph ends with, where
+            its values are asked for.
+
+        Raises:
+            GraphRecursionError: it didn't end in as many steps as it may take.
+            InvalidUpdateError: two nodes of a step wrote a channel that takes one value.
+            Exception: what a node raised, as it was raised; what ran beside it is cancelled.
+        """
+        runtime = Runtime(context=context)
+        before = RUNNING.set(runtime)
+        try:
+            return await self._steps(given, runtime)
+        finally:
+            RUNNING.reset(before)
+
+    async def part(self, given: Mapping[str, Any], runtime: Runtime[Context]) -> JSON:
+        """Run it as a node of another graph: what it gives is what the other takes in."""
+        state = await self._steps(given, runtime)
+        return {name: state[name] for name in self.gives if name in state}
+
+    async def _steps(self, given: Mapping[str, Any], runtime: Runtime[Context]) -> JSON:
+        state = dict(self.begins)
+        self._take(state, [{name: value for name, value in given.items() if name in self.takes}])
+        called: Iterable[str] = self.first
+        sent: list[Send] = []
+        for _ in range(self.most_steps):
+            begun = [self._at(self.nodes[each.node], each.arg, state, runtime) for each in sent]
+            begun += [self._at(self.nodes[name], None, state, runtime) for name in sorted(called)]
+            if not begun:
+                return state
+            done = await _all(begun)
+            done = done[len(sent) :] + done[: len(sent)]  # LangGraph begins with what was sent, and takes that in last
+            self._take(state, [update for update, _ in done])
+            ways = [way for _, ways in done for way in ways]
+            sent = [way for way in ways if isinstance(way, Send)]
+            called = {way for way in ways if not isinstance(way, Send)}
+        raise GraphRecursionError(f"Recursion limit of {self.most_steps} reached without hitting a stop condition.")
+
+    async def _at(self, node: _Node, sent: Any, state: JSON, runtime: Runtime[Context]) -> _Done:
+        """What a node writes, and where it goes on to.
+
+        Args:
+            sent: what it is given; None: of the state what it reads.
+        """
+        given = sent if sent is not None else {name: state[name] for name in node.reads if name in state}
+        update = await node.run(given, runtime) or {}
+        ways: list[str | Send] = [*node.onward]
+        if node.routes:
+            seen = dict(state)
+            self._take(seen, [update])
+            shown = {**update, **{name: seen[name] for name in node.reads if name in seen}}
+            for route, ends in node.routes:
+                to = await route(shown)
+                chosen = to if isinstance(to, list | tuple) else [to]
+                ways += [way if isinstance(way, Send) else ends[way] for way in chosen]
+        return update, [way for way in ways if way != END]
+
+    def _take(self, state: JSON, updates: Iterable[JSON]) -> None:
+        """Take in what the nodes of one step wrote."""
+        alone: set[str] = set()  # one value a step, whole
+        for update in updates:
+            for name, value in update.items():
+                if name not in self.channels:
+                    continue
+                if name in self.reducers and not isinstance(value, Overwrite):
+                    if name not in alone:
+                        state[name] = self.reducers[name](state[name], value) if name in state else value
+                elif name in alone:
+                    raise InvalidUpdateError(f"At key {name!r}: Can receive only one value per step.")
+                else:
+                    alone.add(name)
+                    state[name] = value.value if isinstance(value, Overwrite) else value
+
+
+async def _all(begun: list[Coroutine[Any, Any, _Done]]) -> list[_Done]:
+    """What each comes to. Where one fails, the others are cancelled."""
+    if len(begun) == 1:
+        return [await begun[0]]
+    failed: BaseException | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in begun]
+    except BaseExceptionGroup as several:
+        failed = several.exceptions[0]  # and not raised here, where Python would put the group into it
+    if failed is not None:
+        raise failed
+    return [task.result() for task in tasks]
+
+
+@lru_cache(maxsize=64)
+def direct(compiled: Any) -> Direct | None:
+    """The same graph, to be run straight.
+
+    Args:
+        compiled: a compiled graph.
+
+    Returns:
+        None where it has something that only LangGraph knows: a node that isn't ours, which may ask LangGraph for
+        whatever it likes, a checkpointer, a retry policy, a join.
+    """
+    return _read(compiled, (compiled.config or {}).get("recursion_limit", MOST_STEPS))
+
+
+def _read(compiled: Any, most_steps: int) -> Direct | None:
+    if not isinstance(compiled, CompiledStateGraph) or any(getattr(compiled, name) for name in _OF_LANGGRAPH):
+        return None
+    if (compiled.config or {}).get("callbacks"):
+        return None
+    builder = compiled.builder
+    known = {*builder.nodes} >= {*builder.branches} and not builder.waiting_edges and not builder.managed
+    typed = all(is_typeddict(schema) for schema in builder.schemas)
+    if (
+        not known
+        or not typed
+        or any(type(each) not in (LastValue, BinaryOperatorAggregate) for each in builder.channels.values())
+    ):
+        return None
+    nodes = {}
+    for name, spec in builder.nodes.items():
+        run, routes = _function(spec, most_steps), _routes(builder.branches.get(name, {}).values())
+        if run is None or routes is None:
+            return None
+        onward = tuple(end for start, end in sorted(builder.edges) if start == name)
+        nodes[name] = _Node(run, tuple(builder.schemas[spec.input_schema]), onward, routes)
+    reduced = {
+        name: channel for name, channel in builder.channels.items() if isinstance(channel, BinaryOperatorAggregate)
+    }
+    return Direct(
+        nodes=nodes,
+        first=tuple(end for start, end in builder.edges if start == START),
+        takes=frozenset(builder.schemas[builder.input_schema]),
+        gives=tuple(builder.schemas[builder.output_schema]),
+        channels=frozenset(builder.channels),
+        reducers={name: channel.operator for name, channel in reduced.items()},
+        begins={name: channel.get() for name, channel in reduced.items() if channel.is_available()},
+        most_steps=most_steps,
+    )
+
+
+def _function(spec: Any, most_steps: int) -> _Run | None:
+    """What runs a node; None where LangGraph has to."""
+    if any(getattr(spec, name) for name in _OF_A_NODE):
+        return None
+    if isinstance(spec.runnable, CompiledStateGraph):
+        part = _read(spec.runnable, most_steps)
+        return part.part if part else None
+    function = getattr(spec.runnable, "afunc", None)
+    if not inspect.iscoroutinefunction(function) or not function.__module__.startswith("tribunal."):
+        return None
+    return cast("_Run", function) if [*inspect.signature(function).parameters] == ["state", "runtime"] else None
+
+
+def _routes(branches: Iterable[Any]) -> tuple[tuple[_Route, Mapping[Any, str]], ...] | None:
+    """Who chooses the ways on from a node; None where LangGraph has to ask."""
+    asked = [(branch.path, branch.ends, branch.input_schema) for branch in branches]
+    if not all(isinstance(path, by) and ends and schema is None for path, ends, schema in asked):
+        return None
+    return tuple((path.afunc, ends) for path, ends, _ in asked)
