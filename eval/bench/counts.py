@@ -7,16 +7,19 @@ import cProfile
 import pstats
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import tribunal
 from tribunal.eval.bench.arcade import TRACKS, posts
 from tribunal.eval.bench.scripts import court
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
+from tribunal.schema import JSON
 from tribunal.terminal import say
 
 IN_FLIGHT = 16
+# The config of a run: with one it is LangGraph's (`tribunal.cases.following`).
+WAYS: dict[str, JSON | None] = {"straight": None, "by LangGraph": {}}
 
 
 def counts(quick: bool) -> None:
@@ -24,22 +27,38 @@ def counts(quick: bool) -> None:
     from tribunal.graphs import graph
 
     say("### ARCADE: what is run per model call\n", lines=True)
-    number, compiled, counted = len(TRACKS) * (4 if quick else 40), graph("arcade"), _Counting()
-    with server(0.0, court), asyncio.Runner(loop_factory=lambda: counted) as runner:
-        runner.run(_follow(compiled, len(TRACKS), 1))
-        nodes, runs, asked = runner.run(_steps(compiled))
-        counted.handles = counted.tasks = 0
+    compiled = graph("arcade")
+    counted = {way: _counted(compiled, len(TRACKS) * (4 if quick else 40), run) for way, run in WAYS.items()}
+    nodes, runs, asked = counted["by LangGraph"].steps
+    say(f"{nodes / asked:.2f} nodes, in {runs / asked:.2f} graphs and subgraphs.\n", lines=True)
+    head = ("", "Python calls", "event-loop handles", "asyncio tasks")
+    table(head, [(way, f"{each.python.total():,.0f}", *each.of_the_loop) for way, each in counted.items()])
+    most = (counted["by LangGraph"].python | counted["straight"].python).most_common(7)
+    rows = [(whose, *(f"{each.python[whose]:,.0f}" for each in counted.values())) for whose, _ in most]
+    table(("Python calls of", *counted), rows)
+
+
+class _Counted(NamedTuple):
+    """What was counted of one way to run a graph: per model call, but for `steps`: nodes, graphs and model calls."""
+
+    python: Counter[str]
+    of_the_loop: tuple[str, ...]
+    steps: tuple[int, int, int]
+
+
+def _counted(compiled: Any, number: int, run: JSON | None) -> _Counted:
+    loop = _Counting()
+    with server(0.0, court), asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(_follow(compiled, len(TRACKS), 1, run))
+        steps = runner.run(_steps(compiled))
+        loop.handles = loop.tasks = 0
         profile = cProfile.Profile()
         profile.enable()
-        calls = runner.run(_follow(compiled, number, IN_FLIGHT))
+        calls = runner.run(_follow(compiled, number, IN_FLIGHT, run))
         profile.disable()
     by_whom = _by_package(pstats.Stats(profile))
-    in_python = by_whom.total()
-    per_call = (counted.handles / calls, counted.tasks / calls, nodes / asked, runs / asked)
-    head = ("Python calls", "event-loop handles", "asyncio tasks", "nodes", "graph runs", "the graph's channels")
-    table(head, [(f"{in_python / calls:,.0f}", *(f"{each:.2f}" for each in per_call), str(len(compiled.channels)))])
-    rows = [(whose, f"{number / calls:,.0f}", f"{number / in_python:.0%}") for whose, number in by_whom.most_common(7)]
-    table(("Python calls of", "per model call", "share"), rows)
+    python = Counter({whose: round(many / calls) for whose, many in by_whom.items()})
+    return _Counted(python, (f"{loop.handles / calls:.2f}", f"{loop.tasks / calls:.2f}"), steps)
 
 
 def _by_package(profile: pstats.Stats) -> Counter[str]:
@@ -77,7 +96,7 @@ class _Counting(asyncio.SelectorEventLoop):
         return super().create_task(*given, **named)
 
 
-async def _follow(compiled: Any, number: int, in_flight: int) -> int:
+async def _follow(compiled: Any, number: int, in_flight: int, run: JSON | None) -> int:
     """So many posts through a graph; gives how many model calls they took."""
     from tribunal.cases.following import follow
     from tribunal.cases.session import as_given
@@ -89,7 +108,7 @@ async def _follow(compiled: Any, number: int, in_flight: int) -> int:
     async def seat() -> None:
         nonlocal calls
         for text in waiting:
-            state = await follow(compiled, "arcade", await as_given(text), None, None, context=context)
+            state = await follow(compiled, "arcade", await as_given(text), run, None, context=context)
             calls += len(state["calls"])
 
     await asyncio.gather(*(seat() for _ in range(in_flight)))
