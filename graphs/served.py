@@ -28,11 +28,11 @@ def served(graph: Any) -> Any:
     A pipeline of one's own does the same: `graph = served(checked(builder).compile(name="…"))`.
     """
     if _SERVER in sys.modules and os.environ.get("TRIBUNAL_KEEP", "").strip() not in ("", "no"):
-        graph.__class__ = _Served
+        graph.__class__ = Served
     return graph
 
 
-class _Served(CompiledStateGraph):  # type: ignore[type-arg]
+class Served(CompiledStateGraph):  # type: ignore[type-arg]
     """One that looks at its thread when a run of it has ended. A copy of it, as a server makes for each run, does so
     too; as a part of another graph it does nothing more."""
 

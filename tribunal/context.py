@@ -323,12 +323,12 @@ def _running() -> Runtime[Context] | None:
     from langgraph.runtime import get_runtime
 
     try:
-        return get_runtime(Context)
+        return get_runtime(Context) or RUNNING.get()
     except RuntimeError:
         return RUNNING.get()
 
 
-# Of a run that isn't LangGraph's (`tribunal.graphs.direct`).
+# Of a run that isn't LangGraph's (`tribunal.graphs.straight`).
 RUNNING: ContextVar[Runtime[Context] | None] = ContextVar("tribunal_running", default=None)
 _DEFAULT = Context()
 _DEFAULTS = {name: getattr(_DEFAULT, name) for name in Context.model_fields}

@@ -10,7 +10,7 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from tribunal.context import Context
 from tribunal.graphs import GRAPHS
-from tribunal.graphs.direct import direct
+from tribunal.graphs.straight import straight
 from tribunal.schema import JSON
 from tribunal.telling import Listener, told_to
 
@@ -25,7 +25,7 @@ async def follow(
         graph: its name, or its file. One of a file may stream events of its own, which are heard as well.
         given: the post; what a person answered; None: from the last checkpoint.
         run: its config. Without one nobody can take the run up again, and it goes past LangGraph's loop where nobody
-            traces it and the graph can (`tribunal.graphs.direct`).
+            traces it and the graph can (`tribunal.graphs.straight`).
         listen: is given every event as it happens.
         context: its settings.
         how: what else `astream` takes.
@@ -33,7 +33,7 @@ async def follow(
     Returns:
         its last state.
     """
-    alone = direct(compiled) if run is None and not _watched() else None
+    alone = straight(compiled) if run is None and not _watched() else None
     if alone is not None:
         with told_to(listen) if listen else nullcontext():
             return await alone.run(given, context)

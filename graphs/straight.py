@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -18,11 +20,13 @@ from langgraph.channels import BinaryOperatorAggregate, LastValue
 from langgraph.errors import GraphRecursionError, InvalidUpdateError
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.pregel import Pregel
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
 from typing_extensions import is_typeddict
 
 from tribunal.context import RUNNING, Context
+from tribunal.graphs.served import Served
 from tribunal.graphs.ways import by
 from tribunal.schema import JSON
 
@@ -36,6 +40,8 @@ _OF_LANGGRAPH = (
     "checkpointer", "store", "cache", "retry_policy", "step_timeout", "debug", "interrupt_before_nodes",
     "interrupt_after_nodes",
 )  # fmt: skip
+_CHANNELS = {LastValue, BinaryOperatorAggregate}
+_WAITS = "tribunal.nodes.court.review"  # for a person, by LangGraph: where it is always reached, every run may have to
 _OF_A_NODE = ("retry_policy", "cache_policy", "defer", "timeout", "error_handler_node", "is_error_handler", "ends")
 
 
@@ -48,8 +54,8 @@ class _Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Direct:
-    """A graph, as `direct` reads it: its nodes by name, and its channels."""
+class Straight:
+    """A graph, as `straight` reads it: its nodes by name, and its channels."""
 
     nodes: Mapping[str, _Node]
     first: tuple[str, ...]
@@ -89,7 +95,7 @@ class Direct:
         return {name: state[name] for name in self.gives if name in state}
 
     async def _steps(self, given: Mapping[str, Any], runtime: Runtime[Context]) -> JSON:
-        state = dict(self.begins)
+        state = {name: copy(value) for name, value in self.begins.items()}
         self._take(state, [{name: value for name, value in given.items() if name in self.takes}])
         called: Iterable[str] = self.first
         sent: list[Send] = []
@@ -113,7 +119,14 @@ class Direct:
             sent: what it is given; None: of the state what it reads.
         """
         given = sent if sent is not None else {name: state[name] for name in node.reads if name in state}
-        update = await node.run(given, runtime) or {}
+        try:
+            # A lone node runs in the task of its run: what it sets in a context variable it has to take back.
+            update = await node.run(given, runtime) or {}
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            raise RuntimeError("a node gave up: what it waited for was cancelled") from error
         ways: list[str | Send] = [*node.onward]
         if node.routes:
             seen = dict(state)
@@ -146,73 +159,93 @@ async def _all(begun: list[Coroutine[Any, Any, _Done]]) -> list[_Done]:
     """What each comes to. Where one fails, the others are cancelled."""
     if len(begun) == 1:
         return [await begun[0]]
-    failed: BaseException | None = None
+    tasks = [asyncio.create_task(each) for each in begun]
     try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(each) for each in begun]
-    except BaseExceptionGroup as several:
-        failed = several.exceptions[0]  # and not raised here, where Python would put the group into it
-    if failed is not None:
-        raise failed
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    except asyncio.CancelledError:
+        await _end(tasks)
+        raise
+    failures = [error for task in tasks if task in done and (error := task.exception())]
+    if failures:
+        await _end(tasks)
+        raise failures[0]
     return [task.result() for task in tasks]
 
 
-@lru_cache(maxsize=64)
-def direct(compiled: Any) -> Direct | None:
+async def _end(tasks: Iterable[asyncio.Task[_Done]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def straight(compiled: Any) -> Straight | None:
     """The same graph, to be run straight.
 
     Args:
-        compiled: a compiled graph.
+        compiled: a compiled graph, or what stands in place of one.
 
     Returns:
         None where it has something that only LangGraph knows: a node that isn't ours, which may ask LangGraph for
         whatever it likes, a checkpointer, a retry policy, a join.
     """
-    return _read(compiled, (compiled.config or {}).get("recursion_limit", MOST_STEPS))
+    return _straight(compiled) if type(compiled) in (CompiledStateGraph, Served) else None
 
 
-def _read(compiled: Any, most_steps: int) -> Direct | None:
-    if not isinstance(compiled, CompiledStateGraph) or any(getattr(compiled, name) for name in _OF_LANGGRAPH):
-        return None
-    if (compiled.config or {}).get("callbacks"):
-        return None
+@lru_cache(maxsize=64)
+def _straight(compiled: Any) -> Straight | None:
+    return _read(compiled, None)
+
+
+def _read(compiled: Any, most_steps: int | None) -> Straight | None:
+    """Args: most_steps: of the graph around it, where that names them; else it is the graph's own."""
     builder = compiled.builder
-    known = {*builder.nodes} >= {*builder.branches} and not builder.waiting_edges and not builder.managed
-    typed = all(is_typeddict(schema) for schema in builder.schemas)
-    if (
-        not known
-        or not typed
-        or any(type(each) not in (LastValue, BinaryOperatorAggregate) for each in builder.channels.values())
-    ):
+    if any(getattr(compiled, name) for name in _OF_LANGGRAPH) or (compiled.config or {}).get("callbacks"):
         return None
+    if builder.waiting_edges or builder.managed or START in builder.branches or not _as_compiled(compiled):
+        return None
+    if not all(map(is_typeddict, builder.schemas)) or {*map(type, builder.channels.values())} - _CHANNELS:
+        return None
+    limit: int | None = most_steps or (compiled.config or {}).get("recursion_limit")
+    ends = {end for _, end in builder.edges}
     nodes = {}
     for name, spec in builder.nodes.items():
-        run, routes = _function(spec, most_steps), _routes(builder.branches.get(name, {}).values())
-        if run is None or routes is None:
+        run, routes = _function(spec, limit), _routes(builder.branches.get(name, {}).values())
+        if run is None or routes is None or (name in ends and getattr(run, "__module__", "") == _WAITS):
             return None
         onward = tuple(end for start, end in sorted(builder.edges) if start == name)
         nodes[name] = _Node(run, tuple(builder.schemas[spec.input_schema]), onward, routes)
     reduced = {
         name: channel for name, channel in builder.channels.items() if isinstance(channel, BinaryOperatorAggregate)
     }
-    return Direct(
+    return Straight(
         nodes=nodes,
-        first=tuple(end for start, end in builder.edges if start == START),
+        first=tuple(end for start, end in builder.edges if start == START and end != END),
         takes=frozenset(builder.schemas[builder.input_schema]),
         gives=tuple(builder.schemas[builder.output_schema]),
         channels=frozenset(builder.channels),
         reducers={name: channel.operator for name, channel in reduced.items()},
         begins={name: channel.get() for name, channel in reduced.items() if channel.is_available()},
-        most_steps=most_steps,
+        most_steps=limit or MOST_STEPS,
     )
 
 
-def _function(spec: Any, most_steps: int) -> _Run | None:
+def _as_compiled(compiled: Any) -> bool:
+    """Whether nothing was added to the builder since: what was compiled has a writer for a node's channels, and one
+    for each way on."""
+    builder = compiled.builder
+    if {*compiled.nodes} != {START, *builder.nodes} or not {*compiled.channels} >= {*builder.channels}:
+        return False
+    ways = Counter(start for start, end in builder.edges if end != END)
+    ways.update({start: len(branches) for start, branches in builder.branches.items()})
+    return all(len(node.writers) == 1 + ways[name] for name, node in compiled.nodes.items())
+
+
+def _function(spec: Any, most_steps: int | None) -> _Run | None:
     """What runs a node; None where LangGraph has to."""
     if any(getattr(spec, name) for name in _OF_A_NODE):
         return None
-    if isinstance(spec.runnable, CompiledStateGraph):
-        part = _read(spec.runnable, most_steps)
+    if isinstance(spec.runnable, Pregel):
+        part = _read(spec.runnable, most_steps) if type(spec.runnable) in (CompiledStateGraph, Served) else None
         return part.part if part else None
     function = getattr(spec.runnable, "afunc", None)
     if not inspect.iscoroutinefunction(function) or not function.__module__.startswith("tribunal."):

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.callbacks import BaseCallbackHandler, get_usage_metadata_callback
+from langchain_core.globals import set_debug
 from langchain_core.runnables import RunnableLambda
 from langchain_core.runnables.config import var_child_runnable_config
 from langchain_core.tracers.context import collect_runs
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError, InvalidUpdateError
 from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Overwrite, RetryPolicy, Send
 from typing_extensions import TypedDict
 
@@ -29,8 +32,10 @@ from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.graphs import GRAPHS, graph
-from tribunal.graphs.direct import direct
+from tribunal.graphs.straight import straight
 from tribunal.graphs.ways import by, ways
+from tribunal.nodes.court.review import review
+from tribunal.pieces import evidence_from
 from tribunal.schema import JSON
 
 POST = "Immigrants: the weeds in our garden."
@@ -39,7 +44,7 @@ BY_LANGGRAPH: JSON = {"configurable": {}}  # whoever gives a config has LangGrap
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_every_graph_of_ours_runs_straight(name: str) -> None:
-    assert direct(graph(name)) is not None
+    assert straight(graph(name)) is not None
 
 
 def faulty(fault_at: int) -> Callable[[Request], Reply | Fault]:
@@ -122,19 +127,20 @@ class Made:
         self.edges = {name: draw(st.lists(st.sampled_from([*NODES, END]), max_size=2, unique=True)) for name in NODES}
         self.routes = {name: draw(st.lists(WAYS, max_size=1)) for name in NODES}
         self.first = draw(st.lists(st.sampled_from(NODES), min_size=1, max_size=2, unique=True))
+        self.most_steps = draw(st.none() | st.integers(1, 5)) if depth else draw(st.integers(1, 5))
         self.inner = Made(draw, depth + 1) if not depth and draw(st.booleans()) else None
         self.reads = {name: draw(st.sampled_from([State, Part])) for name in NODES}
         self.begun: list[tuple[str, str]] = []
         self.routed: list[tuple[str, str]] = []
 
-    def compiled(self, most_steps: int | None) -> Any:
+    def compiled(self, depth: int = 0) -> Any:
         """The graph."""
         self.begun, self.routed = [], []
-        own = {"input_schema": Part, "output_schema": Part} if most_steps is None else {}
+        own = {"input_schema": Part, "output_schema": Part} if depth else {}
         builder: Any = StateGraph(State, **own)
         for name in NODES:
             if name == "d" and self.inner:
-                builder.add_node(name, self.inner.compiled(None))
+                builder.add_node(name, self.inner.compiled(1))
             else:
                 builder.add_node(name, self._node(name), input_schema=self.reads[name])
             for end in self.edges[name]:
@@ -145,7 +151,8 @@ class Made:
                 )
         for name in self.first:
             builder.add_edge(START, name)
-        return builder.compile() if most_steps is None else builder.compile().with_config(recursion_limit=most_steps)
+        compiled = builder.compile()
+        return compiled if self.most_steps is None else compiled.with_config(recursion_limit=self.most_steps)
 
     def _node(self, name: str) -> Any:
         async def node(state: Any, runtime: Any) -> Any:
@@ -173,13 +180,13 @@ class Made:
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.data(), st.integers(1, 5))
-def test_any_graph_comes_to_the_same(data: st.DataObject, most_steps: int) -> None:
+@given(st.data())
+def test_any_graph_comes_to_the_same(data: st.DataObject) -> None:
     made = Made(data.draw)  # type: ignore[arg-type]
 
     async def came_to(run: JSON | None) -> Any:
-        compiled = made.compiled(most_steps)
-        assert direct(compiled) is not None
+        compiled = made.compiled()
+        assert straight(compiled) is not None
         try:
             state = await follow(compiled, "made_up.py:graph", {"post": "p", "no": 1}, run, None, context=Context())
         except (ValueError, InvalidUpdateError, GraphRecursionError) as error:
@@ -209,12 +216,25 @@ async def ran(compiled: Any) -> str:
     return str((await follow(compiled, "made_up.py:graph", {"post": "p"}, None, None, context=Context()))["one"])
 
 
+@contextmanager
+def debugging() -> Iterator[None]:
+    set_debug(True)
+    try:
+        yield
+    finally:
+        set_debug(False)
+
+
 async def test_a_run_that_somebody_traces_is_langgraphs() -> None:
     compiled = made_of(ours).compile()
     assert await ran(compiled) == "straight"
     with collect_runs() as collected:
         assert await ran(compiled) == "LangGraph's"
     assert [run.name for run in collected.traced_runs] == ["LangGraph"]
+    with get_usage_metadata_callback():
+        assert await ran(compiled) == "LangGraph's"
+    with debugging():
+        assert await ran(compiled) == "LangGraph's"
     assert await ran(compiled) == "straight"
 
 
@@ -267,8 +287,26 @@ def as_a_part() -> Any:
     return made_of(made_of(theirs).compile()).compile()
 
 
+def with_more_than_was_compiled(more: Callable[[Any], Any]) -> Any:
+    builder: Any = made_of(ours).add_node("other", ours)
+    compiled = builder.compile()
+    more(builder)
+    return compiled
+
+
+class Watched(CompiledStateGraph):  # type: ignore[type-arg]
+    """A graph of one's own kind, which may do more when it is run."""
+
+
+def of_ones_own_kind() -> Any:
+    compiled = made_of(ours).compile()
+    compiled.__class__ = Watched
+    return compiled
+
+
 OF_LANGGRAPH: dict[str, Callable[[], Any]] = {
     "a node of one's own": lambda: made_of(theirs).compile(),
+    "a node that asks a retriever of one's own": lambda: made_of(evidence_from(RunnableLambda(len))).compile(),
     "a node of another form": lambda: made_of(of_the_state_alone).compile(),
     "a part with such a node": as_a_part,
     "a retry policy": lambda: made_of(ours, retry_policy=RetryPolicy()).compile(),
@@ -279,12 +317,21 @@ OF_LANGGRAPH: dict[str, Callable[[], Any]] = {
     "a checkpointer": lambda: made_of(ours).compile(checkpointer=InMemorySaver()),
     "a stop": lambda: made_of(ours).compile(interrupt_before=["node"]),
     "a handler of its own": lambda: made_of(ours).compile().with_config(callbacks=[BaseCallbackHandler()]),
+    "a person in every case": lambda: made_of(review).compile(),
+    "a wrapped graph": lambda: made_of(ours).compile().with_retry(),
+    "a kind of one's own": of_ones_own_kind,
+    "a node added since": lambda: with_more_than_was_compiled(lambda builder: builder.add_node("late", ours)),
+    "an edge added since": lambda: with_more_than_was_compiled(lambda builder: builder.add_edge("node", "other")),
+    "a first node added since": lambda: with_more_than_was_compiled(lambda builder: builder.add_edge(START, "other")),
+    "a router added since": lambda: with_more_than_was_compiled(
+        lambda builder: builder.add_conditional_edges("node", by(route), ways(__end__="always"))
+    ),
 }
 
 
 @pytest.mark.parametrize("what", OF_LANGGRAPH)
 def test_a_graph_with_something_only_langgraph_knows_is_langgraphs(what: str) -> None:
-    assert direct(OF_LANGGRAPH[what]()) is None
+    assert straight(OF_LANGGRAPH[what]()) is None
 
 
 async def test_a_node_that_fails_ends_those_beside_it_and_raises_what_it_raised() -> None:
@@ -311,6 +358,54 @@ async def test_a_node_that_fails_ends_those_beside_it_and_raises_what_it_raised(
     assert isinstance(failure.__cause__, OSError)
     assert not isinstance(failure.__context__, BaseExceptionGroup)
     assert ended == ["slow"]
+
+
+async def test_what_a_node_does_to_its_own_state_stays_in_that_run() -> None:
+    async def careless(state: Any, runtime: Any) -> JSON:
+        state["seen"].append("mine")
+        return {"one": str(state["seen"])}
+
+    careless.__module__ = "tribunal.nodes.made_up"
+    compiled = made_of(careless).compile()
+    assert [await ran(compiled), await ran(compiled)] == ["['mine']", "['mine']"]
+
+
+@pytest.mark.parametrize("beside", [False, True])
+async def test_a_node_that_gives_up_is_a_failure_and_no_cancelled_run(beside: bool) -> None:
+    async def gives_up(state: Any, runtime: Any) -> JSON:
+        raise asyncio.CancelledError
+
+    gives_up.__module__ = "tribunal.nodes.made_up"
+    builder: Any = made_of(gives_up)
+    if beside:
+        builder.add_node("other", ours).add_edge(START, "other")
+    with pytest.raises(RuntimeError, match="gave up"):
+        await ran(builder.compile())
+
+
+async def test_a_run_that_takes_too_long_says_so_whatever_its_nodes_do_then() -> None:
+    begun = asyncio.Event()
+
+    async def fails_late(state: Any, runtime: Any) -> JSON:
+        try:
+            begun.set()
+            await asyncio.sleep(3600)
+        finally:
+            raise ValueError("of tidying up")
+
+    fails_late.__module__ = "tribunal.nodes.made_up"
+    builder: Any = made_of(fails_late).add_node("other", ours).add_edge(START, "other")
+
+    async def within(patience: asyncio.Timeout) -> None:
+        async with patience:
+            await ran(builder.compile())
+
+    patience = asyncio.timeout(None)
+    run = asyncio.create_task(within(patience))
+    await begun.wait()
+    patience.reschedule(0)
+    with pytest.raises(TimeoutError):
+        await run
 
 
 async def test_a_run_that_is_cancelled_ends_every_node_of_it() -> None:
