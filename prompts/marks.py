@@ -143,7 +143,12 @@ def _lines_of(entry: Entry) -> Iterable[str]:
         yield _text_of(entry.head)
     margin = "" if entry.head is None else "  "
     for name, text in entry.fields:
-        yield f"{margin}{_NO_NAME.sub('_', name)[:_LONGEST_WORD]}: {_on_one_line(text)}"
+        yield f"{margin}{_name(name)}: {_on_one_line(text)}"
+
+
+@lru_cache(maxsize=1024)  # there are few, and each prompt has several
+def _name(text: str) -> str:
+    return _NO_NAME.sub("_", text)[:_LONGEST_WORD]
 
 
 def _text_of(part: object) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 IMAGE_TOKENS = 1500
 _LONGEST_PERIOD, _FEWEST_ROUNDS, _SHORTEST_TAIL = 600, 5, 60
 
@@ -27,5 +29,6 @@ def repeats_itself(said: str) -> bool:
     return False
 
 
+@lru_cache(maxsize=256)  # a request asks of the same texts several times
 def _ascii(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
