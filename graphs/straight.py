@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -58,6 +58,7 @@ class Straight:
     """A graph, as `straight` reads it: its nodes by name, and its channels."""
 
     nodes: Mapping[str, _Node]
+    joins: tuple[tuple[frozenset[str], str], ...]
     first: tuple[str, ...]
     takes: frozenset[str]
     gives: tuple[str, ...]
@@ -99,18 +100,28 @@ class Straight:
         self._take(state, [{name: value for name, value in given.items() if name in self.takes}])
         called: Iterable[str] = self.first
         sent: list[Send] = []
+        come: list[set[str]] = [set() for _ in self.joins]
         for _ in range(self.most_steps):
             begun = [self._at(self.nodes[each.node], each.arg, state, runtime) for each in sent]
             begun += [self._at(self.nodes[name], None, state, runtime) for name in sorted(called)]
             if not begun:
                 return state
             done = await _all(begun)
+            joined = self._joined(come, {*called, *(each.node for each in sent)})
             done = done[len(sent) :] + done[: len(sent)]  # LangGraph begins with what was sent, and takes that in last
             self._take(state, [update for update, _ in done])
             ways = [way for _, ways in done for way in ways]
             sent = [way for way in ways if isinstance(way, Send)]
-            called = {way for way in ways if not isinstance(way, Send)}
+            called = {*joined, *(way for way in ways if not isinstance(way, Send))}
         raise GraphRecursionError(f"Recursion limit of {self.most_steps} reached without hitting a stop condition.")
+
+    def _joined(self, come: list[set[str]], ended: set[str]) -> Iterator[str]:
+        """The nodes that waited for several others, of which the last has come by now; `come` is of each join."""
+        for (awaited, node), here in zip(self.joins, come, strict=True):
+            here |= awaited & ended
+            if here == awaited:
+                here.clear()
+                yield node
 
     async def _at(self, node: _Node, sent: Any, state: JSON, runtime: Runtime[Context]) -> _Done:
         """What a node writes, and where it goes on to.
@@ -186,7 +197,7 @@ def straight(compiled: Any) -> Straight | None:
 
     Returns:
         None where it has something that only LangGraph knows: a node that isn't ours, which may ask LangGraph for
-        whatever it likes, a checkpointer, a retry policy, a join.
+        whatever it likes, a checkpointer, a retry policy.
     """
     return _straight(compiled) if type(compiled) in (CompiledStateGraph, Served) else None
 
@@ -201,12 +212,12 @@ def _read(compiled: Any, most_steps: int | None) -> Straight | None:
     builder = compiled.builder
     if any(getattr(compiled, name) for name in _OF_LANGGRAPH) or (compiled.config or {}).get("callbacks"):
         return None
-    if builder.waiting_edges or builder.managed or START in builder.branches or not _as_compiled(compiled):
+    if builder.managed or START in builder.branches or not _as_compiled(compiled):
         return None
     if not all(map(is_typeddict, builder.schemas)) or {*map(type, builder.channels.values())} - _CHANNELS:
         return None
     limit: int | None = most_steps or (compiled.config or {}).get("recursion_limit")
-    ends = {end for _, end in builder.edges}
+    ends = {end for _, end in (*builder.edges, *builder.waiting_edges)}
     nodes = {}
     for name, spec in builder.nodes.items():
         run, routes = _function(spec, limit), _routes(builder.branches.get(name, {}).values())
@@ -219,6 +230,7 @@ def _read(compiled: Any, most_steps: int | None) -> Straight | None:
     }
     return Straight(
         nodes=nodes,
+        joins=tuple((frozenset(starts), end) for starts, end in sorted(builder.waiting_edges) if end != END),
         first=tuple(end for start, end in builder.edges if start == START and end != END),
         takes=frozenset(builder.schemas[builder.input_schema]),
         gives=tuple(builder.schemas[builder.output_schema]),
@@ -237,6 +249,7 @@ def _as_compiled(compiled: Any) -> bool:
         return False
     ways = Counter(start for start, end in builder.edges if end != END)
     ways.update({start: len(branches) for start, branches in builder.branches.items()})
+    ways.update(start for starts, end in builder.waiting_edges if end != END for start in starts)
     return all(len(node.writers) == 1 + ways[name] for name, node in compiled.nodes.items())
 
 

@@ -18,8 +18,8 @@ from tests.court import court_script
 from tribunal.eval.doubles.scripted import ScriptedServer
 
 pytestmark = pytest.mark.timeout(900)  # dozens of processes, on a machine that may be busy
-# Every write with the slow tests, every eighth in CI: each costs a process or three.
-steps = pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.slow)])
+# Every write with the slow tests, every twelfth in CI: each costs a process or three.
+steps = pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.slow)])
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
 SURE = {**UNSURE, "confidence": 0.9}
 JUDGE = ("judge", "post-words", "--model", "openai:scripted", "--review", "--json")
@@ -150,18 +150,19 @@ async def test_a_trial_that_nobody_has_to_see(forked: Forked, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("answer", "action"),
+    ("answer", "action", "step"),
     [
-        pytest.param(("--accept",), "accept", marks=pytest.mark.slow),
-        (("--category", "Sexist"), "edit"),
+        pytest.param(("--accept",), "accept", 1, marks=pytest.mark.slow),
+        pytest.param(("--category", "Sexist"), "edit", 1, marks=pytest.mark.slow),
+        (("--category", "Sexist"), "edit", 2),
     ],
 )
-async def test_a_decision(forked: Forked, tmp_path: Path, answer: tuple[str, ...], action: str) -> None:
-    actions = set()
+async def test_a_decision(forked: Forked, tmp_path: Path, answer: tuple[str, ...], action: str, step: int) -> None:
+    actions, start = set(), tmp_path / "start"
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
-        thread = await pending(forked, server, tmp_path / "start")
+        thread = await pending(forked, server, start)
         decide = ("review", "decide", thread, *answer, "--reviewer", "kim")
-        async for desk, before in killed_at_each_write(forked, server, tmp_path / "at", tmp_path / "start", *decide):
+        async for desk, before in killed_at_each_write(forked, server, tmp_path / "at", start, *decide, step=step):
             record = await desk.to_a_decision(thread)
             by = {"kim": action, "lee": "accept"}[record["review"]["reviewer"]]
             assert record["review"]["action"] == by

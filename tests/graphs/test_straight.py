@@ -105,6 +105,7 @@ WRITES = st.fixed_dictionaries(
 WAYS = st.lists(
     st.lists(st.sampled_from([*NODES, END, *(f">{name}" for name in NODES)]), max_size=2), min_size=1, max_size=3
 )
+JOINS = st.tuples(st.sets(st.sampled_from(NODES), min_size=2, max_size=3), st.sampled_from([*NODES, END]))
 
 
 class Made:
@@ -117,6 +118,7 @@ class Made:
         self.routes = {name: draw(st.lists(WAYS, max_size=1)) for name in NODES}
         self.first = draw(st.lists(st.sampled_from(NODES), min_size=1, max_size=2, unique=True))
         self.most_steps = draw(st.none() | st.integers(1, 5)) if depth else draw(st.integers(1, 5))
+        self.joins = draw(st.lists(JOINS, max_size=2))
         self.inner = Made(draw, depth + 1) if not depth and draw(st.booleans()) else None
         self.reads = {name: draw(st.sampled_from([State, Part])) for name in NODES}
         self.begun: list[tuple[str, str]] = []
@@ -138,6 +140,8 @@ class Made:
                 builder.add_conditional_edges(
                     name, by(self._route(f"{name}{at}", several)), {e: e for e in (*NODES, END)}
                 )
+        for starts, end in self.joins:
+            builder.add_edge(sorted(starts), end)
         for name in self.first:
             builder.add_edge(START, name)
         compiled = builder.compile()

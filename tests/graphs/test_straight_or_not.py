@@ -20,9 +20,11 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import RetryPolicy
 from typing_extensions import TypedDict
 
+from tests import PROJECT
 from tribunal.cases.following import follow
 from tribunal.context import Context
 from tribunal.errors import BadInput
+from tribunal.graphs import graph
 from tribunal.graphs.straight import straight
 from tribunal.graphs.ways import by, ways
 from tribunal.nodes.court.review import review
@@ -115,11 +117,6 @@ def with_a_plain_router() -> Any:
     return builder.add_conditional_edges("node", route, ["node", END]).compile()
 
 
-def with_a_join() -> Any:
-    builder: Any = made_of(ours)
-    return builder.add_node("other", ours).add_edge(START, "other").add_edge(["node", "other"], END).compile()
-
-
 def with_a_router_at_the_start() -> Any:
     builder: Any = made_of(ours)
     return builder.add_conditional_edges(START, by(route), ways(__end__="always")).compile()
@@ -154,7 +151,6 @@ OF_LANGGRAPH: dict[str, Callable[[], Any]] = {
     "a retry policy": lambda: made_of(ours, retry_policy=RetryPolicy()).compile(),
     "a deferred node": lambda: made_of(ours, defer=True).compile(),
     "a plain router": with_a_plain_router,
-    "a join": with_a_join,
     "a router at the start": with_a_router_at_the_start,
     "a checkpointer": lambda: made_of(ours).compile(checkpointer=InMemorySaver()),
     "a stop": lambda: made_of(ours).compile(interrupt_before=["node"]),
@@ -165,6 +161,9 @@ OF_LANGGRAPH: dict[str, Callable[[], Any]] = {
     "a node added since": lambda: with_more_than_was_compiled(lambda builder: builder.add_node("late", ours)),
     "an edge added since": lambda: with_more_than_was_compiled(lambda builder: builder.add_edge("node", "other")),
     "a first node added since": lambda: with_more_than_was_compiled(lambda builder: builder.add_edge(START, "other")),
+    "a join added since": lambda: with_more_than_was_compiled(
+        lambda builder: builder.add_edge(["node", "other"], "other")
+    ),
     "a router added since": lambda: with_more_than_was_compiled(
         lambda builder: builder.add_conditional_edges("node", by(route), ways(__end__="always"))
     ),
@@ -180,6 +179,10 @@ def test_nothing_else_about_these_graphs_keeps_them_from_running_straight() -> N
     assert straight(made_of(ours).compile()) is not None
     assert straight(made_of(made_of(ours).compile()).compile()) is not None
     assert straight(with_more_than_was_compiled(lambda builder: None)) is not None
+
+
+def test_a_pipeline_of_our_pieces_alone_runs_straight() -> None:
+    assert straight(graph(f"{PROJECT}/examples/web_then_debate.py:graph")) is not None
 
 
 def slow_node() -> tuple[Any, asyncio.Event, list[str]]:

@@ -29,6 +29,6 @@ def repeats_itself(said: str) -> bool:
     return False
 
 
-@lru_cache(maxsize=256)  # a request asks of the same texts several times
+@lru_cache(maxsize=16)  # the standing instructions of a role go with every request
 def _ascii(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
