@@ -55,7 +55,18 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class Straight:
-    """A graph, as `straight` reads it: its nodes by name, and its channels."""
+    """A graph, as `straight` reads it.
+
+    Attributes:
+        nodes: by name.
+        joins: nodes that wait for several others: whom, and which.
+        first: the nodes that it begins with.
+        takes, gives: the channels of what it takes, and of what it gives as a part of another graph.
+        channels: all of them.
+        reducers: how a channel takes in what is new; one that has none holds the last value.
+        begins: the channels that hold something from the start.
+        most_steps: it may take so many, less one.
+    """
 
     nodes: Mapping[str, _Node]
     joins: tuple[tuple[frozenset[str], str], ...]
