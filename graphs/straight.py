@@ -20,7 +20,6 @@ from langgraph.channels import BinaryOperatorAggregate, LastValue
 from langgraph.errors import GraphRecursionError, InvalidUpdateError
 from langgraph.graph import END, START
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.pregel import Pregel
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
 from typing_extensions import is_typeddict
@@ -35,6 +34,7 @@ MOST_STEPS = 10_007  # LangGraph's own, of a graph that names no other
 _Run = Callable[[Any, Runtime[Context]], Awaitable[JSON | None]]
 _Route = Callable[[JSON], Awaitable[Any]]
 _Done = tuple[JSON, list[str | Send]]
+_KINDS = (CompiledStateGraph, Served)  # and no kind of one's own, which may do more
 # What only LangGraph does, of a graph and of a node.
 _OF_LANGGRAPH = (
     "checkpointer", "store", "cache", "retry_policy", "step_timeout", "debug", "interrupt_before_nodes",
@@ -51,6 +51,10 @@ class _Node:
     reads: tuple[str, ...]
     onward: tuple[str, ...]
     routes: tuple[tuple[_Route, Mapping[Any, str]], ...]
+
+    def of(self, state: JSON) -> JSON:
+        """What it reads of a state."""
+        return {name: state[name] for name in self.reads if name in state}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +117,9 @@ class Straight:
         sent: list[Send] = []
         come: list[set[str]] = [set() for _ in self.joins]
         for _ in range(self.most_steps):
-            begun = [self._at(self.nodes[each.node], each.arg, state, runtime) for each in sent]
-            begun += [self._at(self.nodes[name], None, state, runtime) for name in sorted(called)]
+            step = [(self.nodes[each.node], each.arg) for each in sent]
+            step += [(self.nodes[name], self.nodes[name].of(state)) for name in sorted(called)]
+            begun = [self._at(node, shown, state, runtime) for node, shown in step]
             if not begun:
                 return state
             done = await _all(begun)
@@ -134,13 +139,8 @@ class Straight:
                 here.clear()
                 yield node
 
-    async def _at(self, node: _Node, sent: Any, state: JSON, runtime: Runtime[Context]) -> _Done:
-        """What a node writes, and where it goes on to.
-
-        Args:
-            sent: what it is given; None: of the state what it reads.
-        """
-        given = sent if sent is not None else {name: state[name] for name in node.reads if name in state}
+    async def _at(self, node: _Node, given: Any, state: JSON, runtime: Runtime[Context]) -> _Done:
+        """What a node writes to this state, and where it goes on to."""
         try:
             # A lone node runs in the task of its run: what it sets in a context variable it has to take back.
             update = await node.run(given, runtime) or {}
@@ -153,7 +153,7 @@ class Straight:
         if node.routes:
             seen = dict(state)
             self._take(seen, [update])
-            shown = {**update, **{name: seen[name] for name in node.reads if name in seen}}
+            shown = {**update, **node.of(seen)}
             for route, ends in node.routes:
                 to = await route(shown)
                 chosen = to if isinstance(to, list | tuple) else [to]
@@ -210,14 +210,10 @@ def straight(compiled: Any) -> Straight | None:
         None where it has something that only LangGraph knows: a node that isn't ours, which may ask LangGraph for
         whatever it likes, a checkpointer, a retry policy.
     """
-    return _straight(compiled) if type(compiled) in (CompiledStateGraph, Served) else None
+    return _read(compiled, None) if type(compiled) in _KINDS else None
 
 
 @lru_cache(maxsize=64)
-def _straight(compiled: Any) -> Straight | None:
-    return _read(compiled, None)
-
-
 def _read(compiled: Any, most_steps: int | None) -> Straight | None:
     """Args: most_steps: of the graph around it, where that names them; else it is the graph's own."""
     builder = compiled.builder
@@ -268,8 +264,8 @@ def _function(spec: Any, most_steps: int | None) -> _Run | None:
     """What runs a node; None where LangGraph has to."""
     if any(getattr(spec, name) for name in _OF_A_NODE):
         return None
-    if isinstance(spec.runnable, Pregel):
-        part = _read(spec.runnable, most_steps) if type(spec.runnable) in (CompiledStateGraph, Served) else None
+    if type(spec.runnable) in _KINDS:
+        part = _read(spec.runnable, most_steps)
         return part.part if part else None
     function = getattr(spec.runnable, "afunc", None)
     if not inspect.iscoroutinefunction(function) or not function.__module__.startswith("tribunal."):

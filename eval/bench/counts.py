@@ -29,7 +29,8 @@ def counts(quick: bool) -> None:
     say("### ARCADE: what is run per model call\n", lines=True)
     compiled = graph("arcade")
     counted = {way: _counted(compiled, len(TRACKS) * (4 if quick else 40), run) for way, run in WAYS.items()}
-    nodes, runs, asked = counted["by LangGraph"].steps
+    with server(0.0, court):
+        nodes, runs, asked = asyncio.run(_steps(compiled))
     say(f"{nodes / asked:.2f} nodes, in {runs / asked:.2f} graphs and subgraphs.\n", lines=True)
     head = ("", "Python calls", "event-loop handles", "asyncio tasks")
     table(head, [(way, f"{each.python.total():,.0f}", *each.of_the_loop) for way, each in counted.items()])
@@ -39,18 +40,16 @@ def counts(quick: bool) -> None:
 
 
 class _Counted(NamedTuple):
-    """What was counted of one way to run a graph: per model call, but for `steps`: nodes, graphs and model calls."""
+    """What was counted of one way to run a graph, per model call."""
 
     python: Counter[str]
     of_the_loop: tuple[str, ...]
-    steps: tuple[int, int, int]
 
 
 def _counted(compiled: Any, number: int, run: JSON | None) -> _Counted:
     loop = _Counting()
     with server(0.0, court), asyncio.Runner(loop_factory=lambda: loop) as runner:
         runner.run(_follow(compiled, len(TRACKS), 1, run))
-        steps = runner.run(_steps(compiled))
         loop.handles = loop.tasks = 0
         profile = cProfile.Profile()
         profile.enable()
@@ -58,7 +57,7 @@ def _counted(compiled: Any, number: int, run: JSON | None) -> _Counted:
         profile.disable()
     by_whom = _by_package(pstats.Stats(profile))
     python = Counter({whose: round(many / calls) for whose, many in by_whom.items()})
-    return _Counted(python, (f"{loop.handles / calls:.2f}", f"{loop.tasks / calls:.2f}"), steps)
+    return _Counted(python, (f"{loop.handles / calls:.2f}", f"{loop.tasks / calls:.2f}"))
 
 
 def _by_package(profile: pstats.Stats) -> Counter[str]:

@@ -34,23 +34,22 @@ async def follow(
         its last state.
     """
     alone = straight(compiled) if run is None and not _watched() else None
-    if alone is not None:
-        with told_to(listen) if listen else nullcontext():
-            return await alone.run(given, context)
     last: JSON = {}
-    if listen is None or graph in GRAPHS:
-        with told_to(listen) if listen else nullcontext():
-            # As `ainvoke`, which gathers every node's update too, and drops it.
-            async for state in compiled.astream(given, run, context=context, stream_mode="values", **how):
-                last |= state
+    if alone is None and listen is not None and graph not in GRAPHS:
+        modes = ["custom", "values"]
+        streamed = compiled.astream(given, run, context=context, stream_mode=modes, subgraphs=True, **how)
+        async for subgraph, mode, event in streamed:
+            if mode == "custom":
+                listen(event)
+            elif not subgraph:
+                last |= event
         return last
-    modes = ["custom", "values"]
-    streamed = compiled.astream(given, run, context=context, stream_mode=modes, subgraphs=True, **how)
-    async for subgraph, mode, event in streamed:
-        if mode == "custom":
-            listen(event)
-        elif not subgraph:
-            last |= event
+    with told_to(listen) if listen else nullcontext():
+        if alone is not None:
+            return await alone.run(given, context)
+        # As `ainvoke`, which gathers every node's update too, and drops it.
+        async for state in compiled.astream(given, run, context=context, stream_mode="values", **how):
+            last |= state
     return last
 
 

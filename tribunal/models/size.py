@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 IMAGE_TOKENS = 1500
 _LONGEST_PERIOD, _FEWEST_ROUNDS, _SHORTEST_TAIL = 600, 5, 60
 
@@ -29,6 +27,5 @@ def repeats_itself(said: str) -> bool:
     return False
 
 
-@lru_cache(maxsize=16)  # the standing instructions of a role go with every request
 def _ascii(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
