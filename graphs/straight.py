@@ -98,6 +98,8 @@ class Straight:
             InvalidUpdateError: two nodes of a step wrote a channel that takes one value.
             Exception: what a node raised, as it was raised; what ran beside it is cancelled.
         """
+        # A trial that waits for nobody (the rehearsal model, a first look) would keep the loop for all those after it.
+        await asyncio.sleep(0)
         runtime = Runtime(context=context)
         before = RUNNING.set(runtime)
         try:

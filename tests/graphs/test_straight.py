@@ -63,6 +63,24 @@ async def test_every_model_is_asked_the_same_and_the_case_ends_the_same(name: st
     assert came[0][1]
 
 
+@pytest.mark.parametrize("name", GRAPHS)
+async def test_trials_that_wait_for_nobody_let_others_have_their_turn(name: str) -> None:
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    context = context_from(where_heeded(name, {"search": "none", "web": False, "rounds": 1}, model="rehearsal"))
+    post, beside = await as_given(POST), asyncio.create_task(other())
+    for _ in range(5):
+        await follow(graph(name), name, post, None, None, context=context)
+    beside.cancel()
+    assert turns >= 5
+
+
 def context_for(name: str, server: ScriptedServer, world: JSON) -> Context:
     wanted = {name: value for name, value in world.items() if name != "fault"}
     about = {"search": "none", "max_turns": 1, "web": False, "perspectives": ["example-harm"], "rounds": 2, **wanted}

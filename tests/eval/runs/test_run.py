@@ -127,6 +127,17 @@ async def test_ctrl_c_finishes_what_is_in_flight_and_a_second_one_stops_at_once(
         assert said.decode() == "0 stopped at once\n", complaints.decode()
 
 
+async def test_ctrl_c_is_heard_where_no_post_waits_for_an_answer(tmp_path: Path) -> None:
+    def interrupt(tally: Tally) -> None:
+        if tally.done == 1 and not tally.interrupted:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    work = Job(graph="baseline", context=context_from({"model": "rehearsal"}), samples=posts(500), count=500)
+    tally = await run(work, tmp_path, watch=interrupt)
+    assert tally.stopped == "interrupted"
+    assert len(lines(tmp_path)) == tally.done < 100
+
+
 async def test_a_full_disk_stops_the_run_with_whole_lines_and_it_goes_on(tmp_path: Path) -> None:
     async with ScriptedServer(court_script()) as server:
         process = await start(tmp_path, server, 30, 2, "20000")
