@@ -105,7 +105,7 @@ def _write(parts: Parts, run: JSON) -> None:
 
 def shape_of(dataset: EveryRow) -> Shape:
     """The columns of a table. Those of a Parquet file keep the types that JSON has too; the others are texts."""
-    names = dict.fromkeys(name for sample in dataset for name in sample.cells)
+    names = dict.fromkeys(name for cells in dataset.cells() for name in cells)
     kinds: dict[str, Any] = {}
     if all(table.suffix == ".parquet" for table in dataset.tables.files):
         import pyarrow as pa

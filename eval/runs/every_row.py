@@ -72,6 +72,10 @@ class EveryRow(Dataset):
                 number += 1
                 yield row if len(tables) == 1 else replace(row, number=number, cells={**table.cells, **row.cells})
 
+    def cells(self) -> Iterator[JSON]:
+        """Each row's own cells, by column."""
+        return (_plain(row) for row, _ in map(_parted, self.rows()))
+
     @property
     def given(self) -> str:
         return self.tables.shown
@@ -172,7 +176,7 @@ class EveryRow(Dataset):
             image=image,
             image_missing=missing,
             problem=problem,
-            cells={str(name): plain_cell(value) for name, value in row.cells.items()},
+            cells=_plain(row),
         )
 
     def _found(self, sample: Sample) -> tuple[str | None, str]:
@@ -239,6 +243,10 @@ def _parted(row: TableRow) -> tuple[TableRow, list[str]]:
         return row, []
     cells = dict(row.cells)
     return TableRow(row.owner, row.file, row.number, cells), list(cells.pop(EXTRA))
+
+
+def _plain(row: TableRow) -> JSON:
+    return {str(name): plain_cell(value) for name, value in row.cells.items()}
 
 
 def _too_many(extra: list[str]) -> str:

@@ -189,14 +189,14 @@ class _Decided:
         self._offsets = array("q", bytes(8 * count))
         for start in line_starts(self._results):
             self._offsets[start.place] = start.offset
-        self.columns = Columns(name for sample in dataset for name in sample.cells)
+        self.columns = Columns(name for cells in dataset.cells() for name in cells)
         self.input = dataset.tables.files
 
     def __iter__(self) -> Iterator[tuple[JSON, JSON]]:
         with self._results.open("rb") as results:
-            for offset, sample in zip(self._offsets, self._dataset, strict=True):
+            for offset, cells in zip(self._offsets, self._dataset.cells(), strict=True):
                 results.seek(offset)
-                yield sample.cells, from_json(results.readline())
+                yield cells, from_json(results.readline())
 
 
 def _cell(value: Any) -> Any:
