@@ -66,7 +66,7 @@ def test_a_pdf_gives_what_it_has_when_its_time_is_up(monkeypatch: pytest.MonkeyP
     [
         (b"%PDF-1.7 and nothing more", "broken"),
         (b"", "broken"),
-        (pdf("secret", password="open"), "encrypted"),
+        pytest.param(pdf("secret", password="open"), "encrypted", id="encrypted"),
         (pdf(""), "no_text"),
     ],
 )
