@@ -3,8 +3,7 @@
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.graphs.research import graph as research
-from tribunal.graphs.served import served
-from tribunal.graphs.ways import by, ways
+from tribunal.graphs.server_cases import keep_cases
 from tribunal.nodes.antihate.opening import begin, to_research
 from tribunal.nodes.antihate.verdict import answer, conclude
 from tribunal.nodes.intake import received_by
@@ -22,10 +21,10 @@ builder.add_node("answer", answer)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "begin")
 builder.add_conditional_edges(
-    "begin", by(to_research), ways(research="with knowledge", conclude="mode no-knowledge", answer="mode zero-shot")
+    "begin", to_research, {"with knowledge": "research", "mode no-knowledge": "conclude", "mode zero-shot": "answer"}
 )
 builder.add_edge("research", "conclude")
 builder.add_edge("conclude", END)
 builder.add_edge("answer", END)
 
-graph = served(builder.compile(name="AntiHateAgent research"))
+graph = keep_cases(builder.compile(name="AntiHateAgent research"))

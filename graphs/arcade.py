@@ -5,8 +5,7 @@ from langgraph.graph import END, START, StateGraph
 from tribunal.graphs.contracts import checked
 from tribunal.graphs.deep_dive import graph as deep_dive
 from tribunal.graphs.fast_track import graph as fast_track
-from tribunal.graphs.served import served
-from tribunal.graphs.ways import by, ways
+from tribunal.graphs.server_cases import keep_cases
 from tribunal.nodes.arcade.gatekeeper import gatekeeper, to_track
 from tribunal.nodes.arcade.judge import judge, to_judge
 from tribunal.nodes.intake import received_by
@@ -21,9 +20,9 @@ builder.add_node("deep_dive", deep_dive)
 builder.add_node("judge", judge)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "gatekeeper")
-builder.add_conditional_edges("gatekeeper", by(to_track), ways(fast_track="explicit cue", deep_dive="no cue"))
+builder.add_conditional_edges("gatekeeper", to_track, {"explicit cue": "fast_track", "no cue": "deep_dive"})
 builder.add_edge("fast_track", "judge")
-builder.add_conditional_edges("deep_dive", by(to_judge), ways(judge="debated", __end__="dismissed or failed"))
+builder.add_conditional_edges("deep_dive", to_judge, {"debated": "judge", "dismissed or failed": END})
 builder.add_edge("judge", END)
 
-graph = served(checked(builder).compile(name="ARCADE court"))
+graph = keep_cases(checked(builder).compile(name="ARCADE court"))

@@ -2,7 +2,7 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.graphs.served import served
+from tribunal.graphs.server_cases import keep_cases
 from tribunal.nodes.intake import received_by
 from tribunal.nodes.peers.alone import classify
 from tribunal.nodes.state import BaselineOutput, PostInput, Views
@@ -17,4 +17,4 @@ builder.add_edge(START, "receive")
 builder.add_edge("receive", "classify")
 builder.add_edge("classify", END)
 
-graph = served(builder.compile(name="One-call classifier"))
+graph = keep_cases(builder.compile(name="One-call classifier"))

@@ -6,7 +6,6 @@ The judge is its caller's.
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
-from tribunal.graphs.ways import by, ways
 from tribunal.nodes.predict.debater import answer_hate, answer_non_hate, open_hate, open_non_hate, to_responses
 from tribunal.nodes.state import ArguedOutput, Panel
 
@@ -17,9 +16,7 @@ builder.add_node("answer_non_hate", answer_non_hate)
 builder.add_node("answer_hate", answer_hate)
 builder.add_edge(START, "open_non_hate")
 builder.add_edge("open_non_hate", "open_hate")
-builder.add_conditional_edges(
-    "open_hate", by(to_responses), ways(answer_non_hate="both opened", __end__="no responses")
-)
+builder.add_conditional_edges("open_hate", to_responses, {"both opened": "answer_non_hate", "no responses": END})
 builder.add_edge("answer_non_hate", "answer_hate")
 builder.add_edge("answer_hate", END)
 

@@ -6,7 +6,6 @@ The history and the Summary are its caller's.
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
-from tribunal.graphs.ways import by, ways
 from tribunal.nodes.mv_debate.scoring import close, reflect, rescore, score, select, to_revise
 from tribunal.nodes.mv_debate.views import call_round, compare, revise, to_control, to_views, view
 from tribunal.nodes.state import RoundOutput, Views
@@ -22,16 +21,14 @@ builder.add_node("revise", revise)
 builder.add_node("rescore", rescore)
 builder.add_node("close", close)
 builder.add_edge(START, "call_round")
-builder.add_conditional_edges("call_round", by(to_views), ways(view="each at once", __end__="budget spent"))
+builder.add_conditional_edges("call_round", to_views, {"each at once": "view", "budget spent": END})
 builder.add_edge("view", "compare")
 builder.add_conditional_edges(
-    "compare", by(to_control), ways(score="answers differ", reflect="with reflection", __end__="all agree, or too few")
+    "compare", to_control, {"answers differ": "score", "with reflection": "reflect", "all agree, or too few": END}
 )
 builder.add_edge("score", "select")
 builder.add_edge("reflect", "select")
-builder.add_conditional_edges(
-    "select", by(to_revise), ways(revise="the top k", close="no reflection", __end__="no answer")
-)
+builder.add_conditional_edges("select", to_revise, {"the top k": "revise", "no reflection": "close", "no answer": END})
 builder.add_edge("revise", "rescore")
 builder.add_edge("rescore", "close")
 builder.add_edge("close", END)

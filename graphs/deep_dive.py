@@ -6,7 +6,6 @@ The judge is its caller's.
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import MAX_ROUNDS, Context
-from tribunal.graphs.ways import by, ways
 from tribunal.nodes.arcade.defender import defend, to_prosecution_or_rest
 from tribunal.nodes.arcade.prosecutor import (
     dismiss,
@@ -26,14 +25,14 @@ builder.add_node("rest", rest)
 builder.add_node("dismiss", dismiss)
 builder.add_edge(START, "investigate")
 builder.add_conditional_edges(
-    "investigate", by(to_defence_or_dismissal), ways(defend="a cue", dismiss="no cue", __end__="no answer")
+    "investigate", to_defence_or_dismissal, {"a cue": "defend", "no cue": "dismiss", "no answer": END}
 )
 builder.add_conditional_edges(
     "defend",
-    by(to_prosecution_or_rest),
-    ways(prosecute="next round", rest="no cue in dispute", __end__="K rounds done"),
+    to_prosecution_or_rest,
+    {"next round": "prosecute", "no cue in dispute": "rest", "K rounds done": END},
 )
-builder.add_conditional_edges("prosecute", by(to_defence_or_rest), ways(defend="argued", rest="no cue in dispute"))
+builder.add_conditional_edges("prosecute", to_defence_or_rest, {"argued": "defend", "no cue in dispute": "rest"})
 builder.add_edge("rest", END)
 builder.add_edge("dismiss", END)
 

@@ -3,8 +3,7 @@
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.graphs.deep_dive import graph as deep_dive
-from tribunal.graphs.served import served
-from tribunal.graphs.ways import by, ways
+from tribunal.graphs.server_cases import keep_cases
 from tribunal.nodes.arcade.judge import judge, to_judge
 from tribunal.nodes.intake import received_by
 from tribunal.nodes.state import Court, CourtOutput, PostInput
@@ -16,7 +15,7 @@ builder.add_node("deep_dive", deep_dive)
 builder.add_node("judge", judge)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "deep_dive")
-builder.add_conditional_edges("deep_dive", by(to_judge), ways(judge="debated", __end__="dismissed or failed"))
+builder.add_conditional_edges("deep_dive", to_judge, {"debated": "judge", "dismissed or failed": END})
 builder.add_edge("judge", END)
 
-graph = served(builder.compile(name="ARCADE deep dive"))
+graph = keep_cases(builder.compile(name="ARCADE deep dive"))

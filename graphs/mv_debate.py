@@ -4,8 +4,7 @@ from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import MAX_ROUNDS
 from tribunal.graphs.debate_round import graph as debate_round
-from tribunal.graphs.served import served
-from tribunal.graphs.ways import by, ways
+from tribunal.graphs.server_cases import keep_cases
 from tribunal.nodes.intake import received_by
 from tribunal.nodes.mv_debate.summary import summarise, to_next_round
 from tribunal.nodes.mv_debate.views import open_debate
@@ -22,9 +21,9 @@ builder.add_edge("receive", "open")
 builder.add_edge("open", "debate_round")
 builder.add_conditional_edges(
     "debate_round",
-    by(to_next_round),
-    ways(debate_round="no agreement yet", summarise="agreed, or K rounds done", __end__="too few left"),
+    to_next_round,
+    {"no agreement yet": "debate_round", "agreed, or K rounds done": "summarise", "too few left": END},
 )
 builder.add_edge("summarise", END)
 
-graph = served(builder.compile(name="MV-Debate of views").with_config(recursion_limit=MAX_ROUNDS + 5))
+graph = keep_cases(builder.compile(name="MV-Debate of views").with_config(recursion_limit=MAX_ROUNDS + 5))

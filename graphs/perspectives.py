@@ -3,7 +3,6 @@
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
-from tribunal.graphs.ways import by, ways
 from tribunal.nodes.predict.perspective import perspective, recall, to_perspectives
 from tribunal.nodes.state import Panel, PerspectivesOutput
 
@@ -11,7 +10,7 @@ builder = StateGraph(Panel, context_schema=Context, output_schema=PerspectivesOu
 builder.add_node("recall", recall)
 builder.add_node("perspective", perspective)
 builder.add_edge(START, "recall")
-builder.add_conditional_edges("recall", by(to_perspectives), ways(perspective="each at once"))
+builder.add_conditional_edges("recall", to_perspectives, {"each at once": "perspective"})
 builder.add_edge("perspective", END)
 
 graph = builder.compile(name="perspectives")

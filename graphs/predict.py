@@ -4,8 +4,7 @@ from langgraph.graph import END, START, StateGraph
 
 from tribunal.graphs.debate import graph as debate
 from tribunal.graphs.perspectives import graph as perspectives
-from tribunal.graphs.served import served
-from tribunal.graphs.ways import by, ways
+from tribunal.graphs.server_cases import keep_cases
 from tribunal.nodes.intake import received_by
 from tribunal.nodes.predict.debater import (
     annotate,
@@ -31,15 +30,15 @@ builder.add_node("annotate", annotate)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "convene")
 builder.add_conditional_edges(
-    "convene", by(to_perspectives_or_annotator), ways(perspectives="heard", annotate="mode base")
+    "convene", to_perspectives_or_annotator, {"heard": "perspectives", "mode base": "annotate"}
 )
 builder.add_edge("perspectives", "heard")
 builder.add_conditional_edges(
-    "heard", by(to_debate_or_vote), ways(debate="stances taken", vote="mode without debate", __end__="nobody heard")
+    "heard", to_debate_or_vote, {"stances taken": "debate", "mode without debate": "vote", "nobody heard": END}
 )
 builder.add_edge("debate", "judge")
 builder.add_edge("judge", END)
 builder.add_edge("vote", END)
 builder.add_edge("annotate", END)
 
-graph = served(builder.compile(name="PREDICT panel"))
+graph = keep_cases(builder.compile(name="PREDICT panel"))

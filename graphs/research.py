@@ -3,10 +3,9 @@
 It needs `begin` before it, and leaves the verdict to its caller.
 """
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
-from tribunal.graphs.ways import by, ways
 from tribunal.nodes.antihate.judgement import enough, to_next_turn, weigh
 from tribunal.nodes.antihate.pages import choose, fetch, read, to_fetch, to_next_page
 from tribunal.nodes.antihate.queries import propose, search, to_search
@@ -22,16 +21,14 @@ builder.add_node("weigh", weigh)
 builder.add_node("enough", enough)
 builder.add_edge(START, "propose")
 builder.add_conditional_edges(
-    "propose", by(to_search), ways(search="queries", fetch="pages named", __end__="no further query")
+    "propose", to_search, {"queries": "search", "pages named": "fetch", "no further query": END}
 )
 builder.add_edge("search", "choose")
-builder.add_conditional_edges("choose", by(to_fetch), ways(fetch="pages to read", enough="nothing to read"))
+builder.add_conditional_edges("choose", to_fetch, {"pages to read": "fetch", "nothing to read": "enough"})
 builder.add_edge("fetch", "read")
 builder.add_edge("read", "weigh")
-builder.add_conditional_edges("weigh", by(to_next_page), ways(read="next page", enough="all pages read"))
-builder.add_conditional_edges(
-    "enough", by(to_next_turn), ways(propose="not enough yet", __end__="enough, or turns done")
-)
+builder.add_conditional_edges("weigh", to_next_page, {"next page": "read", "all pages read": "enough"})
+builder.add_conditional_edges("enough", to_next_turn, {"not enough yet": "propose", "enough, or turns done": END})
 
 # A turn takes five steps and two more a page; the bounds are those of the settings.
 graph = builder.compile(name="research").with_config(recursion_limit=10 * (5 + 2 * 50) + 5)

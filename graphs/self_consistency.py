@@ -2,7 +2,7 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.graphs.served import served
+from tribunal.graphs.server_cases import keep_cases
 from tribunal.nodes.intake import received_by
 from tribunal.nodes.peers.self_consistency import draw, open_vote
 from tribunal.nodes.state import DebateOutput, PostInput, Views
@@ -19,4 +19,4 @@ builder.add_edge("receive", "open")
 builder.add_edge("open", "draw")
 builder.add_edge("draw", END)
 
-graph = served(builder.compile(name="Self-consistency vote"))
+graph = keep_cases(builder.compile(name="Self-consistency vote"))

@@ -3,8 +3,7 @@
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import MAX_ROUNDS
-from tribunal.graphs.served import served
-from tribunal.graphs.ways import by, ways
+from tribunal.graphs.server_cases import keep_cases
 from tribunal.nodes.intake import received_by
 from tribunal.nodes.mv_debate.views import open_debate
 from tribunal.nodes.peers.symmetric_debate import next_round, speak, to_agents, vote
@@ -24,10 +23,10 @@ builder.add_edge("receive", "open")
 builder.add_edge("open", "next_round")
 builder.add_conditional_edges(
     "next_round",
-    by(to_agents),
-    ways(speak="each at once", next_round="round to close", vote="K rounds done", __end__="too few left"),
+    to_agents,
+    {"each at once": "speak", "round to close": "next_round", "K rounds done": "vote", "too few left": END},
 )
 builder.add_edge("speak", "next_round")
 builder.add_edge("vote", END)
 
-graph = served(builder.compile(name="Symmetric debate").with_config(recursion_limit=2 * MAX_ROUNDS + 6))
+graph = keep_cases(builder.compile(name="Symmetric debate").with_config(recursion_limit=2 * MAX_ROUNDS + 6))

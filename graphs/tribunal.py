@@ -1,13 +1,12 @@
 """The hybrid court: ARCADE's trial, with the web, perspectives and precedents at hand, and a person's last word."""
 
-from langgraph.graph import START, StateGraph
+from langgraph.graph import END, START, StateGraph
 
 from tribunal.graphs.contracts import checked
 from tribunal.graphs.deep_dive import graph as deep_dive
 from tribunal.graphs.fast_track import graph as fast_track
 from tribunal.graphs.perspectives import graph as perspectives
-from tribunal.graphs.served import served
-from tribunal.graphs.ways import by, ways
+from tribunal.graphs.server_cases import keep_cases
 from tribunal.graphs.web import graph as web
 from tribunal.nodes.arcade.gatekeeper import gatekeeper, to_track
 from tribunal.nodes.arcade.judge import judge
@@ -36,39 +35,39 @@ builder.add_edge(START, "receive")
 builder.add_edge("receive", "open_case")
 builder.add_conditional_edges(
     "open_case",
-    by(to_triage),
-    ways(
-        triage="first look",
-        gatekeeper="no first look",
-        web="web wanted",
-        perspectives="some named",
-        find_precedents="a store named",
-    ),
+    to_triage,
+    {
+        "first look": "triage",
+        "no first look": "gatekeeper",
+        "web wanted": "web",
+        "some named": "perspectives",
+        "a store named": "find_precedents",
+    },
 )
 builder.add_conditional_edges(
     "triage",
-    by(to_court_unless_clear),
-    ways(
-        gatekeeper="not clear",
-        web="web wanted",
-        perspectives="some named",
-        find_precedents="a store named",
-        review="for review",
-        __end__="clear",
-    ),
+    to_court_unless_clear,
+    {
+        "not clear": "gatekeeper",
+        "web wanted": "web",
+        "some named": "perspectives",
+        "a store named": "find_precedents",
+        "for review": "review",
+        "clear": END,
+    },
 )
 builder.add_edge("gatekeeper", "assign")
 builder.add_edge("web", "assign")
 builder.add_edge("perspectives", "assign")
 builder.add_edge("find_precedents", "assign")
-builder.add_conditional_edges("assign", by(to_track), ways(fast_track="explicit cue", deep_dive="no cue"))
+builder.add_conditional_edges("assign", to_track, {"explicit cue": "fast_track", "no cue": "deep_dive"})
 builder.add_edge("fast_track", "judge")
 builder.add_conditional_edges(
-    "deep_dive", by(to_judge), ways(judge="debated", review="for review", __end__="dismissed or failed")
+    "deep_dive", to_judge, {"debated": "judge", "for review": "review", "dismissed or failed": END}
 )
-builder.add_conditional_edges("judge", by(to_review), ways(review="for review", __end__="decided"))
+builder.add_conditional_edges("judge", to_review, {"for review": "review", "decided": END})
 builder.add_conditional_edges(
-    "review", by(to_retrial), ways(gatekeeper="sent back, no scan", assign="sent back", __end__="decided")
+    "review", to_retrial, {"sent back, no scan": "gatekeeper", "sent back": "assign", "decided": END}
 )
 
-graph = served(checked(builder).compile(name="Hybrid court"))
+graph = keep_cases(checked(builder).compile(name="Hybrid court"))

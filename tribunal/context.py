@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextvars import ContextVar
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -323,12 +322,10 @@ def _running() -> Runtime[Context] | None:
     from langgraph.runtime import get_runtime
 
     try:
-        return get_runtime(Context) or RUNNING.get()
+        return get_runtime(Context)
     except RuntimeError:
-        return RUNNING.get()
+        return None
 
 
-# Of a run that isn't LangGraph's (`tribunal.graphs.straight`).
-RUNNING: ContextVar[Runtime[Context] | None] = ContextVar("tribunal_running", default=None)
 _DEFAULT = Context()
 _DEFAULTS = {name: getattr(_DEFAULT, name) for name in Context.model_fields}

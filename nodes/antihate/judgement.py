@@ -93,8 +93,9 @@ def judgements_so_far(state: Research) -> Material | Ours:
     )
 
 
-async def to_next_turn(state: Research) -> Literal["propose", "__end__"]:
+async def to_next_turn(state: Research) -> Literal["not enough yet", "enough, or turns done"]:
     """Back to the queries, unless it is enough, or a limit is reached: turns, calls, tokens or seconds."""
     context = context_of(state)
     over = state["turn"] >= context.max_turns or state.get("budget_spent") or seconds_left(state, context) <= 0
-    return "__end__" if state.get("sufficient") or over or closed(state) else "propose"
+    over = over or state.get("sufficient") or closed(state)
+    return "enough, or turns done" if over else "not enough yet"

@@ -48,14 +48,14 @@ async def begin(state: Research, runtime: Runtime[Context]) -> JSON:
     }
 
 
-async def to_research(state: Research) -> Literal["research", "conclude", "answer"]:
+async def to_research(state: Research) -> Literal["with knowledge", "mode no-knowledge", "mode zero-shot"]:
     """With knowledge, without any, or in one call."""
     match context_of(state).mode:
         case "no-knowledge":
-            return "conclude"
+            return "mode no-knowledge"
         case "zero-shot":
-            return "answer"
-    return "research"
+            return "mode zero-shot"
+    return "with knowledge"
 
 
 def seconds_left(state: Research, context: Context) -> float:

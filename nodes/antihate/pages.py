@@ -121,11 +121,11 @@ async def read(state: Research, runtime: Runtime[Context]) -> JSON:
     }
 
 
-async def to_fetch(state: Research) -> Literal["fetch", "enough"]:
+async def to_fetch(state: Research) -> Literal["pages to read", "nothing to read"]:
     """Nothing worth reading ends the turn."""
-    return "fetch" if state.get("pending") else "enough"
+    return "pages to read" if state.get("pending") else "nothing to read"
 
 
-async def to_next_page(state: Research) -> Literal["read", "enough"]:
+async def to_next_page(state: Research) -> Literal["next page", "all pages read"]:
     """Page after page, until none is left."""
-    return "read" if state.get("pending") and not closed(state) else "enough"
+    return "next page" if state.get("pending") and not closed(state) else "all pages read"

@@ -135,8 +135,8 @@ async def search(state: Research, runtime: Runtime[Context]) -> JSON:
     return {"hits": hits, "warnings": list(dict.fromkeys([*failures, *limits, *library.warnings(state["run"])]))}
 
 
-async def to_search(state: Research) -> Literal["search", "fetch", "__end__"]:
+async def to_search(state: Research) -> Literal["queries", "pages named", "no further query"]:
     """Queries are searched; pages that the model named itself are fetched as they are."""
     if closed(state) or state.get("exhausted"):
-        return "__end__"
-    return "search" if state.get("queries") else "fetch"
+        return "no further query"
+    return "queries" if state.get("queries") else "pages named"

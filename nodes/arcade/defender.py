@@ -51,8 +51,8 @@ async def defend(state: Court, runtime: Runtime[Context]) -> JSON:
     return spoke(turn, answer, runtime)
 
 
-async def to_prosecution_or_rest(state: Court) -> Literal["prosecute", "rest", "__end__"]:
+async def to_prosecution_or_rest(state: Court) -> Literal["next round", "no cue in dispute", "K rounds done"]:
     """Rounds 2…K; a closed case or a spent budget ends the debate where it stands, an early exit where it settles."""
     if closed(state) or state.get("budget_spent") or state["round"] >= context_of(state).rounds:
-        return "__end__"
-    return "rest" if settled(state) else "prosecute"
+        return "K rounds done"
+    return "no cue in dispute" if settled(state) else "next round"

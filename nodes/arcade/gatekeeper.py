@@ -34,6 +34,6 @@ async def gatekeeper(state: Court, runtime: Runtime[Context]) -> JSON:
 
 
 # Routers are coroutines because LangGraph sends a plain function to a thread, which costs more than the function does.
-async def to_track(state: Court) -> Literal["fast_track", "deep_dive"]:
+async def to_track(state: Court) -> Literal["explicit cue", "no cue"]:
     """Φ = 1, an explicit cue was found: the fast track. Φ = 0: the deep dive."""
-    return "fast_track" if state.get("scan") else "deep_dive"
+    return "explicit cue" if state.get("scan") else "no cue"

@@ -42,9 +42,9 @@ CLASSIFIER = Role(
 )
 
 
-async def to_judge(state: Court) -> Literal["judge", "__end__"]:
+async def to_judge(state: Court) -> Literal["debated", "dismissed or failed"]:
     """A case that was dismissed, or that a fault has ended, needs no judge."""
-    return "__end__" if closed(state) else "judge"
+    return "dismissed or failed" if closed(state) else "debated"
 
 
 @agent

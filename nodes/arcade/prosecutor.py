@@ -151,10 +151,10 @@ def settled(state: Court) -> bool:
     )
 
 
-async def to_defence_or_rest(state: Court) -> Literal["defend", "rest"]:
+async def to_defence_or_rest(state: Court) -> Literal["argued", "no cue in dispute"]:
     """The defence answers, unless nothing is left to answer."""
     open_still = not closed(state) and not state.get("budget_spent")
-    return "rest" if open_still and settled(state) else "defend"
+    return "no cue in dispute" if open_still and settled(state) else "argued"
 
 
 async def rest(state: Court, runtime: Runtime[Context]) -> JSON:
@@ -166,11 +166,11 @@ async def rest(state: Court, runtime: Runtime[Context]) -> JSON:
     return {"saved": [*state.get("saved", []), Saving(id="early_exit", calls=spared, how=how).dump()]}
 
 
-async def to_defence_or_dismissal(state: Court) -> Literal["defend", "dismiss", "__end__"]:
+async def to_defence_or_dismissal(state: Court) -> Literal["a cue", "no cue", "no answer"]:
     """Cues go to the defence; an investigation that found none is dismissed; one that was never held ends here."""
     if closed(state) or state.get("cues") is None:
-        return "__end__"
-    return "defend" if state["cues"] else "dismiss"
+        return "no answer"
+    return "a cue" if state["cues"] else "no cue"
 
 
 async def dismiss(state: Court, runtime: Runtime[Context]) -> JSON:

@@ -82,16 +82,18 @@ def hears_perspectives(context: Context) -> bool:
 
 async def to_triage(state: Case) -> list[Send | str]:
     """To the first look where there is one, else straight to the court."""
-    return ["triage"] if context_of(state).triage else await to_court(state)
+    return ["first look"] if context_of(state).triage else await _to_court(state, "no first look")
 
 
 async def to_court_unless_clear(state: Case) -> list[Send | str]:
     """A post that the first look found clear is decided; any other goes to the court."""
-    return [await to_review(state)] if closed(state) else await to_court(state)
+    if not closed(state):
+        return await _to_court(state, "not clear")
+    return ["for review" if needs_review(state) else "clear"]
 
 
-async def to_court(state: Case) -> list[Send | str]:
-    """The gatekeeper, and beside it whoever looks things up.
+async def _to_court(state: Case, scan: str) -> list[Send | str]:
+    """Return the way to the gatekeeper, which is called `scan`, and beside it the ways to whoever looks things up.
 
     They run at the same time and see nothing of each other's calls, so each leaves a share of the budget to the others.
     All but the gatekeeper are sent for: of two that are branched to, a server couldn't tell whose an edit is to be.
@@ -99,7 +101,7 @@ async def to_court(state: Case) -> list[Send | str]:
     context = context_of(state)
     text = _has_words(state)
     heard = len(await searchers(context)) if hears_perspectives(context) and text else 0
-    sent: list[Send | str] = ["gatekeeper"]
+    sent: list[Send | str] = [scan]
     if context.web and text:
         sent.append(Send("web", leaving(state, heard + TRIAL)))
     if heard:
@@ -131,14 +133,21 @@ async def look_up(state: Case, runtime: Runtime[Context]) -> JSON:
     return {name: value for name, value in (await begin(state, runtime)).items() if name != "scheme"}
 
 
-async def to_review(state: Case) -> Literal["review", "__end__"]:
+async def to_review(state: Case) -> Literal["for review", "decided"]:
     """Where a case with an outcome goes: before a person, if review is on and there is a reason."""
-    return "review" if review_reason(state, context_of(state)) else "__end__"
+    return "for review" if needs_review(state) else "decided"
 
 
-async def to_judge(state: Case) -> Literal["judge", "review", "__end__"]:
+async def to_judge(state: Case) -> Literal["debated", "for review", "dismissed or failed"]:
     """A case that was dismissed, or that a fault has ended, needs no judge, and perhaps a person."""
-    return await to_review(state) if closed(state) else "judge"
+    if not closed(state):
+        return "debated"
+    return "for review" if needs_review(state) else "dismissed or failed"
+
+
+def needs_review(state: Case) -> bool:
+    """Return whether a person should see the outcome of this case."""
+    return bool(review_reason(state, context_of(state)))
 
 
 def review_reason(state: Any, context: Context) -> str:

@@ -252,11 +252,11 @@ def _sent_back(state: Case, question: str, reviewer: str | None, at: str) -> JSO
     }
 
 
-async def to_retrial(state: Case) -> Literal["gatekeeper", "assign", "__end__"]:
+async def to_retrial(state: Case) -> Literal["sent back, no scan", "sent back", "decided"]:
     """A decided case ends; one sent back goes to its track, or to the scan where there was none."""
     if closed(state):
-        return "__end__"
-    return "assign" if state.get("transcript") else "gatekeeper"
+        return "decided"
+    return "sent back" if state.get("transcript") else "sent back, no scan"
 
 
 def _user() -> str | None:

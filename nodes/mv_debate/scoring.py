@@ -256,15 +256,15 @@ async def select(state: Views, runtime: Runtime[Context]) -> JSON:
     return {"debate": [{**entry, "top": chosen}]}
 
 
-async def to_revise(state: Views) -> list[Send] | Literal["close", "__end__"]:
+async def to_revise(state: Views) -> list[Send] | Literal["no reflection", "no answer"]:
     """The top k at once, each with its own answer and the reflection."""
     if closed(state):
-        return "__end__"
+        return "no answer"
     answers = {turn.seat: turn for turn in turns_of(state, "answer", state["round"])}
     reflections = turns_of(state, "reflection", state["round"])
     chosen = round_entry(state).get("top", [])
     if not chosen or not reflections:
-        return "close"
+        return "no reflection"
     shared = {
         "post": state["post"],
         "context": state.get("context"),

@@ -39,12 +39,13 @@ SUMMARY = Role(
 )
 
 
-async def to_next_round(state: Views) -> Literal["debate_round", "summarise", "__end__"]:
+async def to_next_round(state: Views) -> Literal["no agreement yet", "agreed, or K rounds done", "too few left"]:
     """Consensus, the last round and a spent budget lead to the Summary."""
     if closed(state):
-        return "__end__"
+        return "too few left"
     over = state.get("budget_spent") or round_entry(state).get("consensus")
-    return "summarise" if over or state["round"] >= context_of(state).rounds else "debate_round"
+    over = over or state["round"] >= context_of(state).rounds
+    return "agreed, or K rounds done" if over else "no agreement yet"
 
 
 @agent

@@ -86,10 +86,10 @@ async def call_round(state: Views, runtime: Runtime[Context]) -> JSON:
     return {"round": number} if budget.affords(len(views)) else out_of_budget(budget, f"round {number}")
 
 
-async def to_views(state: Views) -> list[Send] | Literal["__end__"]:
+async def to_views(state: Views) -> list[Send] | Literal["budget spent"]:
     """Every view at once, each with what was said."""
     if state.get("budget_spent"):
-        return "__end__"
+        return "budget spent"
     shared = {name: state.get(name) for name in ("post", "context", "prompts", "round")}
     shared |= {name: state.get(name, []) for name in ("transcript", "debate")}
     return [Send("view", {**shared, "view": view}) for view in await views_of(state)]
@@ -197,8 +197,9 @@ def too_few_left(state: Views, left: int, runtime: Runtime[Context]) -> JSON:
     return {"outcome": outcome, **answered(state, outcome)}
 
 
-async def to_control(state: Views) -> list[str] | Literal["__end__"]:
+async def to_control(state: Views) -> list[str] | Literal["all agree, or too few"]:
     """Who looks at the answers: the Judge and the Reflection at the same time, since neither waits for the other."""
     if closed(state) or state.get("budget_spent") or round_entry(state)["consensus"]:
-        return "__end__"
-    return ["score"] if context_of(state).reflection_mode == "none" else ["score", "reflect"]
+        return "all agree, or too few"
+    scored = ["answers differ"]
+    return scored if context_of(state).reflection_mode == "none" else [*scored, "with reflection"]

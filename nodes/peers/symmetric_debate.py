@@ -79,17 +79,17 @@ def _seated(context: Context) -> int:
     return Budget(context).most(context.agents)
 
 
-async def to_agents(state: Views) -> list[Send] | Literal["next_round", "vote", "__end__"]:
+async def to_agents(state: Views) -> list[Send] | Literal["round to close", "K rounds done", "too few left"]:
     """All agents at once, each with what was said; once their round is closed, to the vote.
 
     A round that they have answered and nobody has closed is closed first: a person stopped the case after they spoke.
     """
     if closed(state):
-        return "__end__"
+        return "too few left"
     number = state["round"]
     if turns_of(state, "answer", number):
         over = any(entry["round"] == number for entry in state.get("debate", []))
-        return "vote" if over else "next_round"
+        return "K rounds done" if over else "round to close"
     names = ("post", "context", "prompts", "round", "transcript")
     seen = {name: state.get(name) for name in names}
     return [Send("speak", {**seen, "agent": each}) for each in range(1, _seated(context_of(state)) + 1)]

@@ -168,10 +168,10 @@ async def answer_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
     return spoke(_turn("hate", 2, "response", answer.value), answer, runtime)
 
 
-async def to_responses(state: Panel) -> Literal["answer_non_hate", "__end__"]:
+async def to_responses(state: Panel) -> Literal["both opened", "no responses"]:
     """Round 2, but for the ablation that stops after round 1, and for a case that is closed or out of budget."""
     over = closed(state) or state.get("budget_spent") or context_of(state).mode == "round-1-only"
-    return "__end__" if over else "answer_non_hate"
+    return "no responses" if over else "both opened"
 
 
 @agent
@@ -228,16 +228,16 @@ async def heard(state: Panel, runtime: Runtime[Context]) -> JSON:
     return {"outcome": outcome, **answered(state, outcome)}
 
 
-async def to_debate_or_vote(state: Panel) -> Literal["debate", "vote", "__end__"]:
+async def to_debate_or_vote(state: Panel) -> Literal["stances taken", "mode without debate", "nobody heard"]:
     """How the perspectives come to one verdict: by debate, or by counting them."""
     if closed(state):
-        return "__end__"
-    return "vote" if context_of(state).mode in COUNTED else "debate"
+        return "nobody heard"
+    return "mode without debate" if context_of(state).mode in COUNTED else "stances taken"
 
 
-async def to_perspectives_or_annotator(state: Panel) -> Literal["perspectives", "annotate"]:
+async def to_perspectives_or_annotator(state: Panel) -> Literal["heard", "mode base"]:
     """The zero-shot base agent hears no perspective."""
-    return "annotate" if context_of(state).mode == "base" else "perspectives"
+    return "mode base" if context_of(state).mode == "base" else "heard"
 
 
 def _label(answer: StanceForm) -> int:

@@ -1,12 +1,18 @@
-"""Cases of a LangGraph server, kept: what a run of a thread has come to, or waits for."""
+"""Keep the cases of a LangGraph server: what each run has come to, or waits for."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
+
+from langchain_core.callbacks import AsyncCallbackHandler
+from langgraph.callbacks import GraphCallbackHandler, GraphInterruptEvent
 
 from tribunal.cases.session import record
-from tribunal.cases.threads import looked_at
+from tribunal.cases.shape import checked_state
+from tribunal.cases.threads import paused_state
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS
@@ -18,34 +24,86 @@ _LOG = logging.getLogger("tribunal")
 _POST = ("text", "image", "post_id", "language", "earlier")
 
 
-async def keep_run(graph: Any, config: Any) -> None:
-    """Keep the case of a thread as it stands. Whatever keeps it from that is logged: the run has its outcome.
+@dataclass
+class _Run:
+    """A run of a graph: its name, the state that its last node began with, and where it pauses."""
+
+    graph: str
+    state: JSON = field(default_factory=dict)
+    pause: GraphInterruptEvent | None = None
+
+
+class CaseKeeper(AsyncCallbackHandler, GraphCallbackHandler):
+    """Keeps the case of each run of a graph when the run ends or waits for a person."""
+
+    def __init__(self) -> None:
+        self._runs: dict[UUID, _Run] = {}
+
+    async def on_chain_start(
+        self,
+        serialized: Any,
+        inputs: Any,
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        metadata: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
+        """Remember the graph of a run, and what its nodes begin with: a run's outputs leave out some of its state."""
+        if "langgraph_node" not in (metadata or {}):
+            self._runs[run_id] = _Run(str(more.get("name")))
+        elif parent_run_id in self._runs and isinstance(inputs, dict) and "context" in inputs:
+            self._runs[parent_run_id].state = inputs
+
+    async def on_interrupt(self, event: GraphInterruptEvent) -> None:  # type: ignore[override]
+        """Remember that a run has paused."""
+        if event.run_id in self._runs:
+            self._runs[event.run_id].pause = event
+
+    async def on_chain_end(self, outputs: Any, *, run_id: UUID, **more: Any) -> None:
+        """Keep the case that a run has ended with, or with which it waits for a person."""
+        run = self._runs.pop(run_id, None)
+        if run is None or not isinstance(outputs, dict) or (run.pause and not run.pause.interrupts):
+            return
+        request = run.pause.interrupts[0].value if run.pause else None
+        try:
+            await _keep_case(run.graph, run.state | outputs, request)
+        except BadInput as error:
+            _LOG.warning("this verdict could not be kept (%s)", error)
+        except Exception as error:  # noqa: BLE001 (a client edits the state as it likes, and its run has its outcome)
+            _LOG.warning("this verdict could not be kept (%s)", type(error).__name__)
+
+    async def on_chain_error(self, error: BaseException, *, run_id: UUID, **more: Any) -> None:
+        """Forget a run that has failed: it has no outcome to keep."""
+        self._runs.pop(run_id, None)
+
+
+async def _keep_case(called: str, values: Any, request: Any) -> None:
+    """Keep the case that a run has come to.
 
     Args:
-        graph: the compiled graph, with the server's checkpointer.
-        config: the run's.
+        called: the name of its graph, as it was compiled.
+        values: the last state of the graph.
+        request: what a person is asked; None where the run is over.
+
+    Raises:
+        BadInput: the case can't be kept.
+        ValueError, TypeError, LookupError: the state holds something else than a case.
     """
-    try:
-        asked = wanted("studio")
-        if asked is None:
-            return
-        where = {"configurable": {"thread_id": config["configurable"]["thread_id"]}}
-        looked = looked_at(await graph.aget_state(where), str(where["configurable"]["thread_id"]))
-        state = looked.state
-        case = (state.get("context") or {}).get("case")
-        if looked.standing not in ("waiting", "over") or not state.get("outcome") or not isinstance(case, str):
-            return
-        settings: JSON = state["context"]["settings"]
-        name = next((each for each in GRAPHS if graph.name == _called(each)), graph.name)
-        made = record(state | {"thread": None}, name, context_from(settings)).model_copy(update={"kept": case})
-        keeper = Keeper(asked)
-        kept = await keeper.keep(made, _given(state), settings)
-        if keeper.missed:
-            _LOG.warning("%s", kept.warnings[-1])
-    except BadInput as error:
-        _LOG.warning("this verdict could not be kept (%s)", error)
-    except Exception as error:  # noqa: BLE001 (a client edits the state as it likes, and its run has its outcome)
-        _LOG.warning("this verdict could not be kept (%s)", type(error).__name__)
+    wish = wanted("studio")
+    if wish is None:
+        return
+    state = paused_state(values, request) if request is not None else checked_state(values)
+    case = (state.get("context") or {}).get("case")
+    if not state.get("outcome") or not isinstance(case, str):
+        return
+    settings: JSON = state["context"]["settings"]
+    name = next((each for each in GRAPHS if called == _called(each)), called)
+    made = record(state | {"thread": None}, name, context_from(settings)).model_copy(update={"kept": case})
+    keeper = Keeper(wish)
+    kept = await keeper.keep(made, _given(state), settings)
+    if keeper.missed:
+        _LOG.warning("%s", kept.warnings[-1])
 
 
 def _called(name: str) -> str:

@@ -93,10 +93,25 @@ def looked_at(snapshot: Any, thread: str, context: Context | None = None) -> Loo
     asked = [each for task in snapshot.tasks if task.result is None for each in task.interrupts]
     if asked:
         [question] = asked
-        settings = context if context is not None else context_from(state["context"]["settings"])
-        review = Review(reason=review_reason(state, settings), court=state["outcome"]).dump()
-        return Looked("waiting", state | {"waits": checked_request(question.value), "review": review}, question)
+        return Looked("waiting", paused_state(state, question.value, context), question)
     if snapshot.created_at is None:
         return Looked("unbegun", state)
     # `next` leaves out the tasks whose results are written down, and that nobody has gone on from yet.
     return Looked("under_way" if snapshot.tasks else "over", state)
+
+
+def paused_state(values: Any, request: Any, context: Context | None = None) -> JSON:
+    """Return the state of a case that waits for a person, with what they are asked (`waits`) and why (`review`).
+
+    Args:
+        values: the state as it lies in a checkpoint.
+        request: what they are asked.
+        context: its settings; None: as they lie in the case.
+
+    Raises:
+        ValueError, TypeError, LookupError: this isn't a case.
+    """
+    state = checked_state(values)
+    settings = context if context is not None else context_from(state["context"]["settings"])
+    review = Review(reason=review_reason(state, settings), court=state["outcome"]).dump()
+    return state | {"waits": checked_request(request), "review": review}
