@@ -14,12 +14,9 @@ from tribunal.eval.bench.arcade import TRACKS, posts
 from tribunal.eval.bench.scripts import court
 from tribunal.eval.bench.server import server
 from tribunal.eval.bench.table import table
-from tribunal.schema import JSON
 from tribunal.terminal import say
 
 IN_FLIGHT = 16
-# The config of a run: with one it is LangGraph's (`tribunal.cases.following`).
-WAYS: dict[str, JSON | None] = {"straight": None, "by LangGraph": {}}
 
 
 def counts(quick: bool) -> None:
@@ -28,32 +25,31 @@ def counts(quick: bool) -> None:
 
     say("### ARCADE: what is run per model call\n", lines=True)
     compiled = graph("arcade")
-    counted = {way: _counted(compiled, len(TRACKS) * (4 if quick else 40), run) for way, run in WAYS.items()}
+    counted = _counted(compiled, len(TRACKS) * (4 if quick else 40))
     with server(0.0, court):
         nodes, runs, asked = asyncio.run(_steps(compiled))
     say(f"{nodes / asked:.2f} nodes, in {runs / asked:.2f} graphs and subgraphs.\n", lines=True)
-    head = ("", "Python calls", "event-loop handles", "asyncio tasks")
-    table(head, [(way, f"{each.python.total():,.0f}", *each.of_the_loop) for way, each in counted.items()])
-    most = (counted["by LangGraph"].python | counted["straight"].python).most_common(7)
-    rows = [(whose, *(f"{each.python[whose]:,.0f}" for each in counted.values())) for whose, _ in most]
-    table(("Python calls of", *counted), rows)
+    head = ("Python calls", "event-loop handles", "asyncio tasks")
+    table(head, [(f"{counted.python.total():,.0f}", *counted.of_the_loop)])
+    rows = [(package, f"{number:,.0f}") for package, number in counted.python.most_common(7)]
+    table(("package", "Python calls"), rows)
 
 
 class _Counted(NamedTuple):
-    """What was counted of one way to run a graph, per model call."""
+    """What a run of a graph takes, per model call."""
 
     python: Counter[str]
     of_the_loop: tuple[str, ...]
 
 
-def _counted(compiled: Any, number: int, run: JSON | None) -> _Counted:
+def _counted(compiled: Any, number: int) -> _Counted:
     loop = _Counting()
     with server(0.0, court), asyncio.Runner(loop_factory=lambda: loop) as runner:
-        runner.run(_follow(compiled, len(TRACKS), 1, run))
+        runner.run(_follow(compiled, len(TRACKS), 1))
         loop.handles = loop.tasks = 0
         profile = cProfile.Profile()
         profile.enable()
-        calls = runner.run(_follow(compiled, number, IN_FLIGHT, run))
+        calls = runner.run(_follow(compiled, number, IN_FLIGHT))
         profile.disable()
     by_whom = _by_package(pstats.Stats(profile))
     python = Counter({whose: round(many / calls) for whose, many in by_whom.items()})
@@ -95,7 +91,7 @@ class _Counting(asyncio.SelectorEventLoop):
         return super().create_task(*given, **named)
 
 
-async def _follow(compiled: Any, number: int, in_flight: int, run: JSON | None) -> int:
+async def _follow(compiled: Any, number: int, in_flight: int) -> int:
     """So many posts through a graph; gives how many model calls they took."""
     from tribunal.cases.following import follow
     from tribunal.cases.session import as_given
@@ -107,7 +103,7 @@ async def _follow(compiled: Any, number: int, in_flight: int, run: JSON | None) 
     async def seat() -> None:
         nonlocal calls
         for text in waiting:
-            state = await follow(compiled, "arcade", await as_given(text), run, None, context=context)
+            state = await follow(compiled, "arcade", await as_given(text), None, None, context=context)
             calls += len(state["calls"])
 
     await asyncio.gather(*(seat() for _ in range(in_flight)))
