@@ -76,7 +76,7 @@ class Sessions:
             await connection.execute(delete(desk_sessions).where(long_gone))
             await connection.execute(desk_sessions.insert().values(**row))
             told = Entry(kind="desk.signed_in", subject=row["id"][:16], details={"named": named})
-            await append(self._store, connection, who.who, told)
+            await append(connection, who.who, told)
         return token
 
     async def end(self, session: Session) -> None:
@@ -84,7 +84,7 @@ class Sessions:
         async with self._store.transaction() as connection:
             await connection.execute(delete(desk_sessions).where(desk_sessions.c.id == session.id))
             told = Entry(kind="desk.signed_out", subject=session.id[:16])
-            await append(self._store, connection, session.who.who, told)
+            await append(connection, session.who.who, told)
 
     async def of(self, token: str, proxied: Caller | None) -> Session | None:
         """The session of a browser; None where there is none, or none any more.

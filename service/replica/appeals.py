@@ -122,7 +122,7 @@ class Appeals:
             )
             await announce_step(connection, self._outbox, event, dict(found), case)
             details = {"appeal": appeal_id, "appellant_sha": sha(made.appellant), "reason_sha": sha(made.reason)}
-            await append(self._store, connection, by, Entry(kind=event, subject=case_id, details=details))
+            await append(connection, by, Entry(kind=event, subject=case_id, details=details))
         self._outbox.send()
         return dict(found), True
 
@@ -147,7 +147,7 @@ class Appeals:
             row = await _changed(connection, appeal_id, {"claimed_by": reviewer, "claimed_until": until})
             details = {"appeal": appeal_id, "reviewer": reviewer, "until": until}
             told = Entry(kind="appeal.claimed", subject=case["id"], details=details)
-            await append(self._store, connection, by, told)
+            await append(connection, by, told)
         return row
 
     async def release(self, appeal_id: str, reviewer: str, by: Who = OPERATOR, *, lead: bool = False) -> JSON:
@@ -164,7 +164,7 @@ class Appeals:
             row = await _changed(connection, appeal_id, values | ({"reviewer": None} if lead else {}))
             details = {"appeal": appeal_id, "reviewer": reviewer}
             told = Entry(kind="appeal.given_back", subject=case["id"], details=details)
-            await append(self._store, connection, by, told)
+            await append(connection, by, told)
         return row
 
     async def decide(self, appeal_id: str, reviewer: str, said: Said, by: Who = OPERATOR) -> JSON:
@@ -238,7 +238,7 @@ class Appeals:
             "appeal": appeal["id"], "reviewer": reviewer, "result": result, "category": outcome["category"],
             "hateful": outcome["hateful"], "note_sha": sha(said.note), "record_sha": sha(dumped),
         }  # fmt: skip
-        await append(self._store, connection, by, Entry(kind="appeal.decided", subject=case["id"], details=details))
+        await append(connection, by, Entry(kind="appeal.decided", subject=case["id"], details=details))
         return row
 
     async def _retried(
@@ -263,7 +263,7 @@ class Appeals:
         })  # fmt: skip
         await announce_step(connection, self._outbox, "appeal.trial", row, case)
         details = {"appeal": appeal["id"], "reviewer": reviewer, "trial": trial_id, "note_sha": sha(said.note)}
-        await append(self._store, connection, by, Entry(kind="appeal.trial", subject=case["id"], details=details))
+        await append(connection, by, Entry(kind="appeal.trial", subject=case["id"], details=details))
         return row
 
     def _see_that_it_waits(self, appeal: JSON, reviewer: str) -> None:

@@ -127,7 +127,7 @@ class Batches:
                 if before is None:
                     ready = {"status": "running", "owner": None, "rows": rows, "left_out": new.left_out}
                     await connection.execute(update(batches).where(batches.c.id == batch_id).values(**ready))
-                    await append(self._store, connection, by, _made(batch_id, new, rows))
+                    await append(connection, by, _made(batch_id, new, rows))
                     return batch_id
         except Problem:
             await self.delete(batch_id)
@@ -147,7 +147,7 @@ class Batches:
         gone = await connection.execute(delete(batches).where(batches.c.id.in_(batch_ids)).returning(*parts))
         # One that was never read to its end was never there.
         erased = [_erased(row.id, row.rows) for row in gone.all() if row.status != "reading"]
-        await append(self._store, connection, by, *erased)
+        await append(connection, by, *erased)
 
     async def waiting(self) -> int:
         """How many rows wait, of all batches."""
@@ -161,7 +161,7 @@ class Batches:
         """The batches of which more may be tried now, the oldest first."""
         free = or_(batches.c.held_until.is_(None), batches.c.held_until <= time.time())
         wanted = select(batches.c.id, batches.c.key_id, batches.c.held).where(batches.c.status == "running", free)
-        async with self._store.transaction() as connection:
+        async with self._store.reading() as connection:
             rows = (await connection.execute(wanted.order_by(batches.c.created))).mappings()
             return [Turn.model_validate(dict(row)) for row in rows]
 
@@ -204,7 +204,7 @@ class Batches:
             rows = await _cancel_waiting(connection, cases.c.batch_id == batch_id)
             if done.rowcount:
                 told = Entry(kind="batch.cancelled", subject=batch_id, details={"rows": len(rows)})
-                await append(self._store, connection, by, told)
+                await append(connection, by, told)
         await self.settle(batch_id)
 
     async def look_after(self, forget_after: float) -> None:
@@ -227,7 +227,7 @@ class Batches:
             if gone := (await connection.execute(select(batches.c.id).where(or_(unread, over)))).scalars().all():
                 await self._delete(connection, gone, of_replica(self._replica))
             told = [audited.cancelled(case_id, {"cancelled": _CANCELLED}) for case_id in late]
-            await append(self._store, connection, of_replica(self._replica), *told)
+            await append(connection, of_replica(self._replica), *told)
         for batch_id in ended:
             await self.settle(batch_id)
 
@@ -240,7 +240,7 @@ class Batches:
             Problem: there is none.
         """
         where = (batches.c.id == batch_id, batches.c.status != "reading")
-        async with self._store.transaction() as connection:
+        async with self._store.reading() as connection:
             row = (await connection.execute(select(batches).where(*where))).mappings().first()
         if row is None:
             raise Problem("not_found", f"batch: {batch_id[:80]}: there is none")

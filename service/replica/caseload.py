@@ -19,10 +19,9 @@ from tribunal.service.replica.repeats import fingerprint, made_before, same_case
 from tribunal.service.webhooks import payload
 from tribunal.service.webhooks.outbox import Outbox
 from tribunal.store.audit import OPERATOR, Who, append, of_replica, sha
-from tribunal.store.checkpoint_rows import forget_checkpoints_of
+from tribunal.store.checkpoint_rows import forget_checkpoints
 from tribunal.store.engine import Store
 from tribunal.store.ids import new_id
-from tribunal.store.prepared import Prepared
 from tribunal.store.tables import appeals, cases, events, replicas
 
 
@@ -74,7 +73,6 @@ def of_the_dead(owner: Any, replica: str, takeover: float) -> Any:
     return and_(owner != replica, owner.not_in(alive))
 
 
-# What is done for every case is said once: to put a statement together takes longer than to carry it out.
 # That a case is still in the hands of an attempt, as a condition; its parameters are `Caseload.its`.
 MINE = and_(
     cases.c.id == bindparam("its_id"),
@@ -82,8 +80,7 @@ MINE = and_(
     cases.c.owner == bindparam("its_owner"),
     cases.c.attempt == bindparam("its_attempt"),
 )
-_TAKE_IN, _LET_GO = Prepared(cases.insert()), Prepared(update(cases).where(MINE))
-_CASE = select(cases).where(cases.c.id == bindparam("its_id"))
+_LET_GO = update(cases).where(MINE)
 
 
 class Caseload:
@@ -103,7 +100,7 @@ class Caseload:
     ) -> None:  # fmt: skip
         self._store, self.replica, self._takeover, self._sampling = store, replica, takeover, sampling
         self.outbox = outbox or Outbox(store)
-        self._tell = Prepared(store.insert(events).on_conflict_do_nothing())
+        self._insert_events = store.insert(events).on_conflict_do_nothing()
 
     async def take_in(
         self,
@@ -154,9 +151,9 @@ class Caseload:
                 row["post"] = None  # it lives in this process alone
             begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1} if here else {"status": "queued"}
             made = {"id": case_id, "created": now, "key_id": key_id or None, "attempt": 0, **row, **begun}
-            await _TAKE_IN.write(connection, made)
+            await connection.execute(cases.insert(), made)
             told = audited.taken_in(case_id, new.graph, new.post, new.settings, keep=new.keep)
-            await append(self._store, connection, by, told)
+            await append(connection, by, told)
         return case_id, True
 
     def _free(self) -> Any:
@@ -168,7 +165,7 @@ class Caseload:
     async def free(self, limit: int) -> list[str]:
         """Cases that could be taken up, the oldest first."""
         wanted = select(cases.c.id).where(self._free()).order_by(cases.c.created).limit(limit)
-        async with self._store.transaction() as connection:
+        async with self._store.reading() as connection:
             return list((await connection.execute(wanted)).scalars())
 
     async def take_up(self, case_id: str) -> Held | None:
@@ -192,14 +189,14 @@ class Caseload:
         """Let another replica try it: this one stops."""
         back = {"status": "queued" if held.batch_id is None else "waiting", "owner": None}
         async with self._store.transaction() as connection:
-            await _LET_GO.write(connection, {**self.its(held), **back})
+            await connection.execute(_LET_GO, {**self.its(held), **back})
 
     async def try_again(self, held: Held, spent: Spent) -> None:
         """Let a row of a batch be tried anew, from its beginning; what it has cost is counted."""
         anew = {"status": "waiting", "owner": None, "attempts_before": held.attempt}
         async with self._store.transaction() as connection:
-            if await _LET_GO.write(connection, {**self.its(held), **anew}):
-                await forget_checkpoints_of(self._store, connection, held.id)
+            if (await connection.execute(_LET_GO, {**self.its(held), **anew})).rowcount:
+                await forget_checkpoints(self._store, connection, [held.id])
                 if held.key_id:
                     await count_spent(self._store, connection, held.key_id, spent)
 
@@ -248,13 +245,13 @@ class Caseload:
             values |= {"claimed_by": None, "claimed_until": None, "escalated": None}
         texts = missing(self._store, texts_of(record))
         async with self._store.transaction() as connection:
-            if not await _LET_GO.write(connection, {**self.its(held), **values}):
+            if not (await connection.execute(_LET_GO, {**self.its(held), **values})).rowcount:
                 return False
             await store_texts(self._store, connection, texts)
             if written and question is None:
-                await forget_checkpoints_of(self._store, connection, held.id)
-            if held.keep:
-                await self._tell.write_all(connection, said)
+                await forget_checkpoints(self._store, connection, [held.id])
+            if held.keep and said:
+                await connection.execute(self._insert_events, said)
             if not held.keep:
                 await connection.execute(delete(events).where(events.c.case_id == held.id))
             if held.appeal_id is None:
@@ -269,7 +266,7 @@ class Caseload:
                 await count_spent(self._store, connection, held.key_id, spent)
             batch = {"batch": held.batch_id} if held.batch_id else {}
             ended = decided(held.id, values["post_sha"], record, dumped, **batch)
-            await append(self._store, connection, of_replica(self.replica), ended, *followed)
+            await append(connection, of_replica(self.replica), ended, *followed)
         stored(self._store, texts)
         self.outbox.send()
         return True
@@ -282,31 +279,33 @@ class Caseload:
         if held.answer is not None:
             back = {"status": "done", "answer": None, "owner": None}
             async with self._store.transaction() as connection:
-                if await _LET_GO.write(connection, {**self.its(held), **back}):
-                    await append(self._store, connection, of_replica(self.replica), audited.sent_back(held.id))
+                if (await connection.execute(_LET_GO, {**self.its(held), **back})).rowcount:
+                    await append(connection, of_replica(self.replica), audited.sent_back(held.id))
             return
         values: JSON = {"status": "cancelled", "finished": time.time(), "record": {"cancelled": why}}
         post_id = (held.post or {}).get("post_id")
         told = payload.cancelled(held.id, held.graph, post_id, why, self.outbox.link(held.id), keep=held.keep)
         async with self._store.transaction() as connection:
-            if await _LET_GO.write(connection, {**self.its(held), **values}):
-                await forget_checkpoints_of(self._store, connection, held.id)
+            if (await connection.execute(_LET_GO, {**self.its(held), **values})).rowcount:
+                await forget_checkpoints(self._store, connection, [held.id])
                 if held.appeal_id is None:
                     await self.outbox.announce(connection, "case.cancelled", told)
                 followed = await trial_came_to_nothing(connection, held.appeal_id, held.id, why)
                 ended = audited.cancelled(held.id, values["record"])
-                await append(self._store, connection, of_replica(self.replica), ended, *followed)
+                await append(connection, of_replica(self.replica), ended, *followed)
         self.outbox.send()
 
     async def tell(self, said: Sequence[JSON]) -> None:
         """Write down what is said in trials, for those who listen to them from any replica."""
+        if not said:
+            return
         async with self._store.transaction() as connection:
-            await self._tell.write_all(connection, said)
+            await connection.execute(self._insert_events, said)
 
     async def said(self, case_id: str, after: int) -> list[tuple[int, JSON]]:
         """What was said in a trial after the event of this number."""
         wanted = select(events.c.number, events.c.event).where(events.c.case_id == case_id, events.c.number > after)
-        async with self._store.transaction() as connection:
+        async with self._store.reading() as connection:
             rows = (await connection.execute(wanted.order_by(events.c.number))).all()
         return [(number, event) for number, event in rows]
 
@@ -316,8 +315,8 @@ class Caseload:
         Raises:
             Problem: there is none.
         """
-        async with self._store.transaction() as connection:
-            row = (await connection.execute(_CASE, {"its_id": case_id})).mappings().first()
+        async with self._store.reading() as connection:
+            row = (await connection.execute(select(cases).where(cases.c.id == case_id))).mappings().first()
         if row is None:
             raise Problem("not_found", f"case: {case_id[:80]}: there is none")
         return dict(row)
@@ -337,7 +336,7 @@ class Caseload:
 
     async def status(self, case_id: str) -> str | None:
         """Only its status; None where there is no such case."""
-        async with self._store.transaction() as connection:
+        async with self._store.reading() as connection:
             return (await connection.execute(select(cases.c.status).where(cases.c.id == case_id))).scalar()
 
     async def search(self, wanted: JSON, *, before: str | None, limit: int) -> list[JSON]:

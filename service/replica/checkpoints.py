@@ -25,7 +25,7 @@ from langgraph.checkpoint.base import (
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.types import RESUME
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
-from sqlalchemy import select, text, update
+from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.cases.checkpoints import Packed, Plain, checkpoint_row, made_at, write_rows
@@ -33,13 +33,11 @@ from tribunal.errors import BadInput
 from tribunal.service.replica.caseload import MINE, Caseload, Held
 from tribunal.store.checkpoint_tables import names
 from tribunal.store.engine import Store
-from tribunal.store.prepared import Prepared, driver_of
 from tribunal.store.tables import cases
 
 _LOG = logging.getLogger(__name__)
 MOMENT = 1.0  # seconds for which checkpoints are gathered
-_SHARED = select(cases.c.id).where(MINE).with_for_update(read=True)
-_LOCKED = Prepared(update(cases).where(MINE).values(owner=cases.c.owner))
+_STILL_MINE = select(cases.c.id).where(MINE).with_for_update(read=True)  # on SQLite the whole file is locked
 _Writes = tuple[RunnableConfig, Sequence[tuple[str, Any]], str, str]
 
 
@@ -117,7 +115,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
             if trial.held.attempt == 1 and config["configurable"].get("checkpoint_ns", "") not in trial.spaces:
                 return None  # there can be nothing yet
             await self._write(trial)
-        async with self._store.transaction() as connection:
+        async with self._store.reading() as connection:
             return await (await self._library(connection)).aget_tuple(config)
 
     def _trial(self, config: RunnableConfig) -> Attempt:
@@ -169,21 +167,15 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
     async def _fence(self, connection: AsyncConnection, held: Held) -> None:
         """Go on only while the case is this attempt's, and let nobody take it up before the transaction ends."""
-        its = self._caseload.its(held)
-        if self._store.postgres:
-            still = (await connection.execute(_SHARED, its)).first() is not None
-        else:  # whose first write locks the file
-            still = bool(await _LOCKED.write(connection, its))
-        if not still:
+        if (await connection.execute(_STILL_MINE, self._caseload.its(held))).first() is None:
             raise TakenOver
 
     async def _put(self, connection: AsyncConnection, gathered: _Gathered) -> None:
         if not self._store.postgres:
-            driver = driver_of(connection)
             for config, checkpoint, metadata, _ in gathered.checkpoints.values():
-                await driver.execute(*checkpoint_row(config, checkpoint, metadata, self.serde))
+                await connection.exec_driver_sql(*checkpoint_row(config, checkpoint, metadata, self.serde))
             for each in gathered.writes:
-                await driver.executemany(*write_rows(*each, self.serde))
+                await connection.exec_driver_sql(*write_rows(*each, self.serde))
             return
         saver = await self._library(connection)
         for config, checkpoint, metadata, changed in gathered.checkpoints.values():
@@ -197,7 +189,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
 
     async def _library(self, connection: AsyncConnection) -> AsyncPostgresSaver | AsyncSqliteSaver:
         """LangGraph's own saver, in the transaction of this connection."""
-        driver = driver_of(connection)
+        driver: Any = (await connection.get_raw_connection()).driver_connection
         if self._store.postgres:
             return AsyncPostgresSaver(driver, serde=self.serde)
         saver = AsyncSqliteSaver(driver, serde=self.serde)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.errors import BadInput
@@ -19,14 +19,11 @@ from tribunal.service.replica.problems import Problem
 from tribunal.store.audit import OPERATOR as THE_OPERATOR
 from tribunal.store.audit import Entry, Who, append
 from tribunal.store.engine import Store
-from tribunal.store.prepared import Prepared
 from tribunal.store.tables import api_keys, usage
 
 Scope = Literal["judge", "review", "lead", "audit", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 _NO_KEY = "no valid key: send one as Authorization: Bearer tribunal_…"
-_ANY = Prepared(select(api_keys.c.id).limit(1))
-_ROW = Prepared(select(api_keys).where(api_keys.c.id == bindparam("its_id")))
 _MARK = "tribunal"  # so that a secret scanner knows one when it sees it
 
 
@@ -85,7 +82,7 @@ async def add(store: Store, name: str, scopes: Sequence[str], limits: Limits) ->
     async with store.transaction() as connection:
         await connection.execute(api_keys.insert().values(**row, created=time.time(), **limits.model_dump()))
         details = {"name": name, "scopes": row["scopes"], **limits.model_dump(exclude_none=True)}
-        await append(store, connection, THE_OPERATOR, Entry(kind="key.made", subject=key_id, details=details))
+        await append(connection, THE_OPERATOR, Entry(kind="key.made", subject=key_id, details=details))
     return f"{_MARK}_{key_id}_{secret}"
 
 
@@ -99,22 +96,22 @@ async def revoke(store: Store, key_id: str) -> None:
     async with store.transaction() as connection:
         done = await connection.execute(update(api_keys).where(wanted).values(revoked=time.time()))
         if done.rowcount:
-            await append(store, connection, THE_OPERATOR, Entry(kind="key.revoked", subject=key_id))
+            await append(connection, THE_OPERATOR, Entry(kind="key.revoked", subject=key_id))
     if not done.rowcount:
         raise BadInput(f"key: {key_id}: there is no such key in force; tribunal keys list shows them")
 
 
 async def listed(store: Store) -> list[JSON]:
     """Every key but its hash, the oldest first."""
-    async with store.transaction() as connection:
+    async with store.reading() as connection:
         rows = (await connection.execute(select(api_keys).order_by(api_keys.c.created))).mappings()
         return [{name: value for name, value in row.items() if name != "hash"} for row in rows]
 
 
 async def any_key(store: Store) -> bool:
     """Whether a key was ever made: from then on one is wanted, also when all are revoked."""
-    async with store.transaction() as connection:
-        return bool(await _ANY.read(connection))
+    async with store.reading() as connection:
+        return (await connection.execute(select(api_keys.c.id).limit(1))).first() is not None
 
 
 async def caller(store: Store, key: str | None) -> Caller:
@@ -188,8 +185,9 @@ async def check_key(store: Store, key_id: str) -> None:
 
 
 async def _row_of(store: Store, key_id: str) -> JSON | None:
-    async with store.transaction() as connection:
-        return next(iter(await _ROW.read(connection, {"its_id": key_id})), None)
+    async with store.reading() as connection:
+        row = (await connection.execute(select(api_keys).where(api_keys.c.id == key_id))).mappings().first()
+    return None if row is None else dict(row)
 
 
 def _limits_of(row: JSON) -> Limits:
@@ -200,7 +198,7 @@ async def _check_budget(store: Store, key_id: str, limits: Limits, now: datetime
     if (limits.daily_calls, limits.daily_tokens, limits.daily_money) == (None, None, None):
         return
     where = (usage.c.key_id == key_id) & (usage.c.period == now.strftime("%Y-%m-%d"))
-    async with store.transaction() as connection:
+    async with store.reading() as connection:
         spent = (await connection.execute(select(usage).where(where))).mappings().first()
     for name, limit in (("calls", limits.daily_calls), ("tokens", limits.daily_tokens), ("money", limits.daily_money)):
         used = spent[name] if spent is not None else 0

@@ -46,7 +46,7 @@ async def write(store: Store, case_id: str, person: str, kind: Kind, words: str,
         if (await connection.execute(select(cases.c.id).where(cases.c.id == case_id))).first() is None:
             raise Problem("not_found", f"case: {case_id[:80]}: there is none")
         await put(connection, row)
-        await append(store, connection, by, told_of(row))
+        await append(connection, by, told_of(row))
 
 
 async def put(connection: AsyncConnection, row: JSON) -> None:

@@ -154,7 +154,7 @@ class Reviews:
             if row is not None:
                 if note is not None:
                     await notes.put(connection, note)
-                await append(self._store, connection, by, told)
+                await append(connection, by, told)
                 return dict(row)
             now = (await connection.execute(select(cases).where(cases.c.id == case_id))).mappings().first()
         self._check_waits(dict(now) if now is not None else None, reviewer, leads=leads)

@@ -78,7 +78,7 @@ class SecondOpinions:
             row = await _changed(connection, opinion_id, {"claimed_by": reviewer, "claimed_until": until})
             details = {"opinion": opinion_id, "reviewer": reviewer, "until": until}
             told = Entry(kind="opinion.claimed", subject=row["case_id"], details=details)
-            await append(self._store, connection, by, told)
+            await append(connection, by, told)
         return row
 
     async def release(self, opinion_id: str, reviewer: str, by: Who = OPERATOR) -> JSON:
@@ -88,7 +88,7 @@ class SecondOpinions:
             row = await _changed(connection, opinion_id, {"claimed_by": None, "claimed_until": None})
             details = {"opinion": opinion_id, "reviewer": reviewer}
             told = Entry(kind="opinion.given_back", subject=row["case_id"], details=details)
-            await append(self._store, connection, by, told)
+            await append(connection, by, told)
         return row
 
     async def give(self, opinion_id: str, reviewer: str, category: str, note: str = "", by: Who = OPERATOR) -> JSON:
@@ -127,7 +127,7 @@ class SecondOpinions:
             })  # fmt: skip
             details = {"opinion": opinion_id, "reviewer": reviewer, "category": wanted, "agrees": status == "agreed"}
             told = Entry(kind="opinion.given", subject=case["id"], details=details | {"note_sha": sha(note)})
-            await append(self._store, connection, by, told)
+            await append(connection, by, told)
         return row
 
     async def settle(
@@ -160,9 +160,7 @@ class SecondOpinions:
             settled = {"status": "settled", "settled_by": lead, "settled": time.time(), "appeal_id": appeal_id}
             row = await _changed(connection, opinion_id, settled)
             details = {"opinion": opinion_id, "lead": lead, "appeal": appeal_id}
-            await append(
-                self._store, connection, by, Entry(kind="opinion.settled", subject=row["case_id"], details=details)
-            )
+            await append(connection, by, Entry(kind="opinion.settled", subject=row["case_id"], details=details))
         return row
 
     async def _locked(self, connection: AsyncConnection, opinion_id: str, reviewer: str) -> tuple[JSON, JSON]:

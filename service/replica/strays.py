@@ -24,7 +24,7 @@ class Strays:
     async def look(self) -> None:
         """Give back those that were there at the last look, too: one that was only just taken up is no such case."""
         mine = and_(cases.c.status == "running", cases.c.owner == self._replica)
-        async with self._store.transaction() as connection:
+        async with self._store.reading() as connection:
             rows = (await connection.execute(select(cases.c.id, cases.c.attempt).where(mine))).all()
         found = {(case_id, attempt) for case_id, attempt in rows if case_id not in self._worker.trying}
         for case_id, attempt in found & self._seen:

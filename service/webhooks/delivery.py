@@ -84,7 +84,7 @@ class Deliverer:
         busy = Counter(self._sends.values())
         some_due = exists().where(self._due(webhooks.c.id))
         wanted = select(webhooks.c.id, webhooks.c.url, webhooks.c.secret).where(webhooks.c.disabled.is_(None), some_due)
-        async with self._store.transaction() as connection:
+        async with self._store.reading() as connection:
             endpoints = (await connection.execute(wanted)).all()
         begun = 0
         for webhook_id, url, secret in endpoints:

@@ -72,7 +72,7 @@ async def add(
             "with_record": with_record,
             "coop": form["coop"],
         }
-        await append(store, connection, by, Entry(kind="webhook.added", subject=webhook_id, details=details))
+        await append(connection, by, Entry(kind="webhook.added", subject=webhook_id, details=details))
     return webhook_id, secret
 
 
@@ -94,7 +94,7 @@ def _check(url: str, http: bool) -> None:
 
 async def listed(store: Store) -> list[JSON]:
     """Every endpoint but its secret, the oldest first."""
-    async with store.transaction() as connection:
+    async with store.reading() as connection:
         rows = (await connection.execute(select(webhooks).order_by(webhooks.c.created))).mappings()
         return [{name: value for name, value in row.items() if name != "secret"} for row in rows]
 
@@ -106,7 +106,7 @@ async def target(store: Store, webhook_id: str) -> tuple[str, str]:
         BadInput: there is none.
     """
     wanted = select(webhooks.c.url, webhooks.c.secret).where(webhooks.c.id == webhook_id)
-    async with store.transaction() as connection:
+    async with store.reading() as connection:
         row = (await connection.execute(wanted)).first()
     if row is None:
         raise _none(webhook_id)
@@ -122,7 +122,7 @@ async def remove(store: Store, webhook_id: str, by: Who = OPERATOR) -> None:
     async with store.transaction() as connection:
         done = await connection.execute(delete(webhooks).where(webhooks.c.id == webhook_id))
         if done.rowcount:
-            await append(store, connection, by, Entry(kind="webhook.removed", subject=webhook_id))
+            await append(connection, by, Entry(kind="webhook.removed", subject=webhook_id))
     if not done.rowcount:
         raise _none(webhook_id)
 
@@ -136,7 +136,7 @@ async def enable(store: Store, webhook_id: str, by: Who = OPERATOR) -> None:
     async with store.transaction() as connection:
         done = await connection.execute(update(webhooks).where(webhooks.c.id == webhook_id).values(disabled=None))
         if done.rowcount:
-            await append(store, connection, by, Entry(kind="webhook.enabled", subject=webhook_id))
+            await append(connection, by, Entry(kind="webhook.enabled", subject=webhook_id))
     if not done.rowcount:
         raise _none(webhook_id)
 

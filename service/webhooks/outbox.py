@@ -17,12 +17,11 @@ from tribunal.service.webhooks.coop import CoopTarget, callback
 from tribunal.service.webhooks.payload import EventType, Told, body
 from tribunal.store.audit import OPERATOR, Entry, Who, append
 from tribunal.store.engine import Store
-from tribunal.store.prepared import Prepared
 from tribunal.store.tables import batches, cases, deliveries, webhooks
 
 Status = Literal["waiting", "delivered", "dead"]
 # Locked against removal until the transaction ends, which would else fail with it.
-_IN_FORCE = Prepared(select(webhooks).where(webhooks.c.disabled.is_(None)).with_for_update(read=True, key_share=True))
+_IN_FORCE = select(webhooks).where(webhooks.c.disabled.is_(None)).with_for_update(read=True, key_share=True)
 
 
 def new_message_id() -> str:
@@ -67,7 +66,8 @@ class Outbox:
             event: the type.
             told: what is said; its record only goes where the endpoint was added so.
         """
-        if not (wanted := [row for row in await _IN_FORCE.read(connection) if event in row["events"]]):
+        in_force = (await connection.execute(_IN_FORCE)).mappings()
+        if not (wanted := [row for row in in_force if event in row["events"]]):
             return
         self._asked_for = True
         if await self._of_a_passing_batch(connection, told.id):
@@ -149,7 +149,7 @@ class Outbox:
             done = await connection.execute(update(deliveries).where(dead).values(**fresh))
             if done.rowcount:
                 told = Entry(kind="delivery.replayed", subject=message_id or "all", details={"messages": done.rowcount})
-                await append(self._store, connection, by, told)
+                await append(connection, by, told)
         if message_id is not None and not done.rowcount:
             raise BadInput(
                 f"delivery: {message_id[:80]}: there is no dead one of this id whose webhook is in force; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as TimedOut
 
 from tests.service.conftest import opened, serving
-from tribunal.store import engine, on_loop
+from tribunal.store import engine
 from tribunal.store.engine import Store
 
 
@@ -32,12 +33,8 @@ def other(store: Store, tmp_path: Path) -> Iterator[sqlite3.Connection]:
     connection.close()
 
 
-async def _write(store: Store, name: str, tried: asyncio.Event | None = None) -> None:
+async def _write(store: Store, name: str) -> None:
     async with store.transaction() as connection:
-        if tried is not None:
-            raw = (await connection.get_raw_connection()).driver_connection
-            assert raw is not None
-            await raw.set_trace_callback(lambda said: tried.set() if "INSERT" in said else None)
         await connection.execute(text("INSERT INTO replicas VALUES (:name, 1)"), {"name": name})
 
 
@@ -47,10 +44,12 @@ async def _names(store: Store) -> list[str]:
 
 
 async def _waiting(store: Store) -> asyncio.Task[None]:
-    tried = asyncio.Event()
-    writing = asyncio.create_task(_write(store, "a", tried))
-    await tried.wait()
-    assert await _names(store) == []
+    """Begin a write that has to wait for the lock, and see that the event loop and readers go on meanwhile."""
+    writing = asyncio.create_task(_write(store, "a"))
+    for _ in range(20):
+        assert await _names(store) == []
+        await asyncio.sleep(0.005)
+    assert not writing.done()
     return writing
 
 
@@ -64,11 +63,49 @@ async def test_a_write_waits_for_the_lock(store: Store, other: sqlite3.Connectio
 async def test_a_write_that_is_cancelled_holds_nobody_up(store: Store, other: sqlite3.Connection) -> None:
     writing = await _waiting(store)
     writing.cancel()
+    other.execute("ROLLBACK")
     with pytest.raises(asyncio.CancelledError):
         await writing
-    other.execute("ROLLBACK")
     await _write(store, "b")
     assert await _names(store) == ["b"]
+
+
+@pytest.mark.parametrize("statement", ["SELECT 1", "INSERT INTO replicas VALUES ('c', 1)"])
+async def test_a_task_that_is_cancelled_in_a_transaction_leaves_nothing_half_done(
+    store: Store, tmp_path: Path, statement: str
+) -> None:
+    begun = asyncio.Event()
+
+    async def write_for_ever() -> None:
+        async with store.transaction() as connection:
+            await connection.execute(text("INSERT INTO replicas VALUES ('a', 1)"))
+            begun.set()
+            while True:
+                await connection.execute(text(statement.replace("INSERT", "INSERT OR REPLACE")))
+
+    writing = asyncio.create_task(write_for_ever())
+    await begun.wait()
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    with closing(sqlite3.connect(tmp_path / "service.sqlite", timeout=0, isolation_level=None)) as another:
+        another.execute("BEGIN IMMEDIATE")  # another process needn't wait
+    await _write(store, "b")
+    assert await _names(store) == ["b"]
+
+
+async def test_writers_in_two_processes_wait_for_each_other(sqlite: str) -> None:
+    async with opened(sqlite) as here, opened(sqlite) as there:
+        await asyncio.gather(*(_write(each, f"{name}{number}") for number in range(20) for name, each in
+                               (("a", here), ("b", there))))  # fmt: skip
+        assert len(await _names(here)) == len(await _names(there)) == 40
+
+
+async def test_several_processes_may_open_a_new_file_at_once(sqlite: str) -> None:
+    async with AsyncExitStack() as stack:
+        stores = await asyncio.gather(*(stack.enter_async_context(opened(sqlite)) for _ in range(4)))
+        await asyncio.gather(*(_write(each, str(number)) for number, each in enumerate(stores)))
+        assert await _names(stores[0]) == ["0", "1", "2", "3"]
 
 
 async def test_a_lock_that_is_never_let_go_is_an_error(
@@ -86,14 +123,15 @@ async def test_a_lock_that_is_never_let_go_is_an_error(
 
 
 async def test_a_transaction_that_never_ends_is_an_error_to_the_next(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "WAIT", 0.1)
-    async with store.transaction():
-        with pytest.raises(TimedOut):
-            await asyncio.create_task(_write(store, "a"))
-    await _write(store, "b")
-    assert await _names(store) == ["b"]
+    async with opened(sqlite) as store:
+        async with store.transaction():
+            with pytest.raises(TimedOut):
+                await asyncio.create_task(_write(store, "a"))
+        await _write(store, "b")
+        assert await _names(store) == ["b"]
 
 
 async def test_a_post_is_told_to_come_again_while_the_file_is_locked(
@@ -111,11 +149,10 @@ async def test_a_post_is_told_to_come_again_while_the_file_is_locked(
 
 
 async def test_the_log_goes_back_to_the_file_while_it_is_written(store: Store, tmp_path: Path) -> None:
-    for number in range(2 * on_loop._BETWEEN + 1):
-        await _write(store, f"{number:03}")
+    for number in range(3):
+        await _write(store, f"{number}" + 2_000_000 * ".")
     # The file alone, as a copy of it without its log would hold it.
-    alone = sqlite3.connect(f"file:{tmp_path / 'service.sqlite'}?immutable=1", uri=True)
-    [(there,)] = alone.execute("SELECT count(*) FROM replicas").fetchall()
-    alone.close()
-    assert on_loop._BETWEEN < there <= 2 * on_loop._BETWEEN + 1
-    assert len(await _names(store)) == 2 * on_loop._BETWEEN + 1
+    with closing(sqlite3.connect(f"file:{tmp_path / 'service.sqlite'}?immutable=1", uri=True)) as alone:
+        [(there,)] = alone.execute("SELECT count(*) FROM replicas").fetchall()
+    assert 0 < there <= 3
+    assert len(await _names(store)) == 3

@@ -52,7 +52,7 @@ async def in_store(store: Store, case_id: str) -> AtHand | None:
 
     from tribunal.store.tables import cases
 
-    async with store.transaction() as connection:
+    async with store.reading() as connection:
         row = (await connection.execute(select(cases).where(cases.c.id == case_id))).mappings().first()
     return None if row is None else await of_row(store, dict(row))
 

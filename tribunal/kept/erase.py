@@ -21,7 +21,7 @@ from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, Entry, Who, append, sha
 from tribunal.store.checkpoint_rows import forget_checkpoints
 from tribunal.store.engine import Store
-from tribunal.store.tables import METADATA, appeals, audit_head, batches, cases, deliveries, events
+from tribunal.store.tables import METADATA, appeals, batches, cases, deliveries, events
 
 _AT_ONCE = 100  # cases in one transaction
 ERASED = "its words were erased"
@@ -109,8 +109,7 @@ async def erase(store: Store, chosen: Chosen, by: Who = OPERATOR, **more: object
         meant = {name: value for name, value in chosen.dump().items() if value is not None}
         told = Entry(kind="words.erased", subject="cases", details={"cases": number, "left": left, **meant, **more})
         async with store.transaction() as connection:
-            await connection.execute(update(audit_head).values(seq=audit_head.c.seq))  # it has to write first
-            await append(store, connection, by, told)
+            await append(connection, by, told)
     return done
 
 
@@ -147,7 +146,7 @@ async def _erase(
         Entry(kind="case.erased", subject=each["its_id"], details={"by": how, "record_sha": sha(each["record"])})
         for each in left
     ]
-    await append(store, connection, by, *told)
+    await append(connection, by, *told)
 
 
 def _left(row: JSON) -> JSON:

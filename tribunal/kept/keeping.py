@@ -149,7 +149,7 @@ async def keep(
         mine = cases.c.via == via
         await connection.execute(written.on_conflict_do_update(index_elements=["id"], set_=changing, where=mine))
         told = decided(record.kept or "", row["post_sha"], record, dumped, via=via)
-        await append(store, connection, by, told)
+        await append(connection, by, told)
     stored(store, texts)
 
 
@@ -177,7 +177,7 @@ async def keep_again(store: Store, record: Record, by: Who = OPERATOR) -> bool:
                 connection, record.kept or "", "review", who, result, review.court, after, at=time.time()
             )
         told = decided(record.kept or "", found.post_sha, record, dumped, via=found.via)
-        await append(store, connection, by, told)
+        await append(connection, by, told)
     stored(store, texts)
     return True
 

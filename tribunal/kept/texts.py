@@ -49,7 +49,7 @@ async def text_of(store: Store, sha: str | None, kind: Kind | None = None) -> st
     wanted = select(contents).where(contents.c.sha == sha)
     if kind is not None:
         wanted = wanted.where(contents.c.kind == kind)
-    async with store.transaction() as connection:
+    async with store.reading() as connection:
         row = (await connection.execute(wanted)).mappings().first()
     if row is None:
         return None

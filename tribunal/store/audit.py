@@ -10,16 +10,13 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, Literal, get_args
 
 from pydantic import Field
-from sqlalchemy import Double, String, bindparam, func, insert, select, update
+from sqlalchemy import insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.schema import JSON, Frozen
-from tribunal.store.engine import Store
-from tribunal.store.prepared import driver_of
 from tribunal.store.tables import audit, audit_head
 
 Kind = Literal[
@@ -83,56 +80,24 @@ def chained(previous: str, seq: int, said: str) -> str:
     return hashlib.sha256(f"{previous} {seq} {said}".encode(errors="surrogatepass")).hexdigest()
 
 
-async def append(store: Store, connection: AsyncConnection, who: Who, *entries: Entry) -> None:
-    """Add entries to the log, as the last thing of the transaction that they tell of. It has written before.
+async def append(connection: AsyncConnection, who: Who, *entries: Entry) -> None:
+    """Add entries to the log, as the last thing of the transaction that they tell of.
 
     Raises:
         RuntimeError: the row that holds the log's head is gone. Then nothing that has to be told is done.
     """
+    head = (await connection.execute(select(audit_head.c.seq, audit_head.c.hash).with_for_update())).first()
+    if head is None:
+        raise RuntimeError("audit log: the row that holds its head is gone; tribunal audit verify")
+    seq, last, rows = head.seq, head.hash, []
     for each in entries:
-        row = {
+        row: JSON = {
             "at": time.time(), "who": who.who, "key_id": who.key_id, "name": who.name, "kind": each.kind,
             "subject": each.subject, "details": canonical(each.details),
         }  # fmt: skip
-        written = await (_in_postgres if store.postgres else _in_sqlite)(connection, row)
-        if not written:
-            raise RuntimeError("audit log: the row that holds its head is gone; tribunal audit verify")
-
-
-@cache
-def _link() -> Any:
-    """The one statement for PostgreSQL. The database makes the hash, since everybody else waits from here on."""
-    said, seq = bindparam("content", type_=String), audit_head.c.seq + 1
-    joined = func.concat(audit_head.c.hash, " ", seq, " ", said)
-    hashed = func.encode(func.sha256(func.convert_to(joined, "UTF8")), "hex")
-    moved = update(audit_head).values(seq=seq, previous=audit_head.c.hash, hash=hashed)
-    head = moved.returning(audit_head.c.seq, audit_head.c.previous, audit_head.c.hash).cte("head")
-    fields = [bindparam(f"its_{name}", type_=Double if name == "at" else String).label(name) for name in FIELDS]
-    names = ["seq", "previous", "hash", *FIELDS]
-    row = select(head.c.seq, head.c.previous, head.c.hash, *fields)
-    return insert(audit).from_select(names, row).returning(audit.c.seq)
-
-
-async def _in_postgres(connection: AsyncConnection, row: JSON) -> bool:
-    given = {f"its_{name}": value for name, value in row.items()}
-    made = await connection.execute(_link(), {**given, "content": content(row)})
-    return made.first() is not None
-
-
-async def _in_sqlite(connection: AsyncConnection, row: JSON) -> bool:
-    """Whoever has written is the only writer until the transaction ends. By the driver itself, which takes a third of
-    the time: while it is under way everybody else waits."""
-    driver = driver_of(connection)
-    found = list(await driver.execute_fetchall("SELECT seq, hash FROM audit_head"))
-    if not found:
-        return False
-    [(last, previous)] = found
-    link = {"seq": last + 1, "previous": previous, "hash": chained(previous, last + 1, content(row))}
-    await driver.execute_fetchall(_ENTRY, {**link, **row})
-    await driver.execute_fetchall(_MOVED, link)
-    return True
-
-
-_NAMES = ("seq", "previous", "hash", *FIELDS)
-_ENTRY = f"INSERT INTO audit ({', '.join(_NAMES)}) VALUES ({', '.join(f':{name}' for name in _NAMES)})"  # noqa: S608
-_MOVED = "UPDATE audit_head SET seq = :seq, previous = :previous, hash = :hash"
+        seq, previous = seq + 1, last
+        last = chained(previous, seq, content(row))
+        rows.append({"seq": seq, "previous": previous, "hash": last, **row})
+    if rows:
+        await connection.execute(insert(audit), rows)
+        await connection.execute(update(audit_head).values(seq=seq, previous=rows[-1]["previous"], hash=last))

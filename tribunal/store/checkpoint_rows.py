@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
-from sqlalchemy import bindparam, column, delete, table
+from sqlalchemy import column, delete, table
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.store.checkpoint_tables import names
 from tribunal.store.engine import Store
-from tribunal.store.prepared import Prepared
 
 
 async def forget_checkpoints(store: Store, connection: AsyncConnection, case_ids: Any) -> None:
@@ -18,15 +16,3 @@ async def forget_checkpoints(store: Store, connection: AsyncConnection, case_ids
     for name in names(postgres=store.postgres):
         held = table(name, column("thread_id"))
         await connection.execute(delete(held).where(held.c.thread_id.in_(case_ids)))
-
-
-async def forget_checkpoints_of(store: Store, connection: AsyncConnection, case_id: str) -> None:
-    """Delete the checkpoints of a case."""
-    for name in names(postgres=store.postgres):
-        await _forgotten(name).write(connection, {"its_id": case_id})
-
-
-@cache
-def _forgotten(name: str) -> Prepared:
-    held = table(name, column("thread_id"))
-    return Prepared(delete(held).where(held.c.thread_id == bindparam("its_id")))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, closing
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,17 +19,15 @@ from filelock import FileLock
 from sqlalchemy import Connection, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
-from sqlalchemy.exc import TimeoutError as TimedOut
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.dml import Insert
 
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.store.checkpoint_tables import VERSION_IN_POSTGRES, newest_in_postgres
-from tribunal.store.on_loop import connect
 
 WAIT = 30.0  # seconds that one writer of a SQLite file waits for another
-POOL = 16  # connections of a replica to PostgreSQL; its transactions are short
+POOL = 16  # connections of a replica that are open at once; on SQLite all but one only read
 
 
 class Unreachable(BadInput):
@@ -47,12 +46,10 @@ class Store:
     def __init__(self, engine: AsyncEngine, reader: AsyncEngine | None = None) -> None:
         """Use `open`."""
         self._engine, self._reader = engine, reader or engine
-        self._held: AsyncConnection | None = None  # on SQLite, between two transactions
-        self._turn = asyncio.Lock()
         self.address = engine.url.render_as_string(hide_password=True)
         self.postgres = engine.dialect.name == "postgresql"
         held = engine.url.database
-        self.file = Path(held) if not self.postgres and held and held != ":memory:" else None
+        self.file = Path(held) if not self.postgres and held else None
 
     @classmethod
     async def open(cls, address: str | None = None, *, make: bool | None = None) -> Store:
@@ -75,20 +72,20 @@ class Store:
         if postgres:
             engine = create_async_engine(url, pool_size=POOL, pool_pre_ping=True, **common)
         else:
-            if url.database and url.database != ":memory:":
-                try:
-                    await asyncio.to_thread(_own_folder, Path(url.database))
-                except OSError as error:
-                    why = error.strerror or type(error).__name__
-                    raise Unreachable(f"database: {url.database}: can't be made: {why}; give another place") from None
-            # One connection: several would wait for each other's lock by sleeping, and not in turn. So a transaction
-            # must not be begun within another.
-            file = url.database or ":memory:"
-            engine = create_async_engine(url, async_creator=lambda: connect(file, WAIT), pool_size=1, **common)
-            event.listen(engine.sync_engine, "connect", _in_write_ahead_mode)
-            if url.database and url.database != ":memory:":
-                reader = create_async_engine(url, pool_size=2, **common)
-                event.listen(reader.sync_engine, "connect", _reading_only)
+            try:
+                await asyncio.to_thread(_own_folder, Path(url.database))
+            except OSError as error:
+                why = error.strerror or type(error).__name__
+                raise Unreachable(f"database: {url.database}: can't be made: {why}; give another place") from None
+            # One connection that writes: several would wait for each other's lock by sleeping, and not in turn. So a
+            # transaction must not be begun within another.
+            driver = {"timeout": WAIT, "isolation_level": None, "factory": _ReleasedOnClose}
+            common |= {"connect_args": driver, "pool_timeout": WAIT}
+            engine = create_async_engine(url, pool_size=1, **common)
+            event.listen(engine.sync_engine, "connect", _set_up_writer)
+            event.listen(engine.sync_engine, "begin", _begin_writing)
+            reader = create_async_engine(url, pool_size=POOL, **common)
+            event.listen(reader.sync_engine, "connect", _set_up_reader)
         store = cls(engine, reader)
         try:
             held = await store.version()
@@ -125,42 +122,23 @@ class Store:
             )
 
     async def version(self) -> str | None:
-        """Of its tables; None where it has none."""
-        async with self.transaction() as connection:
+        """Return the version of its tables, or None if it has none."""
+        async with self.reading() as connection:
             return await connection.run_sync(_version)
 
     async def close(self) -> None:
-        async with self._turn:
-            if self._held is not None:
-                await self._held.close()
-                self._held = None
+        """Close every connection."""
         await self._engine.dispose()
         await self._reader.dispose()
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
-        """A connection whose statements are done together or not at all. On SQLite everybody else waits meanwhile."""
-        if self.postgres:
-            async with self._engine.begin() as connection:
-                yield connection
-            return
-        # The one connection is kept at hand: to ask the pool for it costs more than most transactions do.
-        try:
-            async with asyncio.timeout(WAIT) if self._turn.locked() else nullcontext():
-                await self._turn.acquire()
-        except TimeoutError:
-            raise TimedOut(f"the transaction before it didn't end within {WAIT:g} seconds") from None
-        try:
-            held, self._held = self._held or await self._engine.connect(), None
-            try:
-                async with held.begin():
-                    yield held
-            except BaseException:
-                await asyncio.shield(held.close())
-                raise
-            self._held = held
-        finally:
-            self._turn.release()
+        """Open a connection whose statements are done together or not at all.
+
+        On SQLite it is the only writer from its beginning: every other one waits, in this process and in others.
+        """
+        async with self._engine.begin() as connection:
+            yield connection
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
@@ -184,6 +162,8 @@ def _url(address: str | None) -> Any:
     kinds = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "sqlite": "sqlite+aiosqlite"}
     if (kind := kinds.get(url.drivername.partition("+")[0])) is None:
         raise BadInput(f"database: {url.drivername}: is no kind that is known; they are postgresql and sqlite")
+    if kind.startswith("sqlite") and url.database in (None, "", ":memory:"):
+        raise BadInput(f"database: {address}: names no file; write sqlite:///FILE")
     return url.set(drivername=kind)
 
 
@@ -192,18 +172,37 @@ def _own_folder(file: Path) -> None:
     file.touch(mode=0o600, exist_ok=True)
 
 
-def _in_write_ahead_mode(connection: Any, _: object) -> None:
+class _ReleasedOnClose(sqlite3.Connection):
+    """A connection that gives its locks up when it is closed.
+
+    A cancelled task leaves a statement behind that isn't over, and SQLite keeps the lock for as long as there is one.
+    """
+
+    def close(self) -> None:
+        """Undo the transaction that is open, then close."""
+        if self.in_transaction:
+            self.rollback()
+        super().close()
+
+
+def _set_up_writer(connection: Any, _: object) -> None:
+    _set_pragmas(connection, "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "secure_delete=ON")
+
+
+def _set_up_reader(connection: Any, _: object) -> None:
+    _set_pragmas(connection, "query_only=ON")
+
+
+def _set_pragmas(connection: Any, *pragmas: str) -> None:
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "secure_delete=ON"):
+    for pragma in pragmas:
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 
 
-def _reading_only(connection: Any, _: object) -> None:
-    cursor = connection.cursor()
-    for pragma in (f"busy_timeout={int(1000 * WAIT)}", "query_only=ON"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
+def _begin_writing(connection: Connection) -> None:
+    """Take SQLite's write lock at once: a transaction that reads first could not take it where another wrote since."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _said(error: Exception) -> str:
@@ -231,6 +230,12 @@ def _version(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
 
+def _set_write_ahead_mode(file: str) -> None:
+    """Put a new file into write-ahead mode while no other process does: SQLite does not wait for one that does."""
+    with closing(sqlite3.connect(file, timeout=WAIT)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+
+
 def upgrade(address: str | None = None) -> str:
     """Bring the tables up to date; gives their version. Blocks: call it off the event loop.
 
@@ -241,10 +246,11 @@ def upgrade(address: str | None = None) -> str:
     try:
         if url.get_backend_name() == "sqlite":  # PostgreSQL has a lock of its own for this
             with FileLock(f"{url.database}.migrating", mode=0o600):
+                _set_write_ahead_mode(url.database)
                 command.upgrade(_config(address), "head")
         else:
             command.upgrade(_config(address), "head")
-    except (SQLAlchemyError, OSError) as error:
+    except (SQLAlchemyError, sqlite3.Error, OSError) as error:
         shown = url.render_as_string(hide_password=True)
         raise Unreachable(f"database: {shown}: {_said(error)}; see that it runs and takes this user") from None
     return newest()

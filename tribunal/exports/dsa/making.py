@@ -215,7 +215,7 @@ async def _keep(store: Store, path: Path, held: list[tuple[str, Statement]]) -> 
         async with store.transaction() as connection:
             await connection.execute(insert(statements), rows)
             await asyncio.to_thread(write_whole, path, content)
-            await append(store, connection, OPERATOR, told)
+            await append(connection, OPERATOR, told)
     except IntegrityError:
         raise BadInput(
             "statements: another process makes the same ones now; run it again when that has ended"

@@ -196,6 +196,4 @@ async def _keep(store: Store, results: dict[str, JSON], counts: Counter[str]) ->
         for puid, columns in results.items():
             change = update(statements).where(statements.c.puid == puid).values(sent=now, **columns)
             await connection.execute(change)
-        await append(
-            store, connection, OPERATOR, Entry(kind="statements.sent", subject="register", details=dict(counts))
-        )
+        await append(connection, OPERATOR, Entry(kind="statements.sent", subject="register", details=dict(counts)))
