@@ -8,17 +8,17 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
-
-import aiosqlite
 
 from tribunal.files import check_regular
 
 WAIT = 30.0  # seconds that one writer waits for another
-Written = TypeVar("Written")
+Result = TypeVar("Result")
 
 
 class DatabaseError(OSError):
@@ -47,16 +47,17 @@ def database_error(path: Path, error: Exception) -> DatabaseError:
 
 
 class Database:
-    """An open SQLite file. All methods may be called at the same time; what they ask is done one after another.
+    """An open SQLite file, with a thread of its own in which everything is done, one thing after another.
+
+    All methods may be called at the same time. What a cancelled caller asked for is done whole or not at all.
 
     Attributes:
         path: the file.
-        connection: for a library that works on one, such as LangGraph's checkpoint saver.
     """
 
-    def __init__(self, path: Path, connection: aiosqlite.Connection) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, thread: ThreadPoolExecutor) -> None:
         """Use `open`."""
-        self.path, self.connection = path, connection
+        self.path, self._connection, self._thread = path, connection, thread
 
     @classmethod
     async def open(
@@ -81,64 +82,46 @@ class Database:
         Raises:
             DatabaseError: it can't be opened.
         """
+        thread = ThreadPoolExecutor(1, thread_name_prefix=path.name)
+        opening = partial(_open, path, prepare, schema, mode)
         try:
-            await asyncio.to_thread(_regular, path)
-            if mode:
-                target = f"{(await asyncio.to_thread(path.absolute)).as_uri()}?{mode}"
-                opening = aiosqlite.connect(target, uri=True, timeout=WAIT, isolation_level=None)
-            else:
-                await asyncio.to_thread(_made, path)
-                opening = aiosqlite.connect(path, timeout=WAIT, isolation_level=None)
-            opening._thread.daemon = True  # one that nobody closed must not keep the program from ending
-            connection = await opening
-        except (sqlite3.Error, OSError) as error:
-            raise database_error(path, error) from error
-        database = cls(path, connection)
-        connection.row_factory = sqlite3.Row
-        try:
-            if prepare:
-                await database.together(prepare)
-            if not mode:
-                await _in_turn(lambda: connection.execute("PRAGMA journal_mode=WAL"))
-                # What is committed outlives the process; a power cut may cost the last moments, and nothing else.
-                await connection.execute("PRAGMA synchronous=NORMAL")
-                # What is deleted is overwritten: posts and what was said of them lie here.
-                await connection.execute_fetchall("PRAGMA secure_delete=ON")
-            if schema:
-                await database.together(lambda made: [made.execute(statement) for statement in schema])
+            return cls(path, await asyncio.get_running_loop().run_in_executor(thread, opening), thread)
         except BaseException as error:
-            await connection.close()
-            if isinstance(error, sqlite3.Error):
+            thread.shutdown(wait=False)
+            if isinstance(error, sqlite3.Error | OSError) and not isinstance(error, DatabaseError):
                 raise database_error(path, error) from error
             raise
-        return database
+
+    async def run(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
+        """Return what `work` returns, which is called with the connection in its thread and must end what it begins.
+
+        Raises:
+            DatabaseError: the file can't be read or written, or it is closed.
+        """
+        try:
+            doing = asyncio.get_running_loop().run_in_executor(self._thread, work, self._connection)
+        except RuntimeError as error:  # the thread has ended
+            raise DatabaseError(f"{self.path}: is closed") from error
+        try:
+            return await doing
+        except (sqlite3.Error, UnicodeError) as error:
+            raise database_error(self.path, error) from error
 
     async def rows(self, statement: str, *values: Any) -> list[sqlite3.Row]:
-        """What a query finds.
+        """Return the rows that a query finds.
 
         Raises:
             DatabaseError: it can't be read.
         """
-        try:
-            return list(await self.connection.execute_fetchall(statement, values))
-        except (sqlite3.Error, ValueError) as error:
-            raise database_error(self.path, error) from error
+        return await self.run(lambda connection: connection.execute(statement, values).fetchall())
 
     async def write(self, statement: str, *values: Any) -> int:
-        """Carry out one statement; gives the number of rows it changed.
+        """Carry out one statement, and return the number of rows that it changed.
 
         Raises:
             DatabaseError: it can't be written.
         """
-
-        async def written() -> int:
-            async with self.connection.execute(statement, values) as done:
-                return done.rowcount
-
-        try:
-            return await _in_turn(written)
-        except (sqlite3.Error, ValueError) as error:
-            raise database_error(self.path, error) from error
+        return await self.run(lambda connection: connection.execute(statement, values).rowcount)
 
     async def write_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Carry out one statement for each of these rows, all or none.
@@ -147,10 +130,7 @@ class Database:
             DatabaseError: they can't be written.
         """
         held = list(rows)
-        try:
-            await self.together(lambda made: made.executemany(statement, held))
-        except (sqlite3.Error, ValueError) as error:
-            raise database_error(self.path, error) from error
+        await self.together(lambda connection: connection.executemany(statement, held))
 
     async def together(self, work: Callable[[sqlite3.Connection], object]) -> None:
         """Do several things in one transaction, in the connection's thread; an error undoes them all, and is raised.
@@ -158,25 +138,71 @@ class Database:
         Raises:
             DatabaseError: the file can't be read or written.
         """
-
-        def transaction() -> None:
-            made = self.connection._conn
-            made.execute("BEGIN IMMEDIATE" if not made.execute("PRAGMA query_only").fetchone()[0] else "BEGIN")
-            try:
-                work(made)
-                made.commit()
-            except BaseException:
-                made.rollback()
-                raise
-
-        try:
-            await _in_turn(lambda: self.connection._execute(transaction))  # type: ignore[no-untyped-call]
-        except sqlite3.Error as error:
-            raise database_error(self.path, error) from error
+        await self.run(lambda connection: _in_transaction(connection, work))
 
     async def close(self) -> None:
-        """Write out what SQLite still holds beside the file."""
-        await self.connection.close()
+        """Write out what SQLite still holds beside the file, and end the thread."""
+        with suppress(DatabaseError):  # it is closed already
+            await self.run(lambda connection: connection.close())
+        self._thread.shutdown(wait=False)
+
+
+def _open(
+    path: Path, prepare: Callable[[sqlite3.Connection], None] | None, schema: Sequence[str], mode: str
+) -> sqlite3.Connection:
+    _regular(path)
+    if mode:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=WAIT, isolation_level=None)
+    else:
+        _made(path)
+        connection = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
+    try:
+        connection.row_factory = sqlite3.Row
+        if prepare:
+            _in_transaction(connection, prepare)
+        if not mode:
+            set_write_ahead_mode(connection)
+            # What is committed outlives the process; a power cut may cost the last moments, and nothing else.
+            connection.execute("PRAGMA synchronous=NORMAL")
+            # What is deleted is overwritten: posts and what was said of them lie here.
+            connection.execute("PRAGMA secure_delete=ON").fetchall()
+        if schema:
+            _in_transaction(connection, lambda made: [made.execute(statement) for statement in schema])
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _in_transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], object]) -> None:
+    [only_reads] = connection.execute("PRAGMA query_only").fetchone()
+    connection.execute("BEGIN" if only_reads else "BEGIN IMMEDIATE")
+    try:
+        work(connection)
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise
+
+
+def set_write_ahead_mode(connection: sqlite3.Connection) -> None:
+    """Put a file into write-ahead mode. SQLite itself doesn't wait for another process that does so too.
+
+    Raises:
+        sqlite3.Error: it can't be written, or is locked for too long.
+    """
+    until = time.monotonic() + WAIT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL").fetchall()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 def _regular(path: Path) -> None:
@@ -196,17 +222,3 @@ def _made(path: Path) -> None:
     with _making, suppress(FileExistsError):
         if not path.exists():
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-
-
-async def _in_turn(write: Callable[[], Awaitable[Written]]) -> Written:
-    """Wait for other processes where SQLite doesn't, and says at once that the file is locked: when several open a new
-    file, and when this connection still reads for another task."""
-    until = time.monotonic() + WAIT
-    while True:
-        try:
-            return await write()
-        except sqlite3.OperationalError as error:
-            code = getattr(error, "sqlite_errorcode", None) or 0
-            if code & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > until:
-                raise
-            await asyncio.sleep(0.02)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from inspect import signature
@@ -28,7 +27,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.cases.checkpoints import Packed, Plain, checkpoint_row, made_at, write_rows
+from tribunal.cases.checkpoints import Packed, Plain, checkpoint_row, made_at, next_version, write_rows
 from tribunal.errors import BadInput
 from tribunal.service.replica.caseload import MINE, Caseload, Held
 from tribunal.store.checkpoint_tables import names
@@ -86,8 +85,7 @@ class Checkpoints(BaseCheckpointSaver[str]):
     # What LangGraph asks
 
     def get_next_version(self, current: str | None, channel: None) -> str:
-        number = int(str(current).partition(".")[0]) + 1 if current is not None else 1
-        return f"{number:032}.{random.random():016}"
+        return next_version(current)
 
     async def aput(
         self,

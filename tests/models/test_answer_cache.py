@@ -133,7 +133,7 @@ async def test_posts_at_once_share_a_new_cache(cache: str) -> None:
 async def test_a_cache_that_can_t_be_written_costs_a_warning(cache: str) -> None:
     async with ScriptedServer(court_script(classifier=GOOD)) as server:
         await decide(server, "one post", graph="baseline", cache=cache)
-        await (await cache_here(cache)).database.connection.execute("PRAGMA query_only = 1")
+        await (await cache_here(cache)).database.write("PRAGMA query_only = 1")
         record = await decide(server, "another post", graph="baseline", cache=cache)
     assert record.outcome == "verdict"
     assert record.warnings == ("an answer could not be kept: cache: attempt to write a readonly database",)
@@ -142,7 +142,7 @@ async def test_a_cache_that_can_t_be_written_costs_a_warning(cache: str) -> None
 async def test_a_cache_that_is_lost_midway_costs_a_warning(cache: str) -> None:
     async with ScriptedServer(court_script(classifier=GOOD)) as server:
         await decide(server, "one post", graph="baseline", cache=cache)
-        await (await cache_here(cache)).database.connection.execute("DROP TABLE answers")
+        await (await cache_here(cache)).database.write("DROP TABLE answers")
         record = await decide(server, "another post", graph="baseline", cache=cache)
     assert record.outcome == "verdict"
     assert record.warnings == (
@@ -157,7 +157,7 @@ async def test_a_full_disk_costs_a_warning(cache: str) -> None:
         await decide(server, "one post", graph="baseline", cache=cache)
         database = (await cache_here(cache)).database
         [[pages]] = await database.rows("PRAGMA page_count")
-        await database.connection.execute(f"PRAGMA max_page_count = {pages}")
+        await database.write(f"PRAGMA max_page_count = {pages}")
         record = await decide(server, "another post", graph="baseline", cache=cache)
     assert record.outcome == "verdict"
     assert record.warnings == ("an answer could not be kept: cache: database or disk is full",)

@@ -70,6 +70,13 @@ async def test_a_write_that_is_cancelled_holds_nobody_up(store: Store, other: sq
     assert await _names(store) == ["b"]
 
 
+async def test_the_file_and_those_beside_it_are_their_owner_s_alone(store: Store, tmp_path: Path) -> None:
+    await _write(store, "a")
+    held = {each.name: oct(each.stat().st_mode & 0o777) for each in tmp_path.glob("service.sqlite*")}
+    assert {"service.sqlite", "service.sqlite-wal", "service.sqlite-shm"} <= held.keys()
+    assert set(held.values()) == {"0o600"}
+
+
 @pytest.mark.parametrize("statement", ["SELECT 1", "INSERT INTO replicas VALUES ('c', 1)"])
 async def test_a_task_that_is_cancelled_in_a_transaction_leaves_nothing_half_done(
     store: Store, tmp_path: Path, statement: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,14 +14,16 @@ import ormsgpack
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
     WRITES_IDX_MAP,
+    BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
+    CheckpointTuple,
     get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import RESUME
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Interrupt, Overwrite, Send
 
 from tribunal.cases.lease import Leases
@@ -37,12 +40,11 @@ _WRITE = (
 )
 
 
-class Checkpoints(AsyncSqliteSaver):
+class Checkpoints(BaseCheckpointSaver[str]):
     """Each write is one transaction, which a process that has lost its lease can't make."""
 
     def __init__(self, database: Database, leases: Leases) -> None:
-        super().__init__(database.connection, serde=Plain())
-        self.is_setup = True  # the docket makes the tables, with its own
+        super().__init__(serde=Plain())
         self._db, self._leases = database, leases
         self._unkept: dict[str, list[Unwritable]] = {}
 
@@ -67,6 +69,24 @@ class Checkpoints(AsyncSqliteSaver):
         """
         delete = "DELETE FROM writes WHERE thread_id = ? AND channel = ?"
         await self._write(thread, lambda made: made.execute(delete, (thread, RESUME)))
+
+    def get_next_version(self, current: str | None, channel: None) -> str:
+        """Return a channel's version after this one, as LangGraph's own savers count them."""
+        return next_version(current)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return a checkpoint with what tasks wrote on it, or None if there is none.
+
+        Raises:
+            DatabaseError: it can't be read.
+        """
+
+        def read(connection: sqlite3.Connection) -> CheckpointTuple | None:
+            saver = SqliteSaver(connection, serde=self.serde)
+            saver.is_setup = True  # the docket makes the tables, with its own
+            return saver.get_tuple(config)
+
+        return await self._db.run(read)
 
     async def aput(
         self,
@@ -111,6 +131,12 @@ class Checkpoints(AsyncSqliteSaver):
             if unkept is None:
                 raise
             unkept.append(error)
+
+
+def next_version(current: str | None) -> str:
+    """Return a channel's version after this one: a number that grows, and a random one that tells two writers apart."""
+    number = int(str(current).partition(".")[0]) + 1 if current is not None else 1
+    return f"{number:032}.{random.random():016}"
 
 
 def made_at(config: RunnableConfig, checkpoint: Checkpoint) -> RunnableConfig:

@@ -22,6 +22,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.dml import Insert
 
+from tribunal.database import set_write_ahead_mode
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.store.checkpoint_tables import VERSION_IN_POSTGRES, newest_in_postgres
@@ -230,12 +231,6 @@ def _version(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
 
 
-def _set_write_ahead_mode(file: str) -> None:
-    """Put a new file into write-ahead mode while no other process does: SQLite does not wait for one that does."""
-    with closing(sqlite3.connect(file, timeout=WAIT)) as connection:
-        connection.execute("PRAGMA journal_mode=WAL")
-
-
 def upgrade(address: str | None = None) -> str:
     """Bring the tables up to date; gives their version. Blocks: call it off the event loop.
 
@@ -246,7 +241,8 @@ def upgrade(address: str | None = None) -> str:
     try:
         if url.get_backend_name() == "sqlite":  # PostgreSQL has a lock of its own for this
             with FileLock(f"{url.database}.migrating", mode=0o600):
-                _set_write_ahead_mode(url.database)
+                with closing(sqlite3.connect(url.database, timeout=WAIT)) as file:
+                    set_write_ahead_mode(file)
                 command.upgrade(_config(address), "head")
         else:
             command.upgrade(_config(address), "head")
