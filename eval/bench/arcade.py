@@ -57,7 +57,7 @@ class Measured:
 
 async def run(number: int, in_flight: int, latency: float, image: str | None = None, **settings: Any) -> Measured:
     """So many posts through `arcade`, at most `in_flight` at once, in order."""
-    from tribunal.cases.session import hear, settle
+    from tribunal.cases.session import hear
     from tribunal.context import context_from
 
     context = context_from({"model": "openai:scripted", **settings})
@@ -74,8 +74,6 @@ async def run(number: int, in_flight: int, latency: float, image: str | None = N
             calls[place] = len(record.calls)
 
     await hear("[[track=deep]] warming up", image, graph="arcade", context=context)
-    # What the imports left behind would be walked by every full collection; a long run sets it aside.
-    settle()
     cpu, wall = time.process_time(), time.perf_counter()
     await asyncio.gather(*(seat() for _ in range(in_flight)))
     took, spent = time.perf_counter() - wall, time.process_time() - cpu

@@ -39,7 +39,7 @@ def views(quick: bool) -> None:
 
 async def debates(number: int, in_flight: int) -> tuple[float, float, int]:
     """Wall and processor seconds of so many posts through `mv_debate`, and how many calls they took."""
-    from tribunal.cases.session import hear, settle
+    from tribunal.cases.session import hear
     from tribunal.context import context_from
 
     context = context_from({"model": "openai:scripted", "rounds": ROUNDS})
@@ -53,7 +53,6 @@ async def debates(number: int, in_flight: int) -> tuple[float, float, int]:
             calls.append(len(record.calls))
 
     await hear("warming up", graph="mv_debate", context=context_from({"model": "openai:scripted", "rounds": 1}))
-    settle()
     cpu, wall = time.process_time(), time.perf_counter()
     await asyncio.gather(*(seat() for _ in range(in_flight)))
     return time.perf_counter() - wall, time.process_time() - cpu, sum(calls)

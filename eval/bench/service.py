@@ -85,7 +85,7 @@ def _taken_in(quick: bool) -> None:
 
 def _graph() -> Callable[[], contextlib.AbstractAsyncContextManager[Decide]]:
     from tribunal.cases.following import follow
-    from tribunal.cases.session import as_given, settle
+    from tribunal.cases.session import as_given
     from tribunal.context import context_from
     from tribunal.graphs import graph
 
@@ -94,7 +94,6 @@ def _graph() -> Callable[[], contextlib.AbstractAsyncContextManager[Decide]]:
     @contextlib.asynccontextmanager
     async def alone() -> AsyncIterator[Decide]:
         context = context_from(SETTINGS)
-        settle()
 
         async def decide(text: str) -> None:
             # With a config it is LangGraph that runs it, as in the service, whose cases have checkpoints.

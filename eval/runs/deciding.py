@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import time
@@ -116,7 +115,6 @@ class Decider:
         """
         self._graph, self._context, self._keep_text = graph, context, keep_text
         self._keeper, self._prices, self._pinned = keeper, prices, pinned
-        self._warm = False
         self._door: Door | None = None
         self._lowered_before: dict[ModelName, int] = {}
 
@@ -197,9 +195,6 @@ class Decider:
             make_ready()
         started = time.perf_counter()
         record, seconds = await self._heard(sample, repeat, max_tokens), time.perf_counter() - started
-        if not self._warm:  # what the first post imported and compiled stays: to look through it takes 0.2 s
-            self._warm = True
-            gc.freeze()
         record = await self._kept(record, sample)
         return Decided(record, line(place, repeat, seconds, record, sample, self._keep_text))
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tribunal.cases.session import settle
 from tribunal.context import Context
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
@@ -87,7 +86,6 @@ async def run(
     ledger = Ledger(limits, spent_before(folder, prices), job.context) if limits else None
     tally.started = time.monotonic()
     held = Unanswered(job.graph, job.context, job.samples, folder)
-    settle()
     async with AsyncExitStack() as stack:
         under_way = _UnderWay(job, tally, prices, watch, held, decider, ledger)
         under_way.journal = stack.enter_context(Journal(folder))

@@ -43,7 +43,6 @@ def _pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 async def _work(orders: BinaryIO, told: BinaryIO) -> None:
-    from tribunal.cases.session import settle
     from tribunal.errors import BadInput
     from tribunal.eval.runs.deciding import Decider, Order
     from tribunal.eval.runs.pipes import LONGEST, message, messages
@@ -70,7 +69,6 @@ async def _work(orders: BinaryIO, told: BinaryIO) -> None:
             except BadInput as error:
                 tell({"bad_input": str(error)})
                 return
-            settle()
             (await door_here()).on_rest = lambda *rest: tell({"rest": rest})
             tell({"ready": True})
         elif "rest" in said:

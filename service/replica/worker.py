@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
@@ -61,7 +60,6 @@ class Worker:
         self._hurry = asyncio.Event()
         self.trials: dict[str, asyncio.Task[Ended]] = {}
         self._waiting: set[str] = set()  # cases that are taken up, and wait for a place
-        self._warm = False
 
     @property
     def has_room(self) -> bool:
@@ -142,9 +140,6 @@ class Worker:
     def _ended(self, held: Held) -> None:
         self.trials.pop(held.id, None)
         self._room.release()
-        if not self._warm:  # what the first trial imported and compiled stays: looking through it once takes 0.2 s
-            self._warm = True
-            gc.freeze()
 
     async def _try(self, held: Held) -> Ended:
         words = (held.post or {}).get("text") if held.keep else None

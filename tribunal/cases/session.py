@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -209,18 +208,6 @@ async def resume(thread: str, *, listen: Listener | None = None, keep: Wanted | 
     post = await docket.given(thread)
     ended = record(await docket.finish(thread, listen), entry.graph, context_from(entry.settings))
     return ended if keep is None else await _keeper(keep).keep(ended, post, entry.settings)
-
-
-def settle() -> None:
-    """Before a long run: set aside what the imports left, which the garbage collector would walk time and again.
-
-    From now on it looks at every 20,000 new objects. At every 700, as is usual, it takes a tenth of a call's time, and
-    a run's memory is the same.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
-    gc.enable()
 
 
 def record(state: JSON, graph: str, context: Context) -> Record:

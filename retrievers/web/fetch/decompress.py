@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import zlib
 from collections.abc import AsyncGenerator, Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import brotli  # type: ignore[import-untyped]
 
@@ -53,12 +53,24 @@ class _Identity:
         yield data
 
 
+class _Inflater(Protocol):
+    """A decompressor of `zlib.decompressobj`, whose own class has no public name."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unconsumed_tail(self) -> bytes: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
 class _Inflate:
     """gzip, zlib, and the bare deflate that some servers send under the same name."""
 
     def __init__(self) -> None:
         self._head = b""
-        self._inner: zlib._Decompress | None = None
+        self._inner: _Inflater | None = None
 
     @property
     def complete(self) -> bool:
