@@ -22,6 +22,7 @@ from langchain_core.language_models.model_profile import ModelProfile
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from pydantic import Field
 
 from tribunal.models.providers.completion import Completion, Message, completion_of
 from tribunal.models.providers.streaming import Listeners
@@ -81,12 +82,14 @@ class Rehearsal(BaseChatModel):
         NotImplementedError: no part is written for the role.
     """
 
+    profile: ModelProfile | None = Field(
+        default=ModelProfile(text_inputs=True, image_inputs=False, temperature=True, structured_output=True),
+        exclude=True,
+    )
+
     @property
     def _llm_type(self) -> str:
         return "rehearsal"
-
-    def _resolve_model_profile(self) -> ModelProfile:
-        return ModelProfile(text_inputs=True, image_inputs=False, temperature=True, structured_output=True)
 
     def _generate(
         self,

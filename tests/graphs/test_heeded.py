@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,10 @@ def noting(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     plain = Context.__getattribute__
 
     def noted(self: Context, name: str) -> Any:
-        code = sys._getframe(1).f_code
+        frame = inspect.currentframe()
+        assert frame is not None
+        assert frame.f_back is not None
+        code = frame.f_back.f_code
         looks = ONLY_LOOKS.get(code.co_qualname) or ONLY_LOOKS.get(code.co_name) or set()
         if name in SETTINGS and name not in looks:
             read.add(name)

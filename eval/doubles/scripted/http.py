@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from http import HTTPStatus
+from http.client import responses
 
 MAX_HEAD = 65_536
 
@@ -107,7 +107,7 @@ class Connection(asyncio.Protocol):
 
 
 def _head(status: int, length: int | None, headers: dict[str, str]) -> bytes:
-    phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else "Scripted"
+    phrase = responses.get(status, "Scripted")
     sent = {"content-type": "application/json", **{name.lower(): value for name, value in headers.items()}}
     lines = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
     framing = "transfer-encoding: chunked" if length is None else f"content-length: {length}"

@@ -26,14 +26,14 @@ def pdf(*texts: str, password: str | None = None, **about: str) -> bytes:
                 NameObject("/BaseFont"): NameObject("/Helvetica"),
             }
         )
-        fonts = DictionaryObject({NameObject("/F1"): writer._add_object(font)})
+        fonts = DictionaryObject({NameObject("/F1"): font})
         page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
         content = DecodedStreamObject()
         content.set_data(f"BT /F1 12 Tf 20 200 Td ({text}) Tj ET".encode())
-        page[NameObject("/Contents")] = writer._add_object(content)
+        page[NameObject("/Contents")] = content
     if about:
         writer.add_metadata({f"/{name}": value for name, value in about.items()})
-    writer._root_object[NameObject("/Lang")] = TextStringObject("en-GB")
+    writer.root_object[NameObject("/Lang")] = TextStringObject("en-GB")
     if password:
         writer.encrypt(password, algorithm="RC4-128")
     held = BytesIO()
