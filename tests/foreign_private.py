@@ -10,7 +10,7 @@ import ast
 import builtins
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -39,15 +39,20 @@ class Use(NamedTuple):
 
 
 class _Module(NamedTuple):
-    path: Path
-    tree: ast.Module
+    name: str
+    nodes: list[ast.AST]
     names: set[str]
     imports: dict[str, str]  # what a name stands for, as a dotted path
 
 
+def _parse(name: str, source: str) -> _Module:
+    nodes = list(ast.walk(ast.parse(source)))
+    return _Module(name, nodes, set(_defined(nodes)), dict(_imported(nodes)))
+
+
 @cache
-def _modules() -> dict[str, _Module]:
-    """Return every module of ours by its dotted name."""
+def _modules() -> dict[str, tuple[Path, _Module]]:
+    """Return every file of ours by the dotted name of its module."""
     found = {}
     for folder in _FOLDERS:
         for path in sorted((PROJECT / folder).rglob("*.py")):
@@ -55,13 +60,12 @@ def _modules() -> dict[str, _Module]:
                 continue
             parts = list(path.relative_to(PROJECT).with_suffix("").parts)
             name = ".".join(["tribunal", *parts] if parts[0] in ROOMS else parts).removesuffix(".__init__")
-            tree = ast.parse(path.read_text("utf-8"))
-            found[name] = _Module(path, tree, set(_defined(tree)), dict(_imported(tree)))
+            found[name] = path, _parse(name, path.read_text("utf-8"))
     return found
 
 
-def _defined(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
+def _defined(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield node.name
@@ -71,8 +75,8 @@ def _defined(tree: ast.Module) -> Iterator[str]:
                 yield node.attr
 
 
-def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    for node in ast.walk(tree):
+def _imported(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 yield alias.asname or alias.name, f"{node.module}.{alias.name}"
@@ -82,49 +86,53 @@ def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def uses() -> set[Use]:
-    """Return every use of a foreign private name."""
+    """Return every use of a foreign private name in our files."""
     return {
-        Use(module.path.relative_to(PROJECT).as_posix(), what)
-        for name, module in _modules().items()
-        for what in _uses_in(name, module)
+        Use(path.relative_to(PROJECT).as_posix(), what)
+        for path, module in _modules().values()
+        for what in _uses_in(module)
     }
 
 
-def _uses_in(name: str, module: _Module) -> Iterator[str]:
-    ours = _names_seen(name)
-    for node in ast.walk(module.tree):
+def uses_in(source: str) -> set[str]:
+    """Return every use of a foreign private name in a module that is no file of ours."""
+    return set(_uses_in(_parse("snippet", source)))
+
+
+def _uses_in(module: _Module) -> Iterator[str]:
+    ours = _names_seen(module)
+    for node in module.nodes:
         match node:
             case ast.Attribute(attr="__class__", ctx=ast.Store()):
                 yield f"assigns {ast.unparse(node)}"
             case ast.Attribute(attr=attr) if _is_foreign(attr, ours):
                 yield f"attribute {attr}"
-            case ast.Import() | ast.ImportFrom():
-                for _, path in _imported(node):
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                within = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+                for path in (within + alias.name for alias in names):
                     if not _is_ours(path) and any(_PRIVATE.fullmatch(part) for part in path.split(".")):
                         yield f"import {path}"
             case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if called in _BY_STRING:
                 yield from (f"string {text}" for text in _strings(node.args) if _names_foreign(text, ours))
-            case ast.Subscript(slice=ast.Constant(value=str(key))) if _is_foreign(key, ours) and _holds_names(
-                node.value
-            ):
-                yield f"string {key}"
+            case ast.Subscript(value=held, slice=ast.Constant(value=str(key))):
+                if _is_foreign(key, ours) and _holds_names(held):
+                    yield f"string {key}"
             case ast.ClassDef():
-                yield from _overrides(node, name)
+                yield from _overrides(node, module)
 
 
-def _names_seen(name: str) -> set[str]:
+def _names_seen(module: _Module) -> set[str]:
     """Return the names that a module, and those of ours that it imports, define; a test also sees what these import."""
-    modules = _modules()
-    seen, near = {name}, {name}
-    for _ in range(2 if name.startswith("tests.") else 1):
-        near = {each for other in near for each in _imports_of_ours(modules[other])}
-        seen |= near
-    return set().union(*(modules[each].names for each in seen))
+    seen, near = set(module.names), [module]
+    for _ in range(2 if module.name.startswith("tests.") else 1):
+        near = [other for each in near for other in _imports_of_ours(each)]
+        seen |= {name for each in near for name in each.names}
+    return seen
 
 
-def _imports_of_ours(module: _Module) -> set[str]:
-    paths = module.imports.values()
-    return {each for path in paths for each in (path, path.rpartition(".")[0]) if each in _modules()}
+def _imports_of_ours(module: _Module) -> list[_Module]:
+    paths = {each for path in module.imports.values() for each in (path, path.rpartition(".")[0])}
+    return [_modules()[each][1] for each in paths & _modules().keys()]
 
 
 def _is_ours(path: str) -> bool:
@@ -154,9 +162,9 @@ def _holds_names(node: ast.expr) -> bool:
     return False
 
 
-def _overrides(node: ast.ClassDef, module: str) -> Iterator[str]:
+def _overrides(node: ast.ClassDef, module: _Module) -> Iterator[str]:
     """Yield what a class defines, or asks itself for, and a foreign class above it has under the same private name."""
-    own = set(_defined(ast.Module(node.body, [])))
+    own = set(_defined(ast.walk(ast.Module(node.body, []))))
     asked = {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute) and _is_self(each.value)}
     names = {each for each in own | asked if _PRIVATE.fullmatch(each)} - _DOCUMENTED
     for base, directly in _foreign_bases(node, module) if names else ():
@@ -173,18 +181,18 @@ def _is_self(node: ast.expr) -> bool:
     return False
 
 
-def _foreign_bases(node: ast.ClassDef, module: str, *, directly: bool = True) -> Iterator[tuple[type, bool]]:
+def _foreign_bases(node: ast.ClassDef, module: _Module, *, directly: bool = True) -> Iterator[tuple[type, bool]]:
     """Yield the foreign classes above a class of ours, each with whether the class names it itself."""
-    held = _modules()[module]
     for base in node.bases:
         written = ast.unparse(base.value if isinstance(base, ast.Subscript) else base)
         first, _, rest = written.partition(".")
-        path = held.imports.get(first, "" if hasattr(builtins, first) else f"{module}.{first}")
+        path = module.imports.get(first, "" if hasattr(builtins, first) else f"{module.name}.{first}")
         where, _, name = (f"{path}.{rest}" if rest else path).rpartition(".")
-        if _is_ours(where):
-            for above in ast.walk(_modules()[where].tree) if where in _modules() else ():
+        if _is_ours(where) or where == module.name:
+            _, other = _modules().get(where, (None, module))
+            for above in other.nodes:
                 if isinstance(above, ast.ClassDef) and above.name == name and above is not node:
-                    yield from _foreign_bases(above, where, directly=False)
+                    yield from _foreign_bases(above, other, directly=False)
         elif where:
             try:
                 found = getattr(importlib.import_module(where), name, None)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests import PROJECT
-from tests.foreign_private import Use, uses
+from tests.foreign_private import Use, uses, uses_in
 
 LIST = PROJECT / "tests" / "foreign_private.txt"
 WAY_OUT = (
@@ -30,3 +32,22 @@ def test_the_private_names_of_foreign_packages_are_on_a_list_that_only_shrinks()
     gone = sorted(f"{file}: {what}" for file, what in allowed.keys() - used)
     assert not gone, "no longer used; take these lines from tests/foreign_private.txt:\n" + "\n".join(gone)
     assert all(allowed.values()), "each line of the list ends with a reason: file: what -- reason"
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("def end(connection): connection._thread.daemon = True", {"attribute _thread"}),
+        ("def end(connection): return getattr(connection, '_tx', None)", {"string _tx"}),
+        ("def end(connection): return vars(connection)['_tx']", {"string _tx"}),
+        ("from inspect_ai.log._recorders import create", {"import inspect_ai.log._recorders.create"}),
+        ("import asyncio._x", {"import asyncio._x"}),
+        ("def swap(graph, kind): graph.__class__ = kind", {"assigns graph.__class__"}),
+        ("import threading\nclass Mine(threading.Thread):\n def _bootstrap(self): pass", {"overrides _bootstrap"}),
+        ("import threading\nclass Mine(threading.Thread):\n def run(self): self._stop()", {"attribute _stop"}),
+        ("class Mine:\n _held = 1\n def run(self): return self._held, self.__dict__", set()),
+        ("def change(row): return row._replace(a=1), row._asdict()", set()),
+    ],
+)
+def test_the_check_finds(source: str, found: set[str]) -> None:
+    assert uses_in(source) == found
