@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from typing import Any
 
@@ -24,7 +23,7 @@ from tribunal.store.tables import cases
 from tribunal.text import one_line
 
 # What writing to a database may come to, through no fault of the verdict's.
-_UNKEPT = (SQLAlchemyError, sqlite3.Error, OSError, RuntimeError, BadInput)
+_UNKEPT = (SQLAlchemyError, OSError, RuntimeError, BadInput)
 _stores: PerLoop[Store] = PerLoop(Store.open, Store.close)
 
 
