@@ -173,7 +173,9 @@ class Checkpoints(BaseCheckpointSaver[str]):
             for config, checkpoint, metadata, _ in gathered.checkpoints.values():
                 await connection.exec_driver_sql(*checkpoint_row(config, checkpoint, metadata, self.serde))
             for each in gathered.writes:
-                await connection.exec_driver_sql(*write_rows(*each, self.serde))
+                statement, rows = write_rows(*each, self.serde)
+                if rows:
+                    await connection.exec_driver_sql(statement, rows)
             return
         saver = await self._library(connection)
         for config, checkpoint, metadata, changed in gathered.checkpoints.values():

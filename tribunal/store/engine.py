@@ -143,7 +143,7 @@ class Store:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """A connection for what reads much and writes nothing: it holds nobody up, however long it takes."""
+        """Open a connection that writes nothing: it holds nobody up, however long it takes."""
         async with self._reader.begin() as connection:
             yield connection
 
