@@ -55,7 +55,7 @@ class CaseKeeper(AsyncCallbackHandler, GraphCallbackHandler):
         elif parent_run_id in self._runs and isinstance(inputs, dict) and "context" in inputs:
             self._runs[parent_run_id].state = inputs
 
-    async def on_interrupt(self, event: GraphInterruptEvent) -> None:  # type: ignore[override]
+    async def on_interrupt(self, event: GraphInterruptEvent) -> None:
         """Remember that a run has paused."""
         if event.run_id in self._runs:
             self._runs[event.run_id].pause = event
