@@ -268,7 +268,4 @@ def _span(manifest: Manifest) -> str:
 
 
 def _how(manifest: Manifest) -> str:
-    if manifest.index == "sparse":
-        return f"{_plain(manifest.embedding)}, {manifest.dimension:,} n-grams, exact search"
-    precision = "exact search" if manifest.index == "exact" else "all compared at half precision"
-    return f"{_plain(manifest.embedding)}, {manifest.dimension} numbers a post, {precision}"
+    return f"{_plain(manifest.embedding)}, {manifest.dimension} numbers a post, exact search"

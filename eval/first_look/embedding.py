@@ -29,7 +29,9 @@ async def embedded(posts: Decided, name: str, *, alone: bool) -> Embedded:
     """
     model = await asyncio.to_thread(embedder, name)
     if model is None:
-        raise BadInput(f"embedding: {name}: makes no vectors, and a first look sees words without it; leave it out")
+        raise BadInput(
+            f"embedding: {name}: is fitted to one set of texts, and a first look sees words without it; leave it out"
+        )
     at_once = getattr(model, "at_once", _AT_ONCE)
     starts = range(0, len(posts.texts), at_once)
     made = [await model.embed(posts.texts[start : start + at_once], "query") for start in starts]

@@ -37,7 +37,9 @@ def same_embedder(folder: Path, wanted: Embedding) -> Embedder:
     with stored_settings():
         model = embedder(wanted.name)
     if model is None:
-        raise BadInput(f"first-look: {folder}: {wanted.name} makes no vectors; {_AGAIN}")
+        raise BadInput(
+            f"first-look: {folder}: {wanted.name} is fitted to one set of texts, and is none for a first look; {_AGAIN}"
+        )
     version = _version(model)
     if version != wanted.version:
         raise BadInput(

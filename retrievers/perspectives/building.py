@@ -11,20 +11,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
 from tribunal.errors import BadInput
 from tribunal.files import Taken, alone, write_whole
 from tribunal.models.embeddings import TFIDF, Embedder, embedder
 from tribunal.parsed import from_json
-from tribunal.retrievers.perspectives.dense import write_dense
 from tribunal.retrievers.perspectives.held_files import FileNote, note_of, remove_others, settled
 from tribunal.retrievers.perspectives.labelled_texts import LabelledText, locate, read
 from tribunal.retrievers.perspectives.manifest import FORMAT, Manifest, read_manifest, write_manifest
+from tribunal.retrievers.perspectives.ngrams import fit_ngrams, write_ngrams
 from tribunal.retrievers.perspectives.perspective import Perspective, user_folder
-from tribunal.retrievers.perspectives.sparse import weighed, write_sparse
 from tribunal.retrievers.perspectives.texts_file import write_texts
-from tribunal.retrievers.perspectives.vector_file import VectorFile
+from tribunal.retrievers.perspectives.vector_index import VectorFile, write_vectors
 from tribunal.schema import JSON, Stance
 
 # How many texts an embedder is given at once, where it doesn't say: a build that is stopped loses no more than these.
@@ -70,11 +68,8 @@ async def build(
         with alone(partial / "lock"):
             if not replace:  # again, since a build that ended meanwhile may have put one there
                 await asyncio.to_thread(_keep_another, folder, draft)
-            if model is None:
-                made = await asyncio.to_thread(_weigh, partial, draft, told)
-            else:
-                made = await _embed(partial, draft, model, told)
-            manifest = await asyncio.to_thread(_finish, folder, draft, made)
+            dimension = await _embed(partial, draft, model, told)
+            manifest = await asyncio.to_thread(_finish, folder, draft, dimension)
     except Taken as error:
         raise BadInput(f"perspective {perspective.name}: another process is building it; wait for that one") from error
     except OSError as error:
@@ -153,43 +148,27 @@ def _keep_another(folder: Path, draft: _Draft) -> None:
     )
 
 
-@dataclass(slots=True)
-class _Made:
-    """An index that has been written into the build's folder."""
-
-    path: Path
-    kind: Literal["exact", "half", "sparse"]
-    dimension: int
-    recall: float = 1.0
-
-
-def _weigh(partial: Path, draft: _Draft, progress: Progress) -> _Made:
-    """The n-grams of all texts, which is too quick for going on with it to be of use."""
-    path, total = partial / "index.arrow", len(draft.rows)
-    progress(0, total)
-    index = weighed(draft.texts, lambda done: progress(done, total))
-    write_sparse(path, index)
-    return _Made(path, "sparse", index.dimension)
-
-
-async def _embed(partial: Path, draft: _Draft, model: Embedder, progress: Progress) -> _Made:
-    """The vectors of all texts, from where a build that was stopped has left off."""
-    vectors = await asyncio.to_thread(_resume, partial, draft)
-    texts, at_once = draft.texts, getattr(model, "at_once", BATCH)
+async def _embed(partial: Path, draft: _Draft, model: Embedder | None, progress: Progress) -> int:
+    """Write the index of all texts' vectors, from where a build that was stopped has left off; return their length."""
+    vectors, texts = await asyncio.to_thread(_resume, partial, draft, model is None), draft.texts
     progress(vectors.rows, len(texts))
+    if model is None:
+        model = fitted = await asyncio.to_thread(fit_ngrams, texts)
+        await asyncio.to_thread(write_ngrams, partial / "ngrams.bin", fitted)
+    at_once = getattr(model, "at_once", BATCH)
     for start in range(vectors.rows, len(texts), at_once):
         some = await model.embed(texts[start : start + at_once], "passage")
         await asyncio.to_thread(vectors.append, some)
         progress(start + len(some), len(texts))
-    path = partial / "index.faiss"
-    precision, recall = await asyncio.to_thread(write_dense, path, vectors)
-    return _Made(path, precision, vectors.dimension, recall)
+    await asyncio.to_thread(lambda: write_vectors(partial / "index.faiss", vectors.read()))
+    return vectors.dimension
 
 
-def _resume(partial: Path, draft: _Draft) -> VectorFile:
+def _resume(partial: Path, draft: _Draft, anew: bool) -> VectorFile:
+    """Return the vectors to go on from. What is fitted to the texts begins anew, and is quick."""
     plan, noted = draft.plan, partial / "plan.json"
     try:
-        same = from_json(noted.read_bytes()) == plan
+        same = not anew and from_json(noted.read_bytes()) == plan
     except (OSError, ValueError):
         same = False
     if not same:
@@ -199,29 +178,27 @@ def _resume(partial: Path, draft: _Draft) -> VectorFile:
     return VectorFile(partial)
 
 
-def _finish(folder: Path, draft: _Draft, made: _Made) -> Manifest:
+def _finish(folder: Path, draft: _Draft, dimension: int) -> Manifest:
     partial, hate = folder / "partial", sum(row.hate for row in draft.rows)
     write_texts(partial / "rows.parquet", draft.rows)
-    notes = settled(folder, made.path), settled(folder, partial / "rows.parquet")
     built = Manifest(
         perspective=draft.perspective,
         spec_sha256=_sha(draft.perspective.model_dump_json()),
         sources=draft.sources,
         source_sha256=draft.source_sha256,
         embedding=draft.embedding,
-        dimension=made.dimension,
+        dimension=dimension,
         rows=len(draft.rows),
         hate=hate,
         not_hate=len(draft.rows) - hate,
         skipped=draft.skipped,
-        index=made.kind,
-        recall_at_3=round(made.recall, 4),
         built=datetime.now(UTC).isoformat(timespec="seconds"),
-        index_file=notes[0],
-        rows_file=notes[1],
+        index_file=settled(folder, partial / "index.faiss"),
+        rows_file=settled(folder, partial / "rows.parquet"),
+        ngrams_file=settled(folder, partial / "ngrams.bin") if draft.embedding == TFIDF else None,
     )
     write_manifest(folder, built)
-    remove_others(folder, notes)
+    remove_others(folder, built.files)
     shutil.rmtree(partial, ignore_errors=True)
     return built
 

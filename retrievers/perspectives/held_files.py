@@ -12,12 +12,14 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from tribunal.errors import BadInput
 from tribunal.files import read_regular, write_whole
 from tribunal.parsed import from_json
 from tribunal.retrievers.perspectives.rows import file_hash
 from tribunal.schema import JSON, Frozen
+from tribunal.text import one_line, visible
 
 MANIFEST, VERIFIED = "manifest.json", "verified.json"
 # Makes the error for an index that can't be used as it is, from what is wrong with it.
@@ -30,6 +32,26 @@ class FileNote(Frozen):
     name: str
     bytes: int
     sha256: str
+
+
+class OtherFormat(NamedTuple):
+    """What a manifest of another version says of itself, and the embedding that it names."""
+
+    message: str
+    embedding: str
+
+
+def find_other_format(manifest: bytes, own: int) -> OtherFormat | None:
+    """Return what a manifest of another format than our own says of itself; None where this is no such one."""
+    try:
+        written = from_json(manifest)
+        found, embedding = written["format"], written["embedding"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    if type(found) is not int or found == own or not isinstance(embedding, str):
+        return None
+    embedding = visible(one_line(embedding[:200]))
+    return OtherFormat(f"format {found} by {embedding}, where this one reads format {own}", embedding)
 
 
 def note_of(path: Path) -> FileNote:
@@ -50,7 +72,7 @@ def settled(folder: Path, path: Path) -> FileNote:
 def remove_others(folder: Path, kept: Sequence[FileNote]) -> None:
     """Remove the files of the index that lay there before."""
     names = {note.name for note in kept}
-    for old in (*folder.glob("index-*.*"), *folder.glob("rows-*.parquet")):
+    for old in (*folder.glob("index-*.*"), *folder.glob("rows-*.parquet"), *folder.glob("ngrams-*.bin")):
         if old.name not in names:
             with suppress(OSError):  # on Windows, one that a process still has open can only go the next time
                 old.unlink()

@@ -1,7 +1,6 @@
 """A perspective's index: its texts, and what finds those nearest to a post.
 
-What finds them is `Sparse` for the offline `tfidf`, and `Dense` for an embedding's vectors. Their files are mapped into
-memory, not read: opening costs nothing that grows with the rows, and processes share pages.
+Its files are mapped into memory, not read: opening costs nothing that grows with the rows, and processes share pages.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from tribunal.retrievers.perspectives.dense import Dense, map_dense
 from tribunal.retrievers.perspectives.labelled_texts import LabelledText
 from tribunal.retrievers.perspectives.manifest import Manifest, check, damaged
-from tribunal.retrievers.perspectives.sparse import Sparse, map_sparse
+from tribunal.retrievers.perspectives.ngrams import NgramEmbedder, map_ngrams
 from tribunal.retrievers.perspectives.texts_file import reader_of
+from tribunal.retrievers.perspectives.vector_index import VectorIndex, map_vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +22,15 @@ class Index:
     """Texts, and what finds the nearest of them.
 
     Attributes:
-        space: finds their numbers.
+        vectors: finds their numbers.
         text: the text of a number.
+        ngrams: makes the vectors of queries, where the embedding is `tfidf`; else None.
         manifest: what it was built from; None where it was made in memory.
     """
 
-    space: Dense | Sparse
+    vectors: VectorIndex
     text: Callable[[int], LabelledText]
+    ngrams: NgramEmbedder | None = None
     manifest: Manifest | None = None
 
 
@@ -44,12 +45,12 @@ def mapped(folder: Path, stamp: int, manifest: Manifest) -> Index:
     import pyarrow.parquet as pq
 
     check(folder, manifest)
-    path = folder / manifest.index_file.name
     try:
-        space = map_sparse(path) if manifest.index == "sparse" else map_dense(path)
+        vectors = map_vectors(folder / manifest.index_file.name, manifest.rows, manifest.dimension)
+        ngrams = map_ngrams(folder / note.name, manifest.dimension) if (note := manifest.ngrams_file) else None
         file = pq.ParquetFile(folder / manifest.rows_file.name, memory_map=True)
     except (RuntimeError, OSError, ValueError, KeyError, IndexError, pa.ArrowException) as error:
         raise damaged(manifest, "can't be read") from error
-    if (len(space), space.dimension, file.metadata.num_rows) != (manifest.rows, manifest.dimension, manifest.rows):
+    if file.metadata.num_rows != manifest.rows:
         raise damaged(manifest, "is of another shape than its manifest says")
-    return Index(space, reader_of(file), manifest)
+    return Index(vectors, reader_of(file), ngrams, manifest)

@@ -2,7 +2,8 @@
 
 An index is a folder:
 
-- `index-….faiss`: the vectors of an embedding, normalised (`dense.py`); or `index-….arrow`: n-grams (`sparse.py`).
+- `index-….faiss`: the vectors of the texts, normalised (`vector_index.py`).
+- `ngrams-….bin`: of the embedding `tfidf` alone, what it was fitted to be for these texts (`ngrams.py`).
 - `rows-….parquet`: the texts, their labels and categories (`texts_file.py`).
 - `manifest.json`: what was built from what, by which embedding, and the hash of each file. It is written last, by a
   rename, and names the other files by their hash: a reader sees the old index or the new one, never half of each.
@@ -21,11 +22,11 @@ from pydantic import Field, ValidationError
 from tribunal.errors import BadInput
 from tribunal.files import read_regular
 from tribunal.models.embeddings import TFIDF
-from tribunal.parsed import from_json
 from tribunal.retrievers.perspectives.held_files import (
     MANIFEST,
     FileNote,
     check_files,
+    find_other_format,
     note_verified,
     verify_files,
     write_json,
@@ -33,7 +34,7 @@ from tribunal.retrievers.perspectives.held_files import (
 from tribunal.retrievers.perspectives.perspective import Perspective
 from tribunal.schema import Frozen
 
-FORMAT: Literal[2] = 2
+FORMAT: Literal[3] = 3
 # An embedding that is no more: format 1 had it for its default.
 _GONE = "hashing"
 
@@ -41,26 +42,25 @@ _GONE = "hashing"
 class Manifest(Frozen):
     """What an index is, and what it was built from."""
 
-    format: Literal[2] = FORMAT
+    format: Literal[3] = FORMAT
     perspective: Perspective
     spec_sha256: str = Field(description="of the perspective, criterion and label names included, as canonical JSON")
     sources: tuple[FileNote, ...]
     source_sha256: str = Field(description="of the hashes of the source files, in their order")
     embedding: str
-    dimension: int = Field(description="how many numbers a vector has, or how many n-grams there are")
+    dimension: int = Field(ge=1, description="how many numbers a vector has")
     rows: int
     hate: int
     not_hate: int
     skipped: int = Field(description="rows without a text")
-    index: Literal["exact", "half", "sparse"]
-    recall_at_3: float = Field(description="against exact search, measured on its own rows; 1 where it is exact")
     built: str = Field(description="when, in UTC")
     index_file: FileNote
     rows_file: FileNote
+    ngrams_file: FileNote | None = Field(default=None, description="of `tfidf` alone")
 
     @property
-    def files(self) -> tuple[FileNote, FileNote]:
-        return self.index_file, self.rows_file
+    def files(self) -> tuple[FileNote, ...]:
+        return (self.index_file, self.rows_file, *([self.ngrams_file] if self.ngrams_file else []))
 
 
 def read_manifest(folder: Path, perspective: Perspective | None = None) -> Manifest:
@@ -70,40 +70,26 @@ def read_manifest(folder: Path, perspective: Perspective | None = None) -> Manif
         BadInput: there is none, with the command that builds it; it was made by another version, or it is damaged.
     """
     name = perspective.name if perspective else folder.name
-    held = b""
     try:
-        held = read_regular(folder / "manifest.json")
-        return Manifest.model_validate_json(held)
+        held = read_regular(folder / MANIFEST)
+        if (other := find_other_format(held, FORMAT)) is None:
+            return Manifest.model_validate_json(held)
     except FileNotFoundError as error:
         where = f"; the set is obtained from {perspective.source.obtain}" if perspective and perspective.source else ""
         raise BadInput(f"perspective {name}: no index in {folder}; {how_to_build(name)}{where}") from error
     except OSError as error:
         raise BadInput(f"perspective {name}: {folder / 'manifest.json'}: {error.strerror or error}") from error
     except ValidationError as error:
-        if other := _other_format(held):
-            made_by, embedding = other
-            raise BadInput(
-                f"perspective {name}: the index in {folder} was built by another version ({made_by}); delete the "
-                f"folder, or {how_to_build_again(name, embedding, replace=True)}"
-            ) from error
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"])) or "the whole file"
         raise BadInput(
             f"perspective {name}: the manifest in {folder} is damaged ({field}: {first['msg']}); "
             f"{how_to_build_again(name, replace=True)}"
         ) from error
-
-
-def _other_format(held: bytes) -> tuple[str, str] | None:
-    """What a manifest of another format is, and its embedding; None where this is no such one."""
-    try:
-        raw = from_json(held)
-        found, embedding = raw["format"], raw["embedding"]
-    except (ValueError, KeyError, TypeError):
-        return None
-    if not isinstance(found, int) or not isinstance(embedding, str) or found == FORMAT:
-        return None
-    return f"format {found} by {embedding}, where this one reads format {FORMAT}", embedding
+    raise BadInput(
+        f"perspective {name}: the index in {folder} was built by another version ({other.message}); delete the "
+        f"folder, or {how_to_build_again(name, other.embedding, replace=True)}"
+    )
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 from tribunal.errors import BadInput
 from tribunal.models.embeddings import TFIDF, Embedder, embedder
 from tribunal.opened import opened
-from tribunal.retrievers.perspectives.dense import flat
 from tribunal.retrievers.perspectives.index import Index, mapped
 from tribunal.retrievers.perspectives.labelled_texts import LabelledText
-from tribunal.retrievers.perspectives.manifest import how_to_build, how_to_build_again, read_manifest
+from tribunal.retrievers.perspectives.manifest import damaged, how_to_build, how_to_build_again, read_manifest
+from tribunal.retrievers.perspectives.ngrams import fit_ngrams
 from tribunal.retrievers.perspectives.perspective import (
     EXAMPLES,
     Perspective,
@@ -22,8 +22,8 @@ from tribunal.retrievers.perspectives.perspective import (
     spec_file,
     user_folder,
 )
-from tribunal.retrievers.perspectives.sparse import weighed
 from tribunal.retrievers.perspectives.store import Store
+from tribunal.retrievers.perspectives.vector_index import index_vectors
 
 
 def names() -> list[str]:
@@ -88,7 +88,7 @@ def resolve(name: str) -> tuple[Perspective, Path | None]:
     return perspective, None if perspective.texts else user_folder() / perspective.name
 
 
-_in_memory: dict[tuple[Perspective, str], Index] = {}
+_in_memory: dict[tuple[Perspective, str], tuple[Index, Embedder]] = {}
 
 
 async def in_memory(perspective: Perspective, model: Embedder | None = None) -> Store:
@@ -96,7 +96,7 @@ async def in_memory(perspective: Perspective, model: Embedder | None = None) -> 
 
     Args:
         perspective: holds them.
-        model: makes their vectors; None compares them by their n-grams, as `tfidf` does.
+        model: makes their vectors; None is `tfidf`, which is fitted to them.
 
     Raises:
         BadInput: it has none, with the command that builds its index.
@@ -108,9 +108,11 @@ async def in_memory(perspective: Perspective, model: Embedder | None = None) -> 
         texts = [LabelledText(text, True) for text in perspective.texts.hate]
         texts += [LabelledText(text, False) for text in perspective.texts.not_hate]
         words = [each.text for each in texts]
-        space = flat(await model.embed(words, "passage")) if model else await asyncio.to_thread(weighed, words)
-        _in_memory[held] = Index(space, texts.__getitem__)
-    return Store(perspective, model, _in_memory[held])
+        made_by = model or await asyncio.to_thread(fit_ngrams, words)
+        vectors = index_vectors(await made_by.embed(words, "passage"))
+        _in_memory[held] = Index(vectors, texts.__getitem__), made_by
+    index, made_by = _in_memory[held]
+    return Store(perspective, model or made_by, index)
 
 
 def open_index(folder: Path, perspective: Perspective | None = None, *, embedding: str | None = None) -> Store:
@@ -138,4 +140,7 @@ def open_index(folder: Path, perspective: Perspective | None = None, *, embeddin
             f"{how_to_build_again(current.name, manifest.embedding, replace=True)}"
         )
     index = mapped(folder.resolve(), (folder / "manifest.json").stat().st_mtime_ns, manifest)
-    return Store(current, embedder(manifest.embedding), index, folder)
+    model = index.ngrams if manifest.embedding == TFIDF else embedder(manifest.embedding)
+    if model is None:
+        raise damaged(manifest, "lacks what tfidf was fitted to be")
+    return Store(current, model, index, folder)

@@ -10,10 +10,10 @@ import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tribunal.errors import BadInput, TribunalError
-from tribunal.models.embeddings import TFIDF, Embedder, Vectors
+from tribunal.models.embeddings import Embedder, Vectors
 from tribunal.retrievers.perspectives.index import Index
 from tribunal.retrievers.perspectives.labelled_texts import LabelledText
 from tribunal.retrievers.perspectives.manifest import Manifest, damaged, how_to_build_again, verify
@@ -23,6 +23,9 @@ from tribunal.retrievers.perspectives.words import plain, words_of
 from tribunal.schema import Example
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from tribunal.retrievers.perspectives.langchain import PerspectiveRetriever
 
 
@@ -31,14 +34,12 @@ class Store:
 
     Args:
         perspective: whose texts they are.
-        model: what the vectors of its index were made by; None where it holds n-grams, which take no model.
-        index: the texts, and what finds the nearest.
+        model: what the vectors of its index were made by.
+        index: the texts, and their vectors.
         folder: where the index lies; None where it was made in memory.
     """
 
-    def __init__(
-        self, perspective: Perspective, model: Embedder | None, index: Index, folder: Path | None = None
-    ) -> None:
+    def __init__(self, perspective: Perspective, model: Embedder, index: Index, folder: Path | None = None) -> None:
         self.perspective = perspective
         self.embedder = model
         self.folder = folder
@@ -52,7 +53,7 @@ class Store:
     @property
     def embedding(self) -> str:
         """The name of the embedding that its texts are compared by."""
-        return self.embedder.name if self.embedder else TFIDF
+        return self.embedder.name
 
     @property
     def fingerprint(self) -> str:
@@ -62,7 +63,7 @@ class Store:
         return hashlib.sha256(held.encode()).hexdigest()[:16]
 
     def __len__(self) -> int:
-        return len(self._index.space)
+        return len(self._index.vectors)
 
     def row(self, number: int) -> LabelledText:
         """The text of a number, which is `Example.row`, with its label. Reads a file: call it off the event loop."""
@@ -80,21 +81,21 @@ class Store:
         """
         if not plain(text):
             return []
-        return await self.nearest((await self.embedder.embed([text], "query"))[0] if self.embedder else text, text, k)
+        return await self.nearest((await self.embedder.embed([text], "query"))[0], text, k)
 
-    async def nearest(self, query: Vectors | str, text: str, k: int = 3) -> list[Example]:
-        """As `search`, for a text whose vector, (dimension,), is known; without an embedder, the query is the text."""
+    async def nearest(self, query: Vectors, text: str, k: int = 3) -> list[Example]:
+        """As `search`, for a text whose vector, (dimension,), is known."""
         if k < 1:
             raise BadInput(f"k: {k}: at least one example is asked for")
-        if self.embedder and len(query) != self._index.space.dimension:
+        if len(query) != self._index.vectors.dimension:
             raise BadInput(
-                f"perspective {self.perspective.name}: its index holds vectors of {self._index.space.dimension} "
+                f"perspective {self.perspective.name}: its index holds vectors of {self._index.vectors.dimension} "
                 f"numbers, and {self.embedding} now gives {len(query)}: "
                 f"{how_to_build_again(self.perspective.name, self.embedding)}"
             )
         return await asyncio.to_thread(self._nearest, query, words_of(text), k)
 
-    def _nearest(self, query: Any, leave_out: str, k: int) -> list[Example]:
+    def _nearest(self, query: Vectors, leave_out: str, k: int) -> list[Example]:
         fetched = min(k + SPARE, len(self))
         while True:
             similarities, numbers = self._near(query, fetched)
@@ -109,10 +110,10 @@ class Store:
                 return examples
             fetched = min(fetched * 4, len(self))
 
-    def _near(self, query: Any, count: int) -> tuple[Any, Any]:
+    def _near(self, query: Vectors, count: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
         try:
-            return self._index.space.nearest(query, count)
-        except (IndexError, ValueError) as error:
+            return self._index.vectors.nearest(query, count)
+        except ValueError as error:
             if self.manifest is None:
                 raise
             raise damaged(self.manifest, "holds numbers that can't be right") from error
@@ -138,20 +139,18 @@ async def search_together(
 ) -> dict[str, list[Example] | TribunalError]:
     """Every perspective's k examples for one text, by its name, searched at the same time.
 
-    Stores that share an embedding embed the text once. A perspective that fails has its error in place of examples, so
+    Stores that share an embedder embed the text once. A perspective that fails has its error in place of examples, so
     that it doesn't sink the others.
     """
-    models = {each.embedding: each.embedder for each in searchers if isinstance(each, Store)}
+    models = {id(each.embedder): each.embedder for each in searchers if isinstance(each, Store)}
     blank = not plain(text)
-    vectors = {
-        name: asyncio.create_task(model.embed([text], "query")) for name, model in models.items() if model and not blank
-    }
+    vectors = {key: asyncio.create_task(model.embed([text], "query")) for key, model in models.items() if not blank}
 
     async def one(searcher: Searcher) -> list[Example] | TribunalError:
         try:
-            if blank or not isinstance(searcher, Store) or not searcher.embedder:
+            if blank or not isinstance(searcher, Store):
                 return [] if blank else await searcher.search(text, k)
-            return await searcher.nearest((await vectors[searcher.embedding])[0], text, k)
+            return await searcher.nearest((await vectors[id(searcher.embedder)])[0], text, k)
         except TribunalError as error:
             return error
 

@@ -12,23 +12,23 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tribunal.errors import BadInput
 from tribunal.files import Taken, alone
 from tribunal.models.embeddings import TFIDF, Embedder, embedder
-from tribunal.retrievers.perspectives.dense import write_dense
 from tribunal.retrievers.perspectives.held_files import remove_others, settled
-from tribunal.retrievers.perspectives.sparse import weighed, write_sparse
-from tribunal.retrievers.perspectives.vector_file import VectorFile
+from tribunal.retrievers.perspectives.ngrams import fit_ngrams, write_ngrams
+from tribunal.retrievers.perspectives.vector_index import VectorIndex, write_vectors
 from tribunal.retrievers.precedents.cases_file import open_cases, read_cases, write_cases
 from tribunal.retrievers.precedents.decided import HOW, DecidedCase
 from tribunal.retrievers.precedents.manifest import (
     MOST_CASES,
     IndexNote,
     Manifest,
+    NgramsNote,
     RowsNote,
     SourceNote,
     damaged,
@@ -57,16 +57,16 @@ class _Before:
 
     manifest: Manifest
     cases: list[DecidedCase]
-    space: Any
+    held: VectorIndex
 
     def vectors(self) -> dict[str, int]:
-        """The number of each text's vector."""
-        if self.manifest.index == "sparse":
+        """Return the number of each text's vector; none of `tfidf`, which is fitted to all texts of a store."""
+        if self.manifest.embedding == TFIDF:
             return {}
         return {_key(case.text): number for number, case in enumerate(self.cases)}
 
     def vector(self, number: int) -> Any:
-        return self.space.vectors.reconstruct(number)
+        return self.held.vectors.reconstruct(number)
 
 
 async def build(
@@ -206,7 +206,7 @@ def _there(folder: Path, replace: bool) -> _Before | None:
         return None
     try:
         manifest = read_manifest(folder)
-        space, _ = mapped(folder, manifest)
+        held = mapped(folder, manifest).vectors
         try:
             cases = list(read_cases(open_cases(folder / manifest.rows_file.name, manifest.rows)))
         except (ValueError, OSError) as error:
@@ -215,7 +215,7 @@ def _there(folder: Path, replace: bool) -> _Before | None:
         if replace:
             return None
         raise
-    return _Before(manifest, cases, space)
+    return _Before(manifest, cases, held)
 
 
 def _embedder(wanted: str | Embedder | None, before: _Before | None) -> tuple[Embedder | None, str]:
@@ -259,13 +259,12 @@ async def _write(
     if before and same and (before.manifest.copies, before.manifest.left_out) == (copies, left_out):
         return Built(before.manifest, folder, 0, 0)
     told = progress or (lambda done, total: None)
-    if embedding == TFIDF or not rows:
-        path, kind, dimension, recall = await asyncio.to_thread(_weigh, partial, rows, told)
-    else:
-        path, kind, dimension, recall = await _embed(partial, rows, before, model, told)
-    cases_path = partial / "rows.parquet"
-    await asyncio.to_thread(write_cases, cases_path, rows)
-    index, written = settled(folder, path), settled(folder, cases_path)
+    fitted = None
+    if embedding == TFIDF:
+        model = fitted = await asyncio.to_thread(fit_ngrams, [case.text for case in rows])
+        await asyncio.to_thread(write_ngrams, partial / "ngrams.bin", fitted)
+    dimension = await _embed(partial, rows, before, model, told)
+    await asyncio.to_thread(write_cases, partial / "rows.parquet", rows)
     dates = [case.at for case in rows if case.at]
     decided, policies = Counter(case.how for case in rows), Counter(case.policy_sha for case in rows)
     manifest = Manifest(
@@ -281,32 +280,20 @@ async def _write(
         last=max(dates, default=""),
         sources=sources,
         content_sha256=content,
-        index=kind,
-        recall_at_3=round(recall, 4),
         built=datetime.now(UTC).isoformat(timespec="seconds"),
-        index_file=IndexNote(**index.dump()),
-        rows_file=RowsNote(**written.dump()),
+        index_file=IndexNote(**settled(folder, partial / "index.faiss").dump()),
+        rows_file=RowsNote(**settled(folder, partial / "rows.parquet").dump()),
+        ngrams_file=NgramsNote(**settled(folder, partial / "ngrams.bin").dump()) if fitted else None,
     )
     write_manifest(folder, manifest)
     remove_others(folder, manifest.files)
     return Built(manifest, folder, added, gone)
 
 
-_Index = tuple[Path, Literal["exact", "half", "sparse"], int, float]
-
-
-def _weigh(partial: Path, rows: list[DecidedCase], progress: Progress) -> _Index:
-    path, total = partial / "index.arrow", len(rows)
-    progress(0, total)
-    index = weighed([case.text for case in rows], lambda done: progress(done, total))
-    write_sparse(path, index)
-    return path, "sparse", index.dimension, 1.0
-
-
 async def _embed(
     partial: Path, rows: list[DecidedCase], before: _Before | None, model: Embedder | None, progress: Progress
-) -> _Index:
-    """The vectors of all texts; those that the store before had are taken from it."""
+) -> int:
+    """Write the index of all texts' vectors; those that the store before had are taken from it. Return their length."""
     known = before.vectors() if before else {}
     fresh = list(dict.fromkeys(case.text for case in rows if _key(case.text) not in known))
     at_once, made = getattr(model, "at_once", BATCH), dict[str, Any]()
@@ -321,21 +308,18 @@ async def _embed(
     def vector(key: str) -> Any:
         return before.vector(known[key]) if before and key in known else made[key]
 
-    def written() -> _Index:
-        vectors = VectorFile(partial)
-        for start in range(0, len(rows), BATCH):
-            some = [vector(_key(case.text)) for case in rows[start : start + BATCH]]
-            if len({len(each) for each in some}) > 1:
-                raise BadInput(
-                    "embedding: vectors of different lengths: the model behind the name has changed; give --replace, "
-                    "which embeds all again"
-                )
-            vectors.append(np.stack(some))
-        path = partial / "index.faiss"
-        precision, recall = write_dense(path, vectors)
-        return path, precision, vectors.dimension, recall
+    def write() -> int:
+        vectors = [vector(_key(case.text)) for case in rows]
+        if len({len(each) for each in vectors}) > 1:
+            raise BadInput(
+                "embedding: vectors of different lengths: the model behind the name has changed; give --replace, "
+                "which embeds all again"
+            )
+        matrix = np.stack(vectors) if vectors else np.zeros((0, 1), np.float32)
+        write_vectors(partial / "index.faiss", matrix)
+        return matrix.shape[1]
 
-    return await asyncio.to_thread(written)
+    return await asyncio.to_thread(write)
 
 
 def _key(text: str) -> str:

@@ -2,7 +2,8 @@
 
 A store is a folder:
 
-- `index-….faiss`: the vectors of an embedding, by FAISS; or `index-….arrow`: n-grams, of the offline `tfidf`.
+- `index-….faiss`: the vectors of the cases, by FAISS.
+- `ngrams-….bin`: of the embedding `tfidf` alone, what it was fitted to be for these cases.
 - `rows-….parquet`: the cases (`cases_file.py`).
 - `manifest.json`: which embedding, how many cases, and the hash of each file; written last, by a rename.
 - `verified.json`: sizes and times of the files when their hashes were last compared.
@@ -23,24 +24,28 @@ from tribunal.context import describe
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.files import read_regular
+from tribunal.models.embeddings import TFIDF
 from tribunal.parsed import from_json
 from tribunal.retrievers.perspectives.held_files import (
     MANIFEST,
     FileNote,
     check_files,
+    find_other_format,
     note_verified,
     verify_files,
     write_json,
 )
 from tribunal.schema import Frozen
 
-FORMAT: Literal[1] = 1
+FORMAT: Literal[2] = 2
 MOST_CASES = 1_000_000
+MOST_NUMBERS = 65_536  # of a vector
 _MOST_BYTES = 1024 * 1024  # of a manifest
 NAME = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 Count = Annotated[int, Field(ge=0, le=MOST_CASES)]
-_IndexFile = Annotated[str, Field(pattern=r"^index-[0-9a-f]{12}\.(faiss|arrow)$")]
+_IndexFile = Annotated[str, Field(pattern=r"^index-[0-9a-f]{12}\.faiss$")]
 _RowsFile = Annotated[str, Field(pattern=r"^rows-[0-9a-f]{12}\.parquet$")]
+_NgramsFile = Annotated[str, Field(pattern=r"^ngrams-[0-9a-f]{12}\.bin$")]
 
 
 class IndexNote(FileNote):
@@ -53,6 +58,12 @@ class RowsNote(FileNote):
     """The cases' file; its name leads nowhere else."""
 
     name: _RowsFile
+
+
+class NgramsNote(FileNote):
+    """The file of what `tfidf` was fitted to be; its name leads nowhere else."""
+
+    name: _NgramsFile
 
 
 class SourceNote(Frozen):
@@ -69,10 +80,10 @@ class SourceNote(Frozen):
 class Manifest(Frozen):
     """What a store is, and what it was built from."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[2] = FORMAT
     name: str = Field(pattern=NAME)
     embedding: str = Field(max_length=200)
-    dimension: int = Field(ge=0, description="how many numbers a vector has, or how many n-grams there are")
+    dimension: int = Field(ge=1, le=MOST_NUMBERS, description="how many numbers a vector has")
     rows: Count
     copies: Count = Field(description="cases with the words and the decision of a later one, which stands for them")
     left_out: Count = Field(description="decided cases without words, or without a category")
@@ -82,15 +93,14 @@ class Manifest(Frozen):
     last: str = Field(max_length=120)
     sources: tuple[SourceNote, ...] = Field(max_length=100)
     content_sha256: str = Field(max_length=64, description="of the cases, in their order")
-    index: Literal["exact", "half", "sparse"]
-    recall_at_3: float
     built: str = Field(max_length=120, description="when, in UTC")
     index_file: IndexNote
     rows_file: RowsNote
+    ngrams_file: NgramsNote | None = Field(default=None, description="of `tfidf` alone")
 
     @property
-    def files(self) -> tuple[FileNote, FileNote]:
-        return self.index_file, self.rows_file
+    def files(self) -> tuple[FileNote, ...]:
+        return (self.index_file, self.rows_file, *([self.ngrams_file] if self.ngrams_file else []))
 
 
 def user_folder() -> Path:
@@ -107,7 +117,8 @@ def read_manifest(folder: Path) -> Manifest:
     where = f"precedents {folder.name}"
     try:
         held = read_regular(folder / MANIFEST, _MOST_BYTES)
-        return Manifest.model_validate(from_json(held))
+        if (other := find_other_format(held, FORMAT)) is None:
+            return Manifest.model_validate(from_json(held))
     except FileNotFoundError as error:
         raise BadInput(
             f"{where}: no store in {folder}; build it with: tribunal precedents build {folder.name}"
@@ -118,6 +129,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise BadInput(f"{where}: its manifest can't be used: {describe(error)}; {_again(folder.name)}") from error
     except ValueError as error:
         raise BadInput(f"{where}: its manifest is not JSON; {_again(folder.name)}") from error
+    raise BadInput(f"{where}: was built by another version ({other.message}); {_again(folder.name, other.embedding)}")
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -153,5 +165,6 @@ def damaged(manifest: Manifest, what: str) -> BadInput:
     return BadInput(f"precedents {manifest.name}: its store {what}; {_again(manifest.name)}")
 
 
-def _again(name: str) -> str:
-    return f"build it again with: tribunal precedents build {name} --replace"
+def _again(name: str, embedding: str = TFIDF) -> str:
+    option = "" if embedding == TFIDF else f" --embedding {embedding}"
+    return f"build it again with: tribunal precedents build {name}{option} --replace"

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from tribunal.errors import BadInput
 from tribunal.models.embeddings import TFIDF, embedder
 from tribunal.opened import opened
-from tribunal.retrievers.perspectives.dense import Dense, check_head, map_dense
+from tribunal.retrievers.perspectives.ngrams import NgramEmbedder, map_ngrams
 from tribunal.retrievers.perspectives.perspective import is_path
-from tribunal.retrievers.perspectives.sparse import Sparse, map_sparse
+from tribunal.retrievers.perspectives.vector_index import VectorIndex, map_vectors
 from tribunal.retrievers.precedents.cases_file import open_cases, reader_of
+from tribunal.retrievers.precedents.decided import DecidedCase
 from tribunal.retrievers.precedents.manifest import NAME, Manifest, check, damaged, read_manifest, user_folder
 from tribunal.retrievers.precedents.store import PrecedentStore
 from tribunal.text import meant
@@ -56,15 +58,27 @@ def open_store(name: str) -> PrecedentStore:
         there = f"there are {', '.join(held)}" if held else f"build it with: tribunal precedents build {name}"
         raise BadInput(f"precedents: {name!r}: there is no such store{near and f'; {near}'} ({there})")
     manifest = read_manifest(folder)
-    space, reader = mapped(folder, manifest)
+    files = mapped(folder, manifest)
     # A store may be somebody else's: what its manifest names runs no code that the operator hasn't allowed.
     with stored_settings():
-        model = None if manifest.embedding == TFIDF or not manifest.rows else embedder(manifest.embedding)
-    return PrecedentStore(folder, manifest, model, space, reader)
+        tfidf = manifest.embedding == TFIDF
+        model = files.ngrams if tfidf else embedder(manifest.embedding) if manifest.rows else None
+    if tfidf and model is None:
+        raise damaged(manifest, "lacks what tfidf was fitted to be")
+    return PrecedentStore(folder, manifest, model, files.vectors, files.case)
 
 
-def mapped(folder: Path, manifest: Manifest) -> tuple[Dense | Sparse, Any]:
-    """The files of a store, mapped: what finds the nearest, and what looks a case up by its number.
+class StoreFiles(NamedTuple):
+    """The files of a store, mapped: what finds the nearest, what looks a case up by its number, and what `tfidf` was
+    fitted to be, where that is the embedding."""
+
+    vectors: VectorIndex
+    case: Callable[[int], DecidedCase]
+    ngrams: NgramEmbedder | None
+
+
+def mapped(folder: Path, manifest: Manifest) -> StoreFiles:
+    """Map the files of a store.
 
     Raises:
         BadInput: a file is missing, was changed, or is none of ours.
@@ -75,21 +89,15 @@ def mapped(folder: Path, manifest: Manifest) -> tuple[Dense | Sparse, Any]:
 
 
 @lru_cache(maxsize=16)
-def _mapped(folder: Path, stamp: int, written: str) -> tuple[Dense | Sparse, Any]:
+def _mapped(folder: Path, stamp: int, written: str) -> StoreFiles:
     import pyarrow as pa
 
     manifest = Manifest.model_validate_json(written)
     check(folder, manifest)
-    path = folder / manifest.index_file.name
     try:
-        if manifest.index == "sparse":
-            space: Dense | Sparse = map_sparse(path)
-        else:
-            check_head(path, manifest.rows, manifest.dimension)
-            space = map_dense(path)
+        vectors = map_vectors(folder / manifest.index_file.name, manifest.rows, manifest.dimension)
+        ngrams = map_ngrams(folder / note.name, manifest.dimension) if (note := manifest.ngrams_file) else None
         file = open_cases(folder / manifest.rows_file.name, manifest.rows)
     except (RuntimeError, OSError, ValueError, KeyError, IndexError, pa.ArrowException) as error:
         raise damaged(manifest, "can't be read") from error
-    if (len(space), space.dimension) != (manifest.rows, manifest.dimension):
-        raise damaged(manifest, "is of another shape than its manifest says")
-    return space, reader_of(file)
+    return StoreFiles(vectors, reader_of(file), ngrams)

@@ -7,13 +7,12 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tribunal.errors import BadInput
-from tribunal.models.embeddings import TFIDF, Embedder, Vectors
-from tribunal.retrievers.perspectives.dense import Dense
+from tribunal.models.embeddings import Embedder, Vectors
 from tribunal.retrievers.perspectives.searcher import SPARE
-from tribunal.retrievers.perspectives.sparse import Sparse
+from tribunal.retrievers.perspectives.vector_index import VectorIndex
 from tribunal.retrievers.perspectives.words import plain
 from tribunal.retrievers.precedents.decided import DecidedCase, words_key
 from tribunal.retrievers.precedents.manifest import Manifest, damaged, verify
@@ -35,7 +34,7 @@ class PrecedentStore:
     Attributes:
         folder: where it lies.
         manifest: what it was built from.
-        embedder: what its vectors were made by; None where it holds n-grams.
+        embedder: what its vectors were made by; None where it holds no cases.
     """
 
     def __init__(
@@ -43,11 +42,11 @@ class PrecedentStore:
         folder: Path,
         manifest: Manifest,
         embedder: Embedder | None,
-        space: Dense | Sparse,
+        vectors: VectorIndex,
         case: Callable[[int], DecidedCase],
     ) -> None:
         self.folder, self.manifest, self.embedder = folder, manifest, embedder
-        self._space, self._case = space, case
+        self._vectors, self._case = vectors, case
 
     def __len__(self) -> int:
         return self.manifest.rows
@@ -64,7 +63,7 @@ class PrecedentStore:
     @property
     def fingerprint(self) -> str:
         """A hash of everything that a search here may show: the cases, and the vectors that they are found by."""
-        held = json.dumps([self.embedding or TFIDF, [note.sha256 for note in self.manifest.files]])
+        held = json.dumps([self.embedding, [note.sha256 for note in self.manifest.files]])
         return hashlib.sha256(held.encode()).hexdigest()[:16]
 
     async def nearest(self, text: str, k: int = 3, *, post_id: str = "") -> list[Found]:
@@ -80,18 +79,18 @@ class PrecedentStore:
         """
         if k < 1:
             raise BadInput(f"precedents_k: {k}: at least one is asked for")
-        if not len(self) or not plain(text):
+        if self.embedder is None or not len(self) or not plain(text):
             return []
-        query: Vectors | str = (await self.embedder.embed([text], "query"))[0] if self.embedder else text
-        if self.embedder and len(query) != self._space.dimension:
+        query = (await self.embedder.embed([text], "query"))[0]
+        if len(query) != self._vectors.dimension:
             raise BadInput(
-                f"precedents {self.name}: its store holds vectors of {self._space.dimension} numbers, and "
+                f"precedents {self.name}: its store holds vectors of {self._vectors.dimension} numbers, and "
                 f"{self.embedding} now gives {len(query)}; build it again with: tribunal precedents build {self.name} "
                 f"--embedding {self.embedding} --replace"
             )
         return await asyncio.to_thread(self._nearest, query, words_key(text), post_id, k)
 
-    def _nearest(self, query: Any, words: str, post_id: str, k: int) -> list[Found]:
+    def _nearest(self, query: Vectors, words: str, post_id: str, k: int) -> list[Found]:
         fetched = min(k + SPARE, len(self))
         while True:
             found: list[Found] = []
@@ -110,10 +109,10 @@ class PrecedentStore:
                 return found
             fetched = min(fetched * 4, len(self))
 
-    def _near(self, query: Any, count: int) -> list[tuple[float, int]]:
+    def _near(self, query: Vectors, count: int) -> list[tuple[float, int]]:
         try:
-            similarities, numbers = self._space.nearest(query, count)
-        except (IndexError, ValueError) as error:
+            similarities, numbers = self._vectors.nearest(query, count)
+        except ValueError as error:
             raise damaged(self.manifest, "holds numbers that can't be right") from error
         return list(zip(similarities.tolist(), numbers.tolist(), strict=True))
 

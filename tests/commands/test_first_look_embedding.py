@@ -110,7 +110,7 @@ def test_code_that_a_first_look_names_is_not_run_unasked(fitted: Path, server: S
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--embedding", "tfidf"), "embedding: tfidf: makes no vectors"),
+        (("--embedding", "tfidf"), "embedding: tfidf: is fitted to one set of texts"),
         (("--embedding", "nonsense"), "not an embedding"),
         (("--embedding-alone",), "embedding_alone: there is no embedding"),
         (("--hold-out", "0.95"), "hold_out: 0.95 is not from 0 to 0.9"),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,10 +13,10 @@ from tribunal.errors import BadInput
 from tribunal.retrievers.perspectives import held_files, manifest
 from tribunal.retrievers.perspectives.building import build
 from tribunal.retrievers.perspectives.index import mapped
+from tribunal.retrievers.perspectives.ngrams import NgramEmbedder, map_ngrams, write_ngrams
 from tribunal.retrievers.perspectives.opening import open_index, open_store, open_stores
 from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, user_folder
 from tribunal.retrievers.perspectives.rows import file_hash
-from tribunal.retrievers.perspectives.sparse import map_sparse, write_sparse
 from tribunal.retrievers.perspectives.store import Store
 
 
@@ -141,7 +139,8 @@ async def test_a_copied_index_is_checked_once_and_then_trusted(
     open_index(copy)
     mapped.cache_clear()
     open_index(copy)
-    assert len(hashed) == 2
+    assert built.manifest is not None
+    assert len(hashed) == len(built.manifest.files)
 
 
 async def test_a_missing_file_and_a_damaged_manifest(built: Store) -> None:
@@ -185,23 +184,30 @@ async def test_kinds_of_hate_go_with_the_rows(built: Store) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (
-            {"row": np.full(3000, 10**6, np.int32), "times": np.ones(3000, np.uint8)},
-            "holds numbers that can't be right",
-        ),
-        ({"start": np.zeros(3, np.int64)}, "can't be read"),
-        ({"gram": np.zeros(125, np.int64)}, "can't be read"),
-        ({"length": np.ones(7, np.float32)}, "is of another shape than its manifest says"),
+        ({"shares": np.nan}, "holds numbers that can't be right"),
+        ({"rarity": -1}, "can't be read"),
+        ({"gram": 5}, "can't be read"),
     ],
 )
 async def test_an_index_whose_hashes_are_right_and_whose_numbers_are_not(
-    mine: Perspective, tmp_path: Path, change: dict[str, np.ndarray[Any, Any]], says: str
+    mine: Perspective, tmp_path: Path, change: dict[str, float], says: str
 ) -> None:
     """As somebody else may hand one on."""
     made, folder = await build(mine, tmp_path / "rows"), user_folder() / "mine"
-    forged = replace(map_sparse(folder / made.index_file.name), **change)
-    write_sparse(folder / "index-forged.arrow", forged)
-    note = held_files.note_of(folder / "index-forged.arrow")
-    manifest.write_manifest(folder, made.model_copy(update={"index_file": note}))
+    assert made.ngrams_file is not None
+    fitted = map_ngrams(folder / made.ngrams_file.name, made.dimension)
+    numbers = {name: np.array(getattr(fitted, name)) for name in ("gram", "rarity", "shares")}
+    for name, number in change.items():
+        numbers[name][:] = number
+    write_ngrams(folder / "ngrams-forged.bin", NgramEmbedder(**numbers))
+    note = held_files.note_of(folder / "ngrams-forged.bin")
+    manifest.write_manifest(folder, made.model_copy(update={"ngrams_file": note}))
     with pytest.raises(BadInput, match=rf"{says}; build it again with"):
         await (await open_store("mine")).search("river bakery")
+
+
+async def test_an_index_without_what_its_embedding_was_fitted_to_be(mine: Perspective, tmp_path: Path) -> None:
+    made, folder = await build(mine, tmp_path / "rows"), user_folder() / "mine"
+    manifest.write_manifest(folder, made.model_copy(update={"ngrams_file": None}))
+    with pytest.raises(BadInput, match="lacks what tfidf was fitted to be; build it again with"):
+        await open_store("mine")

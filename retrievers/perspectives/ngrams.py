@@ -1,0 +1,180 @@
+"""The default embedding, `tfidf`: the character n-grams of texts, weighed by TF-IDF and made dense by a truncated SVD.
+
+An n-gram that stands c times in a text, and in d of n texts, weighs (1 + ln c) * (1 + ln((1+n)/(1+d))). So an n-gram
+that is rare in a set counts for more. The SVD of such rows is latent semantic analysis (Deerwester et al., 1990). It is
+fitted to each set, from an even sample of its texts, and needs no model and no network. What was fitted lies in a file
+of plain numbers, which is mapped into memory and not read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tribunal.models.embeddings import TFIDF, Use, Vectors
+from tribunal.models.embeddings.vectors import of_unit_length
+from tribunal.retrievers.perspectives.words import plain
+
+DIMENSION = 384
+MOST_NGRAMS = 16_384
+SAMPLE = 4_000  # texts that it is fitted to; more of them take longer, and find no better neighbours
+_LONGEST = 3
+_MOST_TIMES = 255
+_ROUNDING = 1e-3  # singular values below this share of the largest may be rounding
+_DAMPED = np.concatenate([[0], 1 + np.log(np.arange(1, _MOST_TIMES + 1))]).astype(np.float32)
+# A code point takes 21 bits, so that three of them fit into 64. Each is counted up by one: no n-gram begins with a 0.
+_BITS = np.uint64(21)
+_BLANK = np.uint64(ord(" ") + 1)
+
+
+class NgramCounts(NamedTuple):
+    """How often each n-gram stands in each text; the entries are sorted by text, and then by n-gram.
+
+    Attributes:
+        gram: the n-gram of each entry, as a number that spells it.
+        times: how often it stands in the text, 255 at most.
+        start: where the entries of each text begin, and at last where they all end; one longer than the texts.
+    """
+
+    gram: npt.NDArray[np.uint64]
+    times: npt.NDArray[np.uint8]
+    start: npt.NDArray[np.int64]
+
+
+def count_ngrams(texts: Sequence[str]) -> NgramCounts:
+    """Count the n-grams of texts, one to three characters long, a blank before and after each text.
+
+    N-grams of three don't reach over a blank, which would cost room and finds no better neighbours.
+    """
+    encoded = [
+        np.frombuffer(f" {words} ".encode("utf-32-le", "surrogatepass") if words else b"", "<u4")
+        for words in map(plain, texts)
+    ]
+    points = np.concatenate([np.zeros(0, "<u4"), *encoded]).astype(np.uint64) + np.uint64(1)
+    text_of = np.repeat(np.arange(len(texts)), [len(each) for each in encoded])
+    grams = np.zeros(len(points), np.uint64)
+    spelled, stands_in = [], []
+    for n in range(1, _LONGEST + 1):
+        # The n-gram that begins at each place: the (n-1)-gram there, and the n-th character.
+        grams = (grams[: max(len(points) - n + 1, 0)] << _BITS) | points[n - 1 :]
+        whole = text_of[: len(grams)] == text_of[n - 1 :]
+        if n == _LONGEST:
+            whole &= points[1:-1] != _BLANK
+        spelled.append(grams[whole])
+        stands_in.append(text_of[: len(grams)][whole])
+    gram, number = np.unique(np.concatenate(spelled), return_inverse=True)
+    entry, times = np.unique(np.concatenate(stands_in) * max(len(gram), 1) + number, return_counts=True)
+    text, number = np.divmod(entry, max(len(gram), 1))
+    start = np.searchsorted(text, np.arange(len(texts) + 1))
+    return NgramCounts(gram[number], np.minimum(times, _MOST_TIMES).astype(np.uint8), start)
+
+
+class NgramEmbedder:
+    """Embeds texts by their n-grams, as it was fitted to one set. It is an `Embedder`.
+
+    A query's vector is as long as the share of the query that the set knows: 1 at most. Its product with a passage's
+    vector is then small where the two have little in common.
+
+    Args:
+        gram: the numbers of the n-grams that count, ascending. The first one is 0, which no n-gram has: it stands for
+            every other n-gram.
+        rarity: how much each weighs.
+        shares: the share of each in each direction, (n-grams, dimension). The first row is all zeros.
+    """
+
+    name = TFIDF
+    at_once = 1024
+
+    def __init__(self, gram: npt.NDArray[np.uint64], rarity: Vectors, shares: Vectors) -> None:
+        self.dimension = shares.shape[1]
+        self.gram, self.rarity, self.shares = gram, rarity, shares
+
+    async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
+        """As `Embedder.embed`, but for the length of a query's vector."""
+        rows = await asyncio.to_thread(self._embed, texts)
+        return of_unit_length(rows) if use == "passage" else rows
+
+    def _embed(self, texts: Sequence[str]) -> Vectors:
+        place, weight, start = _weigh(self.gram, self.rarity, texts)
+        rows = np.zeros((len(texts), self.dimension), np.float32)
+        for row, first, last in zip(rows, start[:-1], start[1:], strict=True):
+            row[:] = weight[first:last] @ self.shares[place[first:last]]
+        return rows
+
+
+def fit_ngrams(texts: Sequence[str]) -> NgramEmbedder:
+    """Fit the embedding to the texts of a set."""
+    from scipy.sparse import csr_array
+
+    sample = [texts[place] for place in np.linspace(0, len(texts) - 1, min(len(texts), SAMPLE)).astype(np.int64)]
+    gram, texts_with = np.unique(count_ngrams(sample).gram, return_counts=True)
+    frequent = np.sort(np.argsort(-texts_with, kind="stable")[:MOST_NGRAMS])
+    gram = np.concatenate([np.zeros(1, np.uint64), gram[frequent]])
+    texts_with = np.concatenate([np.zeros(1, np.int64), texts_with[frequent]])
+    rarity = (1 + np.log((1 + len(sample)) / (1 + texts_with))).astype(np.float32)
+    place, weight, start = _weigh(gram, rarity, sample)
+    weight[place == 0] = 0
+    rows = csr_array((weight, place, start), shape=(len(sample), len(gram)))
+    return NgramEmbedder(gram, rarity, _find_directions(rows))
+
+
+def _weigh(
+    gram: npt.NDArray[np.uint64], rarity: Vectors, texts: Sequence[str]
+) -> tuple[npt.NDArray[np.int64], Vectors, npt.NDArray[np.int64]]:
+    """Return texts as sparse rows of unit length: the place of each n-gram, its weight, and where each text begins."""
+    counts = count_ngrams(texts)
+    place = np.minimum(np.searchsorted(gram, counts.gram), len(gram) - 1)
+    place[gram[place] != counts.gram] = 0
+    weight = _DAMPED[counts.times] * rarity[place]
+    squares = np.concatenate([[0.0], np.cumsum(weight.astype(np.float64) ** 2)])[counts.start]
+    length = np.repeat(np.sqrt(np.diff(squares)), np.diff(counts.start))
+    return place, (weight / length).astype(np.float32), counts.start
+
+
+def _find_directions(rows: Any) -> Vectors:
+    """Return the share of each column of a sparse matrix in its leading right singular vectors, (columns, vectors)."""
+    from scipy.sparse.linalg import svds
+
+    least = min(rows.shape)
+    if not rows.nnz:
+        return np.zeros((rows.shape[1], 1), np.float32)
+    if least > DIMENSION:
+        # A fixed start, so that the same texts give the same vectors.
+        _, values, directions = svds(rows, DIMENSION, v0=np.ones(least), tol=1e-3, return_singular_vectors="vh")
+    else:
+        _, values, directions = np.linalg.svd(rows.toarray(), full_matrices=False)
+    kept = values > values.max() * _ROUNDING
+    return np.ascontiguousarray(directions[kept].T, np.float32)
+
+
+def write_ngrams(path: Path, embedder: NgramEmbedder) -> None:
+    """Write what was fitted.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    with path.open("wb") as file:
+        for numbers, form in ((embedder.gram, "<u8"), (embedder.rarity, "<f4"), (embedder.shares, "<f4")):
+            file.write(np.ascontiguousarray(numbers, form).data)
+
+
+def map_ngrams(path: Path, dimension: int) -> NgramEmbedder:
+    """Return what was fitted, mapped. The file says nothing of its form, so it can't lie about it.
+
+    Raises:
+        OSError, ValueError: the file isn't of this dimension, or holds numbers that can't be right.
+    """
+    number, rest = divmod(path.stat().st_size, 12 + 4 * dimension)
+    if rest or not 1 <= number <= MOST_NGRAMS + 1:
+        raise ValueError("its size doesn't fit its shape")
+    whole = np.memmap(path, np.uint8, "r")
+    gram, rarity = whole[: 8 * number].view("<u8"), whole[8 * number : 12 * number].view("<f4")
+    shares = whole[12 * number :].view("<f4").reshape(number, dimension)
+    if gram[0] != 0 or (gram[1:] <= gram[:-1]).any() or not ((rarity > 0) & np.isfinite(rarity)).all():
+        raise ValueError("it holds numbers that can't be right")
+    return NgramEmbedder(gram, rarity, shares)
