@@ -48,7 +48,7 @@ def run(*arguments: str, ends: int = 0) -> tuple[str, str]:
 def test_build_show_search_and_list(data: Path) -> None:
     out, err = run("build", "kodoli", "--data", str(data))
     assert "kodoli: 4 texts (2 Offensive, 2 Not Offensive)" in out
-    assert "tfidf, 73 n-grams, exact search" in out
+    assert "tfidf, 4 numbers a text, exact search" in out
     assert str(user_folder() / "kodoli") in out
     assert "4/4" in err  # the progress bar keeps off standard output
 
