@@ -25,7 +25,7 @@ MOST_NGRAMS = 16_384
 SAMPLE = 4_000  # texts that it is fitted to; more of them take longer, and find no better neighbours
 _LONGEST = 3
 _MOST_TIMES = 255
-_SPARE, _ROUNDS = 32, 3  # of the randomised SVD: how many directions it looks at beyond those kept, and how often
+_SPARE, _ROUNDS = 32, 1  # of the randomised SVD: how many directions it looks at beyond those kept, and how often
 _ROUNDING = 1e-6  # squares of singular values below this share of the largest may be rounding
 _DAMPED = np.concatenate([[0], 1 + np.log(np.arange(1, _MOST_TIMES + 1))]).astype(np.float32)
 # A code point takes 21 bits, so that three of them fit into 64. Each is counted up by one: no n-gram begins with a 0.
@@ -154,7 +154,8 @@ def _find_directions(rows: Any) -> Vectors:
     kept = squares > max(squares.max(initial=0.0) * _ROUNDING, 1e-9)
     if not kept.any():  # no text has an n-gram
         return np.zeros((rows.shape[1], 1), np.float32)
-    return (reduced @ vectors[:, kept] / np.sqrt(squares[kept])).astype(np.float32)
+    found: Vectors = (reduced @ vectors[:, kept] / np.sqrt(squares[kept])).astype(np.float32)
+    return found
 
 
 def write_ngrams(path: Path, embedder: NgramEmbedder) -> None:

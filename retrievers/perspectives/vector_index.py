@@ -41,7 +41,11 @@ class VectorIndex:
         Raises:
             ValueError: the vectors hold numbers that can't be right.
         """
-        # FAISS lets the interpreter go while it searches, and a query alone uses one core: searches run side by side.
+        import faiss
+
+        # FAISS lets the interpreter go while it searches: searches run side by side, each on one core. To share one out
+        # over the cores takes more time than it saves. The number counts for this thread alone.
+        faiss.omp_set_num_threads(1)
         similarities, numbers = (found[0] for found in self.vectors.search(query[np.newaxis], count))
         if not np.isfinite(similarities).all() or (numbers < 0).any():
             raise ValueError("it holds numbers that can't be right")

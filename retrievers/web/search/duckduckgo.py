@@ -1,16 +1,20 @@
-"""DuckDuckGo, through `ddgs`."""
+"""DuckDuckGo, through the class `DDGS` of `ddgs`."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from tribunal.retrievers.web.search.engine import SECONDS, blocking
+from tribunal.retrievers.web.search.engine import SECONDS, SearchFailed, blocking
 from tribunal.retrievers.web.search.hits import Hit, hits_of
 
 
 class DuckDuckGo:
-    """DuckDuckGo's page without scripts, through `ddgs`."""
+    """DuckDuckGo's page without scripts, through `ddgs`.
+
+    The library says "No results found." where DuckDuckGo found nothing, and where it blocks us. A block must not pass as
+    an answer, so both are a failure, and the next engine is asked.
+    """
 
     name = "duckduckgo"
 
@@ -18,25 +22,20 @@ class DuckDuckGo:
         self._seconds = seconds
 
     async def search(self, query: str, k: int) -> list[Hit]:
-        found = await blocking(lambda: _found(query, self._seconds))
-        return hits_of(query, self.name, ((each.href, each.title, each.body) for each in found), k)
+        found = await blocking(lambda: _search(query, self._seconds))
+        return hits_of(query, self.name, ((each["href"], each["title"], each["body"]) for each in found), k)
 
 
-def _found(query: str, seconds: float) -> list[Any]:
-    from ddgs.engines.duckduckgo import Duckduckgo
-    from ddgs.exceptions import DDGSException, RatelimitException
+def _search(query: str, seconds: float) -> list[dict[str, Any]]:
+    from ddgs import DDGS
+    from ddgs.exceptions import DDGSException
 
-    class Strict(Duckduckgo):
-        """The library takes every status but 200 for "no results", so a block would pass as an answer."""
-
-        def request(self, *args: Any, **kwargs: Any) -> Any:
-            answer = self.http_client.request(*args, **kwargs)
-            if answer.status_code in (202, 403, 418, 429) or "anomaly-modal" in answer.text:
-                raise RatelimitException(
-                    f"HTTP {answer.status_code}: it takes us for a robot, and wants to be asked less"
-                )
-            if answer.status_code != 200:
-                raise DDGSException(f"HTTP {answer.status_code}")
-            return answer.text
-
-    return Strict(timeout=math.ceil(seconds)).search(query, region="wt-wt") or []
+    try:
+        found: list[dict[str, Any]] = DDGS(timeout=math.ceil(seconds)).text(
+            query, region="wt-wt", max_results=None, backend="duckduckgo"
+        )
+    except DDGSException as error:
+        if "no results" in str(error).lower():
+            raise SearchFailed("bad_answer", "nothing found, or it blocks us: ddgs doesn't say which") from error
+        raise
+    return found

@@ -43,18 +43,20 @@ async def test_duckduckgo_finds(duckduckgo: Callable[[SitePage], Site]) -> None:
     assert (found.engine, site.log[0].method) == ("duckduckgo", "POST")
 
 
-async def test_duckduckgo_may_find_nothing(duckduckgo: Callable[[SitePage], Site]) -> None:
+async def test_a_duckduckgo_that_finds_nothing_may_be_one_that_blocks(duckduckgo: Callable[[SitePage], Site]) -> None:
     duckduckgo(SitePage(NO_DUCK))
-    assert await search_chain("duckduckgo").search("q") == Found(query="q", engine="duckduckgo")
+    found = await search_chain("duckduckgo").search("q")
+    assert (found.hits, found.engine, kinds(found)) == ((), None, [("duckduckgo", "bad_answer")])
+    assert found.failures[0].message == "nothing found, or it blocks us: ddgs doesn't say which"
 
 
 @pytest.mark.parametrize(
     ("page", "kind"),
     [
-        (SitePage("", status=202), "rate_limit"),
-        (SitePage("", status=429), "rate_limit"),
-        (SitePage('<div class="anomaly-modal__title">', status=200), "rate_limit"),
-        (SitePage("", status=500), "server"),
+        (SitePage("", status=202), "bad_answer"),
+        (SitePage("", status=429), "bad_answer"),
+        (SitePage('<div class="anomaly-modal__title">', status=200), "bad_answer"),
+        (SitePage("", status=500), "bad_answer"),
         (SitePage(DUCK, delay=30), "timeout"),
     ],
 )

