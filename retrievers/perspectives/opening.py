@@ -108,7 +108,11 @@ async def in_memory(perspective: Perspective, model: Embedder | None = None) -> 
         texts = [LabelledText(text, True) for text in perspective.texts.hate]
         texts += [LabelledText(text, False) for text in perspective.texts.not_hate]
         words = [each.text for each in texts]
-        made_by: Embedder = model or await asyncio.to_thread(fit_ngrams, words)
+        made_by: Embedder
+        if model is not None:
+            made_by = model
+        else:
+            made_by = await asyncio.to_thread(fit_ngrams, words)
         vectors = index_vectors(await made_by.embed(words, "passage"))
         _in_memory[held] = Index(vectors, texts.__getitem__), made_by
     index, made_by = _in_memory[held]
