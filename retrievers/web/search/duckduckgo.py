@@ -12,8 +12,8 @@ from tribunal.retrievers.web.search.hits import Hit, hits_of
 class DuckDuckGo:
     """DuckDuckGo's page without scripts, through `ddgs`.
 
-    The library says "No results found." where DuckDuckGo found nothing, and where it blocks us. A block must not pass as
-    an answer, so both are a failure, and the next engine is asked.
+    The library says "No results found." where DuckDuckGo found nothing, and where it blocks us. A block must not pass
+    as an answer, so both are a failure, and the next engine is asked.
     """
 
     name = "duckduckgo"
