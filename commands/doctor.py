@@ -117,7 +117,9 @@ async def _provider(name: str, held: dict[str, str], offline: bool) -> Listed:
     if offline or provider.listing is None:
         return Listed(_check(name, "ok", f"{count}; not asked"))
     url = provider.url(held, provider.listing)
-    state, answer, models = await _asked(url, provider.headers(keys[0] if keys else None), keys)
+    state, answer, models = await _asked(
+        url, {**provider.account_headers(held), **provider.headers(keys[0] if keys else None)}, keys
+    )
     setting = provider.address_setting(held)
     if state == "silent" and setting:
         answer += f" (the address is that of {setting})"
@@ -130,19 +132,17 @@ async def _provider(name: str, held: dict[str, str], offline: bool) -> Listed:
 
 async def _asked(url: str, headers: dict[str, str], keys: list[str]) -> tuple[str, str, list[str] | None]:
     """Whether a server answers (`ok`, `silent`, or its status), that in words, and which models it lists."""
+    import asyncio
     from urllib.parse import urlsplit
 
-    import aiohttp
+    from tribunal.models.providers.http import fetch
+    from tribunal.scrub import scrub
 
-    from tribunal.models.providers.http import session_here
-    from tribunal.scrub import scrub, scrubbed_body
-
-    parts, within = urlsplit(url), aiohttp.ClientTimeout(total=10)
+    parts = urlsplit(url)
     try:
-        session = await session_here()
-        async with session.get(url, headers=headers, timeout=within, allow_redirects=False) as response:
-            status, raw = response.status, scrubbed_body(await response.read(), keys)
-    except (aiohttp.ClientError, OSError, ValueError) as error:
+        async with asyncio.timeout(10):
+            status, _, raw = await fetch("GET", url, headers, keys=keys)
+    except (OSError, ValueError) as error:
         return "silent", f"{parts.hostname} doesn't answer: {scrub(str(error) or type(error).__name__, keys)}", None
     if not 200 <= status < 300:
         asked = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

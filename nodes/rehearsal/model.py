@@ -19,13 +19,11 @@ from typing import TYPE_CHECKING, Any, cast
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.model_profile import ModelProfile
-from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import Field
 
-from tribunal.models.providers.completion import Completion, Message, completion_of
-from tribunal.models.providers.streaming import Listeners
 from tribunal.nodes.rehearsal.reading import read
 from tribunal.schema import JSON
 
@@ -109,11 +107,6 @@ class Rehearsal(BaseChatModel):
             return str(_at(in_words)(question))
         return json.dumps(answer(question), ensure_ascii=False)
 
-    async def answer(self, messages: list[Message], **options: Any) -> Completion:
-        """What `ainvoke` gives, without the callbacks that nobody listens to."""
-        [generation] = (await self._agenerate(convert_to_messages(messages), **options)).generations
-        return completion_of(cast("AIMessage", generation.message))
-
     async def _agenerate(
         self,
         messages: list[BaseMessage],
@@ -135,13 +128,18 @@ class Rehearsal(BaseChatModel):
         **kwargs: Any,
     ) -> AsyncIterator[ChatGenerationChunk]:
         """The answer word by word, for those who listen."""
-        listeners = Listeners(None)
-        result = await self._agenerate(messages, stop, **kwargs)
-        for word in _WORD.findall(result.generations[0].text):
-            for chunk in listeners.hear(word):
-                yield chunk
-        for chunk in listeners.end(result):
-            yield chunk
+        [generation] = (await self._agenerate(messages, stop, **kwargs)).generations
+        whole = cast("AIMessage", generation.message)
+        for word in _WORD.findall(whole.text):
+            yield ChatGenerationChunk(message=AIMessageChunk(word))
+        yield ChatGenerationChunk(
+            message=AIMessageChunk(
+                "",
+                usage_metadata=whole.usage_metadata,
+                response_metadata=whole.response_metadata,
+                chunk_position="last",
+            )
+        )
 
 
 def answer(question: Question | None) -> JSON:

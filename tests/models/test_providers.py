@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from langchain_openai import ChatOpenAI
 from PIL import Image as Pillow
-from pydantic import SecretStr
 
 from tests.court import court_script, part
 from tests.models.classified import CUT, GOOD, came_of
@@ -20,7 +18,6 @@ from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
 from tribunal.models.providers import PROVIDERS, Endpoint, ModelName, model_names
-from tribunal.models.providers.openai_chat import OpenAICompatible
 from tribunal.schema import Record
 
 PROSE = "It is certainly sexist."
@@ -296,16 +293,6 @@ async def test_a_server_that_isn_t_there(monkeypatch: pytest.MonkeyPatch) -> Non
         context = context_from({"model": way.model, "attempts": 2, "timeout": 10})
         record = await hear("a post", graph="baseline", context=context)
         assert came_of(record) == ("failure", "connection", 2), way.model
-
-
-def test_what_a_model_of_openais_takes_is_what_langchain_says_of_it() -> None:
-    for name in ("gpt-4o", "gpt-3.5-turbo", "o3", "gpt-5", "of-nobody"):
-        theirs = ChatOpenAI(model=name, api_key=SecretStr("none")).profile or {}
-        ours = OpenAICompatible(model=name, base_url="http://127.0.0.1/v1", api_key=SecretStr("none")).profile or {}
-        told = [
-            (held.get("image_inputs"), held.get("temperature"), held.get("max_input_tokens")) for held in (ours, theirs)
-        ]
-        assert told[0] == told[1]
 
 
 async def test_a_model_that_takes_no_temperature_by_its_published_profile(monkeypatch: pytest.MonkeyPatch) -> None:

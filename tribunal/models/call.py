@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tribunal.errors import BadModelOutput, CallFailed, Refused
 from tribunal.models.answer import Unreadable
-from tribunal.models.client import answer_of, heard, sees_images, takes_temperature
+from tribunal.models.client import answer_of, sees_images, takes_temperature
 from tribunal.models.diagnosis import LENGTH, Diagnosis, diagnose, finish_of, refusal_in
 from tribunal.models.door import Door
 from tribunal.models.exchange import Exchange
@@ -57,8 +57,8 @@ async def _prepare(exchange: Exchange, door: Door) -> None:
     exchange.bounds = frozenset() if learned.leaves_out("bounds", exchange) else bounds
     exchange.no_system = learned.leaves_out("system", exchange)
     exchange.extra = extra_for(model, exchange.context.extra_body)
-    if heard(client):
-        exchange.stream = not learned.leaves_out("stream", exchange)
+    exchange.stream = not learned.leaves_out("stream", exchange)
+    exchange.base_url = door.server(exchange.provider).url
     if post.image is None:
         return
     if not sees_images(client) or learned.leaves_out("image", exchange):
@@ -211,7 +211,7 @@ async def _send(exchange: Exchange, door: Door, key: str | None) -> Completion |
             asked = {"seat": role.seat, "role": role.name}
             options = exchange.options()
             message = await answer_of(
-                client, exchange.messages(), options, door.secrets, asked, stream=exchange.stream is not False
+                client, exchange.messages(), options, door.secrets, asked, stream=exchange.stream
             )
         answered = True
     except TimeoutError:

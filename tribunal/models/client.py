@@ -1,24 +1,15 @@
-"""A chat client, as the door uses it."""
+"""A chat client, as the door uses it: any chat model of LangChain's, asked by `ainvoke`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol, cast
-from uuid import uuid4
+from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables import ensure_config
 
 from tribunal.models.providers.completion import Completion, Message, completion_of
 from tribunal.schema import JSON
-
-
-class Direct(Protocol):
-    """A client that can be asked without LangChain's messages and callbacks."""
-
-    async def answer(self, messages: list[Message], **options: Any) -> Completion:
-        """What `ainvoke` would give."""
 
 
 async def answer_of(
@@ -26,49 +17,31 @@ async def answer_of(
     messages: list[Message],
     options: JSON,
     secrets: Iterable[str],
-    asked: JSON | None = None,
+    asked: JSON,
     *,
     stream: bool = True,
 ) -> Completion:
-    """What a client says, without keys; past LangChain's callbacks where nobody listens to them, which is most of its
-    cost. Whoever does listen is told with it who was asked: `seat` and `role`. Who listens for the words hears them as
-    they come, unless the client isn't to `stream`."""
-    if hasattr(type(client), "answer") and not listened_to():
-        said = await cast("Direct", client).answer(messages, **options)
-    else:
-        about = {**((var_child_runnable_config.get() or {}).get("metadata") or {}), **(asked or {})}
-        told = options if stream else {**options, "stream": False}
-        said = completion_of(await client.ainvoke([*messages], {"metadata": about}, **told))
-    return said.without(secrets)
+    """Return what a client says, without keys. Whoever listens by LangChain's callbacks hears it, as LangChain has it.
 
-
-def listened_to() -> bool:
-    """Whether somebody traces this run, or streams its messages: LangSmith, Studio, a callback of the caller's."""
-    return bool(_listening())
-
-
-def heard(client: BaseChatModel) -> bool:
-    """Whether somebody listens for the words of this run as they come, and the client streams them."""
-    handlers = _listening()
-    if not handlers:
-        return False
-    manager = AsyncCallbackManagerForLLMRun(run_id=uuid4(), handlers=list(handlers), inheritable_handlers=[])
-    # LangChain asks itself the same in `ainvoke`.
-    asked = (client._should_stream, client._should_use_protocol_streaming)
-    return any(ask(async_api=True, run_manager=manager) for ask in asked)
-
-
-def _listening() -> Any:
-    """The handlers of LangChain's that this run has."""
-    callbacks = (var_child_runnable_config.get() or {}).get("callbacks")
-    return getattr(callbacks, "handlers", callbacks)
+    Args:
+        client: the chat model.
+        messages: what it is shown.
+        options: the settings of the request, in its own words.
+        secrets: what is struck out.
+        asked: who was asked, for those who listen: `seat` and `role`.
+        stream: False where the server won't stream, so that listeners hear the answer in one piece.
+    """
+    metadata = {**(ensure_config().get("metadata") or {}), **asked}
+    one = client if stream else client.model_copy(update={"disable_streaming": True})
+    sent: list[Any] = [*messages]
+    return completion_of(await one.ainvoke(sent, {"metadata": metadata}, **options)).without(secrets)
 
 
 def sees_images(client: BaseChatModel) -> bool:
-    """Whether a model takes images, as far as its published profile says; an unknown one is taken to."""
+    """Return whether a model takes images, as far as its published profile says; an unknown one is taken to."""
     return bool((client.profile or {}).get("image_inputs", True))
 
 
 def takes_temperature(client: BaseChatModel) -> bool:
-    """Whether a model takes a temperature, as far as its published profile says."""
+    """Return whether a model takes a temperature, as far as its published profile says."""
     return bool((client.profile or {}).get("temperature", True))

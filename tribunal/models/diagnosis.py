@@ -19,6 +19,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tribunal.models.answer import without_thinking
 from tribunal.models.providers.completion import Completion
+from tribunal.models.providers.http import REDIRECTS_TO
 from tribunal.scrub import scrub
 from tribunal.text import shared_start, wellformed
 
@@ -110,6 +111,9 @@ _LOST = {
 }  # fmt: skip
 
 
+_OF_THE_WIRE = {"NoAnswer", "NotStreamed", "BrokenOff"}
+
+
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
     """What went wrong with one request.
@@ -146,7 +150,7 @@ def diagnose(
         secrets: keys to strike out of the message.
         shown: what the model was shown. A server that quotes it has named nothing by that.
     """
-    chain = list(_causes(error))
+    chain = _from_the_wire(list(_causes(error)))
     status = next((found for each in chain if (found := _status(each)) is not None), None)
     headers = next((held for each in chain if (held := _headers(each))), {})
     message, told = _message(chain, secrets)
@@ -248,6 +252,12 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
+def _from_the_wire(chain: list[BaseException]) -> list[BaseException]:
+    """Return a chain of errors from what our own connections said on, which clients wrap in words of theirs."""
+    ours = (place for place, each in enumerate(chain) if _names(each) & _OF_THE_WIRE)
+    return chain[next(ours, 0) :]
+
+
 def _names(error: BaseException) -> set[str]:
     return {kind.__name__ for kind in type(error).__mro__}
 
@@ -322,7 +332,8 @@ def _asked(chain: list[BaseException]) -> str:
 def _moved(status: int, headers: Mapping[str, str], chain: list[BaseException]) -> str:
     """What is told of a redirect: which address was asked, and to which host it sends on."""
     try:
-        to = urlsplit(headers.get("location") or headers.get("Location") or "").netloc.rpartition("@")[2]
+        told = headers.get(REDIRECTS_TO) or headers.get("location") or headers.get("Location") or ""
+        to = urlsplit(told).netloc.rpartition("@")[2]
     except ValueError:
         to = ""
     # A host that is written in other characters may look like another.

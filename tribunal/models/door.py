@@ -114,7 +114,7 @@ class Door:
         at = model, self.server(provider).url, key
         held = self._clients.get(at)
         if held is None:
-            held = self._clients[at] = provider, provider.make(Endpoint(*at))
+            held = self._clients[at] = provider, provider.make(Endpoint(*at, self.environment))
         return held[1]
 
     async def close(self) -> None:

@@ -42,7 +42,8 @@ class Exchange:
     temperature: float | None = None
     bounds: frozenset[str] = frozenset()
     no_system: bool = False
-    stream: bool | None = None  # None: nobody listens for the words as they come; False: it isn't streamed even so
+    stream: bool = True  # whether the answer may be streamed to those who listen
+    base_url: str | None = None
     extra: JSON = field(default_factory=dict)
     complaint: str = ""
     cut_at: int | None = None  # the limit that cut an answer off, before it was raised
@@ -117,6 +118,8 @@ class Exchange:
             self.max_output_tokens,
             self.most_prompt_tokens,
             self.extra,
+            self.base_url,
+            self.stream,
         )
         options = self.provider.options(wanted)
         return {**options, "question": self.question} if self.provider.sees_question else options

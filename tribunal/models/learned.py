@@ -83,7 +83,7 @@ class Learned:
         if exchange.image and not exchange.blind:
             self.sighted.add(exchange.model)
         if exchange.stream and not exchange.last_prompt_tokens:
-            exchange.refused.add("stream")  # it says what was used of a whole answer alone
+            exchange.refused.add("stream")  # it may say what was used of a whole answer alone
             exchange.stream = False
         if self._lessons or exchange.refused:
             sent = exchange.sent()

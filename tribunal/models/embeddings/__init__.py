@@ -56,7 +56,7 @@ def embedder(name: str) -> Embedder | None:
     check_key(model_name, asked, around, "embedding", f"use {TFIDF}, which needs none")
     url = asked.url(around, api.path)
     keys, cache = tuple(asked.key_pool(around)), data_folder() / "embeddings.sqlite3"
-    return _remote(model_name, asked, api, url, keys, cache)
+    return _remote(model_name, asked, api, url, keys, cache, tuple(asked.account_headers(around).items()))
 
 
 # One embedder in a process, so that a key that rests or was declined does so for all.

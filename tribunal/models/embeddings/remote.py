@@ -25,7 +25,7 @@ from tribunal.models.embeddings.vector_cache import VectorCache
 from tribunal.models.embeddings.vectors import Use, Vectors, cut, of_unit_length
 from tribunal.models.keys import KeyPool
 from tribunal.models.providers import EmbeddingApi, ModelName, Provider
-from tribunal.models.providers.http import post_json, session_here
+from tribunal.models.providers.http import post_json
 from tribunal.models.tries import tried
 from tribunal.scrub import scrub
 
@@ -50,8 +50,16 @@ class RemoteEmbedder:
     """
 
     def __init__(
-        self, name: ModelName, provider: Provider, api: EmbeddingApi, url: str, keys: Sequence[str], cache: Path
+        self,
+        name: ModelName,
+        provider: Provider,
+        api: EmbeddingApi,
+        url: str,
+        keys: Sequence[str],
+        cache: Path,
+        account: Sequence[tuple[str, str]] = (),
     ) -> None:
+        """`account` is the headers that say whose account a request is for."""
         self.name = str(name)
         self.at_once = AT_ONCE * api.most_texts
         self.dimension: int | None = None
@@ -60,7 +68,7 @@ class RemoteEmbedder:
         self._url = url
         self._host = urlsplit(url).netloc
         self._way_out = f"check {' or '.join(provider.keys) or 'the server'}"
-        self._headers = provider.headers
+        self._headers, self._account = provider.headers, dict(account)
         self._keys = list(keys)
         self._pool = KeyPool(provider.name, self._keys)
         self._prefix = _prefix(name.model)
@@ -130,8 +138,7 @@ class RemoteEmbedder:
         url, body = self._url.format(model=self._model), self._api.body(self._model, batch, use)
         try:
             async with asyncio.timeout(TIMEOUT):
-                session = await session_here()
-                return await post_json(session, url, body, self._headers(self._pool.keys[number]))
+                return await post_json(url, body, {**self._account, **self._headers(self._pool.keys[number])})
         except Exception as error:  # noqa: BLE001 (the client has a tree of its own; `diagnose` tells it apart)
             diagnosis = diagnose(error, secrets=self._keys)
         if diagnosis.kind in ("authentication", "quota"):

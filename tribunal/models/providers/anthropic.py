@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from tribunal.models.providers.provider import LISTS, RANGES, Endpoint, Provider, RequestSettings
@@ -12,14 +13,22 @@ if TYPE_CHECKING:
 
 
 def _client(endpoint: Endpoint) -> BaseChatModel:
-    from tribunal.models.providers.anthropic_chat import Claude
+    import anthropic
+    from langchain.chat_models import init_chat_model
 
-    return Claude(
-        model=endpoint.model,
-        api_key=endpoint.key,
-        base_url=endpoint.base_url,
-        max_retries=0,
+    from tribunal.models.providers.transport import make_clients, make_transport
+
+    transport = make_transport("httpx2", endpoint.key, proxy=os.environ.get("ANTHROPIC_PROXY"))
+    _, connections = make_clients("httpx2", transport)
+    own = anthropic.AsyncAnthropic(
+        api_key=endpoint.key, base_url=endpoint.base_url, max_retries=0, http_client=connections
     )
+    made = init_chat_model(
+        endpoint.model, model_provider="anthropic", api_key=endpoint.key, base_url=endpoint.base_url, max_retries=0
+    )
+    # It takes no client by a public name yet (langchain#36056). Its own would follow a redirect, give the key back to
+    # those who listen, and be shared by every event loop of the process. Tests of the wire hold this line up.
+    return made.model_copy(update={"_async_client": own})
 
 
 def _options(wanted: RequestSettings) -> JSON:
@@ -40,7 +49,6 @@ ANTHROPIC = Provider(
     name="anthropic",
     make=_client,
     options=_options,
-    close=lambda client: client._async_client.close(),
     keys=("ANTHROPIC_API_KEY",),
     base_urls=("ANTHROPIC_BASE_URL",),
     default_url="https://api.anthropic.com",

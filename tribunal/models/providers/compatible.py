@@ -27,7 +27,7 @@ def compatible(
     """
     return Provider(
         name=name,
-        make=openai.client,
+        make=openai.compatible_client,
         options=openai.options,
         keys=keys,
         base_urls=base_urls,

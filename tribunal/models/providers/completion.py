@@ -42,13 +42,17 @@ class Completion(NamedTuple):
 
 
 def completion_of(message: AIMessage) -> Completion:
-    """What a message of LangChain's holds."""
-    meta = message.response_metadata
+    """Return what a message of LangChain's holds."""
+    meta, text = message.response_metadata, str(message.text)
     feedback = meta.get("prompt_feedback")
+    finish = as_said(meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason"))
+    refusal = as_said(message.additional_kwargs.get("refusal"))
+    if finish == "refusal" and "stop_reason" not in meta:  # OpenAI's, out of a stream
+        refusal, text = refusal or text, ""
     return Completion(
-        message.text,
-        finish=as_said(meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason")),
-        refusal=as_said(message.additional_kwargs.get("refusal")),
+        text,
+        finish=finish,
+        refusal=refusal,
         blocked=as_said(feedback.get("block_reason") if isinstance(feedback, Mapping) else None),
         model=as_said(meta.get("model_name") or meta.get("model")),
         usage=counted(message.usage_metadata),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from tribunal.models.providers.http import aiohttp_without
 from tribunal.models.providers.provider import LISTS, RANGES, EmbeddingApi, Endpoint, Provider, RequestSettings
 from tribunal.schema import JSON
 
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 def _client(endpoint: Endpoint) -> BaseChatModel:
-    from tribunal.models.providers.google_chat import Gemini
+    from langchain.chat_models import init_chat_model
 
-    # Its `max_retries` counts attempts, not retries: one is one try.
-    return Gemini(
-        model=endpoint.model,
+    from tribunal.models.providers.transport import make_transport
+
+    # Its library asks by whichever HTTP library this setting names, and by aiohttp where it is given no transport.
+    chosen = os.environ.get("GOOGLE_GENAI_HTTP_CLIENT", "").strip().lower()
+    transport = make_transport("httpx2" if chosen == "httpx2" else "httpx", endpoint.key)
+    return init_chat_model(
+        endpoint.model,
+        model_provider="google_genai",
         api_key=endpoint.key,
         base_url=endpoint.base_url,
-        # It takes what each of its two HTTP libraries knows, and asks by aiohttp.
-        client_args={
-            "allow_redirects": False,
-            "follow_redirects": False,
-            "middlewares": aiohttp_without(endpoint.key or ""),
-        },
-        max_retries=1,
+        client_args={"transport": transport},
+        max_retries=1,  # it counts attempts, not retries
     )
 
 
@@ -56,7 +56,6 @@ GOOGLE = Provider(
     name="google_genai",
     make=_client,
     options=_options,
-    close=lambda client: client.client.aio.aclose(),
     keys=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     base_urls=("GOOGLE_GEMINI_BASE_URL",),
     rest_url="https://generativelanguage.googleapis.com",

@@ -1,21 +1,39 @@
-"""Plain JSON over HTTP, on one set of connections for each event loop: chat, embeddings, and the doctor's questions."""
+"""Plain HTTP, on one set of connections for each event loop: for chat, embeddings, and the doctor's questions."""
 
 from __future__ import annotations
 
 import json
 import ssl
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 from pydantic_core import to_json
 
 from tribunal.loops import PerLoop
 from tribunal.parsed import from_json
-from tribunal.scrub import scrubbed_body
+from tribunal.scrub import scrub, scrubbed_body
 
 if TYPE_CHECKING:
-    import aiohttp
+    import httpx2
+
+# A redirect's address under another name, so that no client on top follows it.
+REDIRECTS_TO = "x-redirects-to"
+# An error in the middle of a stream has no status of its own. Anthropic names the kind of error instead.
+_STATUS_OF_ERROR = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
 
 
 class _Response(NamedTuple):
@@ -42,158 +60,139 @@ class NoAnswer(Exception):
     def __init__(self, body: Any) -> None:
         super().__init__("the server's answer is not JSON" if body is None else "the server's answer has no choices")
         error = body.get("error") if isinstance(body, dict) else None
-        self.body = error
-        self.code = error.get("code") if isinstance(error, dict) else None
+        self.body = {"message": error} if isinstance(error, str) else error
+        self.code = None
+        if isinstance(error, dict):
+            self.code = error.get("code")
+            if body.get("type") == "error":
+                self.code = _STATUS_OF_ERROR.get(str(error.get("type")), 500)
 
 
-# Neither library has a public way to change what was read. Should one stop working, a test of the wire says so.
-# A stream is read as it comes: whoever gives its words on takes out a key that comes in pieces (`streaming.Words`).
+class NotStreamed(Exception):
+    """The server was asked to stream, and answered in one piece."""
+
+    def __init__(self) -> None:
+        super().__init__("the server did not stream")
 
 
-def httpx_without(key: str) -> dict[str, list[Callable[[Any], Awaitable[None]]]]:
-    """The `event_hooks` of a client on httpx that take a key out of every body before it is read, logged or raised."""
+class BrokenOff(ConnectionError):
+    """The stream ended before the answer did."""
 
-    async def strike(response: Any) -> None:
-        if is_stream(response):
-            return
-        response._content = scrubbed_body(await response.aread(), [key])
-
-    return {"response": [strike]}
+    def __init__(self) -> None:
+        super().__init__("the stream ended before the answer did")
 
 
-def aiohttp_without(key: str) -> tuple[Callable[[Any, Any], Awaitable[Any]], ...]:
-    """The same as the `middlewares` of a client on aiohttp."""
+class Fetched(NamedTuple):
+    """A whole answer to one request, without keys."""
 
-    async def strike(request: Any, send: Any) -> Any:
-        response = await send(request)
-        if is_stream(response):
-            response.content = _Struck(response.content, key)
-            return response
-        response._body = scrubbed_body(await response.read(), [key])
-        return response
-
-    return (strike,)
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
 
 
-class _Struck:
-    """What is left to read of an answer, with a key taken out of each line."""
-
-    def __init__(self, content: Any, key: str) -> None:
-        self._content, self._key = content, key
-
-    async def readline(self, **how: Any) -> bytes:
-        return scrubbed_body(await self._content.readline(**how), [self._key])
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._content, name)
-
-
-def is_stream(response: Any) -> bool:
-    """Whether an answer comes in events, and not as one body."""
-    return str(response.headers.get("content-type", "")).startswith("text/event-stream")
-
-
-async def post_json(
-    session: aiohttp.ClientSession, url: str, payload: Any, headers: Mapping[str, str], *, key: str = ""
-) -> Any:
-    """What a server answers to a JSON body, parsed. The caller bounds the time.
+async def open_response(
+    method: str,
+    url: str,
+    headers: Sequence[tuple[str, str]],
+    content: bytes | None = None,
+    *,
+    proxy: str | None = None,
+    key: str = "",
+) -> httpx2.Response:
+    """Send a request and return the response with its body still to be read. The caller bounds the time and closes it.
 
     Args:
-        session: the connections.
+        method: `GET` or `POST`.
+        url: where it goes.
+        headers: all that stand beside the usual ones.
+        content: the body.
+        proxy: a proxy in place of those that the environment names.
+        key: is taken out of what an error says.
+
+    Raises:
+        ConnectionError: the server can't be reached, or the connection was lost.
+    """
+    client = await _connections.here(proxy)
+    with connection_errors(url, key):
+        return await client.send(client.build_request(method, url, headers=headers, content=content), stream=True)
+
+
+@contextmanager
+def connection_errors(url: str, key: str = "") -> Iterator[None]:
+    """Raise `ConnectionError` in place of the HTTP library's own errors, without the key."""
+    import httpx2
+
+    try:
+        yield
+    except httpx2.ConnectError as error:
+        words = scrub(str(error), [key])
+        raise ConnectionError(f"cannot connect to {urlsplit(url).netloc.rpartition('@')[2]}: {words}") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        # The library's own error may quote a header, and so the key.
+        raise ConnectionError(scrub(str(error), [key]) or type(error).__name__) from None
+
+
+async def fetch(
+    method: str, url: str, headers: Mapping[str, str], content: bytes | None = None, *, keys: Sequence[str] = ()
+) -> Fetched:
+    """Send a request and return the whole answer. No redirect is followed, since it may carry the key to anywhere.
+
+    Raises:
+        ConnectionError: as `open_response`.
+    """
+    response = await open_response(method, url, [*headers.items()], content, key=keys[0] if keys else "")
+    try:
+        with connection_errors(url):
+            raw = await response.aread()
+    finally:
+        await response.aclose()
+    return Fetched(response.status_code, response.headers, scrubbed_body(raw, keys))
+
+
+async def post_json(url: str, payload: Any, headers: Mapping[str, str], *, key: str = "") -> Any:
+    """Return what a server answers to a JSON body, parsed. The caller bounds the time.
+
+    Args:
         url: where it goes.
         payload: the body.
         headers: those beside the usual ones.
         key: is taken out of what is answered.
 
     Raises:
-        ServerSaid: the status is no success; a redirect is none, since it may carry the key to anywhere.
+        ServerSaid: the status is no success; a redirect is none.
         NoAnswer: the answer is not JSON.
-        aiohttp.ClientError: it can't be reached, or the connection was lost.
+        ConnectionError: as `open_response`.
     """
-    async with session.post(url, **_posted(payload, headers)) as response:
-        return await _whole(response, url, key)
+    told = {"Content-Type": "application/json", **headers}
+    status, of_answer, raw = await fetch("POST", url, told, _encoded(payload), keys=[key] if key else [])
+    if status >= 300:
+        raise ServerSaid(status, of_answer, raw, url)
+    return parse_answer(raw)
 
 
-async def post_for_events(
-    session: aiohttp.ClientSession, url: str, payload: Any, headers: Mapping[str, str], *, key: str = ""
-) -> AsyncGenerator[Any]:
-    """The events of what a server streams to a JSON body, each parsed, as they come, and None for `[DONE]`; or its one
-    body, where it doesn't stream.
+def parse_answer(raw: bytes) -> Any:
+    """Return the JSON in a body.
 
-    Args and what is raised are those of `post_json`.
+    Raises:
+        NoAnswer: it is something else.
     """
-    async with session.post(url, **_posted(payload, headers)) as response:
-        if response.status >= 300 or not is_stream(response):
-            yield await _whole(response, url, key)
-            return
-        async for data in _events(response.content.iter_any()):
-            yield None if data == b"[DONE]" else _parsed(scrubbed_body(data, [key]))
-
-
-def _posted(payload: Any, headers: Mapping[str, str]) -> dict[str, Any]:
     try:
-        raw = to_json(payload)  # in a third of the time
-    except ValueError:  # half a surrogate pair, in a field that the user gave
-        raw = json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
-    held = {"Content-Type": "application/json", **headers}
-    return {"data": raw, "headers": held, "allow_redirects": False}
-
-
-async def _whole(response: aiohttp.ClientResponse, url: str, key: str) -> Any:
-    said = scrubbed_body(await response.read(), [key])
-    if response.status >= 300:
-        raise ServerSaid(response.status, response.headers, said, url)
-    return _parsed(said)
-
-
-def _parsed(said: bytes) -> Any:
-    try:
-        return from_json(said)
+        return from_json(raw)
     except ValueError as error:
         raise NoAnswer(None) from error
 
 
-async def _events(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The data of each event of a stream. Some servers name an error's data `error`."""
-    rest, data = b"", []
-    async for part in body:
-        *lines, rest = (rest + part).split(b"\n")
-        for line in lines:
-            field, _, value = line.rstrip(b"\r").partition(b":")
-            if field in (b"data", b"error"):
-                data.append(value.removeprefix(b" "))
-            elif not field and data:
-                yield b"\n".join(data)
-                data = []
+def add_path(url: str, path: str) -> str:
+    """Return an address with a path added to it, before its query."""
+    base, mark, query = url.partition("?")
+    return f"{base.rstrip('/')}{path}{mark}{query}"
 
 
-async def session_here() -> aiohttp.ClientSession:
-    """The connections of the running event loop, closed with it."""
-    return await _sessions.here()
-
-
-async def _open() -> aiohttp.ClientSession:
-    from urllib.request import getproxies
-
-    import aiohttp
-
-    # As many as there are calls in flight: the runs bound those. A proxy is looked for once, since a session that heeds
-    # the environment goes through two threads for it at every request.
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, ssl=_authorities()),
-        timeout=aiohttp.ClientTimeout(total=None),
-        trust_env=bool(getproxies()),
-    )
-
-
-def _authorities() -> ssl.SSLContext | bool:
-    """The system's, which aiohttp has read at its import; certifi's where Python knows of none, as on some Macs."""
-    paths = ssl.get_default_verify_paths()
-    if paths.cafile or paths.capath or sys.platform == "win32":
-        return True
-    import certifi
-
-    return ssl.create_default_context(cafile=certifi.where())
+def _encoded(payload: Any) -> bytes:
+    try:
+        return to_json(payload)  # in a third of the time
+    except ValueError:  # half a surrogate pair, in a field that the user gave
+        return json.dumps(payload, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _error_in(raw: bytes) -> Any:
@@ -204,4 +203,35 @@ def _error_in(raw: bytes) -> Any:
     return body.get("error", body) if isinstance(body, dict) else body
 
 
-_sessions: PerLoop[aiohttp.ClientSession] = PerLoop(_open, lambda session: session.close())
+async def _open(proxy: str | None) -> httpx2.AsyncClient:
+    import httpx2
+
+    # As many connections as there are calls in flight: the runs bound those. Whoever asks bounds the time. HTTP_PROXY,
+    # HTTPS_PROXY, ALL_PROXY and NO_PROXY are heeded. Nobody's cookies go along with another's key.
+    return httpx2.AsyncClient(
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
+        timeout=None,
+        verify=_authorities(),
+        proxy=proxy,
+        follow_redirects=False,
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        event_hooks={"response": [_hide_redirect]},
+    )
+
+
+async def _hide_redirect(response: httpx2.Response) -> None:
+    if (to := response.headers.pop("location", None)) is not None:
+        response.headers[REDIRECTS_TO] = to
+
+
+def _authorities() -> ssl.SSLContext:
+    """Return the system's authorities, SSL_CERT_FILE's if it is set; certifi's where Python knows none (some Macs)."""
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile or paths.capath or sys.platform == "win32":
+        return ssl.create_default_context()
+    import certifi
+
+    return ssl.create_default_context(cafile=certifi.where())
+
+
+_connections: PerLoop[httpx2.AsyncClient] = PerLoop(_open, lambda client: client.aclose())

@@ -17,12 +17,19 @@ _OF_THE_REQUEST = ("think", "keep_alive")
 
 
 def _client(endpoint: Endpoint) -> BaseChatModel:
-    from tribunal.models.providers.ollama_chat import Ollama
+    from langchain.chat_models import init_chat_model
 
-    return Ollama(
-        model=endpoint.model,
+    from tribunal.models.providers.transport import make_transport
+
+    key = endpoint.environment.get("OLLAMA_API_KEY")
+    return init_chat_model(
+        endpoint.model,
+        model_provider="ollama",
         base_url=endpoint.base_url,
-        client_kwargs={"follow_redirects": False},
+        client_kwargs={
+            "transport": make_transport("httpx", key),
+            **({"headers": {"Authorization": f"Bearer {key}"}} if key else {}),
+        },
     )
 
 
@@ -36,6 +43,8 @@ def _options(wanted: RequestSettings) -> JSON:
     inner |= {name: value for name, value in wanted.extra.items() if name not in _OF_THE_REQUEST}
     options: JSON = {"options": inner}
     options |= {name: value for name, value in wanted.extra.items() if name in _OF_THE_REQUEST}
+    if not wanted.stream:
+        options["stream"] = False  # it streams all else to itself
     if wanted.rung != "prompt":
         options["format"] = wanted.envelope["schema"] if wanted.rung == "json_schema" else "json"
     return options
@@ -45,7 +54,6 @@ OLLAMA = Provider(
     name="ollama",
     make=_client,
     options=_options,
-    close=lambda client: client._async_client.close(),
     read_by_its_client=("OLLAMA_API_KEY",),
     base_urls=("OLLAMA_HOST", "OLLAMA_BASE_URL"),
     default_url="http://127.0.0.1:11434",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from tribunal.models.providers.provider import LISTS, RANGES, EmbeddingApi, Endpoint, Provider, RequestSettings
 from tribunal.schema import JSON
@@ -13,37 +15,144 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 URL = "https://api.openai.com/v1"
+# Whose account a request is for, by the setting and the header.
+ACCOUNT = (("OPENAI_ORG_ID", "OpenAI-Organization"), ("OPENAI_PROJECT_ID", "OpenAI-Project"))
+# What stands for the reason why an answer is over that is a refusal: LangChain loses a streamed one.
+REFUSAL = "refusal"
 
 
 def client(endpoint: Endpoint) -> BaseChatModel:
-    """The client of an OpenAI-compatible endpoint."""
-    from tribunal.models.providers.openai_chat import OpenAICompatible
+    """Return the client of OpenAI, or of a server of one's own."""
+    return make_client(endpoint, "openai", default_headers=OPENAI.account_headers(endpoint.environment))
 
-    return OpenAICompatible(
-        model=endpoint.model,
-        base_url=endpoint.base_url,
-        api_key=endpoint.key or "none",
-        limit_as_max_tokens=endpoint.base_url != URL,
-        use_responses_api=False,
-        max_retries=0,
+
+def compatible_client(endpoint: Endpoint) -> BaseChatModel:
+    """Return the client of another provider's server, which isn't told OpenAI's account."""
+    return make_client(endpoint, "openai", leave_out=frozenset(header.lower() for _, header in ACCOUNT))
+
+
+def make_client(
+    endpoint: Endpoint, provider: str, *, leave_out: frozenset[str] = frozenset(), **more: Any
+) -> BaseChatModel:
+    """Return LangChain's client for a server that speaks as OpenAI's does.
+
+    Args:
+        endpoint: where it is asked.
+        provider: what `init_chat_model` calls the client.
+        leave_out: headers, in lower case, that aren't sent.
+        more: further settings of the client.
+    """
+    from langchain.chat_models import init_chat_model
+
+    from tribunal.models.providers.transport import make_clients, make_transport
+
+    base, _, query = (endpoint.base_url or "").partition("?")
+    transport = make_transport(
+        "httpx2",
+        endpoint.key,
+        proxy=os.environ.get("OPENAI_PROXY"),
+        leave_out=leave_out,
+        check_body=check_answer,
+        read_events=_delta_reader,
     )
+    at_once, awaited = make_clients("httpx2", transport)
+    address: dict[str, Any] = {"base_url": base} if base else {}
+    if query:
+        address["default_query"] = dict(parse_qsl(query, keep_blank_values=True))
+    made: BaseChatModel = init_chat_model(
+        endpoint.model,
+        model_provider=provider,
+        api_key=endpoint.key or "none",
+        **address,
+        http_client=at_once,
+        http_async_client=awaited,
+        http_socket_options=(),  # the connections are ours
+        openai_proxy=None,  # so is the proxy
+        use_responses_api=False,
+        stream_usage=True,
+        max_retries=0,
+        **more,
+    )
+    return made
 
 
 def options(wanted: RequestSettings) -> JSON:
-    """The settings of a request to `/chat/completions`."""
-    options: JSON = {"max_tokens": wanted.max_output_tokens}
-    if wanted.temperature is not None:
-        options["temperature"] = wanted.temperature
+    """Return the settings of a request to `/chat/completions`.
+
+    What isn't common to all servers goes in the body past the client's types: `response_format` would else be read by
+    OpenAI's own parser, and every server but OpenAI's knows the limit as `max_tokens`.
+    """
+    body: JSON = {}
     if wanted.rung == "json_schema":
-        options["response_format"] = {"type": "json_schema", "json_schema": wanted.envelope}
+        body["response_format"] = {"type": "json_schema", "json_schema": wanted.envelope}
     elif wanted.rung == "json_object":
-        options["response_format"] = {"type": "json_object"}
-    return {**options, "extra_fields": wanted.extra} if wanted.extra else options
+        body["response_format"] = {"type": "json_object"}
+    limit: JSON = {"max_tokens": wanted.max_output_tokens}
+    if wanted.base_url != URL:
+        body, limit = {**body, **limit}, {}
+    if wanted.temperature is not None:
+        limit["temperature"] = wanted.temperature
+    body |= wanted.extra
+    return {**limit, "extra_body": body} if body else limit
 
 
 def embeddings(most_texts: int, path: str = "/embeddings") -> EmbeddingApi:
-    """An OpenAI-compatible endpoint of vectors, which takes so many texts a request."""
+    """Return an OpenAI-compatible endpoint of vectors, which takes so many texts a request."""
     return EmbeddingApi(path=path, most_texts=most_texts, body=_embedding_body, rows=_embedding_rows)
+
+
+def check_answer(body: Any) -> Any:
+    """Return a body of `/chat/completions` with its answer where LangChain looks for it.
+
+    Raises:
+        NoAnswer: it has none.
+    """
+    from tribunal.models.providers.http import NoAnswer
+
+    choices = body.get("choices") if isinstance(body, dict) and not body.get("error") else None
+    if not isinstance(choices, list) or not choices or not all(isinstance(each, dict) for each in choices):
+        raise NoAnswer(body)
+    message = choices[0].get("message") or {}
+    if message.get("content") or not (thought := _bare_json(_thought(message))):
+        return body
+    return {**body, "choices": [{**choices[0], "message": {**message, "content": thought}}, *choices[1:]]}
+
+
+def _delta_reader() -> Callable[[JSON], None]:
+    """Return what puts a stream's words where LangChain looks for them: a refusal, and an answer taken for thoughts."""
+    thought, said, refused = "", False, False
+
+    def read(event: JSON) -> None:
+        nonlocal thought, said, refused
+        for choice in event.get("choices") or []:
+            if "message" in choice:  # it knows the form of a stream, and answers in one piece
+                choice["delta"] = choice.pop("message")
+                choice["finish_reason"] = choice.get("finish_reason") or "stop"
+            delta = choice.setdefault("delta", {}) or {}
+            choice["delta"] = delta
+            if isinstance(delta.get("content"), list):
+                delta["content"] = "".join(str(part.get("text") or "") for part in delta["content"])
+            if refusal := delta.pop("refusal", None):
+                delta["content"], refused = refusal, True
+            said = said or bool(delta.get("content"))
+            thought += _thought(delta)
+            if choice.get("finish_reason"):
+                if refused:
+                    choice["finish_reason"] = REFUSAL
+                if not said and (bare := _bare_json(thought)):
+                    delta["content"] = bare
+
+    return read
+
+
+def _thought(message: JSON) -> str:
+    thought = message.get("reasoning_content") or message.get("reasoning")
+    return thought if isinstance(thought, str) else ""
+
+
+def _bare_json(thought: str) -> str:
+    """Return an answer that a server took for thinking: the bare JSON that was asked for (vllm#17349)."""
+    return thought if thought.strip().startswith("{") and thought.strip().endswith("}") else ""
 
 
 def _embedding_body(model: str, texts: Sequence[str], use: object) -> JSON:
@@ -65,6 +174,7 @@ OPENAI = Provider(
     default_url=URL,
     where="https://platform.openai.com/api-keys",
     keyless_elsewhere=True,
+    account=ACCOUNT,
     listing="/models",
     # Its strict mode takes no bounds of strings.
     bounds=LISTS | RANGES,

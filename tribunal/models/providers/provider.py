@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from tribunal.environment import check_origin
 from tribunal.errors import BadInput
+from tribunal.models.providers.http import add_path
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
@@ -34,11 +35,15 @@ class ModelName:
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where one model is asked, and with which key. None: the client knows the address; the provider takes no key."""
+    """Where one model is asked, and with which key. None: the client knows the address; the provider takes no key.
+
+    `environment` is the settings outside the run, those of a `.env` file among them.
+    """
 
     name: ModelName
     base_url: str | None
     key: str | None = field(repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def model(self) -> str:
@@ -52,7 +57,7 @@ class RequestSettings:
 
     `envelope` is the form's JSON schema as `{"name": …, "strict": True, "schema": …}`; `rung` says how it is asked for.
     `prompt_tokens` is how many the request may have at most, by its length; `extra` are further fields of the body,
-    from the setting `extra_body`.
+    from the setting `extra_body`. `base_url` is where it goes; `stream` is False where the server won't stream.
     """
 
     rung: Rung
@@ -61,6 +66,8 @@ class RequestSettings:
     max_output_tokens: int
     prompt_tokens: int = 0
     extra: JSON = field(default_factory=dict)
+    base_url: str | None = None
+    stream: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +101,7 @@ class Provider:
         make: makes the client of an endpoint. The client must try once: the door retries, and a client that does so too
             would multiply the tries. It must follow no redirect, which would carry the key to anywhere.
         options: the settings of a request, in the words of that client.
-        close: closes a client.
+        close: closes a client, where it has connections of its own.
         keys: the settings that keys are read from, in order; none: it takes no key.
         read_by_its_client: the settings that its client reads a key from by itself.
         base_urls: the settings that the address is read from, in order.
@@ -103,6 +110,7 @@ class Provider:
         where: where a key is had.
         keyless_elsewhere: whether a server at another address than `default_url` takes none.
         headers: how a key goes with a plain HTTP request.
+        account: the settings that say whose account a request is for, each with its header.
         listing: the path at which it lists its models, which costs nothing; None: it can't be asked.
         embeddings: how it is asked for vectors; None: it gives none.
         only_model: its one model, where it has just one; the provider's name alone then stands for it.
@@ -124,6 +132,7 @@ class Provider:
     where: str = ""
     keyless_elsewhere: bool = False
     headers: Callable[[str | None], dict[str, str]] = lambda key: {"Authorization": f"Bearer {key}"} if key else {}
+    account: tuple[tuple[str, str], ...] = ()
     listing: str | None = None
     embeddings: EmbeddingApi | None = None
     only_model: str | None = None
@@ -165,7 +174,11 @@ class Provider:
 
     def url(self, environment: Mapping[str, str], path: str) -> str:
         """Where a plain HTTP request goes."""
-        return (self.base_url(environment) or self.rest_url or "").rstrip("/") + path
+        return add_path(self.base_url(environment) or self.rest_url or "", path)
+
+    def account_headers(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return the headers that say whose account a request is for."""
+        return {header: environment[name] for name, header in self.account if environment.get(name)}
 
     def for_embeddings(self, environment: Mapping[str, str]) -> Provider:
         """This provider as it is asked for vectors: where an embedding server has an address of its own, with that
@@ -177,7 +190,7 @@ class Provider:
         own = self.embeddings
         if own is None or not own.base_urls:
             return self
-        apart = replace(self, keys=own.keys, base_urls=own.base_urls, read_by_its_client=())
+        apart = replace(self, keys=own.keys, base_urls=own.base_urls, read_by_its_client=(), account=())
         if apart.address_setting(environment):
             return apart
         if apart.key_pool(environment):

@@ -1,0 +1,196 @@
+"""A streamed answer on its way from the server to the client: rewritten event by event, whichever protocol it is in."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tribunal.models.providers.http import BrokenOff, NoAnswer
+from tribunal.parsed import from_json
+from tribunal.schema import JSON
+from tribunal.scrub import SHORTEST, scrubbed, scrubbed_body
+from tribunal.text import wellformed
+
+# The fields whose text comes in pieces, over all protocols. Any other field's text is whole in its event.
+_IN_PIECES = frozenset({"content", "text", "thinking", "reasoning_content", "reasoning", "refusal", "partial_json"})
+Path = tuple[str | int, ...]
+# A text by its place, and whether it is a thought: Gemini has both in one place.
+Place = tuple[Path, bool]
+
+
+class EventStream:
+    """The events of one answer: server-sent events, or lines of JSON.
+
+    A key is struck out of them, also where it comes in pieces. An error among them, and an end before the answer's own,
+    are raised.
+    """
+
+    def __init__(self, key: str, *, lines: bool = False, normalise: Callable[[JSON], None] | None = None) -> None:
+        """
+        Args:
+            key: is struck out.
+            lines: whether each line is an event.
+            normalise: changes an event in place before it is read.
+        """
+        self._key, self._lines, self._normalise = key, lines, normalise
+        self._rest = b""
+        self._begun: list[bytes] = []
+        self._words: dict[Place, Words] = {}
+        self._templates: dict[Place, tuple[list[bytes], JSON]] = {}
+        self._ended = False
+
+    def feed(self, part: bytes) -> bytes:
+        """Return what may be passed on, now that this part has come.
+
+        Raises:
+            NoAnswer: an event is an error.
+        """
+        *lines, self._rest = (self._rest + part).split(b"\n")
+        given = []
+        for line in lines:
+            self._begun.append(line.rstrip(b"\r"))
+            if self._lines or not self._begun[-1]:
+                given += self._event(self._begun)
+                self._begun = []
+        return b"".join(given)
+
+    def close(self) -> bytes:
+        """Return what is left, now that nothing more comes.
+
+        Raises:
+            BrokenOff: the answer isn't whole.
+            NoAnswer: as `feed`.
+        """
+        given = [self.feed(b"\n") if self._rest else b"", self.feed(b"\n") if self._begun else b""]
+        if not self._ended:
+            raise BrokenOff
+        return b"".join([*given, *self._flush(list(self._words))])
+
+    def _event(self, lines: list[bytes]) -> list[bytes]:
+        """Return an event as it is passed on, after those that it makes due."""
+        beside, data = [], []
+        for line in lines:
+            field, _, value = line.partition(b":")
+            if self._lines or field in (b"data", b"error"):  # some servers name an error's data `error`
+                data.append(line if self._lines else value.removeprefix(b" "))
+            elif line:
+                beside.append(line)
+        raw = b"\n".join(data)
+        if raw == b"[DONE]":
+            self._ended = True
+            return [*self._flush(list(self._words)), self._written(beside, raw)]
+        if not raw.strip():
+            return [self._written(beside, None)] if beside else []
+        try:
+            event = from_json(raw)
+        except ValueError:
+            return [self._written(beside, scrubbed_body(raw, [self._key]))]
+        if not isinstance(event, dict) or event.get("error"):
+            raise NoAnswer(scrubbed(event, [self._key]))
+        if self._normalise:
+            self._normalise(event)
+        if event.get("type") == "ping":
+            return [self._written(beside, raw)]
+        ends = _ends(event)
+        self._ended |= ends
+        present = dict(_pieces(event, ()))
+        due = self._flush([place for place in self._words if place not in present])
+        for place, piece in present.items():
+            words = self._words.setdefault(place, Words(self._key))
+            if not ends:
+                self._templates[place] = (beside, event)
+            _put(event, place[0], words.more(piece) + (words.rest() if ends else ""))
+        return [*due, self._written(beside, json.dumps(self._struck(event)).encode())]
+
+    def _flush(self, places: list[Place]) -> list[bytes]:
+        """Return events with the words that were held back: the last of their kind, with nothing else in it."""
+        due = []
+        for place in places:
+            if (rest := self._words[place].rest()) and place in self._templates:
+                beside, template = self._templates[place]
+                event = copy.deepcopy(template)
+                for (other, _), _ in list(_pieces(event, ())):
+                    _put(event, other, "")
+                _put(event, place[0], rest)
+                due.append(self._written(beside, json.dumps(self._struck(event)).encode()))
+        return due
+
+    def _struck(self, value: Any) -> Any:
+        """Return an event without the key in the fields that are whole; the others' words are without it already."""
+        if isinstance(value, dict):
+            return {
+                name: each if name in _IN_PIECES and isinstance(each, str) else self._struck(each)
+                for name, each in value.items()
+            }
+        if isinstance(value, list):
+            return [self._struck(each) for each in value]
+        return scrubbed(value, [self._key]) if isinstance(value, str) and self._key else value
+
+    def _written(self, beside: list[bytes], data: bytes | None) -> bytes:
+        if self._lines:
+            return (data or b"") + b"\n"
+        told = [b"data: " + line for line in data.split(b"\n")] if data is not None else []
+        return b"\n".join([*beside, *told]) + b"\n\n"
+
+
+class Words:
+    """A text that comes in pieces, given on without a key: a word that may be one is held back until it is whole."""
+
+    def __init__(self, key: str = "") -> None:
+        self._key = key if len(key) >= SHORTEST else ""
+        self._held = ""
+
+    def more(self, piece: str) -> str:
+        """Return what may be given on, now that this piece has come."""
+        end = len(piece)
+        while end and self._may_go_on(piece[end - 1]):
+            end -= 1
+        whole, self._held = (self._held + piece[:end], piece[end:]) if end else ("", self._held + piece)
+        return self._without_key(whole)
+
+    def rest(self) -> str:
+        """Return what was held back, now that nothing more comes."""
+        whole, self._held = self._held, ""
+        return self._without_key(whole)
+
+    def _may_go_on(self, character: str) -> bool:
+        """Return whether a character has to wait for the next piece: part of a key, or half of a surrogate pair."""
+        if not character.isascii():
+            return "\ud800" <= character <= "\udfff"
+        return bool(self._key) and (character.isalnum() or character == "\\" or character in self._key)
+
+    def _without_key(self, whole: str) -> str:
+        given = wellformed(whole)
+        return scrubbed_body(given.encode(), [self._key]).decode() if self._key and given else given
+
+
+def _pieces(value: Any, path: Path) -> Iterator[tuple[Place, str]]:
+    """Yield the texts in an event that come in pieces, each with its place."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    thought = isinstance(value, dict) and value.get("thought") is True
+    for name, each in items:
+        if isinstance(each, str):
+            if name in _IN_PIECES:
+                yield ((*path, name), thought), each
+        else:
+            yield from _pieces(each, (*path, name))
+
+
+def _put(event: Any, path: Path, text: str) -> None:
+    for name in path[:-1]:
+        event = event[name]
+    event[path[-1]] = text
+
+
+def _ends(event: JSON) -> bool:
+    """Return whether an event says that the answer is over."""
+    choices = event.get("choices") or event.get("candidates") or []
+    return (
+        any(each.get("finish_reason") or each.get("finishReason") for each in choices if isinstance(each, dict))
+        or event.get("done") is True
+        or event.get("type") == "message_stop"
+        or bool((event.get("delta") or {}).get("stop_reason"))
+        or bool(event.get("promptFeedback"))
+    )

@@ -1,0 +1,127 @@
+"""The transport that the chat clients' HTTP libraries send through: over our connections, without the key coming back.
+
+Every client of ours is handed one, by a public parameter. So what comes back is the same for all of them: a key is
+struck out of it, a redirect isn't followed, and a body that holds no answer is said to hold none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Literal
+
+from tribunal.models.providers.event_stream import EventStream
+from tribunal.models.providers.http import NotStreamed, connection_errors, open_response, parse_answer
+from tribunal.schema import JSON
+from tribunal.scrub import scrubbed_body
+
+# The HTTP library that a client is built on. The two are alike, and neither takes the other's objects.
+Library = Literal["httpx", "httpx2"]
+# Our own connections say what they unpack, and the body comes unpacked.
+_OF_THE_CONNECTION = frozenset({"accept-encoding", "connection", "content-length", "host"})
+_OF_THE_PACKING = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_STREAMS = {"text/event-stream": False, "application/x-ndjson": True}
+_ASKS_FOR_STREAM = re.compile(rb'"stream": ?true')  # in a text of the body the quotation marks would be escaped
+
+
+def make_transport(
+    library: Library,
+    key: str | None,
+    *,
+    proxy: str | None = None,
+    leave_out: frozenset[str] = frozenset(),
+    check_body: Callable[[Any], Any] | None = None,
+    read_events: Callable[[], Callable[[JSON], None]] | None = None,
+) -> Any:
+    """Return a transport for a client of this library, for its asynchronous requests.
+
+    Args:
+        library: the library of the client.
+        key: is struck out of what comes back.
+        proxy: a proxy in place of those that the environment names.
+        leave_out: headers, in lower case, that aren't sent.
+        check_body: is given each whole answer, parsed, and returns what takes its place; it may raise `NoAnswer`.
+        read_events: makes, for each stream, what changes its events in place.
+    """
+    return _transport_class(library)(key or "", proxy, leave_out, check_body, read_events)
+
+
+def make_clients(library: Library, transport: Any) -> tuple[Any, Any]:
+    """Return a synchronous and an asynchronous client of the library over this transport. Nothing need be closed."""
+    http = import_module(library)
+    return http.Client(transport=transport), http.AsyncClient(transport=transport, timeout=None)
+
+
+@cache
+def _transport_class(library: Library) -> Any:
+    http = import_module(library)
+
+    class Transport(http.AsyncBaseTransport, http.BaseTransport):  # type: ignore[misc, name-defined]
+        def __init__(
+            self,
+            key: str,
+            proxy: str | None,
+            leave_out: frozenset[str],
+            check_body: Callable[[Any], Any] | None,
+            read_events: Callable[[], Callable[[JSON], None]] | None,
+        ) -> None:
+            self.key, self.proxy, self.leave_out = key, proxy, leave_out
+            self.check_body, self.read_events = check_body, read_events
+
+        def handle_request(self, request: Any) -> Any:
+            raise NotImplementedError("the door asks models asynchronously alone")
+
+        async def handle_async_request(self, request: Any) -> Any:
+            return await _answer(http, self, request)
+
+    return Transport
+
+
+async def _answer(http: ModuleType, way: Any, request: Any) -> Any:
+    left_out = _OF_THE_CONNECTION | way.leave_out
+    headers = [(name, value) for name, value in request.headers.multi_items() if name.lower() not in left_out]
+    url, content = str(request.url), await request.aread()
+    response = await open_response(request.method, url, headers, content, proxy=way.proxy, key=way.key)
+    status = response.status_code
+    kept = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _OF_THE_PACKING]
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if status < 300 and kind in _STREAMS:
+        normalise = way.read_events() if way.read_events else None
+        events = EventStream(way.key, lines=_STREAMS[kind], normalise=normalise)
+        return http.Response(status, headers=kept, stream=_stream_class(http)(response, events, url, way.key))
+    try:
+        with connection_errors(url, way.key):
+            raw = scrubbed_body(await response.aread(), [way.key])
+    finally:
+        await response.aclose()
+    if status < 300:
+        body = parse_answer(raw)
+        checked = way.check_body(body) if way.check_body else body
+        if ":streamGenerateContent" in url or _ASKS_FOR_STREAM.search(content):
+            raise NotStreamed
+        if checked is not body:
+            return http.Response(status, headers=kept, json=checked)
+    return http.Response(status, headers=kept, content=raw)
+
+
+@cache
+def _stream_class(http: ModuleType) -> Any:
+    class Stream(http.AsyncByteStream):  # type: ignore[misc, name-defined]
+        def __init__(self, response: Any, events: EventStream, url: str, key: str) -> None:
+            self.response, self.events, self.url, self.key = response, events, url, key
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            with connection_errors(self.url, self.key):
+                async for part in self.response.aiter_bytes():
+                    if given := self.events.feed(part):
+                        yield given
+            if given := self.events.close():
+                yield given
+
+        async def aclose(self) -> None:
+            await self.response.aclose()
+
+    return Stream
