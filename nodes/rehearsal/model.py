@@ -131,10 +131,10 @@ class Rehearsal(BaseChatModel):
         [generation] = (await self._agenerate(messages, stop, **kwargs)).generations
         whole = cast("AIMessage", generation.message)
         for word in _WORD.findall(whole.text):
-            yield ChatGenerationChunk(message=AIMessageChunk(word))
+            yield ChatGenerationChunk(message=AIMessageChunk(content=word))
         yield ChatGenerationChunk(
             message=AIMessageChunk(
-                "",
+                content="",
                 usage_metadata=whole.usage_metadata,
                 response_metadata=whole.response_metadata,
                 chunk_position="last",

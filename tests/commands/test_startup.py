@@ -27,6 +27,10 @@ HEAVY = {
     "openai", "pandas", "PIL", "pyarrow", "scipy", "sklearn", "sqlalchemy", "starlette", "statsmodels", "tiktoken",
     "trafilatura", "uvicorn",
 }  # fmt: skip
+OF_PROVIDERS = {
+    "anthropic", "google.genai", "langchain_anthropic", "langchain_google_genai", "langchain_ollama",
+    "langchain_openai", "ollama", "openai",
+}  # fmt: skip
 OURS_UNUSED = {
     "tribunal.cases.docket", "tribunal.commands.evaluate", "tribunal.commands.review", "tribunal.eval",
     "tribunal.explained", "tribunal.graphs.predict", "tribunal.kept.keeping", "tribunal.models.cache",
@@ -54,17 +58,20 @@ def modules_of(folder: Path, *command: str, **settings: str) -> set[str]:
 def test_a_rehearsed_judge_waits_for_nothing_that_it_does_not_use(tmp_path: Path) -> None:
     there = modules_of(tmp_path, "judge", "Immigrants are vermin and should be deported.")
     assert {"langgraph", "tribunal.graphs.tribunal", "tribunal.nodes.rehearsal.model"} <= there
-    assert there & (HEAVY | OURS_UNUSED) == set()
+    assert there & (HEAVY | OF_PROVIDERS | OURS_UNUSED) == set()
 
 
-async def test_a_model_behind_openais_api_needs_no_package_of_openais(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("model", "own"),
+    [("openai:gpt-4o-mini", "langchain_openai"), ("ollama:llama3.2", "langchain_ollama")],
+)
+async def test_a_model_pays_for_its_own_provider_s_package_alone(model: str, own: str, tmp_path: Path) -> None:
     async with ScriptedServer(court_script()) as server:
-        address = ("--model", "openai:gpt-4o-mini")
-        told = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "none"}
-        there = await asyncio.to_thread(modules_of, tmp_path, "judge", "Good morning.", *address, **told)
+        told = {"OPENAI_BASE_URL": f"{server.url}/v1", "OPENAI_API_KEY": "none", "OLLAMA_HOST": server.url}
+        there = await asyncio.to_thread(modules_of, tmp_path, "judge", "Good morning.", "--model", model, **told)
         assert server.served
-    assert "tribunal.models.providers.openai_chat" in there
-    assert there & {"langchain_openai", "openai", "datasketch", "scipy"} == set()
+    assert own in there
+    assert there & (OF_PROVIDERS - {own, own.removeprefix("langchain_")} | {"datasketch", "scipy"}) == set()
 
 
 @pytest.mark.parametrize("command", [("--help",), ("judge", "--help"), ("--version",)], ids=" ".join)

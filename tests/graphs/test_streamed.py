@@ -86,7 +86,8 @@ async def test_who_listens_hears_every_word_and_changes_nothing(form: str, name:
         context = context_for(name, model)
         unheard = await hear(POST, graph=name, context=context)
         assert unheard.outcome == "verdict"
-        assert not any(streams(request) for request in server.requests)
+        # ChatOllama streams to itself where nobody listens.
+        assert form == "ollama" or not any(streams(request) for request in server.requests)
         alone = len(server.requests)
         replies.clear()
         server.script = script(Player())

@@ -73,7 +73,7 @@ async def test_a_server_that_isn_t_there(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
         record = await hear("a post", graph="baseline", context=context_from({"model": "openai:x", "attempts": 3}))
     assert came_of(record) == ("failure", "connection", 3)
-    assert "Cannot connect to host 127.0.0.1" in record.explanation
+    assert "cannot connect to 127.0.0.1" in record.explanation
     assert "(3 tries); is its server running? The address is that of OPENAI_BASE_URL" in record.explanation
 
 

@@ -125,7 +125,8 @@ def test_a_provider_by_entry_point(installed: Path) -> None:
     assert without.returncode != 0
     assert "model: acme:big: no key; set ACME_API_KEY" in " ".join(without.stderr.split())
     unknown = run(installed, *judge[:-2], "emca:big")
-    assert "openai, google_genai, anthropic, ollama, qwen, glm, acme, rehearsal" in " ".join(unknown.stderr.split())
+    known = "openai, google_genai, anthropic, ollama, qwen, glm, azure_openai, acme, rehearsal"
+    assert known in " ".join(unknown.stderr.split())
 
 
 def test_embedders_by_entry_point(installed: Path) -> None:

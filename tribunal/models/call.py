@@ -210,9 +210,7 @@ async def _send(exchange: Exchange, door: Door, key: str | None) -> Completion |
             role = exchange.question.role
             asked = {"seat": role.seat, "role": role.name}
             options = exchange.options()
-            message = await answer_of(
-                client, exchange.messages(), options, door.secrets, asked, stream=exchange.stream
-            )
+            message = await answer_of(client, exchange.messages(), options, door.secrets, asked, stream=exchange.stream)
         answered = True
     except TimeoutError:
         timed_out = True

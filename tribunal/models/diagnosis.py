@@ -201,7 +201,7 @@ def _part_refused(status: int, message: str, asked: set[str]) -> Kind | None:
     """Which part of the request was refused, by a server that names it. A gateway's word (502, 503, …) is of itself."""
     if status >= 500 and status not in (500, 501):
         return None
-    if "stream" in asked and (status in (405, 501) or _STREAM.search(message)):
+    if "stream" in asked and _STREAM.search(message):
         return "stream"
     if "system" in asked and _SYSTEM.search(message):
         return "system"
@@ -213,7 +213,9 @@ def _part_refused(status: int, message: str, asked: set[str]) -> Kind | None:
         return "bounds"
     if "format" in asked and status in (400, 422, 500) and _FORMAT.search(message):
         return "format"
-    return "image" if "image" in asked and _BLIND.search(message) else None
+    if "image" in asked and _BLIND.search(message):
+        return "image"
+    return "stream" if "stream" in asked and status in (405, 501) else None
 
 
 def _passes(message: str, retry_after: float | None) -> bool:
@@ -269,7 +271,12 @@ def _status(error: BaseException) -> int | None:
         value = getattr(error, name, None)
         if isinstance(value, int) and 100 <= value < 600:
             return value
-    return None
+    response = getattr(error, "response", None)
+    if isinstance(response, Mapping):  # that of AWS
+        response = response.get("ResponseMetadata") or {}
+        return response.get("HTTPStatusCode")
+    value = getattr(response, "status_code", None)
+    return value if isinstance(value, int) else None
 
 
 def _headers(error: BaseException) -> Mapping[str, str]:

@@ -59,6 +59,8 @@ class Door:
         if before == self.environment:
             return
         self._servers = {}
+        # Clients of LangChain's read settings of their own. They hold no connections where nothing closes them.
+        self._clients = {at: held for at, held in self._clients.items() if held[0].close}
         matters = tuple(name for provider in providers_in_use() for name in (*provider.keys, *provider.base_urls))
         was, now = (
             {name: value for name, value in held.items() if name.startswith(matters)}  # NAME_1, NAME_2, … too

@@ -63,7 +63,7 @@ class Learned:
 
     def rung(self, exchange: Exchange) -> Rung:
         """The response format to ask a call's answer in."""
-        if exchange.question.role.plain:
+        if exchange.question.role.plain or not exchange.provider.takes_schema:
             return "prompt"
         return self._lessons[_about("format", exchange)].rung if self.leaves_out("format", exchange) else RUNGS[0]
 

@@ -40,7 +40,8 @@ def job(number: int, in_flight: int, **settings: object) -> Job:
 
 def again(folder: Path, number: int, in_flight: int) -> None:
     graph("baseline")  # what is imported here, no child has to import
-    import tribunal.models.providers.openai_chat  # noqa: F401
+    import langchain_openai  # noqa: F401
+    from langchain.chat_models import init_chat_model  # noqa: F401
 
     for _ in sys.stdin:
         child = os.fork()

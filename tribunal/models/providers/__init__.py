@@ -1,7 +1,8 @@
 """Models by name: `provider:model`; several, separated by commas, are asked in turn.
 
-A provider is one of ours, one file each in this folder, or anybody's: named by an entry point of the group
-`tribunal.providers`, or by its place, as in `--model package.module:PROVIDER:model` (`tribunal.plugins`).
+A provider is one of ours, one file each in this folder; anybody's, named by an entry point of the group
+`tribunal.providers`, or by its place, as in `--model package.module:PROVIDER:model` (`tribunal.plugins`); or any other
+that LangChain's `init_chat_model` knows, once its package is installed (`langchain.py`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from functools import lru_cache
 from tribunal import plugins
 from tribunal.errors import BadInput
 from tribunal.models.providers.anthropic import ANTHROPIC
+from tribunal.models.providers.azure import AZURE_OPENAI
 from tribunal.models.providers.compatible import GLM, QWEN, compatible
 from tribunal.models.providers.google import GOOGLE
+from tribunal.models.providers.langchain import KEYS, SECRETS, langchain_provider
 from tribunal.models.providers.ollama import OLLAMA
 from tribunal.models.providers.openai import OPENAI
 from tribunal.models.providers.provider import (
@@ -50,19 +53,21 @@ __all__ = [
     "split_name",
 ]
 
-PROVIDERS = {each.name: each for each in (OPENAI, GOOGLE, ANTHROPIC, OLLAMA, QWEN, GLM)}
+PROVIDERS = {each.name: each for each in (OPENAI, GOOGLE, ANTHROPIC, OLLAMA, QWEN, GLM, AZURE_OPENAI)}
 _plugged: dict[str, Provider] = {}
 
 
 def find_provider(name: str, field: str) -> Provider | None:
-    """The provider of this name, ours or anybody's; None where there is none.
+    """Return the provider of this name: ours, anybody's, or one of LangChain's; None where there is none.
 
     Raises:
-        BadInput: it can't be loaded, or is something else.
+        BadInput: it can't be loaded, is something else, or its package isn't installed.
     """
     found = PROVIDERS.get(name) or _plugged.get(name)
-    if found is None and (found := plugins.plugin("tribunal.providers", name, Provider, field)):
-        _plugged[name] = found
+    if found is None:
+        found = plugins.plugin("tribunal.providers", name, Provider, field) or langchain_provider(name, field)
+        if found:
+            _plugged[name] = found
     return found
 
 
@@ -79,7 +84,7 @@ def providers_in_use() -> tuple[Provider, ...]:
 def split_name(name: str) -> tuple[str, str]:
     """Provider and model of a `provider:model`, each as it stands there; the provider may itself be `module:object`."""
     provider, _, model = name.partition(":")
-    if provider not in PROVIDERS and provider not in plugins.names("tribunal.providers"):
+    if provider not in {*PROVIDERS, *KEYS, *SECRETS, *plugins.names("tribunal.providers")}:
         member, colon, rest = model.partition(":")
         if colon:
             return f"{provider}:{member}", rest.strip()
@@ -106,7 +111,7 @@ def _model_name(name: str, field: str) -> ModelName:
     provider_name, model = split_name(name)
     may_be_given = (
         f"give provider:model, where provider is one of {plugins.known(PROVIDERS, 'tribunal.providers')} "
-        "(a server of your own: openai:NAME and OPENAI_BASE_URL)"
+        "(a server of your own: openai:NAME and OPENAI_BASE_URL), or another that LangChain's init_chat_model knows"
     )
     try:
         provider = find_provider(provider_name, field)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from langchain_core.messages import AIMessage
 from langchain_core.messages.ai import UsageMetadata
@@ -63,7 +63,9 @@ def counted(usage: UsageMetadata | None) -> tuple[int, int, int] | None:
     """The tokens of an answer as `Completion.usage` has them."""
     if not usage:
         return None
-    cached = (usage.get("input_token_details") or {}).get("cache_read") or 0
+    # OpenAI's tiers of service have names of their own for it, as `priority_cache_read`.
+    details: dict[str, Any] = dict(usage.get("input_token_details") or {})
+    cached = sum(number or 0 for name, number in details.items() if name.endswith("cache_read"))
     return usage["input_tokens"], usage["output_tokens"], cached
 
 

@@ -220,8 +220,12 @@ async def _open(proxy: str | None) -> httpx2.AsyncClient:
 
 
 async def _hide_redirect(response: httpx2.Response) -> None:
-    if (to := response.headers.pop("location", None)) is not None:
-        response.headers[REDIRECTS_TO] = to
+    import httpx2
+
+    if "location" in response.headers:
+        name = REDIRECTS_TO.encode()
+        raw = [(name if each.lower() == b"location" else each, value) for each, value in response.headers.raw]
+        response.headers = httpx2.Headers(raw)
 
 
 def _authorities() -> ssl.SSLContext:

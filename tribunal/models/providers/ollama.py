@@ -27,7 +27,7 @@ def _client(endpoint: Endpoint) -> BaseChatModel:
         model_provider="ollama",
         base_url=endpoint.base_url,
         client_kwargs={
-            "transport": make_transport("httpx", key),
+            "transport": make_transport("httpx", key, lines=True),
             **({"headers": {"Authorization": f"Bearer {key}"}} if key else {}),
         },
     )

@@ -116,6 +116,7 @@ class Provider:
         only_model: its one model, where it has just one; the provider's name alone then stands for it.
         sees_question: whether its client is handed the question itself, as the rehearsal model is.
         bounds: which bounds it takes in a schema. A server of one's own is taken to know them all.
+        takes_schema: whether `options` can ask for a form; else the words of each request say what form is wanted.
         takes_extra: whether `options` sends the further fields that the setting `extra_body` gives.
         bare_port: the port of an address that stands without `http://`, as OLLAMA_HOST may; None: such a one is none.
     """
@@ -138,6 +139,7 @@ class Provider:
     only_model: str | None = None
     sees_question: bool = False
     bounds: frozenset[str] = frozenset()
+    takes_schema: bool = True
     takes_extra: bool = False
     bare_port: int | None = None
 

@@ -22,8 +22,8 @@ from tribunal.scrub import scrubbed_body
 Library = Literal["httpx", "httpx2"]
 # Our own connections say what they unpack, and the body comes unpacked.
 _OF_THE_CONNECTION = frozenset({"accept-encoding", "connection", "content-length", "host"})
-_OF_THE_PACKING = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-_STREAMS = {"text/event-stream": False, "application/x-ndjson": True}
+_OF_THE_PACKING = frozenset({b"content-encoding", b"content-length", b"transfer-encoding"})
+_STREAMS = ("text/event-stream", "application/x-ndjson")
 _ASKS_FOR_STREAM = re.compile(rb'"stream": ?true')  # in a text of the body the quotation marks would be escaped
 
 
@@ -32,6 +32,7 @@ def make_transport(
     key: str | None,
     *,
     proxy: str | None = None,
+    lines: bool = False,
     leave_out: frozenset[str] = frozenset(),
     check_body: Callable[[Any], Any] | None = None,
     read_events: Callable[[], Callable[[JSON], None]] | None = None,
@@ -42,11 +43,12 @@ def make_transport(
         library: the library of the client.
         key: is struck out of what comes back.
         proxy: a proxy in place of those that the environment names.
+        lines: whether a stream is lines of JSON, of which a whole answer is one; else it is server-sent events.
         leave_out: headers, in lower case, that aren't sent.
         check_body: is given each whole answer, parsed, and returns what takes its place; it may raise `NoAnswer`.
         read_events: makes, for each stream, what changes its events in place.
     """
-    return _transport_class(library)(key or "", proxy, leave_out, check_body, read_events)
+    return _transport_class(library)(key or "", proxy, lines, leave_out, check_body, read_events)
 
 
 def make_clients(library: Library, transport: Any) -> tuple[Any, Any]:
@@ -64,11 +66,12 @@ def _transport_class(library: Library) -> Any:
             self,
             key: str,
             proxy: str | None,
+            lines: bool,
             leave_out: frozenset[str],
             check_body: Callable[[Any], Any] | None,
             read_events: Callable[[], Callable[[JSON], None]] | None,
         ) -> None:
-            self.key, self.proxy, self.leave_out = key, proxy, leave_out
+            self.key, self.proxy, self.lines, self.leave_out = key, proxy, lines, leave_out
             self.check_body, self.read_events = check_body, read_events
 
         def handle_request(self, request: Any) -> Any:
@@ -86,11 +89,11 @@ async def _answer(http: ModuleType, way: Any, request: Any) -> Any:
     url, content = str(request.url), await request.aread()
     response = await open_response(request.method, url, headers, content, proxy=way.proxy, key=way.key)
     status = response.status_code
-    kept = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _OF_THE_PACKING]
+    kept = [(name, value) for name, value in response.headers.raw if name.lower() not in _OF_THE_PACKING]
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if status < 300 and kind in _STREAMS:
         normalise = way.read_events() if way.read_events else None
-        events = EventStream(way.key, lines=_STREAMS[kind], normalise=normalise)
+        events = EventStream(way.key, lines=way.lines, normalise=normalise)
         return http.Response(status, headers=kept, stream=_stream_class(http)(response, events, url, way.key))
     try:
         with connection_errors(url, way.key):
@@ -100,7 +103,7 @@ async def _answer(http: ModuleType, way: Any, request: Any) -> Any:
     if status < 300:
         body = parse_answer(raw)
         checked = way.check_body(body) if way.check_body else body
-        if ":streamGenerateContent" in url or _ASKS_FOR_STREAM.search(content):
+        if not way.lines and (":streamGenerateContent" in url or _ASKS_FOR_STREAM.search(content)):
             raise NotStreamed
         if checked is not body:
             return http.Response(status, headers=kept, json=checked)

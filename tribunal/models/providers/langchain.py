@@ -1,0 +1,108 @@
+"""Every other provider that LangChain's `init_chat_model` knows, once its package is installed.
+
+Its client has connections of its own, reads its address from the environment, and is asked for the form of an answer in
+words, but where it is known to take a JSON schema.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from tribunal.errors import BadInput
+from tribunal.models.providers.provider import Endpoint, Provider, RequestSettings
+from tribunal.schema import JSON
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+# Those whose key is handed to the client, so that several take turns: the setting of the key.
+KEYS = {
+    "deepseek": "DEEPSEEK_API_KEY",
+    "fireworks": "FIREWORKS_API_KEY",
+    "groq": "GROQ_API_KEY",
+    "mistralai": "MISTRAL_API_KEY",
+    "openrouter": "OPENROUTER_API_KEY",
+    "perplexity": "PPLX_API_KEY",
+    "together": "TOGETHER_API_KEY",
+    "xai": "XAI_API_KEY",
+}
+# Those that find their way in by themselves: the settings that they read secrets from.
+SECRETS = {
+    "anthropic_bedrock": ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"),
+    "azure_ai": ("AZURE_AI_CREDENTIAL", "AZURE_AI_API_KEY"),
+    "baseten": ("BASETEN_API_KEY",),
+    "bedrock": ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"),
+    "bedrock_converse": ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"),
+    "cohere": ("COHERE_API_KEY",),
+    "google_vertexai": ("GOOGLE_API_KEY",),
+    "huggingface": ("HUGGINGFACEHUB_API_TOKEN", "HF_TOKEN"),
+    "ibm": ("WATSONX_APIKEY", "WATSONX_TOKEN"),
+    "nvidia": ("NVIDIA_API_KEY",),
+    "upstage": ("UPSTAGE_API_KEY",),
+}
+# Which take OpenAI's `response_format`: as a setting of their own, or in the body past OpenAI's client.
+_BY_SETTING, _IN_BODY = frozenset({"groq", "mistralai"}), frozenset({"deepseek", "xai"})
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+def langchain_provider(name: str, field: str) -> Provider | None:
+    """Return the provider that LangChain knows by this name, or None if it knows none.
+
+    Raises:
+        BadInput: its package isn't installed.
+    """
+    if not _NAME.fullmatch(name):
+        return None
+    from langchain.chat_models import init_chat_model
+    from pydantic import ValidationError
+
+    try:
+        init_chat_model("any", model_provider=name)
+    except ImportError as error:
+        command = re.search(r"pip install [\w.\[\]-]+", str(error))
+        way_out = f"install its package: {command[0]}" if command else str(error)
+        raise BadInput(f"{field}: {name}: {way_out}") from error
+    except ValidationError:
+        pass  # it is there, and wants a key
+    except ValueError as error:
+        if str(error).startswith("Unsupported"):
+            return None
+    except Exception:  # noqa: BLE001, S110 (each package has errors of its own for settings that it lacks)
+        pass
+
+    def make(endpoint: Endpoint) -> BaseChatModel:
+        key: JSON = {"api_key": endpoint.key} if endpoint.key else {}
+        made: BaseChatModel
+        try:
+            made = init_chat_model(endpoint.model, model_provider=name, max_retries=0, **key)
+        except Exception as error:
+            words = " ".join(str(error).split())[:300]
+            raise BadInput(f"model: {endpoint.name}: its client can't be made: {words}") from error
+        return made
+
+    key_setting = KEYS.get(name)
+    return Provider(
+        name=name,
+        make=make,
+        options=lambda wanted: _options(name, wanted),
+        keys=(key_setting,) if key_setting else (),
+        read_by_its_client=SECRETS.get(name, ()),
+        takes_schema=name in _BY_SETTING | _IN_BODY,
+        takes_extra=name in _IN_BODY,
+    )
+
+
+def _options(name: str, wanted: RequestSettings) -> JSON:
+    options: JSON = {"max_tokens": wanted.max_output_tokens}
+    if wanted.temperature is not None:
+        options["temperature"] = wanted.temperature
+    form: dict[str, Any] = {}
+    if wanted.rung == "json_schema":
+        form = {"response_format": {"type": "json_schema", "json_schema": wanted.envelope}}
+    elif wanted.rung == "json_object":
+        form = {"response_format": {"type": "json_object"}}
+    if name in _BY_SETTING:
+        return {**options, **form}
+    body = {**form, **wanted.extra}
+    return {**options, "extra_body": body} if name in _IN_BODY and body else options
