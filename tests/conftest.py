@@ -19,9 +19,16 @@ def pytest_xdist_auto_num_workers() -> int:
 def nothing_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Keys and addresses of the machine are hidden, so that no test can reach a real model by accident."""
     for provider in PROVIDERS.values():
-        for name in (*provider.keys, *provider.base_urls):
+        for name in (*provider.keys, *provider.base_urls, *(setting for setting, _ in provider.account)):
             monkeypatch.delenv(name, raising=False)
-    for name in ("TRIBUNAL_MODEL", "TRIBUNAL_FETCH_ALLOW", "SEARXNG_URL", "TRIBUNAL_KEEP", "TRIBUNAL_DATABASE"):
+    for name in (
+        "TRIBUNAL_MODEL",
+        "TRIBUNAL_FETCH_ALLOW",
+        "SEARXNG_URL",
+        "TRIBUNAL_KEEP",
+        "TRIBUNAL_DATABASE",
+        "OPENAI_PROXY",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TRIBUNAL_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("LANGSMITH_TRACING", "false")
