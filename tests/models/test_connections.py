@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -179,7 +180,8 @@ async def serving(answer: object, trusted: ssl.SSLContext | None = None) -> Asyn
     served = web.Application()
     served.router.add_route("*", "/{path:.*}", answer)  # type: ignore[arg-type]
     server = TestServer(served, scheme="https" if trusted else "http")
-    await server.start_server(**({"ssl": trusted} if trusted else {}))
+    secured: dict[str, Any] = {"ssl": trusted} if trusted else {}
+    await server.start_server(**secured)
     try:
         yield str(server.make_url("")).rstrip("/")
     finally:

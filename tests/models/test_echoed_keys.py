@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
+from langchain_core.tracers.schemas import Run
 from typer.testing import CliRunner
 
 from tests.court import court_script
@@ -22,6 +25,7 @@ from tribunal.cases.session import hear
 from tribunal.context import context_from
 from tribunal.errors import CallFailed
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tribunal.graphs import graph
 from tribunal.models.embeddings import embedder
 from tribunal.scrub import SHORTEST
 
@@ -126,6 +130,36 @@ async def test_what_a_server_gives_back_is_struck_out_everywhere(
     with sqlite3.connect(cache) as database:
         assert not holds_key(str(database.execute("SELECT * FROM answers").fetchall()))
     database.close()
+
+
+PLACES = ["explanation", "escaped", "refusal", "another field", "401", "500", "error, cut at 400"]
+
+
+@by_way
+@pytest.mark.parametrize("place", PLACES)
+async def test_who_listens_is_told_it_neither(
+    way: Way, place: str, sent_key: Callable[[Way, ScriptedServer], None]
+) -> None:
+    """Not by LangChain's traces, which hold each request, answer and error, nor word by word."""
+    runs, heard = RunCollectorCallbackHandler(), ""
+    context = context_from({"model": way.model, "attempts": 1, "timeout": 10})
+    async with ScriptedServer(echoing(way, ECHOES[place])) as server:
+        sent_key(way, server)
+        post, config = {"text": "a post"}, RunnableConfig(callbacks=[runs])
+        async for given in graph("baseline").astream(post, config, context=context, stream_mode="messages"):
+            heard += given[0].text
+    traced = [each for run in runs.traced_runs for each in every(run)]
+    asked = [each for each in traced if each.run_type in ("llm", "chat_model")]
+    assert asked
+    assert all(each.outputs or each.error for each in asked)
+    for each in traced:
+        assert not holds_key(f"{each.serialized} {each.inputs} {each.outputs} {each.error} {each.extra}")
+    assert not holds_key(heard)
+
+
+def every(run: Run) -> list[Run]:
+    """A traced run, and all within it."""
+    return [run, *(each for child in run.child_runs for each in every(child))]
 
 
 @pytest.mark.parametrize("place", ["explanation", "prose", "refusal", "error, cut at 400", "401", "redirect"])

@@ -8,9 +8,7 @@ import pytest
 
 from tests.court import court_script
 from tests.models.classified import GOOD, came_of
-from tests.models.test_providers import ANTHROPIC, GEMINI, KEY, OLLAMA, WAYS, Way, judged
-from tribunal.cases.session import hear
-from tribunal.context import context_from
+from tests.models.test_providers import GEMINI, KEY, OLLAMA, WAYS, Way, judged
 from tribunal.errors import CallFailed
 from tribunal.eval.doubles.scripted import Fault, ScriptedServer
 from tribunal.models.embeddings import embedder
@@ -75,16 +73,3 @@ class RedirectingServer(ScriptedServer):
 
     def _serve(self, connection: Any, method: str, path: str, headers: dict[str, str], data: bytes) -> None:
         connection.send(308, b"", {"Location": f"{self._to}{path}"})
-
-
-def test_anthropic_s_connections_are_those_of_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """LangChain shares them in the process: the first loop to end closed them for the next."""
-    import asyncio
-
-    with ScriptedServer(court_script(classifier=GOOD)) as server:
-        monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
-        monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
-        context = context_from({"model": ANTHROPIC.model, "attempts": 1})
-        for _ in range(2):
-            record = asyncio.run(hear("a post", graph="baseline", context=context))
-            assert came_of(record) == ("verdict", None, 1)

@@ -15,7 +15,6 @@ from tribunal.cases.session import hear, record
 from tribunal.context import Context, context_from
 from tribunal.eval.doubles.scripted import Answer, Fault, Reply, Request, ScriptedServer, in_order
 from tribunal.graphs import graph
-from tribunal.models.providers.event_stream import Words
 from tribunal.schema import JSON, Record
 
 ANSWER = '{"category": "Sexist", "explanation": "because"}'
@@ -245,14 +244,6 @@ async def test_a_key_that_a_server_says_back_is_not_heard(form: str) -> None:
     assert "your key is [key], I see" in heard.texts[0]
     heard, alone, _ = await both(form, [Fault(500, f"wrong key {KEY}", after=BEGUN)])
     assert KEY not in str(heard.case) + str(heard.events)
-
-
-@pytest.mark.parametrize("size", [1, 2, 7, 50])
-def test_pieces_of_any_size_make_the_same_text(size: int) -> None:
-    text = f'{{"a": "x {KEY}, y\\n", "b": "\ud83d\ude00 [{KEY[:12]}] na\u00efve {KEY}z"}}\n'
-    words = Words(KEY)
-    given = "".join(words.more(text[at : at + size]) for at in range(0, len(text), size)) + words.rest()
-    assert given == '{"a": "x [key], y\\n", "b": "\U0001f600 [[key]] na\u00efve [key]z"}\n'
 
 
 async def test_nothing_is_streamed_from_the_cache() -> None:

@@ -1,4 +1,4 @@
-"""Where nobody listens a client is asked past LangChain: it sends and reads the same as where somebody does."""
+"""Where nobody listens by LangChain's callbacks, the same is sent and read as where somebody does."""
 
 from __future__ import annotations
 

@@ -26,11 +26,13 @@ def _client(endpoint: Endpoint) -> BaseChatModel:
         endpoint.model,
         model_provider="ollama",
         base_url=endpoint.base_url,
-        client_kwargs={
-            "transport": make_transport("httpx", key, lines=True),
-            **({"headers": {"Authorization": f"Bearer {key}"}} if key else {}),
-        },
+        client_kwargs={"transport": make_transport("httpx", key, lines=True, add=_bearer(key))},
     )
+
+
+def _bearer(key: str | None) -> dict[str, str]:
+    # A header that the client itself held would stand in traces.
+    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 def _options(wanted: RequestSettings) -> JSON:

@@ -7,10 +7,11 @@ struck out of it, a redirect isn't followed, and a body that holds no answer is 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any, Literal
 
 from tribunal.models.providers.event_stream import EventStream
@@ -33,6 +34,7 @@ def make_transport(
     *,
     proxy: str | None = None,
     lines: bool = False,
+    add: Mapping[str, str] = MappingProxyType({}),
     leave_out: frozenset[str] = frozenset(),
     check_body: Callable[[Any], Any] | None = None,
     read_events: Callable[[], Callable[[JSON], None]] | None = None,
@@ -44,11 +46,13 @@ def make_transport(
         key: is struck out of what comes back.
         proxy: a proxy in place of those that the environment names.
         lines: whether a stream is lines of JSON, of which a whole answer is one; else it is server-sent events.
+        add: headers that are sent in place of the client's own.
         leave_out: headers, in lower case, that aren't sent.
         check_body: is given each whole answer, parsed, and returns what takes its place; it may raise `NoAnswer`.
         read_events: makes, for each stream, what changes its events in place.
     """
-    return _transport_class(library)(key or "", proxy, lines, leave_out, check_body, read_events)
+    left_out = _OF_THE_CONNECTION | leave_out | {name.lower() for name in add}
+    return _transport_class(library)(_Way(key or "", proxy, lines, dict(add), left_out, check_body, read_events))
 
 
 def make_clients(library: Library, transport: Any) -> tuple[Any, Any]:
@@ -57,35 +61,39 @@ def make_clients(library: Library, transport: Any) -> tuple[Any, Any]:
     return http.Client(transport=transport), http.AsyncClient(transport=transport, timeout=None)
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a client's requests go out, and how their answers are read: as `make_transport` has it."""
+
+    key: str = field(repr=False)
+    proxy: str | None = field(repr=False)
+    lines: bool
+    add: dict[str, str] = field(repr=False)
+    leave_out: frozenset[str]
+    check_body: Callable[[Any], Any] | None
+    read_events: Callable[[], Callable[[JSON], None]] | None
+
+
 @cache
 def _transport_class(library: Library) -> Any:
     http = import_module(library)
 
     class Transport(http.AsyncBaseTransport, http.BaseTransport):  # type: ignore[misc, name-defined]
-        def __init__(
-            self,
-            key: str,
-            proxy: str | None,
-            lines: bool,
-            leave_out: frozenset[str],
-            check_body: Callable[[Any], Any] | None,
-            read_events: Callable[[], Callable[[JSON], None]] | None,
-        ) -> None:
-            self.key, self.proxy, self.lines, self.leave_out = key, proxy, lines, leave_out
-            self.check_body, self.read_events = check_body, read_events
+        def __init__(self, way: _Way) -> None:
+            self.way = way
 
         def handle_request(self, request: Any) -> Any:
             raise NotImplementedError("the door asks models asynchronously alone")
 
         async def handle_async_request(self, request: Any) -> Any:
-            return await _answer(http, self, request)
+            return await _answer(http, self.way, request)
 
     return Transport
 
 
-async def _answer(http: ModuleType, way: Any, request: Any) -> Any:
-    left_out = _OF_THE_CONNECTION | way.leave_out
-    headers = [(name, value) for name, value in request.headers.multi_items() if name.lower() not in left_out]
+async def _answer(http: ModuleType, way: _Way, request: Any) -> Any:
+    headers = [(name, value) for name, value in request.headers.multi_items() if name.lower() not in way.leave_out]
+    headers += way.add.items()
     url, content = str(request.url), await request.aread()
     response = await open_response(request.method, url, headers, content, proxy=way.proxy, key=way.key)
     status = response.status_code
