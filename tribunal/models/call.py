@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tribunal.errors import BadModelOutput, CallFailed, Refused
 from tribunal.models.answer import Unreadable
-from tribunal.models.client import answer_of, sees_images, takes_temperature
+from tribunal.models.client import ask_client, sees_images, takes_temperature
 from tribunal.models.diagnosis import LENGTH, Diagnosis, diagnose, finish_of, refusal_in
 from tribunal.models.door import Door
 from tribunal.models.exchange import Exchange
@@ -210,7 +210,9 @@ async def _send(exchange: Exchange, door: Door, key: str | None) -> Completion |
             role = exchange.question.role
             asked = {"seat": role.seat, "role": role.name}
             options = exchange.options()
-            message = await answer_of(client, exchange.messages(), options, door.secrets, asked, stream=exchange.stream)
+            message = await ask_client(
+                client, exchange.messages(), options, door.secrets, asked, stream=exchange.stream
+            )
         answered = True
     except TimeoutError:
         timed_out = True

@@ -12,7 +12,7 @@ from tribunal.models.providers.completion import Completion, Message, completion
 from tribunal.schema import JSON
 
 
-async def answer_of(
+async def ask_client(
     client: BaseChatModel,
     messages: list[Message],
     options: JSON,

@@ -55,12 +55,12 @@ def completion_of(message: AIMessage) -> Completion:
         refusal=refusal,
         blocked=as_said(feedback.get("block_reason") if isinstance(feedback, Mapping) else None),
         model=as_said(meta.get("model_name") or meta.get("model")),
-        usage=counted(message.usage_metadata),
+        usage=count_tokens(message.usage_metadata),
     )
 
 
-def counted(usage: UsageMetadata | None) -> tuple[int, int, int] | None:
-    """The tokens of an answer as `Completion.usage` has them."""
+def count_tokens(usage: UsageMetadata | None) -> tuple[int, int, int] | None:
+    """Return the tokens of an answer as `Completion.usage` has them."""
     if not usage:
         return None
     # OpenAI's tiers of service have names of their own for it, as `priority_cache_read`.
@@ -70,5 +70,5 @@ def counted(usage: UsageMetadata | None) -> tuple[int, int, int] | None:
 
 
 def as_said(told: object) -> str:
-    """What stands in a field, as text; empty where nothing does."""
+    """Return what stands in a field as text; empty where nothing does."""
     return str(told) if told else ""

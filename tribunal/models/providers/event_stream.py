@@ -52,7 +52,7 @@ class EventStream:
         for line in lines:
             self._begun.append(line.rstrip(b"\r"))
             if self._lines or not self._begun[-1]:
-                given += self._event(self._begun)
+                given += self._rewrite_event(self._begun)
                 self._begun = []
         return b"".join(given)
 
@@ -68,7 +68,7 @@ class EventStream:
             raise BrokenOff
         return b"".join([*given, *self._flush(list(self._words))])
 
-    def _event(self, lines: list[bytes]) -> list[bytes]:
+    def _rewrite_event(self, lines: list[bytes]) -> list[bytes]:
         """Return an event as it is passed on, after those that it makes due."""
         beside, data = [], []
         for line in lines:
@@ -80,29 +80,29 @@ class EventStream:
         raw = b"\n".join(data)
         if raw == b"[DONE]":
             self._ended = True
-            return [*self._flush(list(self._words)), self._written(beside, raw)]
+            return [*self._flush(list(self._words)), self._encode_event(beside, raw)]
         if not raw.strip():
-            return [self._written(beside, None)] if beside else []
+            return [self._encode_event(beside, None)] if beside else []
         try:
             event = from_json(raw)
         except ValueError:
-            return [self._written(beside, scrubbed_body(raw, [self._key]))]
+            return [self._encode_event(beside, scrubbed_body(raw, [self._key]))]
         if not isinstance(event, dict) or event.get("error"):
             raise NoAnswer(scrubbed(event, [self._key]))
         if self._normalise:
             self._normalise(event)
         if event.get("type") == "ping":
-            return [self._written(beside, raw)]
-        ends = _ends(event)
+            return [self._encode_event(beside, raw)]
+        ends = _is_last(event)
         self._ended |= ends
-        present = dict(_pieces(event, ()))
+        present = dict(_find_pieces(event, ()))
         due = self._flush([place for place in self._words if place not in present])
         for place, piece in present.items():
             words = self._words.setdefault(place, Words(self._key))
             if not ends:
                 self._templates[place] = (beside, event)
             _put(event, place[0], words.more(piece) + (words.rest() if ends else ""))
-        return [*due, self._written(beside, json.dumps(self._struck(event)).encode())]
+        return [*due, self._encode_event(beside, json.dumps(self._strike_key(event)).encode())]
 
     def _flush(self, places: list[Place]) -> list[bytes]:
         """Return events with the words that were held back: the last of their kind, with nothing else in it."""
@@ -111,24 +111,24 @@ class EventStream:
             if (rest := self._words[place].rest()) and place in self._templates:
                 beside, template = self._templates[place]
                 event = copy.deepcopy(template)
-                for (other, _), _ in list(_pieces(event, ())):
+                for (other, _), _ in list(_find_pieces(event, ())):
                     _put(event, other, "")
                 _put(event, place[0], rest)
-                due.append(self._written(beside, json.dumps(self._struck(event)).encode()))
+                due.append(self._encode_event(beside, json.dumps(self._strike_key(event)).encode()))
         return due
 
-    def _struck(self, value: Any) -> Any:
+    def _strike_key(self, value: Any) -> Any:
         """Return an event without the key in the fields that are whole; the others' words are without it already."""
         if isinstance(value, dict):
             return {
-                name: each if name in _IN_PIECES and isinstance(each, str) else self._struck(each)
+                name: each if name in _IN_PIECES and isinstance(each, str) else self._strike_key(each)
                 for name, each in value.items()
             }
         if isinstance(value, list):
-            return [self._struck(each) for each in value]
+            return [self._strike_key(each) for each in value]
         return scrubbed(value, [self._key]) if isinstance(value, str) and self._key else value
 
-    def _written(self, beside: list[bytes], data: bytes | None) -> bytes:
+    def _encode_event(self, beside: list[bytes], data: bytes | None) -> bytes:
         if self._lines:
             return (data or b"") + b"\n"
         told = [b"data: " + line for line in data.split(b"\n")] if data is not None else []
@@ -166,7 +166,7 @@ class Words:
         return scrubbed_body(given.encode(), [self._key]).decode() if self._key and given else given
 
 
-def _pieces(value: Any, path: Path) -> Iterator[tuple[Place, str]]:
+def _find_pieces(value: Any, path: Path) -> Iterator[tuple[Place, str]]:
     """Yield the texts in an event that come in pieces, each with its place."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     thought = isinstance(value, dict) and value.get("thought") is True
@@ -175,7 +175,7 @@ def _pieces(value: Any, path: Path) -> Iterator[tuple[Place, str]]:
             if name in _IN_PIECES:
                 yield ((*path, name), thought), each
         else:
-            yield from _pieces(each, (*path, name))
+            yield from _find_pieces(each, (*path, name))
 
 
 def _put(event: Any, path: Path, text: str) -> None:
@@ -184,7 +184,7 @@ def _put(event: Any, path: Path, text: str) -> None:
     event[path[-1]] = text
 
 
-def _ends(event: JSON) -> bool:
+def _is_last(event: JSON) -> bool:
     """Return whether an event says that the answer is over."""
     choices = event.get("choices") or event.get("candidates") or []
     return (

@@ -113,7 +113,7 @@ def check_answer(body: Any) -> Any:
     if not isinstance(choices, list) or not choices or not all(isinstance(each, dict) for each in choices):
         raise NoAnswer(body)
     message = choices[0].get("message") or {}
-    if message.get("content") or not (thought := _bare_json(_thought(message))):
+    if message.get("content") or not (thought := _bare_json(_thought_in(message))):
         return body
     return {**body, "choices": [{**choices[0], "message": {**message, "content": thought}}, *choices[1:]]}
 
@@ -135,7 +135,7 @@ def _delta_reader() -> Callable[[JSON], None]:
             if refusal := delta.pop("refusal", None):
                 delta["content"], refused = refusal, True
             said = said or bool(delta.get("content"))
-            thought += _thought(delta)
+            thought += _thought_in(delta)
             if choice.get("finish_reason"):
                 if refused:
                     choice["finish_reason"] = REFUSAL
@@ -145,7 +145,7 @@ def _delta_reader() -> Callable[[JSON], None]:
     return read
 
 
-def _thought(message: JSON) -> str:
+def _thought_in(message: JSON) -> str:
     thought = message.get("reasoning_content") or message.get("reasoning")
     return thought if isinstance(thought, str) else ""
 

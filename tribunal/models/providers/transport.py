@@ -52,7 +52,9 @@ def make_transport(
         read_events: makes, for each stream, what changes its events in place.
     """
     left_out = _OF_THE_CONNECTION | leave_out | {name.lower() for name in add}
-    return _transport_class(library)(_Way(key or "", proxy, lines, dict(add), left_out, check_body, read_events))
+    return _transport_class(library)(
+        _TransportSettings(key or "", proxy, lines, dict(add), left_out, check_body, read_events)
+    )
 
 
 def make_clients(library: Library, transport: Any) -> tuple[Any, Any]:
@@ -62,7 +64,7 @@ def make_clients(library: Library, transport: Any) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _TransportSettings:
     """How a client's requests go out, and how their answers are read: as `make_transport` has it."""
 
     key: str = field(repr=False)
@@ -79,39 +81,39 @@ def _transport_class(library: Library) -> Any:
     http = import_module(library)
 
     class Transport(http.AsyncBaseTransport, http.BaseTransport):  # type: ignore[misc, name-defined]
-        def __init__(self, way: _Way) -> None:
-            self.way = way
+        def __init__(self, settings: _TransportSettings) -> None:
+            self.settings = settings
 
         def handle_request(self, request: Any) -> Any:
             raise NotImplementedError("the door asks models asynchronously alone")
 
         async def handle_async_request(self, request: Any) -> Any:
-            return await _answer(http, self.way, request)
+            return await _send_request(http, self.settings, request)
 
     return Transport
 
 
-async def _answer(http: ModuleType, way: _Way, request: Any) -> Any:
-    headers = [(name, value) for name, value in request.headers.multi_items() if name.lower() not in way.leave_out]
-    headers += way.add.items()
+async def _send_request(http: ModuleType, settings: _TransportSettings, request: Any) -> Any:
+    headers = [(name, value) for name, value in request.headers.multi_items() if name.lower() not in settings.leave_out]
+    headers += settings.add.items()
     url, content = str(request.url), await request.aread()
-    response = await open_response(request.method, url, headers, content, proxy=way.proxy, key=way.key)
+    response = await open_response(request.method, url, headers, content, proxy=settings.proxy, key=settings.key)
     status = response.status_code
     kept = [(name, value) for name, value in response.headers.raw if name.lower() not in _OF_THE_PACKING]
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if status < 300 and kind in _STREAMS:
-        normalise = way.read_events() if way.read_events else None
-        events = EventStream(way.key, lines=way.lines, normalise=normalise)
-        return http.Response(status, headers=kept, stream=_stream_class(http)(response, events, url, way.key))
+        normalise = settings.read_events() if settings.read_events else None
+        events = EventStream(settings.key, lines=settings.lines, normalise=normalise)
+        return http.Response(status, headers=kept, stream=_stream_class(http)(response, events, url, settings.key))
     try:
-        with connection_errors(url, way.key):
-            raw = scrubbed_body(await response.aread(), [way.key])
+        with connection_errors(url, settings.key):
+            raw = scrubbed_body(await response.aread(), [settings.key])
     finally:
         await response.aclose()
     if status < 300:
         body = parse_answer(raw)
-        checked = way.check_body(body) if way.check_body else body
-        if not way.lines and (":streamGenerateContent" in url or _ASKS_FOR_STREAM.search(content)):
+        checked = settings.check_body(body) if settings.check_body else body
+        if not settings.lines and (":streamGenerateContent" in url or _ASKS_FOR_STREAM.search(content)):
             raise NotStreamed
         if checked is not body:
             return http.Response(status, headers=kept, json=checked)
