@@ -114,6 +114,10 @@ def _uses_in(module: _Module) -> Iterator[str]:
                         yield f"import {path}"
             case ast.Call(func=ast.Name(id=called) | ast.Attribute(attr=called)) if called in _BY_STRING:
                 yield from (f"string {text}" for text in _strings(node.args) if _names_foreign(text, ours))
+            case ast.Call(func=ast.Attribute(attr="model_copy"), keywords=[ast.keyword(arg="update", value=changed)]):
+                keys = changed.keys if isinstance(changed, ast.Dict) else []
+                texts = [key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
+                yield from (f"string {text}" for text in texts if _is_foreign(text, ours))
             case ast.Subscript(value=held, slice=ast.Constant(value=str(key))):
                 if _is_foreign(key, ours) and _holds_names(held):
                     yield f"string {key}"

@@ -40,6 +40,7 @@ def test_the_private_names_of_foreign_packages_are_on_a_list_that_only_shrinks()
         ("def end(connection): connection._thread.daemon = True", {"attribute _thread"}),
         ("def end(connection): return getattr(connection, '_tx', None)", {"string _tx"}),
         ("def end(connection): return vars(connection)['_tx']", {"string _tx"}),
+        ("def swap(model, own): return model.model_copy(update={'_tx': own})", {"string _tx"}),
         ("from inspect_ai.log._recorders import create", {"import inspect_ai.log._recorders.create"}),
         ("import asyncio._x", {"import asyncio._x"}),
         ("def swap(graph, kind): graph.__class__ = kind", {"assigns graph.__class__"}),

@@ -238,8 +238,8 @@ class Exchange:
 
 
 @lru_cache(maxsize=64)
-def _begun(system: str) -> hashlib._Hash:
-    """The digest of a prompt as far as its standing instructions."""
+def _begun(system: str) -> Any:
+    """Return the digest of a prompt as far as its standing instructions, to be copied and gone on with."""
     return hashlib.sha256(f"{system}\0".encode("utf-8", "replace"))
 
 
