@@ -188,7 +188,7 @@ class Exchange:
         image = self.image[1] if self.image and not self.blind else ""
         digest = _begun(self.question.system).copy()
         digest.update(f"{self.words}\0{image}".encode("utf-8", "replace"))
-        return digest.hexdigest()[:16]
+        return str(digest.hexdigest())[:16]
 
     @property
     def wanted_temperature(self) -> float | None:
