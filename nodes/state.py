@@ -6,35 +6,24 @@ State is plain JSON throughout: what a person edits in Studio is what a node rea
 # Annotations are not put off here: LangGraph reads those of a state for each of its nodes, and each time evaluates what
 # was put off.
 import functools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar, cast
 
 from langgraph.runtime import Runtime
 from pydantic import ConfigDict, Field, JsonValue, with_config
 from typing_extensions import TypedDict
 
-from tribunal.context import Context, overruled
-from tribunal.errors import BudgetSpent, CallFailed, ModelError, Refused
+from tribunal.context import Context, context_of, overruled
+from tribunal.errors import BadInput, BudgetSpent, CallFailed, ModelError, Refused, WrongState
 from tribunal.models.ask import Answer
 from tribunal.nodes import channels as ch
+from tribunal.nodes.channels import merge, union
 from tribunal.nodes.chat import answered, joined
+from tribunal.nodes.state_check import Forms, find_wrong_channel, find_wrong_outcome, forms_of, read_as
 from tribunal.rehearsed import rehearsed
 from tribunal.schema import JSON, Cue, Failure, Opinion, Post, Precedent, Refusal, Turn
 from tribunal.telling import tell
-
-
-def merge(held: list[JSON], new: list[JSON]) -> list[JSON]:
-    """Append what is new and replace what has an `id` already held.
-
-    So a subgraph may hand back what its parent holds, and a turn edited in Studio stands in the place of the old one.
-    """
-    return list({entry["id"]: entry for entry in (*held, *new)}.values()) if new else held
-
-
-def union(held: list[str], new: list[str]) -> list[str]:
-    """Append what isn't held yet."""
-    return list(dict.fromkeys([*held, *new]))
-
 
 # What Studio, and a reader of a graph's schemas, may try first.
 _EXAMPLES: list[JsonValue] = [
@@ -284,51 +273,91 @@ class Ruling(CourtOutput, WebOutput, total=False):
     trials: ch.Trials
 
 
-Node = TypeVar("Node", bound=Callable[..., Awaitable[JSON]])
+Node = TypeVar("Node", bound=Callable[..., Awaitable[Any]])
+
+
+@functools.cache
+def channel_forms() -> Forms:
+    """Return the form of each channel that a graph of ours has, by its name."""
+    return forms_of(Case, Views)
+
+
+def read_channel(state: Mapping[str, Any], channel: str) -> Any:
+    """Return what a channel of a case holds, in its form. Raises `WrongState` if it holds something else."""
+    return read_as(channel_forms()[channel], channel, state.get(channel))
 
 
 def post_of(state: Court) -> Post:
-    return Post.model_validate(state["post"])
+    """Return the post of a case. Raises as `read_channel`."""
+    return cast("Post", read_channel(state, "post"))
 
 
 def transcript_of(state: Court) -> list[Turn]:
-    """The turns so far, in the order in which they were spoken."""
-    return [Turn.model_validate(turn) for turn in state.get("transcript", [])]
+    """Return the turns so far, in the order in which they were spoken. Raises as `read_channel`."""
+    return read_channel(state, "transcript") if "transcript" in state else []
 
 
 def cues_in(state: Court) -> list[Cue]:
-    """The cues that were brought, none where the court hasn't come to them."""
-    return [Cue.model_validate(cue) for cue in state.get("cues") or []]
+    """Return the cues that were brought, none where the court hasn't come to them. Raises as `read_channel`."""
+    return read_channel(state, "cues") or []
 
 
 def opinions_of(state: Court) -> list[Opinion]:
-    """What the perspectives said, in the order of their names as they were asked for."""
-    return [Opinion.model_validate(opinion) for opinion in state.get("opinions", [])]
+    """Return what the perspectives said, in the order of their names. Raises as `read_channel`."""
+    return read_channel(state, "opinions") if "opinions" in state else []
 
 
 def precedents_of(state: Court) -> list[Precedent]:
-    """The decided cases that were brought before the court, the most similar first."""
-    return [Precedent.model_validate(each) for each in state.get("precedents", [])]
+    """Return the decided cases that were brought before the court, the most similar first. Raises as `read_channel`."""
+    return read_channel(state, "precedents") if "precedents" in state else []
 
 
 def last_turn(state: Court, seat: str, round: int) -> Turn | None:
-    """What a seat said in a round of the debate, if it spoke."""
-    for turn in state.get("transcript", []):
-        if turn["seat"] == seat and turn["round"] == round:
-            return Turn.model_validate(turn)
-    return None
+    """Return what a seat said in a round of the debate, if it spoke. Raises as `read_channel`."""
+    return next((turn for turn in transcript_of(state) if (turn.seat, turn.round) == (seat, round)), None)
 
 
 def closed(state: Court) -> bool:
-    """Whether the case has its outcome, so that nobody has anything to add."""
+    """Return whether the case has its outcome, so that nobody has anything to add.
+
+    Raises:
+        WrongState: the outcome is none, or the policy in force doesn't have it.
+    """
+    if state.get("outcome") is not None and (fault := find_wrong_outcome(state, context_of(state))):
+        raise WrongState(fault)
     return state.get("outcome") is not None
+
+
+@contextmanager
+def naming_wrong_channel(state: Mapping[str, Any]) -> Iterator[None]:
+    """Turn what a node or a router breaks on into `WrongState`, where a channel holds what they can't read."""
+    try:
+        yield
+    except (ModelError, BadInput):
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        if wrong := find_wrong_channel(state, channel_forms()):
+            raise WrongState(wrong[1]) from error
+        raise
+
+
+def reader(part: Node) -> Node:
+    """Return a node or a router that names the channel it can't read. An `agent` does so by itself."""
+
+    @functools.wraps(part)
+    async def read(state: Any, *more: Any, **named: Any) -> Any:
+        with naming_wrong_channel(state):
+            return await part(state, *more, **named)
+
+    return cast("Node", read)
 
 
 def agent(node: Node) -> Node:
     """A node that speaks in a case only while it is open, and whose faults end the case as the outcome they are.
 
     A refusal becomes a `Refusal` and a technical failure a `Failure`; both keep the log of every call. A spent
-    budget leaves the seat silent, and the verdict says so.
+    budget leaves the seat silent, and the verdict says so. Where an edit has left something in the state that the node
+    can't read, it raises `WrongState`, which says what.
     """
 
     @functools.wraps(node)
@@ -337,7 +366,8 @@ def agent(node: Node) -> Node:
             return {}
         said = overruled(state, runtime)
         try:
-            update = await node(state, runtime)
+            with naming_wrong_channel(state):
+                update = await node(state, runtime)
             return {**update, "warnings": [*update.get("warnings", ()), *said]} if said else update
         except BudgetSpent as spent:
             return {"budget_spent": True, "calls": list(spent.calls), "warnings": [str(spent)]}

@@ -22,7 +22,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
 from tribunal.contents import meet, met, prompts_in, read_from_file, written
-from tribunal.errors import BadInput
+from tribunal.errors import BadInput, WrongState
 from tribunal.files import read_regular
 from tribunal.opened import opened
 from tribunal.prompts.marks import Material, Ours, PromptError, shown
@@ -332,6 +332,18 @@ def _line(text: str, variable: str) -> str:
     return f", line {line}" if line else ""
 
 
+def prompts_begun(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the name and the hash of the prompts that a case began with; empty where it has none.
+
+    Raises:
+        WrongState: what lies there is something else.
+    """
+    begun = state.get("prompts") or {}
+    if not isinstance(begun, Mapping):
+        raise WrongState(f"prompts: {str(begun)[:80]!r}: is no JSON object; give the name and the sha of the prompts")
+    return begun
+
+
 async def prompts_of(state: Mapping[str, Any], folder: str | None) -> PromptSet:
     """The prompts of a case: those that lie in it, so that a folder that is edited or moved since changes nothing.
 
@@ -342,7 +354,7 @@ async def prompts_of(state: Mapping[str, Any], folder: str | None) -> PromptSet:
     Raises:
         BadInput: they are none, or a client of this server may not set them. As `prompt_set`, where none are there.
     """
-    named = state.get("prompts") or {}
+    named = prompts_begun(state)
     own = None if folder is None else await prompts_in(state, folder, lambda: prompts_in_force(folder, afresh=True))
     if own is None:
         made = await prompts_in_force(folder, named.get("sha"))

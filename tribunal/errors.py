@@ -2,6 +2,7 @@
 
 TribunalError
 ├── BadInput            a post, setting or file is wrong; found before any model call
+│   └── WrongState      a channel of a case holds what no node can read: a node or an edit wrote it
 └── ModelError          a call could not be answered; carries the record of what was tried
     ├── Refused         the provider declined
     ├── BudgetSpent     the post's budget leaves no call for this seat
@@ -21,6 +22,10 @@ class TribunalError(Exception):
 
 class BadInput(TribunalError, ValueError):
     """Something that was given is wrong. `str()` is one line: the field, the value, the way out."""
+
+
+class WrongState(BadInput):
+    """A channel of a case holds what no node can read, because a node of one's own or an edit wrote it."""
 
 
 class ModelError(TribunalError):

@@ -298,6 +298,9 @@ class Record(Frozen):
     opinions: tuple[Opinion, ...] = ()
     calls: tuple[Call, ...]
     usage: Usage
+    unseen_calls: int = Field(
+        default=0, description="calls to models that the graph made by itself, past `ask`: not in `calls` or `usage`"
+    )
     shown: tuple[Literal["text", "image"], ...] | None = Field(
         default=None, description="what of the post at least one model was shown; None in old records"
     )

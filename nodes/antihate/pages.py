@@ -17,7 +17,7 @@ from tribunal.nodes.antihate.passages import page_reader
 from tribunal.nodes.antihate.roles import RELEVANCE, RelevanceForm, relevance_form
 from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.forms import Mend, always
-from tribunal.nodes.state import Research, agent, closed
+from tribunal.nodes.state import Research, agent, closed, reader
 from tribunal.prompts.marks import Entry, entries, ours, quote
 from tribunal.schema import JSON
 from tribunal.telling import tell
@@ -78,6 +78,7 @@ def _listed_alone(query: str, hits: int) -> Mend[RelevanceForm]:
     return mend
 
 
+@reader
 async def fetch(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 2b: send for every chosen page at once; they are read as they arrive."""
     if closed(state) or not state["pending"]:

@@ -13,7 +13,7 @@ from tribunal.errors import BadModelOutput
 from tribunal.nodes.antihate.asking import asked, library_of
 from tribunal.nodes.antihate.limits import hits_beyond, pages_beyond, within_query_limits
 from tribunal.nodes.antihate.roles import LEAST_QUERIES, QUERIES, URLS, PlanForm, QueriesForm, UrlsForm
-from tribunal.nodes.state import Research, agent, closed
+from tribunal.nodes.state import Research, agent, closed, reader
 from tribunal.prompts.marks import Entry, entries, listing, ours, quote
 from tribunal.retrievers.web.search.hits import normal_url
 from tribunal.schema import JSON
@@ -113,6 +113,7 @@ def _distinct(queries: Sequence[str], tried: Sequence[str]) -> list[str]:
     return kept
 
 
+@reader
 async def search(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 2a: every query at the same time; pages that were tried before are left out, and each is taken once."""
     if closed(state) or not state["queries"]:

@@ -147,7 +147,7 @@ async def to_judge(state: Case) -> Literal["debated", "for review", "dismissed o
 
 def needs_review(state: Case) -> bool:
     """Return whether a person should see the outcome of this case."""
-    return bool(review_reason(state, context_of(state)))
+    return closed(state) and bool(review_reason(state, context_of(state)))
 
 
 def review_reason(state: Any, context: Context) -> str:

@@ -35,7 +35,7 @@ from tribunal.nodes.forms import CLAIM, REASON, Form, always, one_of, words
 from tribunal.nodes.mv_debate.gate import adopts, best, exact, gain, top
 from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, round_entry, turns_of, view_of
 from tribunal.nodes.mv_debate.views import dropouts, dropped_out, out_of_budget, turn_id, views_of
-from tribunal.nodes.state import Views, agent, closed, spoke
+from tribunal.nodes.state import Views, agent, closed, reader, spoke
 from tribunal.prompts.marks import Material, ours, together
 from tribunal.schema import JSON, Turn
 from tribunal.telling import tell
@@ -256,6 +256,7 @@ async def select(state: Views, runtime: Runtime[Context]) -> JSON:
     return {"debate": [{**entry, "top": chosen}]}
 
 
+@reader
 async def to_revise(state: Views) -> list[Send] | Literal["no reflection", "no answer"]:
     """The top k at once, each with its own answer and the reflection."""
     if closed(state):

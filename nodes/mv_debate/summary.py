@@ -15,7 +15,7 @@ from tribunal.models.role import Role
 from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.mv_debate.history import answers_in_words, history, round_entry, turns_of, view_of
 from tribunal.nodes.mv_debate.views import NO, YES
-from tribunal.nodes.state import Views, agent, closed
+from tribunal.nodes.state import Views, agent, closed, reader
 from tribunal.nodes.verdict import deliver
 from tribunal.schema import JSON, Turn
 
@@ -39,6 +39,7 @@ SUMMARY = Role(
 )
 
 
+@reader
 async def to_next_round(state: Views) -> Literal["no agreement yet", "agreed, or K rounds done", "too few left"]:
     """Consensus, the last round and a spent budget lead to the Summary."""
     if closed(state):

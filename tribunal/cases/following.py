@@ -5,8 +5,11 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import Any
 
+from tribunal.cases.unseen_calls import counting_unseen_calls
 from tribunal.context import Context
+from tribunal.errors import WrongState
 from tribunal.graphs import GRAPHS
+from tribunal.nodes.state_check import failure_of
 from tribunal.schema import JSON
 from tribunal.telling import Listener, told_to
 
@@ -26,20 +29,55 @@ async def follow(
         how: what else `astream` takes.
 
     Returns:
-        its last state.
+        its last state, with the number of calls that the graph made past `ask` (`unseen_calls`); and of a graph of
+        one's own, which node wrote its outcome (`outcome_from`).
+
+    Raises:
+        WrongState: a node can't read what another one or an edit left, and somebody can mend it and go on: `run` names
+            a checkpointed case. Any other case ends in a failure.
     """
     last: JSON = {}
-    if listen is not None and graph not in GRAPHS:
-        modes = ["custom", "values"]
-        streamed = compiled.astream(given, run, context=context, stream_mode=modes, subgraphs=True, **how)
-        async for subgraph, mode, event in streamed:
-            if mode == "custom":
+    with counting_unseen_calls() as unseen:
+        try:
+            await _stream(compiled, graph, given, run, listen, context, last, how)
+        except WrongState as error:
+            if run is not None or "post" not in last:
+                raise
+            last["outcome"] = failure_of("wrong_state", f"{error} (graph {graph})")
+    return last | {"unseen_calls": unseen.count}
+
+
+async def _stream(
+    compiled: Any,
+    graph: str,
+    given: Any,
+    run: JSON | None,
+    listen: Listener | None,
+    context: Context,
+    last: JSON,
+    how: JSON,
+) -> None:
+    """Stream a graph, and hold what it streams in `last`."""
+    if graph in GRAPHS:
+        with told_to(listen) if listen else nullcontext():
+            # As `ainvoke`, which gathers every node's update too, and drops it.
+            async for state in compiled.astream(given, run, context=context, stream_mode="values", **how):
+                last |= state
+        return
+    streamed = compiled.astream(
+        given, run, context=context, stream_mode=["custom", "updates", "values"], subgraphs=True, **how
+    )
+    async for subgraph, mode, event in streamed:
+        if mode == "custom":
+            if listen is not None:
                 listen(event)
-            elif not subgraph:
-                last |= event
-        return last
-    with told_to(listen) if listen else nullcontext():
-        # As `ainvoke`, which gathers every node's update too, and drops it.
-        async for state in compiled.astream(given, run, context=context, stream_mode="values", **how):
-            last |= state
-    return last
+        elif subgraph:
+            continue
+        elif mode == "values":
+            last |= event
+        elif node := next((name for name, update in event.items() if _writes_outcome(update)), None):
+            last["outcome_from"] = node
+
+
+def _writes_outcome(update: Any) -> bool:
+    return isinstance(update, dict) and update.get("outcome") is not None

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tribunal.cases.following import follow
 from tribunal.cases.protocol import protocol
+from tribunal.cases.shape import readable_state
+from tribunal.cases.unseen_calls import warn_of_unseen
 from tribunal.context import Context, context_from, kept_settings
-from tribunal.errors import BadInput
 from tribunal.graphs import graph as graph_named
 from tribunal.kept.wanted import Wanted
 from tribunal.models.image import keep
@@ -211,14 +212,15 @@ async def resume(thread: str, *, listen: Listener | None = None, keep: Wanted | 
 
 
 def record(state: JSON, graph: str, context: Context) -> Record:
-    """The record of a case from the last state of its graph.
+    """Return the record of a case from the last state of its graph.
+
+    A case whose outcome is none, or whose state nobody can read, is a failure that says so.
 
     Raises:
-        BadInput: the case has no outcome, because its state was edited out of it.
+        WrongState: the state holds no post.
     """
-    outcome: JSON = state.get("outcome") or {}
-    if not outcome:
-        raise BadInput("outcome: the case has none; run its graph to the end")
+    state = readable_state(state, graph, context)
+    outcome, unseen = state["outcome"], state.get("unseen_calls") or 0
     review = state.get("review")
     if review and state.get("waits"):
         outcome = {"outcome": "pending", "explanation": f"a person has to decide this case: {review['reason']}"}
@@ -245,13 +247,14 @@ def record(state: JSON, graph: str, context: Context) -> Record:
         calls=tuple(Call.model_validate(call) for call in state.get("calls") or []),
         usage=Usage.of(state.get("calls") or []),
         shown=None if told is None else tuple(each for each in _OF_THE_POST if each in told),
-        policy=state["policy"] if told is None or "policy" in told or edited else {},
+        policy=state.get("policy") or {} if told is None or "policy" in told or edited else {},
         prompts=state.get("prompts") or {},
         protocol=protocol(state, graph),
         language=state["post"].get("language"),
         language_from=state["post"].get("language_from"),
         image_sha256=(state["post"].get("image") or {}).get("sha256"),
-        warnings=tuple(state.get("warnings") or []),
+        unseen_calls=unseen,
+        warnings=(*(state.get("warnings") or ()), *([warn_of_unseen(unseen)] if unseen else ())),
         tie=outcome.get("tie", False),
         confidence=outcome.get("confidence"),
         steps=tuple(Step.model_validate(step) for step in outcome.get("steps") or []),

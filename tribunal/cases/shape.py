@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
-from tribunal.nodes.state import PostInput
-from tribunal.schema import (
-    JSON,
-    Call,
-    Cue,
-    Evidence,
-    Frozen,
-    Opinion,
-    Outcome,
-    Post,
-    Precedent,
-    Review,
-    Saving,
-    Scheme,
-    Trial,
-    Turn,
-)
+from tribunal.context import Context
+from tribunal.errors import WrongState
+from tribunal.nodes.state import PostInput, channel_forms
+from tribunal.nodes.state_check import Forms, failure_of, find_wrong_channel, find_wrong_outcome
+from tribunal.schema import JSON, Frozen, Outcome, Post
 
 # running: a process works on it. cut_off: that process ended in the middle. erased: its words were.
 Status = Literal["running", "cut_off", "pending", "decided", "erased"]
@@ -46,49 +35,68 @@ class DocketEntry(Frozen):
     holder: str | None
 
 
-class _Named(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
-    name: str
-
-
 _COURT: TypeAdapter[Any] = TypeAdapter(Outcome)
-_CHANNELS: dict[str, TypeAdapter[Any]] = {
-    "post": TypeAdapter(Post),
-    "context": TypeAdapter(JSON),
-    "policy": TypeAdapter(_Named),
-    "prompts": TypeAdapter(JSON),
-    "scheme": TypeAdapter(Scheme),
-    "track": TypeAdapter(str | None),
-    "question": TypeAdapter(str | None),
-    "outcome": TypeAdapter(Outcome | None),
-    "review": TypeAdapter(Review | None),
-    "cues": TypeAdapter(list[Cue] | None),
-    "scan": TypeAdapter(list[Cue]),
-    "transcript": TypeAdapter(list[Turn]),
-    "calls": TypeAdapter(list[Call]),
-    "warnings": TypeAdapter(list[str]),
-    "opinions": TypeAdapter(list[Opinion]),
-    "evidence": TypeAdapter(list[Evidence]),
-    "precedents": TypeAdapter(list[Precedent]),
-    "saved": TypeAdapter(list[Saving]),
-    "trials": TypeAdapter(list[Trial]),
-    "debate": TypeAdapter(list[JSON]),
-}
+# The channels that a record reads. In others a graph of one's own may hold what it likes.
+_RECORDED = (
+    "scheme", "track", "question", "review", "cues", "scan", "transcript", "calls", "warnings", "opinions", "evidence",
+    "precedents", "saved", "trials",
+)  # fmt: skip
+
+
+@cache
+def _forms() -> Forms:
+    """Return the forms of the channels that a record reads."""
+    plain = dict.fromkeys(("context", "policy", "prompts"), TypeAdapter(JSON))
+    recorded = {name: channel_forms()[name] for name in _RECORDED}
+    return {"post": TypeAdapter(Post), **plain, **recorded, "debate": TypeAdapter(list[JSON])}
 
 
 def checked_state(state: JSON) -> JSON:
-    """The state of a case, every channel of which is what a node and a record read.
+    """Return the state of a case, every channel of which is what a node and a record read.
 
     Raises:
-        ValueError: one is something else (`pydantic.ValidationError`).
+        ValueError: one is something else.
     """
-    for name, adapter in _CHANNELS.items():
-        if name in state:
-            adapter.validate_python(state[name])
+    if wrong := find_wrong_channel(state, _forms()):
+        raise ValueError(wrong[1])
+    if outcome := state.get("outcome"):
+        _COURT.validate_python(outcome)
     if review := state.get("review"):
         _COURT.validate_python(review["court"])
     return state
+
+
+def readable_state(state: JSON, graph: str, context: Context) -> JSON:
+    """Return the state of a case that has ended, as a record can be made of it.
+
+    A graph of one's own, or an edit, may leave an outcome that is none, or a channel that nobody can read. The case
+    then ends in a failure that says so, and what can't be read is left out.
+
+    Args:
+        state: the case, with the node that wrote its outcome (`outcome_from`) where that is known.
+        graph: its graph.
+        context: its settings.
+
+    Raises:
+        WrongState: it holds no post.
+    """
+    if not isinstance(state.get("post"), dict):
+        raise WrongState(f"post: there is none; let the graph {graph} begin with `receive`")
+    read, forms = dict(state), _forms()
+    first = ""
+    while wrong := find_wrong_channel(read, forms):
+        channel, message = wrong
+        if channel == "post":
+            raise WrongState(message)
+        del read[channel]
+        first = first or message
+    if first:
+        return {**read, "outcome": failure_of("wrong_state", f"{first} (graph {graph})")}
+    if fault := find_wrong_outcome(read, context):
+        node = state.get("outcome_from")
+        where = f"node {node} of {graph}" if node else f"graph {graph}"
+        return {**read, "outcome": failure_of("wrong_outcome", f"{fault} ({where})")}
+    return read
 
 
 # The post of a case, as the graph is given it.

@@ -34,7 +34,7 @@ from tribunal.models.role import Filled, Role
 from tribunal.models.seating import models_for
 from tribunal.prompts.marks import Material, shown
 from tribunal.prompts.policy import in_language, policy_of
-from tribunal.prompts.sets import prompts_of
+from tribunal.prompts.sets import prompts_begun, prompts_of
 from tribunal.rehearsed import REHEARSED, rehearsed
 from tribunal.schema import JSON, Post
 from tribunal.telling import tell
@@ -93,7 +93,7 @@ async def ask(
     if not role.final:
         Budget.of(context, state).check(role.seat)
     post = Post.model_validate(state["post"])
-    begun = (state.get("prompts") or {}).get("sha")
+    begun = prompts_begun(state).get("sha")
     prompts = await prompts_of(state, context.prompts)
     policy = await policy_of(state, runtime)
     if context.policy_language == "post":
