@@ -60,7 +60,8 @@ def outline(record: Any) -> Outline:
     else:
         fault = record.fault or {}
         title = "REFUSED" if record.outcome == "refusal" else "FAILED"
-        first = f"no verdict: {fault.get('seat')} ({fault.get('model')}): {fault.get('kind')}"
+        asked = f"{fault['seat']} ({fault.get('model')}): " if fault.get("seat") else ""
+        first = f"no verdict: {asked}{fault.get('kind')}"
     track = f"{record.graph}, {record.track.replace('_', ' ')}" if record.track else record.graph
     if record.rounds:
         track += f", {record.rounds} round{'s' if record.rounds > 1 else ''}"

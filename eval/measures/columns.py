@@ -37,7 +37,7 @@ GROUPS = {
 }
 _NUMBERS = (
     "post", "repeat", "outcome", "gold", "positive", "label", "yes", "uncertain", "calls", "prompt_tokens",
-    "completion_tokens", "cached_tokens", "from_cache", "offset",
+    "completion_tokens", "cached_tokens", "from_cache", "unseen_calls", "offset",
 )  # fmt: skip
 Stances = tuple[tuple[str, str], ...]
 
@@ -73,6 +73,7 @@ class Columns:
     completion_tokens: Ints
     cached_tokens: Ints  # -1 where the provider says nothing of them
     from_cache: Ints
+    unseen_calls: Ints  # made by the graph past `ask`, so in no other number
     offset: Ints
     scheme: Scheme  # fine only where both sides are, and labels can be compared as they are
     names: dict[int, str]  # what a label is called
@@ -183,6 +184,7 @@ class _Reading:
             "completion_tokens": usage.completion_tokens,
             "cached_tokens": -1 if usage.cached_tokens is None else usage.cached_tokens,
             "from_cache": sum(call.cached for call in result.calls),
+            "unseen_calls": result.unseen_calls,
             "offset": offset,
         }
         for name, number in values.items():

@@ -15,6 +15,7 @@ def cost(columns: Columns) -> JSON:
     """Total, mean, median and 95th percentile over results, one a post and repeat, whatever their outcome.
 
     Answers from the project's own cache cost nothing and are counted apart (`from_cache`). `seconds` is wall time.
+    `unseen_calls` are those that the graph made past `ask`, there only if it made some: nothing else counts them.
     `cached_tokens` are prompt tokens that the provider served from its cache; there only if it tells of them.
     """
     each: dict[str, Ints | Floats] = {
@@ -28,6 +29,8 @@ def cost(columns: Columns) -> JSON:
     known = columns.cached_tokens >= 0
     if known.any():
         each["cached_tokens"] = columns.cached_tokens[known]
+    if columns.unseen_calls.any():
+        each["unseen_calls"] = columns.unseen_calls
     return {name: _summary(values) for name, values in each.items()}
 
 

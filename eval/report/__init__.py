@@ -195,6 +195,11 @@ def _warnings(measured: JSON, run: JSON) -> Iterator[str]:
             f"The rehearsal model took part in {measured['rehearsed']:,} of {measured['n']:,} results. It follows a "
             "few written rules and is no moderator: these figures say nothing of any model or method."
         )
+    if unseen := measured["cost"].get("unseen_calls"):
+        yield (
+            f"The graph made {unseen['total']:,} calls to models by itself, past `ask`: no figure of calls, tokens or "
+            "cost has them, and the run stays off the front of cost and accuracy."
+        )
     if measured["missing"]:
         yield f"This run isn't finished: {measured['missing']:,} results are missing."
         if (run.get("sampling") or {}).get("order") == IN_ORDER:

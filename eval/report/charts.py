@@ -59,11 +59,15 @@ class Chart(NamedTuple):
 
 
 class Traded(NamedTuple):
-    """What a run cost a post, in money or tokens, and how good it is: fractions."""
+    """What a run cost a post, in money or tokens, and how good it is: fractions.
+
+    `whole` is false where the run made calls that nobody saw, so that it cost more than is known.
+    """
 
     cost: float
     value: float
     interval: Sequence[float] | None
+    whole: bool = True
 
 
 def reliability(calibration: JSON) -> Chart:
@@ -134,13 +138,18 @@ def trade(runs: Sequence[Traded]) -> Chart:
 
 
 def front(runs: Sequence[Traded]) -> set[int]:
-    """The places of the runs on the Pareto front: no other is at least as cheap and as good, and better in one."""
+    """Return the places of the runs on the Pareto front: no other is at least as cheap and as good, and better in one.
+
+    A run whose cost isn't known whole is not on the front, and beats no other.
+    """
     return {
         place
         for place, run in enumerate(runs)
-        if not any(
+        if run.whole
+        and not any(
             other.cost <= run.cost and other.value >= run.value and (other.cost, other.value) != (run.cost, run.value)
             for other in runs
+            if other.whole
         )
     }
 

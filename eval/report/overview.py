@@ -46,6 +46,7 @@ class Overview(NamedTuple):
     costs: Costs | None  # None where no prices are known
     calls: float | None  # a result
     tokens: float | None
+    unseen: int = 0  # calls that its graph made past `ask`, in all
 
 
 class Baseline(NamedTuple):
@@ -63,7 +64,7 @@ class Trade(NamedTuple):
     data: str
     by: str  # what a post costs is counted in
     chart: Chart
-    runs: list[tuple[str, float, JSON, bool]]  # name, cost, measures, whether it is on the front
+    runs: list[tuple[str, float, JSON, str]]  # name, cost, measures, whether it is on the front and why not
 
 
 def overview(columns: Columns, measured: JSON, prices: Prices | None) -> Overview:
@@ -84,6 +85,7 @@ def overview(columns: Columns, measured: JSON, prices: Prices | None) -> Overvie
         costs=_costs(money(columns.spent, known), columns) if known else None,
         calls=cost["calls"]["mean"],
         tokens=cost["tokens"]["mean"],
+        unseen=cost["unseen_calls"]["total"] if "unseen_calls" in cost else 0,
     )
 
 
@@ -126,7 +128,7 @@ def _trade(data: str, rows: list[Overview]) -> Trade:
     costs = [(row.costs.each or 0.0) if priced and row.costs else (row.tokens or 0.0) for row in rows]
     chart = trade(
         [
-            Traded(cost, row.measured["accuracy"], row.measured["intervals"]["accuracy"])
+            Traded(cost, row.measured["accuracy"], row.measured["intervals"]["accuracy"], whole=not row.unseen)
             for cost, row in zip(costs, rows, strict=True)
         ]
     )
@@ -135,10 +137,17 @@ def _trade(data: str, rows: list[Overview]) -> Trade:
         by="cost a post" if priced else "tokens a post",
         chart=chart,
         runs=[
-            (row.name, cost, row.measured, point.best)
+            (row.name, cost, row.measured, _place_on_front(point.best, row.unseen))
             for row, cost, point in zip(rows, costs, chart.points, strict=True)
         ],
     )
+
+
+def _place_on_front(best: bool, unseen: int) -> str:
+    """Return whether a run is on the front, in a word, and why not where its cost isn't known whole."""
+    if unseen:
+        return f"no: {unseen:,} call{'s' if unseen > 1 else ''} not seen"
+    return "yes" if best else "no"
 
 
 def _models(columns: Columns) -> Iterator[Model]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from tribunal.cases.session import POST, hear
 from tribunal.context import Context, context_from, kept_settings
-from tribunal.errors import BadInput, ModelError
+from tribunal.errors import BadInput, ModelError, WrongState
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.runs.earlier import Told
 from tribunal.eval.runs.likeness import make_ready
@@ -207,6 +207,8 @@ class Decider:
             context = context.model_copy(update=own)
         try:
             return await hear(**sample.post, graph=self._graph, context=context)
+        except WrongState as error:  # of a case that is on its way to a person
+            return unusable(sample, self._graph, context, f"{error} (graph {self._graph})", "wrong_state")
         except BadInput as error:
             if str(error).partition(":")[0] not in POST:
                 raise

@@ -36,6 +36,7 @@ class _Counted(_Read):
     label: int | None = None
     hateful: bool | None = None
     usage: _Usage = _Usage()
+    unseen_calls: int = 0
 
 
 class Earlier(_Counted):

@@ -44,8 +44,11 @@ def renewed(old: JSON, record: Record) -> bytes:
 
     Args:
         old: the line, as JSON.
-        record: the record that takes its place.
+        record: the record that takes its place. The calls that the graph made past `ask` before a person decided lie
+            in no checkpoint, so they are carried over.
     """
+    unseen = max(record.unseen_calls, old.get("unseen_calls") or 0)
+    record = record.model_copy(update={"unseen_calls": unseen})
     beside = {name: old[name] for name in ("gold", "has_image", "fields", "group", "likeness", "text") if name in old}
     start = f'{{"place":{old["place"]},"repeat":{old["repeat"]},"seconds":{old["seconds"]:.4f},'
     body = record.model_dump_json()[1:-1]

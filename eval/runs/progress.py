@@ -162,7 +162,8 @@ def _flight(tally: Tally) -> list[str]:
 
 
 def _used(counts: Counts) -> list[str]:
-    return [_many(counts.calls, "call"), _many(counts.tokens, "token")]
+    unseen = [f"{_many(counts.unseen, 'call')} not seen"] if counts.unseen else []
+    return [_many(counts.calls, "call"), *unseen, _many(counts.tokens, "token")]
 
 
 def _many(number: int, name: str) -> str:

@@ -78,6 +78,7 @@ class Result(_Read):
     likeness: str = Field(default="", pattern=rf"^([A-Za-z0-9+/]{{{CHARACTERS}}})?$")
     seconds: float = 0.0
     usage: ResultUsage = ResultUsage()
+    unseen_calls: int = Field(default=0, ge=0)
     rehearsed: bool = False
     has_image: bool | None = None
     policy: JSON = Field(default_factory=dict)

@@ -15,6 +15,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import Plan
 from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, Unwritten
 from tribunal.eval.runs.parts import ungathered
+from tribunal.eval.runs.project import hash_code
 from tribunal.files import Taken, alone, write_whole
 from tribunal.parsed import from_json
 from tribunal.prompts.policy import policy
@@ -27,7 +28,7 @@ RUN = "run.json"
 _WITHOUT_EFFECT = {"cache", "trace", "repeat", "timeout", "attempts"}
 _HELD = (
     "graph", "data", "images", "sampling", "repeats", "settings", "models", "servers", "policy", "prompts",
-    "perspectives", "precedents", "first_look", "files", "n", "tribunal",
+    "perspectives", "precedents", "first_look", "files", "code", "n", "tribunal",
 )  # fmt: skip
 
 
@@ -83,7 +84,8 @@ def beside(graph: str, context: Context) -> JSON:
         "policy": {"name": in_force.name, "sha": in_force.sha},
         "tribunal": version("tribunal"),
         "prompts": prompt_set(context.prompts).dump(),
-        "files": _files(graph, context),
+        "files": _files(context),
+        "code": hash_code(graph),
     }
 
 
@@ -93,10 +95,9 @@ def _model_of_the_environment(context: Context) -> str | None:
     return None if context.model else setting("TRIBUNAL_MODEL") or "rehearsal"
 
 
-def _files(graph: str, context: Context) -> JSON:
-    """Hashes of the files that settings name, but for the policy and the prompts, which have their own."""
-    code = graph.partition(":")[0]
-    named = [code if code.endswith(".py") else None, context.line_up, context.threshold_file, *context.perspectives]
+def _files(context: Context) -> JSON:
+    """Return the hashes of the files that settings name, but for the policy and the prompts, which have their own."""
+    named = [context.line_up, context.threshold_file, *context.perspectives]
     paths = {name: Path(name).expanduser() for name in named if name}
     return {name: file_hash(path)[:16] for name, path in paths.items() if path.is_file()}
 
@@ -144,9 +145,25 @@ def begun(folder: Path, wanted: JSON) -> JSON | None:
     held = found_in(folder)
     if held is None:
         return None
+    held = with_code(held, wanted)
     if changed := list(changes(held, wanted)):
         raise begun_otherwise(folder, changed)
     return held
+
+
+def with_code(held: JSON, wanted: JSON) -> JSON:
+    """Return an older run.json in today's form: its graph's own file stood among the files that settings name.
+
+    Which modules that file imported wasn't kept, so those of today are taken for them.
+    """
+    if "code" in held:
+        return held
+    own = str(held.get("graph") or "").partition(":")[0]
+    files = dict(held.get("files") or {})
+    hash_then, code = files.pop(own, None), dict(wanted.get("code") or {})
+    if hash_then and (path := next((each for each in code if Path(own).name == Path(each).name), None)):
+        code[path] = hash_then
+    return {**held, "files": files, "code": code}
 
 
 def begun_otherwise(folder: object, changed: Iterable[str]) -> BadInput:
@@ -178,6 +195,10 @@ def _change(name: str, key: str, then: Any, now: Any) -> str:
         return f"{_PINNED[name]} {key}: then {said[0]}, now {said[1]}"
     if (name, key) == ("data", "sha256"):
         return "data: the files' contents differ"
+    if name == "code":
+        return (
+            f"{key}: {'its content differs' if then and now else 'is imported now' if now else 'is imported no more'}"
+        )
     if name == "files" and then and now:
         return f"{key}: its content differs"
     called = "dataset" if (name, key) == ("data", "name") else key

@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class Counts:
-    """What results came to and cost. Costs are in the unit of the price table; `unpriced` are calls that it lacks."""
+    """What results came to and cost. Costs are in the unit of the price table; `unpriced` are calls that it lacks.
+
+    `unseen` are calls that a graph made past `ask`, which nothing else here counts.
+    """
 
     outcomes: Counter[str] = field(default_factory=Counter)
     calls: int = 0
     tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0
+    unseen: int = 0
 
     def count(self, result: Record | Earlier | PricedEarlier | Told, prices: Prices | None) -> None:
         hateful = result.label if result.hateful is None else result.hateful
@@ -32,6 +36,7 @@ class Counts:
         self.outcomes[verdict if result.outcome == "verdict" else result.outcome] += 1
         self.calls += result.usage.calls
         self.tokens += result.usage.prompt_tokens + result.usage.completion_tokens
+        self.unseen += result.unseen_calls
         for call in result.calls if prices else ():
             cost = prices.of(call) if prices else None
             self.cost += cost or 0.0
@@ -44,6 +49,7 @@ class Counts:
             tokens=self.tokens + other.tokens,
             cost=self.cost + other.cost,
             unpriced=self.unpriced + other.unpriced,
+            unseen=self.unseen + other.unseen,
         )
 
 

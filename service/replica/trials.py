@@ -8,6 +8,7 @@ from typing import Any, cast
 from langgraph.types import Command, Interrupt
 from pydantic import Field
 
+from tribunal.cases.following import notes_of_run
 from tribunal.cases.session import POST, as_given, hear, record
 from tribunal.cases.threads import Looked, Threads
 from tribunal.context import Context, context_from
@@ -114,7 +115,7 @@ class Trials:
             return Heard(record=record(state | {"thread": thread, "waits": None}, held.graph, context))
         looked = await self._threads.look(held.id, held.graph, context)
         asked = _question(looked.question, looked.state["waits"])
-        return Heard(record=record(looked.state, held.graph, context), question=asked)
+        return Heard(record=record(looked.state | notes_of_run(state), held.graph, context), question=asked)
 
 
 def _named(post: JSON) -> JSON:

@@ -23,8 +23,9 @@ from langgraph.types import Command
 
 from tribunal.cases.checkpoints import Checkpoints
 from tribunal.cases.docket_file import make, told
+from tribunal.cases.following import notes_of_run
 from tribunal.cases.lease import LeaseLost, Leases
-from tribunal.cases.shape import GIVEN, DocketEntry, Status
+from tribunal.cases.shape import GIVEN, DocketEntry, Status, find_wrong_state
 from tribunal.cases.threads import Looked, Threads
 from tribunal.context import Context, context_from, kept_settings
 from tribunal.database import Database, DatabaseError, Unwritable
@@ -113,9 +114,12 @@ class Docket:
                 except BadInput:
                     await self._let_go(thread)
                     raise
+                if find_wrong_state(state, context):  # nobody can review it; its record says why
+                    await self._let_go(thread)
+                    return "", state | {"thread": "", "waits": None}
                 if not unkept:
                     try:
-                        state = await self._rest(thread, graph, context)
+                        state = await self._rest(thread, graph, context) | notes_of_run(state)
                     except Unwritable as error:
                         unkept.append(error)
                 if unkept:
@@ -139,10 +143,11 @@ class Docket:
         with told(self.path), stored_settings():
             async with self._leases.held(thread, _TRIED):
                 standing, *_ = await self._look(thread, graph, context)
+                notes: JSON = {}
                 if standing in ("unbegun", "under_way"):
                     given = await self.given(thread) if standing == "unbegun" else None
-                    await self._run(thread, graph, context, given, listen)
-                state = await self._rest(thread, graph, context)
+                    notes = notes_of_run(await self._run(thread, graph, context, given, listen))
+                state = await self._rest(thread, graph, context) | notes
         if standing == "waiting" and entry.status == "pending":
             raise BadInput(f"thread: {thread}: is pending, and not in the middle of a trial; decide it")
         return state

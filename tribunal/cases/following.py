@@ -13,6 +13,13 @@ from tribunal.nodes.state_check import failure_of
 from tribunal.schema import JSON
 from tribunal.telling import Listener, told_to
 
+_NOTES = ("unseen_calls", "outcome_from")
+
+
+def notes_of_run(state: JSON) -> JSON:
+    """Return what `follow` noted in a state beside the channels of the graph, which no checkpoint holds."""
+    return {name: state[name] for name in _NOTES if name in state}
+
 
 async def follow(
     compiled: Any, graph: str, given: Any, run: JSON | None, listen: Listener | None, *, context: Context, **how: Any

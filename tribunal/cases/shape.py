@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from tribunal.context import Context
 from tribunal.errors import WrongState
@@ -35,6 +35,12 @@ class DocketEntry(Frozen):
     holder: str | None
 
 
+class _Named(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    name: str
+
+
 _COURT: TypeAdapter[Any] = TypeAdapter(Outcome)
 # The channels that a record reads. In others a graph of one's own may hold what it likes.
 _RECORDED = (
@@ -59,6 +65,8 @@ def checked_state(state: JSON) -> JSON:
     """
     if wrong := find_wrong_channel(state, _forms()):
         raise ValueError(wrong[1])
+    if "policy" in state:
+        _Named.model_validate(state["policy"])
     if outcome := state.get("outcome"):
         _COURT.validate_python(outcome)
     if review := state.get("review"):
@@ -82,21 +90,30 @@ def readable_state(state: JSON, graph: str, context: Context) -> JSON:
     """
     if not isinstance(state.get("post"), dict):
         raise WrongState(f"post: there is none; let the graph {graph} begin with `receive`")
-    read, forms = dict(state), _forms()
-    first = ""
-    while wrong := find_wrong_channel(read, forms):
-        channel, message = wrong
-        if channel == "post":
-            raise WrongState(message)
-        del read[channel]
-        first = first or message
-    if first:
-        return {**read, "outcome": failure_of("wrong_state", f"{first} (graph {graph})")}
-    if fault := find_wrong_outcome(read, context):
-        node = state.get("outcome_from")
-        where = f"node {node} of {graph}" if node else f"graph {graph}"
-        return {**read, "outcome": failure_of("wrong_outcome", f"{fault} ({where})")}
-    return read
+    if (fault := find_wrong_state(state, context)) is None:
+        return state
+    kind, message = fault
+    node = state.get("outcome_from") if kind == "wrong_outcome" else None
+    where = f"node {node} of {graph}" if node else f"graph {graph}"
+    read = dict(state)
+    while wrong := find_wrong_channel(read, _forms()):
+        if wrong[0] == "post":
+            raise WrongState(wrong[1])
+        del read[wrong[0]]
+    return {**read, "outcome": failure_of(kind, f"{message} ({where})")}
+
+
+def find_wrong_state(state: JSON, context: Context) -> tuple[str, str] | None:
+    """Return why no record can be made of a case that has ended: the kind of failure, and a line; None if one can.
+
+    Args:
+        state: the case.
+        context: its settings.
+    """
+    if wrong := find_wrong_channel(state, _forms()):
+        return "wrong_state", wrong[1]
+    fault = find_wrong_outcome(state, context)
+    return None if fault is None else ("wrong_outcome", fault)
 
 
 # The post of a case, as the graph is given it.
