@@ -127,7 +127,9 @@ def _policy_of(state: Mapping[str, Any], context: Context) -> Policy:
 def _fault_of_outcome(kind: str, error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     # Its place begins with the kind, by which pydantic has chosen the model.
-    field = ".".join(["outcome", *(str(part) for part in first["loc"] if part != kind)])
+    field = ".".join(["outcome", *map(str, first["loc"][1:])])
+    if first["type"] == "extra_forbidden":
+        return f"{field}: is no field of a {kind}; leave it out"
     if first["type"] == "missing":
         return f"{field}: is missing; a {kind} has one"
     return f"{field}: {_shortened(first['input'])}: {_reason(first['msg'])}"

@@ -16,7 +16,7 @@ from tribunal.eval.runs.every_row import EveryRow
 from tribunal.eval.runs.parts import Parts, Shape
 from tribunal.eval.runs.pins import pinned, pins
 from tribunal.eval.runs.prices import Prices
-from tribunal.eval.runs.runfile import begun_otherwise, changes, finished
+from tribunal.eval.runs.runfile import begun_otherwise, changes, finished, with_code
 from tribunal.eval.runs.spending import NO_LIMITS, Limits
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.loops import run_many
@@ -88,6 +88,7 @@ def _begun(parts: Parts, wanted: JSON) -> JSON:
     """
     names = parts.names()
     if parts.has(RUN) and (held := from_json(parts.content(RUN))) is not None:
+        held = with_code(held, wanted)
         changed = list(changes(held, wanted))
         if changed and names:
             raise begun_otherwise(parts.at, changed)

@@ -196,9 +196,8 @@ def _change(name: str, key: str, then: Any, now: Any) -> str:
     if (name, key) == ("data", "sha256"):
         return "data: the files' contents differ"
     if name == "code":
-        return (
-            f"{key}: {'its content differs' if then and now else 'is imported now' if now else 'is imported no more'}"
-        )
+        once = "it is imported since" if now else "it is imported no more"
+        return f"{key}: {'its content differs' if then and now else once}"
     if name == "files" and then and now:
         return f"{key}: its content differs"
     called = "dataset" if (name, key) == ("data", "name") else key

@@ -1,0 +1,63 @@
+"""A wrong edit of a case gets one line, from the edit itself, from the next node that reads it, or in the record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langgraph.checkpoint.memory import InMemorySaver
+
+from tests.graphs.test_server_pausing import WAYS
+from tests.graphs.wrong_edits import edits_of
+from tribunal.cases.session import record
+from tribunal.context import context_from
+from tribunal.errors import BadInput
+from tribunal.graphs import GRAPHS, builder
+from tribunal.nodes.state_check import find_wrong_outcome
+
+# Before these nodes of each graph. At the others the same edits are made by the slow test.
+AT = {"arcade": ("judge",), "predict": ("judge",), "mv_debate": ("summarise",), "symmetric_debate": ("vote",)}
+
+
+async def edited(graph: str, at: tuple[str, ...]) -> list[str]:
+    """What is said of each wrong edit of a case that stops before a node; raises what isn't said in one line."""
+    said = []
+    for text, settings in WAYS[graph]:
+        compiled = builder(graph).compile(checkpointer=InMemorySaver())
+        run: Any = {"configurable": {"thread_id": "case"}}
+        context = context_from(settings)
+        await compiled.ainvoke({"text": text}, run, context=context, interrupt_before=list(at) or "*")
+        place = await compiled.aget_state(run)
+        while place.next and not any(task.interrupts for task in place.tasks):
+            if "post" in place.values:
+                for channel, wrong in edits_of(place.values):
+                    try:
+                        fork = await compiled.aupdate_state(place.config, {channel: wrong})
+                        done = await compiled.ainvoke(None, fork)
+                    except BadInput as error:
+                        assert "\n" not in str(error), (graph, place.next, channel, wrong)
+                        said.append(str(error))
+                        continue
+                    if "__interrupt__" in done or channel != "outcome":
+                        continue
+                    # Nothing after the edit read it, or it was replaced by a right one.
+                    values = (await compiled.aget_state(run)).values
+                    if find_wrong_outcome(values, context):
+                        assert record(values, graph, context).outcome == "failure", (place.next, wrong)
+            await compiled.ainvoke(None, place.config, interrupt_before=list(at) or "*")
+            place = await compiled.aget_state(run)
+    return said
+
+
+@pytest.mark.parametrize("graph", AT)
+async def test_a_wrong_edit_gets_one_line(graph: str) -> None:
+    said = await edited(graph, AT[graph])
+    assert said
+    assert any(each.startswith("post: 'words': should be a valid dictionary") for each in said)
+    assert any(each.startswith("outcome.category: 'Foo': the policy") for each in said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("graph", GRAPHS)
+async def test_a_wrong_edit_gets_one_line_at_every_node(graph: str) -> None:
+    assert await edited(graph, ())
