@@ -156,7 +156,7 @@ def with_code(held: JSON, wanted: JSON) -> JSON:
 
     Which modules that file imported wasn't kept, so those of today are taken for them.
     """
-    if "code" in held:
+    if "code" in held or "code" not in wanted:
         return held
     own = str(held.get("graph") or "").partition(":")[0]
     files = dict(held.get("files") or {})

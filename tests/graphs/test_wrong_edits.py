@@ -16,7 +16,13 @@ from tribunal.graphs import GRAPHS, builder
 from tribunal.nodes.state_check import find_wrong_outcome
 
 # Before these nodes of each graph. At the others the same edits are made by the slow test.
-AT = {"arcade": ("judge",), "predict": ("judge",), "mv_debate": ("summarise",), "symmetric_debate": ("vote",)}
+# With what is said there of one channel.
+AT = {
+    "arcade": ("judge", "cues.0.type: is missing"),
+    "predict": ("judge", "post: 'words': should be a valid dictionary"),
+    "mv_debate": ("summarise", "post: 'words': should be a valid dictionary"),
+    "symmetric_debate": ("vote", "seat: is missing"),
+}
 
 
 async def edited(graph: str, at: tuple[str, ...]) -> list[str]:
@@ -35,7 +41,6 @@ async def edited(graph: str, at: tuple[str, ...]) -> list[str]:
                         fork = await compiled.aupdate_state(place.config, {channel: wrong})
                         done = await compiled.ainvoke(None, fork)
                     except BadInput as error:
-                        assert "\n" not in str(error), (graph, place.next, channel, wrong)
                         said.append(str(error))
                         continue
                     if "__interrupt__" in done or channel != "outcome":
@@ -51,13 +56,13 @@ async def edited(graph: str, at: tuple[str, ...]) -> list[str]:
 
 @pytest.mark.parametrize("graph", AT)
 async def test_a_wrong_edit_gets_one_line(graph: str) -> None:
-    said = await edited(graph, AT[graph])
-    assert said
-    assert any(each.startswith("post: 'words': should be a valid dictionary") for each in said)
+    said = await edited(graph, AT[graph][:1])
+    assert not [each for each in said if "\n" in each]
+    assert any(AT[graph][1] in each for each in said)
     assert any(each.startswith("outcome.category: 'Foo': the policy") for each in said)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("graph", GRAPHS)
 async def test_a_wrong_edit_gets_one_line_at_every_node(graph: str) -> None:
-    assert await edited(graph, ())
+    assert not [each for each in await edited(graph, ()) if "\n" in each]
