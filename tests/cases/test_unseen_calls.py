@@ -9,8 +9,8 @@ from typing import Any
 from typer.testing import CliRunner
 
 import tribunal
-from tests.eval.report.test_report import line, write_run
 from tests.own_pipelines import JUDGE, RIGHT, post_saying, write_pipeline
+from tests.result_lines import line, write_run
 from tribunal.commands import app
 
 # It asks a model in each of the ways that there are: later and at once, with callbacks of its own, as text, as a batch.

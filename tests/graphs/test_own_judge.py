@@ -80,7 +80,7 @@ async def test_a_case_for_review_is_a_failure_too_and_waits_for_nobody(
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")])
 def test_a_run_counts_it_as_failed_and_goes_on(tmp_path: Path, workers: tuple[str, ...]) -> None:
     graph = write_pipeline(tmp_path)
-    outcomes = ({**RIGHT, "label": 1, "category": "Racist"}, WRONG[0][0], WRONG[1][0], {}, "Foo")
+    outcomes: tuple[Any, ...] = ({**RIGHT, "label": 1, "category": "Racist"}, WRONG[0][0], WRONG[1][0], {}, "Foo")
     done = evaluated(tmp_path, graph, *outcomes, command=workers)
     assert done.exit_code == 0, done.output
     held = {each["post_id"]: each for each in results(tmp_path)}
