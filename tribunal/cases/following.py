@@ -7,6 +7,7 @@ from typing import Any
 
 from tribunal.context import Context
 from tribunal.graphs import GRAPHS
+from tribunal.heeding import refuse_stops
 from tribunal.schema import JSON
 from tribunal.telling import Listener, told_to
 
@@ -27,7 +28,11 @@ async def follow(
 
     Returns:
         its last state.
+
+    Raises:
+        BadInput: it is to stop before agents, and nobody waits here to go on.
     """
+    refuse_stops(context)
     last: JSON = {}
     if listen is not None and graph not in GRAPHS:
         modes = ["custom", "values"]
