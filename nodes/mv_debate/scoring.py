@@ -258,8 +258,11 @@ async def select(state: Views, runtime: Runtime[Context]) -> JSON:
     return {"debate": [{**entry, "top": chosen}]}
 
 
-async def to_revise(state: Views) -> list[Send] | Literal["no reflection", "no answer"]:
-    """The top k at once, each with its own answer and the reflection."""
+async def to_revise(state: Views) -> list[Send] | Literal["revised", "no reflection", "no answer"]:
+    """The top k at once, each with its own answer and the reflection.
+
+    Those who have answered again, or dropped out, aren't asked once more: a person edited the case after they spoke.
+    """
     if closed(state):
         return "no answer"
     answers = {turn.seat: turn for turn in turns_of(state, "answer", state["round"])}
@@ -267,6 +270,10 @@ async def to_revise(state: Views) -> list[Send] | Literal["no reflection", "no a
     chosen = round_entry(state).get("top", [])
     if not chosen or not reflections:
         return "no reflection"
+    done = {turn.seat for turn in turns_of(state, "revision", state["round"])}
+    done |= {each["seat"] for each in dropouts(state) if each["stage"] == "revision"}
+    if not (left := [view for view in chosen if f"view:{view}" not in done]):
+        return "revised"
     shared = {
         "post": state["post"],
         "context": state.get("context"),
@@ -274,7 +281,7 @@ async def to_revise(state: Views) -> list[Send] | Literal["no reflection", "no a
         "round": state["round"],
         "reflection": reflections[-1].text,
     }
-    return [Send("revise", {**shared, "view": view, "own": answers[f"view:{view}"].dump()}) for view in chosen]
+    return [Send("revise", {**shared, "view": view, "own": answers[f"view:{view}"].dump()}) for view in left]
 
 
 @take_part_while_open

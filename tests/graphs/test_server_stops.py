@@ -16,6 +16,8 @@ from tribunal.graphs import GRAPHS
 
 # The research finds no page here, where nothing is searched; tests/graphs/test_stops.py has a web of its own.
 OF_PAGES = {"choose", "fetch", "weigh", "enough"}
+# As there, with the rounds in which everybody speaks.
+POSTS = {**WAYS, "multiround": [(IMPLICIT, {"rounds": 2})]}
 DONE = ("stopped", "edited", "forked")
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
 
@@ -179,10 +181,10 @@ async def step_through(client: Any, graph: str, text: str, context: dict[str, An
 )
 async def test_every_agent_is_stopped_at_edited_gone_on_from_and_forked(client: Any, graph: str) -> None:
     done: dict[str, set[str]] = {}
-    for text, context in WAYS[graph]:
+    for text, context in POSTS[graph]:
         await step_through(client, graph, text, context, done)
     agents = [each for each in agents_of(graph) if each not in OF_PAGES]
     assert done == {node: set(DONE) for node in agents}
     head = [f"| agents of `{graph}` | stop, see the prompt | edit, see it again | go back, fork, go on |"]
     rows = [f"| `{node}` | yes | yes | yes |" for node in agents]
-    holds(PROJECT / "docs" / "studio.md", f"agents of {graph}", "\n".join([*head, "|---|---|---|---|", *rows]))
+    holds(PROJECT / "docs" / "stepping.md", f"agents of {graph}", "\n".join([*head, "|---|---|---|---|", *rows]))

@@ -58,7 +58,7 @@ class Steps:
     async def go_on(self, given: Any, context: Context | None = None) -> list[Any]:
         """Run to the next stops, or to the end."""
         waits: dict[str, Any] = {}
-        streamed = self.graph.astream(
+        streamed: Any = self.graph.astream(
             given, RUN, context=context, stream_mode=["custom", "values"], subgraphs=True, durability="sync"
         )
         async for place, mode, event in streamed:
@@ -164,7 +164,7 @@ async def test_names_of_nodes_and_of_seats_choose_the_stops(stops: list[str], be
 async def test_the_agent_is_shown_what_was_edited_while_it_waited() -> None:
     steps = Steps(builder("arcade"))
     await steps.go_on({"text": POST}, Context(stops=["defend", "judge"], rounds=1))
-    track = (await steps.graph.aget_state(RUN, subgraphs=True)).tasks[0].state
+    track: Any = (await steps.graph.aget_state(RUN, subgraphs=True)).tasks[0].state
     turn = track.values["transcript"][-1]
     edited = {**turn, "cues": [{**turn["cues"][0], "claim": "are compared with a garden"}]}
     await steps.graph.aupdate_state(track.config, {"transcript": [edited], "cues": edited["cues"]})
@@ -217,9 +217,9 @@ async def test_without_a_checkpointer_stops_are_refused_in_one_line() -> None:
     wrong = r"^stops: \['judge'\]: nobody can go on from a stop here; step through in Studio"
     with pytest.raises(BadInput, match=wrong):
         await builder("arcade").compile().ainvoke({"text": POST}, context=Context(stops=["judge"]))
-    for settings in ({}, {"review": True}):
+    for review in (False, True):
         with pytest.raises(BadInput, match=wrong):
-            await tribunal.ajudge(POST, graph="tribunal", stops=["judge"], **settings)
+            await tribunal.ajudge(POST, graph="tribunal", stops=["judge"], review=review)
     with pytest.raises(BadInput, match=wrong):
         await builder("arcade").compile().ainvoke({"text": POST}, context=Context(stops=["judge"]))
 
