@@ -91,7 +91,9 @@ OWN: dict[str, Own] = {
 }
 # --threshold takes a number or a file, each a setting of its own.
 _SHARED = {"threshold_file": "--threshold FILE"}
-_OTHERS = [name for name in SETTINGS if name not in OWN and name not in _SHARED]
+# A command runs to its end: nobody could go on from a stop.
+_STUDIO_ONLY = ("stops",)
+_OTHERS = [name for name in SETTINGS if name not in OWN and name not in (*_SHARED, *_STUDIO_ONLY)]
 _SET = typer.Option(
     "--set",
     metavar="NAME=VALUE",
@@ -140,7 +142,9 @@ def _option(name: str) -> inspect.Parameter:
 
 
 def flag(name: str) -> str:
-    """How a setting is given: by an option of its own, or by --set."""
+    """How a setting is given: by an option of its own, or by --set; or in Studio alone."""
+    if name in _STUDIO_ONLY:
+        return "in Studio"
     if name not in OWN:
         return _SHARED.get(name, f"--set {name}")
     return OWN[name].flags[0].partition("/")[0] if OWN[name].flags else f"--{name.replace('_', '-')}"

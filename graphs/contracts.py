@@ -282,6 +282,8 @@ def _before(builder: StateGraph[Any, Any, Any, Any], name: str) -> set[str]:
     """Every node from which a way leads to this one."""
     steps = {(start, end) for start, end in builder.edges}
     steps |= {(start, end) for starts, end in builder.waiting_edges for start in starts}
+    # Where a node says itself where it goes next: `Command[Literal["judge"]]`, or `destinations` of `add_node`.
+    steps |= {(start, end) for start, spec in builder.nodes.items() for end in spec.ends or ()}
     for start, branches in builder.branches.items():
         for branch in branches.values():
             steps |= {(start, end) for end in (branch.ends.values() if branch.ends else builder.nodes)}

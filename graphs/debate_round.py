@@ -28,7 +28,11 @@ builder.add_conditional_edges(
 )
 builder.add_edge("score", "select")
 builder.add_edge("reflect", "select")
-builder.add_conditional_edges("select", to_revise, {"the top k": "revise", "no reflection": "close", "no answer": END})
+builder.add_conditional_edges(
+    "select",
+    to_revise,
+    {"the top k": "revise", "revised": "rescore", "no reflection": "close", "no answer": END},
+)
 builder.add_edge("revise", "rescore")
 builder.add_edge("rescore", "close")
 builder.add_edge("close", END)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import hashlib
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from pydantic import ValidationError
 
 from tribunal.context import Context, context_given, describe, kept_settings
 from tribunal.errors import BadInput
-from tribunal.heeding import refuse_unheeded
+from tribunal.heeding import refuse_stops, refuse_unheeded, refuse_unknown_stops
 from tribunal.language import language_of
 from tribunal.line_up import filled_in, source
 from tribunal.models.door import door_here
@@ -26,6 +27,7 @@ from tribunal.prompts.policy import policy_in_force
 from tribunal.prompts.sets import prompts_in_force
 from tribunal.rehearsed import REHEARSAL
 from tribunal.schema import JSON, Appeal, Image, Post
+from tribunal.stops import can_stop
 from tribunal.store.ids import new_id
 from tribunal.text import wellformed
 from tribunal.threshold import threshold_from
@@ -51,6 +53,8 @@ async def receive(state: Court, runtime: Runtime[Context]) -> JSON:
             f"task: {task!r}: this graph decides on hate speech alone; mv_debate, baseline, self_consistency and "
             "symmetric_debate take every task"
         )
+    if not can_stop(runtime):
+        refuse_stops(context_given(runtime))
     return await _taken_in(state, runtime)
 
 
@@ -59,7 +63,10 @@ def received_by(graph: str) -> Receive:
 
     @functools.wraps(receive)
     async def receive_here(state: Court, runtime: Runtime[Context]) -> JSON:
-        refuse_unheeded(graph, context_given(runtime))
+        given = context_given(runtime)
+        refuse_unheeded(graph, given, can_stop=can_stop(runtime))
+        if given.stops:
+            await asyncio.to_thread(refuse_unknown_stops, graph, given)  # which reads the files of the graph
         return await _taken_in(state, runtime, graph)
 
     return receive_here

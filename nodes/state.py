@@ -23,6 +23,7 @@ from tribunal.nodes.chat import answered, joined
 from tribunal.nodes.state_check import Forms, find_wrong_channel, find_wrong_outcome, forms_of, read_as
 from tribunal.rehearsed import rehearsed
 from tribunal.schema import JSON, Cue, Failure, Opinion, Post, Precedent, Refusal, Turn
+from tribunal.stops import stop_at_head, stops_in_force, stops_passed_by
 from tribunal.telling import tell
 
 # What Studio, and a reader of a graph's schemas, may try first.
@@ -353,7 +354,12 @@ def reader(part: Node) -> Node:
 
 
 def agent(node: Node) -> Node:
-    """A node that speaks in a case only while it is open, and whose faults end the case as the outcome they are.
+    """Return the node of an agent that asks a model: it takes part, and is stopped at where `stops` names it."""
+    return take_part_while_open(stop_at_head(node))
+
+
+def take_part_while_open(node: Node) -> Node:
+    """A node that acts in a case only while it is open, and whose faults end the case as the outcome they are.
 
     A refusal becomes a `Refusal` and a technical failure a `Failure`; both keep the log of every call. A spent
     budget leaves the seat silent, and the verdict says so. Where an edit has left something in the state that the node
@@ -368,6 +374,7 @@ def agent(node: Node) -> Node:
         try:
             with naming_wrong_channel(state):
                 update = await node(state, runtime)
+            said += _stops_passed_by(update, state, runtime)
             return {**update, "warnings": [*update.get("warnings", ()), *said]} if said else update
         except BudgetSpent as spent:
             return {"budget_spent": True, "calls": list(spent.calls), "warnings": [str(spent)]}
@@ -379,6 +386,13 @@ def agent(node: Node) -> Node:
             return {"outcome": outcome, **answered(state, outcome), **log}
 
     return cast("Node", take_part)
+
+
+def _stops_passed_by(update: JSON, state: Court, runtime: Runtime[Context]) -> list[str]:
+    """Return a warning for each stop that the case never came to, once it has its outcome."""
+    if not update.get("outcome") or not (names := stops_in_force(state, runtime)):
+        return []
+    return stops_passed_by(names, [*state.get("warnings", ()), *update.get("warnings", ())])
 
 
 def outcome_of(fault: ModelError) -> JSON:

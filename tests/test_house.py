@@ -204,7 +204,8 @@ EDGES = {
     "debate_round": {
         ("__start__", "call_round"), ("call_round", "view"), ("call_round", "__end__"), ("view", "compare"),
         ("compare", "score"), ("compare", "reflect"), ("compare", "__end__"), ("score", "select"),
-        ("reflect", "select"), ("select", "revise"), ("select", "close"), ("select", "__end__"), ("revise", "rescore"),
+        ("reflect", "select"), ("select", "revise"), ("select", "rescore"), ("select", "close"), ("select", "__end__"),
+        ("revise", "rescore"),
         ("rescore", "close"), ("close", "__end__"),
     },
     "self_consistency": {

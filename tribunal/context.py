@@ -128,6 +128,7 @@ class Context(BaseModel):
     cache: str | None = _set("cache", None)
     repeat: int = _set("repeat", 0, ge=0)
     trace: bool = _set("trace", False)
+    stops: list[str] = _set("stops", list)
 
     @field_validator("seats", "temperatures")
     @classmethod
@@ -240,9 +241,30 @@ def context_given(runtime: Runtime[Context] | None) -> Context:
     """The context that a run was given. LangGraph has None where a caller gives none, whatever defaults the schema has.
 
     Raises:
-        BadInput: on a server, where its client may not set one of them.
+        BadInput: a parent graph's context holds no settings of ours as `tribunal`; or, on a server, its client may not
+            set one of them.
     """
-    return _permitted((runtime.context if runtime else None) or _DEFAULT)
+    return _permitted((own_context(runtime.context) if runtime else None) or _DEFAULT)
+
+
+def own_context(given: Any) -> Context | None:
+    """Return our settings of the context of a run, or None if it has none.
+
+    Args:
+        given: a `Context`; or the context of a parent graph, of any kind, which holds our settings as its key or
+            attribute `tribunal`: a `Context`, or settings by name.
+
+    Raises:
+        BadInput: what it holds as `tribunal` is neither.
+    """
+    if given is None or isinstance(given, Context):
+        return given
+    held = given.get("tribunal") if isinstance(given, Mapping) else getattr(given, "tribunal", None)
+    if held is None or isinstance(held, Context):
+        return held
+    if isinstance(held, Mapping):
+        return context_from(dict(held))
+    raise BadInput(f"tribunal: {type(held).__name__}: is no settings; give a Context, or a table of settings by name")
 
 
 def context_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None) -> Context:
@@ -275,13 +297,14 @@ def overruled(state: Mapping[str, Any], runtime: Runtime[Context]) -> list[str]:
     Raises:
         BadInput: on a server, where its client may not set one of them.
     """
-    given = runtime.context
+    given = own_context(runtime.context)
     if given is None or state.get("context") is None:
         return []
     held = context_of(state, runtime)
     chosen = [name for name in given.model_fields_set if getattr(given, name) != getattr(held, name)]
-    # These two follow the task, so nobody need have given them.
-    follow = {"policy"} if given.policy == POLICIES[given.task] else set()
+    # Stops are of each part of a run. The other two follow the task, so nobody need have given them.
+    follow = {"stops"}
+    follow |= {"policy"} if given.policy == POLICIES[given.task] else set()
     follow |= {"scheme"} if given.task != "hate" else set()
     differ = sorted(name for name in chosen if name not in follow)
     if not differ:

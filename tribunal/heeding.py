@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 
 from tribunal.context import Context
 from tribunal.errors import BadInput
+from tribunal.graph_nodes import ALL, agents_of
 from tribunal.learnt import learnt
 from tribunal.schema import JSON
+from tribunal.seats import KINDS
 from tribunal.settings import GRAPHS, SETTINGS, listed
 
 Values = Mapping[str, Any]
@@ -187,18 +189,51 @@ IDLE = (
 )
 
 
-def refuse_unheeded(graph: str, context: Context) -> None:
+def refuse_unheeded(graph: str, context: Context, *, can_stop: bool = False) -> None:
     """Refuse the first setting that a graph would only overlook.
 
     Args:
-        graph: one of `settings.GRAPHS`. A graph of anybody's own has no list of what it heeds, so it refuses nothing.
+        graph: one of `settings.GRAPHS`. A graph of anybody's own has no list of what it heeds, so it refuses stops
+            alone.
         context: what was set: what differs from its default, since Studio sends every default with the rest.
+        can_stop: whether somebody can go on with a run that stops.
 
     Raises:
         BadInput: the setting, its value, and the graph or the setting that it needs.
     """
+    if not can_stop:
+        refuse_stops(context)
     for _, refusal in unheeded(graph, context):
         raise BadInput(refusal)
+
+
+def refuse_stops(context: Context) -> None:
+    """Refuse stops where nobody could go on with a run that stops.
+
+    Raises:
+        BadInput: there are some.
+    """
+    if context.stops:
+        raise BadInput(
+            f"stops: {_shown(context.stops)}: nobody can go on from a stop here; step through in Studio "
+            "(langgraph dev), or by a graph that you compile with a checkpointer and run on a thread"
+        )
+
+
+def refuse_unknown_stops(graph: str, context: Context) -> None:
+    """Refuse the first stop that is nobody's name in a graph.
+
+    Raises:
+        BadInput: the name, and those that there are.
+    """
+    agents, seats = agents_of(graph), SITTING[graph]
+    for name in context.stops:
+        kind, colon, _ = name.partition(":")
+        if name not in (ALL, *agents, *seats) and not (colon and kind in seats and kind in KINDS):
+            raise BadInput(
+                f"stops: {name!r}: no agent of {graph} has this name; give all, a node ({', '.join(agents)}), or a "
+                f"seat ({', '.join(seats)})"
+            )
 
 
 def unheeded(graph: str, context: Context) -> Iterator[tuple[str, str]]:

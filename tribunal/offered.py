@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, WithJsonSchema, create_model
 from pydantic.fields import FieldInfo
 
 from tribunal.context import Context, EveryName, context_from
+from tribunal.graph_nodes import nodes_heeding
 from tribunal.heeding import MODES, SITTING
 from tribunal.schema import JSON
 from tribunal.seats import KINDS, VIEWS
@@ -41,6 +42,7 @@ class _Offered(BaseModel):
     """The base of every form: what it makes of what a client sets is a whole `Context`."""
 
     model_config = ConfigDict(extra="forbid")
+    graph: ClassVar[str]
 
     if not TYPE_CHECKING:
 
@@ -50,7 +52,14 @@ class _Offered(BaseModel):
 
     @classmethod
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> JSON:
-        return EveryName.in_schema(super().model_json_schema(*args, **kwargs))
+        """Return the form, each setting with the nodes at which Studio offers it (`langgraph_nodes`).
+
+        None is of Studio's type `prompt`: our settings name prompts and policies, and hold no words of theirs.
+        """
+        form = EveryName.in_schema(super().model_json_schema(*args, **kwargs))
+        for name, field in form["properties"].items():
+            field["langgraph_nodes"] = nodes_heeding(name, cls.graph)
+        return form
 
 
 @cache
@@ -65,6 +74,7 @@ def settings_of(graph: str) -> type[Context]:
     form = create_model(
         f"Settings of {graph}", __base__=_Offered, __doc__=f"The settings that {graph} heeds.", **fields
     )
+    form.graph = graph
     return cast("type[Context]", form)
 
 

@@ -349,6 +349,13 @@ SECTIONS: dict[str, dict[str, Setting]] = {
             "Repeat", "Which repeat of a run this is. The cache answers a call only within its repeat.", "0"
         ),
         "trace": Setting("Trace", "Stream every prompt and raw answer as custom events.", "off"),
+        "stops": Setting(
+            "Stops",
+            "Stop before these agents are asked, and show the whole prompt: names of nodes, such as defend, or of "
+            "seats, such as defender; all: every agent. Only where a run can be gone on with: in Studio, on langgraph "
+            "dev, or with a checkpointer of your own.",
+            "none",
+        ),
     },
 }
 SETTINGS = {name: each for section in SECTIONS.values() for name, each in section.items()}

@@ -31,6 +31,7 @@ _FREE = frozenset({
     "task", "policy_language", "scheme", "answer_order", "temperatures", "draw_temperature", "web", "fresh",
     "triage_confidence", "rounds", "early_exit", "boxes", "mode", "views", "top_k", "reflection_mode", "tau", "history",
     "threshold", "review", "review_rule", "max_calls", "max_tokens", "window_overlap", "repeat", "trace",
+    "stops",
 })  # fmt: skip
 # What costs time, memory or requests: up to its default.
 _UP_TO_DEFAULT = frozenset({

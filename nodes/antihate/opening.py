@@ -59,5 +59,10 @@ async def to_research(state: Research) -> Literal["with knowledge", "mode no-kno
 
 
 def seconds_left(state: Research, context: Context) -> float:
-    """Seconds of research that are left; the last twentieth of one is as good as none."""
+    """Seconds of research that are left; the last twentieth of one is as good as none.
+
+    In a case that a person steps through they are all left: the clock doesn't count how long the person looks.
+    """
+    if context.stops:
+        return context.max_seconds
     return max(0.0, float(state.get("started", 0.0)) + context.max_seconds - time.time() - 0.05)

@@ -9,17 +9,20 @@ from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
 from tribunal.models.ask import Answer
+from tribunal.models.door import door_here
+from tribunal.models.seating import models_for
 from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.asking import all_answers, asked, library_of, log_of
 from tribunal.nodes.antihate.limits import pages_beyond
 from tribunal.nodes.antihate.opening import seconds_left
 from tribunal.nodes.antihate.passages import page_reader
-from tribunal.nodes.antihate.roles import RELEVANCE, RelevanceForm, relevance_form
+from tribunal.nodes.antihate.roles import PASSAGES, RELEVANCE, RelevanceForm, relevance_form
 from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.forms import Mend, always
-from tribunal.nodes.state import Research, agent, closed, reader
+from tribunal.nodes.state import Research, agent, closed, reader, take_part_while_open
 from tribunal.prompts.marks import Entry, entries, ours, quote
 from tribunal.schema import JSON
+from tribunal.stops import show_question, stop_at_head
 from tribunal.telling import tell
 
 
@@ -79,14 +82,27 @@ def _listed_alone(query: str, hits: int) -> Mend[RelevanceForm]:
 
 
 @reader
+@stop_at_head
 async def fetch(state: Research, runtime: Runtime[Context]) -> JSON:
-    """Phase 2b: send for every chosen page at once; they are read as they arrive."""
+    """Phase 2b: send for every chosen page at once; they are read as they arrive.
+
+    A stop is before they are sent for: what the researcher will read of them nobody knows yet.
+    """
     if closed(state) or not state["pending"]:
         return {}
+    await show_question(PASSAGES.seat, lambda: _pages_to_read(state))
     return {"crawl": await crawl.start([each["url"] for each in state["pending"]], page_reader(state, runtime))}
 
 
-@agent
+async def _pages_to_read(state: Research) -> JSON:
+    """Return what a person is shown at a stop before pages are sent for."""
+    context = context_of(state)
+    [model, *_] = models_for(context, PASSAGES.seat, PASSAGES.falls_to, (await door_here()).environment)
+    pages = [each["url"] for each in state["pending"]]
+    return {"seat": PASSAGES.seat, "role": PASSAGES.name, "model": str(model), "pages": pages}
+
+
+@take_part_while_open
 async def read(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 2b: take the next page that has been read, with the passages that were found in it, word for word."""
     context, library = context_of(state), await library_of(state)

@@ -24,7 +24,17 @@ from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
 from tribunal.nodes.certainty import dismissal_is_uncertain
 from tribunal.nodes.exhibits import citations_mended, exhibits
 from tribunal.nodes.forms import Maker, Mend, in_turn
-from tribunal.nodes.state import Court, agent, closed, cues_in, last_turn, post_of, spoke, transcript_of
+from tribunal.nodes.state import (
+    Court,
+    agent,
+    closed,
+    cues_in,
+    last_turn,
+    post_of,
+    spoke,
+    take_part_while_open,
+    transcript_of,
+)
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.marks import ours
 from tribunal.rehearsed import NOTHING_FOUND, rehearsed
@@ -173,6 +183,7 @@ async def to_defence_or_dismissal(state: Court) -> Literal["a cue", "no cue", "n
     return "a cue" if state["cues"] else "no cue"
 
 
+@take_part_while_open
 async def dismiss(state: Court, runtime: Runtime[Context]) -> JSON:
     """Summary dismissal: label 0, with a reason, and no further call (Algorithm 1).
 

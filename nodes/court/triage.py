@@ -15,6 +15,7 @@ from tribunal.nodes.forms import in_percent, sure_decision_form
 from tribunal.nodes.state import Court, closed, reader
 from tribunal.prompts.marks import operators
 from tribunal.schema import JSON, Saving
+from tribunal.stops import stop_at_head
 from tribunal.telling import tell
 
 TRIAGE = Role(
@@ -28,6 +29,7 @@ TRIAGE = Role(
 
 
 @reader
+@stop_at_head
 async def triage(state: Court, runtime: Runtime[Context]) -> JSON:
     """Decide what is clear at a first look; sees the post alone.
 

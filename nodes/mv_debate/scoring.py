@@ -35,9 +35,10 @@ from tribunal.nodes.forms import CLAIM, REASON, Form, always, one_of, words
 from tribunal.nodes.mv_debate.gate import adopts, best, exact, gain, top
 from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, round_entry, turns_of, view_of
 from tribunal.nodes.mv_debate.views import dropouts, dropped_out, out_of_budget, turn_id, views_of
-from tribunal.nodes.state import Views, agent, closed, reader, spoke
+from tribunal.nodes.state import Views, agent, closed, reader, spoke, take_part_while_open
 from tribunal.prompts.marks import Material, ours, together
 from tribunal.schema import JSON, Turn
+from tribunal.stops import stop_at_head
 from tribunal.telling import tell
 
 _LEAST_PERCENT = 10  # scores up to this may be out of five or of ten
@@ -216,6 +217,7 @@ async def _scored(
     return scores, spoke(turn, answer, runtime)
 
 
+@stop_at_head
 async def reflect(state: Views, runtime: Runtime[Context]) -> JSON:
     """Point out errors and suggest revisions; sees the post and every answer. Without it the first answers stand."""
     answers = turns_of(state, "answer", state["round"])
@@ -242,7 +244,7 @@ def _criticised(view: str, said: Criticism) -> str:
     return f"{view}: {' '.join(said.errors.split())} Suggestion: {' '.join(said.suggestion.split())}"
 
 
-@agent
+@take_part_while_open
 async def select(state: Views, runtime: Runtime[Context]) -> JSON:
     """The top k of a round, who answer again, where there is a reflection and the budget pays for it."""
     context, entry = context_of(state), round_entry(state)
@@ -257,8 +259,11 @@ async def select(state: Views, runtime: Runtime[Context]) -> JSON:
 
 
 @reader
-async def to_revise(state: Views) -> list[Send] | Literal["no reflection", "no answer"]:
-    """The top k at once, each with its own answer and the reflection."""
+async def to_revise(state: Views) -> list[Send] | Literal["revised", "no reflection", "no answer"]:
+    """The top k at once, each with its own answer and the reflection.
+
+    Those who have answered again, or dropped out, aren't asked once more: a person edited the case after they spoke.
+    """
     if closed(state):
         return "no answer"
     answers = {turn.seat: turn for turn in turns_of(state, "answer", state["round"])}
@@ -266,6 +271,10 @@ async def to_revise(state: Views) -> list[Send] | Literal["no reflection", "no a
     chosen = round_entry(state).get("top", [])
     if not chosen or not reflections:
         return "no reflection"
+    done = {turn.seat for turn in turns_of(state, "revision", state["round"])}
+    done |= {each["seat"] for each in dropouts(state) if each["stage"] == "revision"}
+    if not (left := [view for view in chosen if f"view:{view}" not in done]):
+        return "revised"
     shared = {
         "post": state["post"],
         "context": state.get("context"),
@@ -273,10 +282,10 @@ async def to_revise(state: Views) -> list[Send] | Literal["no reflection", "no a
         "round": state["round"],
         "reflection": reflections[-1].text,
     }
-    return [Send("revise", {**shared, "view": view, "own": answers[f"view:{view}"].dump()}) for view in chosen]
+    return [Send("revise", {**shared, "view": view, "own": answers[f"view:{view}"].dump()}) for view in left]
 
 
-@agent
+@take_part_while_open
 async def close(state: Views, runtime: Runtime[Context]) -> JSON:
     """The gate: adopt the second answers, or let the first stand; and name what joins the history."""
     context, views, entry = context_of(state), await views_of(state), dict(round_entry(state))

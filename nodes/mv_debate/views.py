@@ -26,10 +26,11 @@ from tribunal.nodes.chat import answered
 from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.mv_debate.gate import agreed
 from tribunal.nodes.mv_debate.history import answer_in_words, history, reflection_in_words, round_entry, turns_of
-from tribunal.nodes.state import Views, agent, closed, outcome_of, reader, spoke
+from tribunal.nodes.state import Views, closed, outcome_of, reader, spoke, take_part_while_open
 from tribunal.prompts.marks import ours
 from tribunal.schema import JSON, Turn
 from tribunal.seats import VIEWS
+from tribunal.stops import stop_at_head
 from tribunal.telling import tell
 
 YES, NO = "YES", "NO"
@@ -98,6 +99,7 @@ async def to_views(state: Views) -> list[Send] | Literal["budget spent"]:
 
 
 @reader
+@stop_at_head
 async def view(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
     """One view's answer; sees the post and, from round 2 on, the history."""
     name = state["view"]
@@ -106,6 +108,7 @@ async def view(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
 
 
 @reader
+@stop_at_head
 async def revise(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
     """One view's second answer; sees the post, its first answer, and the reflection."""
     name, own = state["view"], answer_in_words(Turn.model_validate(state["own"]))
@@ -159,7 +162,7 @@ def dropped_out(fault: ModelError, stage: str, round: int) -> JSON:
     return {"dropped": [gone], "calls": list(fault.calls), "warnings": [*fault.warnings, said]}
 
 
-@agent
+@take_part_while_open
 async def compare(state: Views, runtime: Runtime[Context]) -> JSON:
     """The answers of a round side by side: too few to go on, all alike, or to be scored."""
     context, number = context_of(state), state["round"]

@@ -6,8 +6,9 @@ zero-shot, it is MV-Debate's (Baseline Methods): the task's question, YES or NO,
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from langgraph.runtime import Runtime
 
@@ -16,7 +17,7 @@ from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.arcade.judge import CLASSIFIER
 from tribunal.nodes.mv_debate.views import YES, answer_form
-from tribunal.nodes.state import Views, agent
+from tribunal.nodes.state import Node, Views, agent
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.marks import operators
 from tribunal.prompts.policy import policy_of
@@ -79,13 +80,20 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
     return Decision(label, names[label], given.value.explanation, given)
 
 
-async def classify(state: Views, runtime: Runtime[Context]) -> JSON:
-    """Decide in one call; sees the post alone. The scheme is said of a refusal and a failure too."""
-    return {"scheme": scheme_of(context_of(state)), **await _classify(state, runtime)}
+def _with_scheme(node: Node) -> Node:
+    """Return the node, which gives the scheme of its decision too, even where it ends in a refusal or a failure."""
+
+    @functools.wraps(node)
+    async def decide(state: Views, runtime: Runtime[Context]) -> JSON:
+        return {"scheme": scheme_of(context_of(state)), **await node(state, runtime)}
+
+    return cast("Node", decide)
 
 
+@_with_scheme
 @agent
-async def _classify(state: Views, runtime: Runtime[Context]) -> JSON:
+async def classify(state: Views, runtime: Runtime[Context]) -> JSON:
+    """Decide in one call; sees the post alone."""
     made = await decide_alone(state, runtime)
     scheme, calls = scheme_of(context_of(state)), made.answer.log["calls"]
     verdict = await deliver(made.label, scheme, made.words, state, runtime, calls, track="baseline")

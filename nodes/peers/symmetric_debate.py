@@ -19,10 +19,11 @@ from tribunal.models.role import Role
 from tribunal.nodes import channels as ch
 from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, turns_of
 from tribunal.nodes.mv_debate.views import NO, YES, answer_form, out_of_budget, take_turn, too_few_left
-from tribunal.nodes.state import Views, agent, closed, reader
+from tribunal.nodes.state import Views, closed, reader, take_part_while_open
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.marks import ours
 from tribunal.schema import JSON
+from tribunal.stops import stop_at_head
 
 AGENT = Role(
     name="agent",
@@ -46,7 +47,7 @@ class AgentSeat(TypedDict, total=False):
     transcript: list[JSON]
 
 
-@agent
+@take_part_while_open
 async def next_round(state: Views, runtime: Runtime[Context]) -> JSON:
     """Open the first round, or close one and open the next, if there is one to come and the budget reaches for it."""
     context, number = context_of(state), state.get("round", 0)
@@ -98,6 +99,7 @@ async def to_agents(state: Views) -> list[Send] | Literal["round to close", "K r
 
 
 @reader
+@stop_at_head
 async def speak(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
     """One agent's answer; sees the post and, from round 2 on, its own last answer and all the others'."""
     # Agents of one model are draws of one call: at temperature 0 they would all say the same.
@@ -107,7 +109,7 @@ async def speak(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
     return await take_turn(AGENT, seat, "answer", state, runtime, draw=state["agent"] - 1, own=own, others=others)
 
 
-@agent
+@take_part_while_open
 async def vote(state: Views, runtime: Runtime[Context]) -> JSON:
     """What more than half of the last round's answers say; a tie is NO, and marked."""
     if not (answers := turns_of(state, "answer", state["round"])):

@@ -18,7 +18,7 @@ from tribunal.nodes.chat import answered
 from tribunal.nodes.exhibits import exhibits
 from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.predict.perspective import ANNOTATOR, StanceForm, stance_form
-from tribunal.nodes.state import Panel, agent, closed, opinions_of, spoke, transcript_of
+from tribunal.nodes.state import Panel, agent, closed, opinions_of, spoke, take_part_while_open, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.marks import Material, Ours, listing, ours, quote, together
 from tribunal.rehearsed import rehearsed
@@ -203,7 +203,7 @@ async def _ruled(answer: Answer[StanceForm], state: Panel, runtime: Runtime[Cont
     return {**await deliver(label, "binary", words, state, runtime, answer.log["calls"]), **answer.log}
 
 
-@agent
+@take_part_while_open
 async def vote(state: Panel, runtime: Runtime[Context]) -> JSON:
     """No debate: the label that more than half of the perspectives gave; a tie is non-hate, and marked."""
     opinions = opinions_of(state)

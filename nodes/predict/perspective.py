@@ -27,6 +27,7 @@ from tribunal.nodes.state import Panel, closed, outcome_of, post_of
 from tribunal.prompts.marks import Entry, Material, entries, operators, ours
 from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON, Example, Failure, Opinion, Scheme
+from tribunal.stops import stop_at_head
 from tribunal.telling import tell
 
 if TYPE_CHECKING:
@@ -188,6 +189,7 @@ async def to_perspectives(state: Panel) -> list[Send]:
     ]
 
 
+@stop_at_head
 async def perspective(state: Seat, runtime: Runtime[Context]) -> JSON:
     """One perspective's stance and reason; sees its criterion, its three examples, and the post."""
     if state.get("outcome") is not None:

@@ -33,7 +33,7 @@ VALUES = {
     "draws": "2", "agents": "2", "judge_draws": "2", "threshold": "0.5", "threshold_file": "t.json", "review": "true",
     "review_rule": "all", "max_calls": "2", "max_tokens": "2", "max_text": "2", "image_edge": "100",
     "max_output_tokens": "100", "timeout": "2", "attempts": "2", "cache": "c.sqlite", "repeat": "2", "trace": "true",
-    "answer_order": "label-first",
+    "answer_order": "label-first", "stops": "defend",
 }  # fmt: skip
 
 
@@ -196,7 +196,8 @@ def page() -> str:
     for title, section in SECTIONS.items():
         parts += [f"## {title}\n", "| Setting | What it does | Values | Option |", "|---|---|---|---|"]
         for name in section:
-            option = f"`{flag(name)}`" if not flag(name).startswith("--set") else "`--set`"
+            option = "`--set`" if flag(name).startswith("--set") else f"`{flag(name)}`"
+            option = option if "--" in option else flag(name)  # in Studio alone
             parts.append(f"| `{name}` | {description(name)} | {_values(schema[name])} | {option} |")
         parts.append("")
     renamed = ", ".join(f"`{old}` (`{new}`)" for old, new in RENAMED.items())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.config import get_config
 from PIL import Image
 
 from tests.decided import store_of
@@ -15,12 +17,15 @@ from tribunal.cases.session import hear
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.web import SearchServer, Site, SitePage
+from tribunal.graph_nodes import HEEDING, nodes_heeding, nodes_of
 from tribunal.graphs import GRAPHS, graph
 from tribunal.settings import SETTINGS
 
 POST = "Immigrants: the weeds in our garden."
 # Read for every graph, and heeded only by some; each is tested by what it does, below and in test_answer_order.py.
 BY_WHAT_IT_DOES = {"task", "scheme", "answer_order"}
+# Of symmetric_debate's, the node that opens a round reads it for the agents of that round.
+BUDGET = {"max_calls", "max_tokens"}
 # Who reads a setting without heeding it.
 ONLY_LOOKS = {
     # Whether the key of every model is there, be it asked or not.
@@ -83,7 +88,10 @@ async def read_by(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     pages: dict[str, SitePage | str] = {"/1": page}
     read = noting(monkeypatch)
     await store_of()
-    async with Site(pages) as site, SearchServer(lambda query: [{"url": f"{site.url}/1", "title": "weeds"}]) as search:
+    async with (
+        Site(pages) as site,
+        SearchServer(lambda query: [{"url": f"{site.url}/1", "title": "immigrants"}]) as search,
+    ):
         monkeypatch.setenv("TRIBUNAL_FETCH_ALLOW", site.host)
         for variant in VARIANTS.get(name, [{}]):
             world = {"search": "searxng", "searxng_url": search.url}
@@ -101,6 +109,36 @@ async def test_a_graph_reads_what_it_is_said_to_heed(
     heeded = {each for each, words in SETTINGS.items() if name in (words.graphs or GRAPHS)} - BY_WHAT_IT_DOES
     assert read <= heeded, f"read, and said not to be heeded: {read - heeded}"
     assert heeded - OF_SERVERS <= read, f"said to be heeded, and never read: {heeded - OF_SERVERS - read}"
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+async def test_the_nodes_at_which_studio_offers_a_setting_read_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = set[tuple[str, str]]()
+    noted = Context.__getattribute__
+
+    def by_node(self: Context, setting: str) -> Any:
+        if setting in SETTINGS:
+            with suppress(RuntimeError):  # outside a run
+                read.add((setting, get_config()["metadata"].get("langgraph_node", "")))
+        return noted(self, setting)
+
+    monkeypatch.setattr(Context, "__getattribute__", by_node)
+    await read_by(name, tmp_path, monkeypatch)
+    ran = {node for _, node in read}
+    for setting, words in SETTINGS.items():
+        if name not in (words.graphs or GRAPHS):
+            continue
+        offered = nodes_heeding(setting, name)
+        assert offered, setting
+        if setting in BY_WHAT_IT_DOES | BUDGET:
+            continue
+        if setting not in HEEDING:
+            assert any((setting, each.rpartition(":")[2]) in read for each in offered), setting
+            continue
+        for node in (each for each in nodes_of(name) if each.name in HEEDING[setting] and each.name in ran):
+            assert (setting, node.name) in read, (setting, node)
 
 
 @pytest.mark.parametrize("name", GRAPHS)

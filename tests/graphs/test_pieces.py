@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 import pytest
 from langchain_core.runnables import RunnableLambda
@@ -118,6 +118,39 @@ def test_a_channel_may_come_by_another_branch() -> None:
 
     with pytest.raises(WrongComposition, match="'evidence'"):
         checked(chain(("receive", receive), ("late", late), ("trial", deep_trial), ("judge", court_judge)))
+
+
+@piece(writes=[])
+async def to_trial(state: Case) -> Command[Literal["deep_dive"]]:
+    return Command(goto="deep_dive")
+
+
+@piece(writes=[])
+async def somewhere(state: Case) -> Any:
+    return Command(goto="deep_dive")
+
+
+@pytest.mark.parametrize(("router", "how"), [(to_trial, {}), (somewhere, {"destinations": ("deep_dive",)})])
+async def test_a_node_that_says_itself_where_it_goes_stands_before_it(router: Any, how: Any) -> None:
+    builder = StateGraph(Case, context_schema=Context, input_schema=PostInput)
+    builder.add_node("receive", receive)
+    builder.add_node("router", router, **how)
+    builder.add_node("deep_dive", deep_trial)
+    builder.add_node("judge", court_judge)
+    for start, end in ((START, "receive"), ("receive", "router"), ("deep_dive", "judge"), ("judge", END)):
+        builder.add_edge(start, end)
+    state = await checked(builder).compile().ainvoke({"text": "These weeds."}, context=Context(rounds=1))
+    assert state["outcome"]["outcome"] == "verdict"
+
+
+def test_a_node_that_goes_somewhere_unsaid_stands_before_nothing() -> None:
+    builder = StateGraph(Case, context_schema=Context, input_schema=PostInput)
+    for name, node in (("receive", receive), ("router", somewhere), ("deep_dive", deep_trial), ("judge", court_judge)):
+        builder.add_node(name, node)
+    for start, end in ((START, "receive"), ("receive", "router"), ("deep_dive", "judge"), ("judge", END)):
+        builder.add_edge(start, end)
+    with pytest.raises(WrongComposition, match="deep_dive: needs the channel 'post', which nothing before it writes"):
+        checked(builder)
 
 
 def test_an_editor_completes_every_channel() -> None:

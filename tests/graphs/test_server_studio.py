@@ -52,6 +52,22 @@ async def test_a_graph_offers_the_settings_that_it_heeds_and_no_others(client: A
         assert offered[table]["additionalProperties"] is False
 
 
+@pytest.mark.parametrize("name", GRAPHS)
+async def test_studio_is_told_at_which_nodes_a_setting_is_heeded(client: Any, name: str) -> None:
+    offered = (await schemas_of(client, name))["context_schema"]["properties"]
+    [assistant] = await client.assistants.search(graph_id=name, metadata=OURS)
+    drawn = [await client.assistants.get_graph(assistant["assistant_id"], xray=each) for each in (False, True)]
+    nodes = {node["id"] for picture in drawn for node in picture["nodes"]}
+    for setting, form in offered.items():
+        assert form["langgraph_nodes"], setting
+        assert set(form["langgraph_nodes"]) <= nodes, setting
+    assert offered["max_text"]["langgraph_nodes"] == ["receive"]
+    if "tau" in offered:
+        assert offered["tau"]["langgraph_nodes"] == ["debate_round", "debate_round:close"]
+    # No setting holds the words of a prompt: they name files.
+    assert not any("langgraph_type" in form for form in offered.values())
+
+
 @pytest.mark.parametrize("name", SERVED)
 async def test_every_channel_says_what_it_holds(client: Any, name: str) -> None:
     schemas = await schemas_of(client, name)

@@ -9,6 +9,7 @@ from tribunal.cases.unseen_calls import counting_unseen_calls
 from tribunal.context import Context
 from tribunal.errors import WrongState
 from tribunal.graphs import GRAPHS
+from tribunal.heeding import refuse_stops
 from tribunal.nodes.state_check import failure_of
 from tribunal.schema import JSON
 from tribunal.telling import Listener, told_to
@@ -40,9 +41,11 @@ async def follow(
         one's own, which node wrote its outcome (`outcome_from`).
 
     Raises:
+        BadInput: it is to stop before agents, and nobody waits here to go on.
         WrongState: a node can't read what another one or an edit left, and somebody can mend it and go on: `run` names
             a checkpointed case. Any other case ends in a failure.
     """
+    refuse_stops(context)
     last: JSON = {}
     with counting_unseen_calls() as unseen:
         try:

@@ -93,9 +93,11 @@ async def _keep_case(called: str, values: Any, request: Any) -> None:
     wish = wanted("studio")
     if wish is None:
         return
+    if not values.get("outcome"):  # it stopped before an agent, say
+        return
     state = paused_state(values, request) if request is not None else checked_state(values)
     case = (state.get("context") or {}).get("case")
-    if not state.get("outcome") or not isinstance(case, str):
+    if not isinstance(case, str):
         return
     settings: JSON = state["context"]["settings"]
     name = next((each for each in GRAPHS if called == _called(each)), called)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
@@ -16,10 +17,10 @@ from langgraph.runtime import Runtime
 
 from tribunal.budget import Budget
 from tribunal.context import Context, context_of
-from tribunal.errors import ModelError, Refused
+from tribunal.errors import CallFailed, ModelError, Refused
 from tribunal.line_up import in_force
-from tribunal.models.call import carry_out
-from tribunal.models.door import door_here
+from tribunal.models.call import carry_out, prepare
+from tribunal.models.door import Door, door_here
 from tribunal.models.exchange import REFUSED, Exchange
 from tribunal.models.providers import provider_of
 from tribunal.models.question import (
@@ -37,6 +38,7 @@ from tribunal.prompts.policy import in_language, policy_of
 from tribunal.prompts.sets import prompts_begun, prompts_of
 from tribunal.rehearsed import REHEARSED, rehearsed
 from tribunal.schema import JSON, Post
+from tribunal.stops import show_question
 from tribunal.telling import tell
 
 
@@ -127,7 +129,13 @@ async def ask(
         warnings.append("the prompts have changed since this case began; its later calls were asked with the new ones")
     first: ModelError | None = None
     limit = role.max_output_tokens or context.max_output_tokens
-    for model in models_for(context, role.seat, role.falls_to, door.environment):
+    models = models_for(context, role.seat, role.falls_to, door.environment)
+    number = material.get("round", state.get("round"))
+    await show_question(
+        role.seat,
+        lambda: _describe(Exchange(models[0], provider_of(models[0]), question, context, limit), door, number),
+    )
+    for model in models:
         tell(runtime, {"event": "asking", "seat": role.seat, "role": role.name, "model": str(model)})
         exchange = Exchange(model, provider_of(model), question, context, limit)
         started = time.perf_counter()
@@ -150,6 +158,24 @@ async def ask(
     assert first is not None  # noqa: S101 (a seat has at least one model)
     first.calls, first.warnings = calls, warnings
     raise first
+
+
+async def _describe(exchange: Exchange, door: Door, number: int | None) -> JSON:
+    """Return a question as a person is shown it at a stop: who is asked, and every word that would be sent."""
+    with suppress(CallFailed):  # a model that can't see the image of a post without words; the call itself will say so
+        await prepare(exchange, door)
+    role, image = exchange.question.role, exchange.question.post.image
+    return {
+        "seat": role.seat,
+        "role": role.name,
+        "model": str(exchange.model),
+        "temperature": exchange.temperature,
+        "round": number or None,
+        "prompt": [
+            {"role": "user" if speaker == "human" else speaker, "content": words} for speaker, words in exchange.told()
+        ],
+        "image": image.ref if image and exchange.image else None,
+    }
 
 
 def _kind(error: ModelError) -> str:

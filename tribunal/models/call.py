@@ -33,7 +33,7 @@ async def carry_out(exchange: Exchange, door: Door) -> Any:
     Raises:
         Refused, CallFailed, BadModelOutput: as `ask`.
     """
-    await _prepare(exchange, door)
+    await prepare(exchange, door)
     if exchange.context.cache is None:
         return await _answered(exchange, door)
     from tribunal.models.cache import cache_here  # SQLite, for those who keep answers
@@ -46,7 +46,7 @@ async def carry_out(exchange: Exchange, door: Door) -> Any:
     return value
 
 
-async def _prepare(exchange: Exchange, door: Door) -> None:
+async def prepare(exchange: Exchange, door: Door) -> None:
     """Leave out what the model is known not to take, and load the image."""
     model, post, learned = exchange.model, exchange.question.post, door.learned
     client = door.client(model, exchange.provider, door.keys(model, exchange.provider).keys[0])

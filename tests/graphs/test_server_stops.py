@@ -1,0 +1,190 @@
+"""Stepping through on the real dev server: stop at every agent, look, edit, go on, go back and fork."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests import PROJECT
+from tests.graphs.test_server_pausing import EXPLICIT, IMPLICIT, IN_CI, WAYS
+from tests.test_docs import holds
+from tribunal.graph_nodes import agents_of
+from tribunal.graphs import GRAPHS
+
+# The research finds no page here, where nothing is searched; tests/graphs/test_stops.py has a web of its own.
+OF_PAGES = {"choose", "fetch", "weigh", "enough"}
+# As there, with the rounds in which everybody speaks.
+POSTS = {**WAYS, "multiround": [(IMPLICIT, {"rounds": 2})]}
+DONE = ("stopped", "edited", "forked")
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("server")]
+
+
+class Stepping:
+    """One case on a thread of its own."""
+
+    def __init__(self, client: Any, graph: str) -> None:
+        self.client, self.graph, self.thread = client, graph, ""
+
+    async def begin(self, text: str, **context: Any) -> list[dict[str, Any]]:
+        """Begin a case, and return the stops that it waits at."""
+        self.thread = (await self.client.threads.create())["thread_id"]
+        return await self.run(input={"text": text}, context=context)
+
+    async def go_on(self, stops: list[dict[str, Any]], **more: Any) -> list[dict[str, Any]]:
+        """Go on from these stops."""
+        return await self.run(command={"resume": {each["id"]: "go on" for each in stops}}, **more)
+
+    async def run(self, **given: Any) -> list[dict[str, Any]]:
+        self.values = await self.client.runs.wait(self.thread, self.graph, **given)
+        return list(self.values.get("__interrupt__", []))
+
+    async def places(self) -> list[tuple[set[str], dict[str, Any]]]:
+        """Return the states that hold the stops, each with the nodes that wait in it: of a track, the track's own."""
+        return list(waiting(await self.client.threads.get_state(self.thread, subgraphs=True)))
+
+    async def edit(self, state: dict[str, Any], values: dict[str, Any]) -> None:
+        await self.client.threads.update_state(self.thread, values, checkpoint=state["checkpoint"])
+
+
+def waiting(state: dict[str, Any]) -> Iterator[tuple[set[str], dict[str, Any]]]:
+    here = set()
+    for task in state["tasks"]:
+        if task.get("state"):
+            yield from waiting(task["state"])
+        elif task["interrupts"]:
+            here.add(task["name"])
+    if here:
+        yield here, state
+
+
+def prompt_of(stop: dict[str, Any]) -> str:
+    """Return every word that is shown at a stop."""
+    return json.dumps(stop["value"]["questions"], ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "track", "cue"), [(IMPLICIT, "deep_dive", "investigate"), (EXPLICIT, "fast_track", "indict")]
+)
+async def test_an_edit_inside_a_track_reaches_the_agents_after_it(client: Any, text: str, track: str, cue: str) -> None:
+    case = Stepping(client, "arcade")
+    stops = await case.begin(text, stops=["all"], rounds=1)
+    for before in ("gatekeeper", cue):
+        [stop] = stops
+        assert stop["value"]["stopped_before"] == before
+        stops = await case.go_on(stops)
+    [stop] = stops
+    assert (stop["value"]["stopped_before"], stop["value"]["inside"]) == ("defend", track)
+    [(_, inside)] = await case.places()
+    turn = inside["values"]["transcript"][-1]
+    edited = {**turn, "cues": [{**turn["cues"][0], "claim": "are called a nuisance"}]}
+    await case.edit(inside, {"transcript": [edited], "cues": edited["cues"]})
+    [shown] = await case.run(input=None)
+    assert shown["value"]["stopped_before"] == "defend"
+    assert "are called a nuisance" in prompt_of(shown)
+    assert "are called a nuisance" not in prompt_of(stop)
+    [judge] = await case.go_on([shown])
+    assert judge["value"]["stopped_before"] == "judge"
+    assert "are called a nuisance" in prompt_of(judge)
+    assert not await case.go_on([judge])
+    roles = [call["seat"] for call in case.values["calls"]]
+    assert roles == ["gatekeeper", "prosecutor", "defender", "judge"]
+
+
+async def test_one_goes_back_inside_a_track_and_takes_another_way(client: Any) -> None:
+    case = Stepping(client, "arcade")
+    stops = await case.begin(IMPLICIT, stops=["defend"], rounds=2)
+    [(_, first)] = await case.places()
+    [second] = await case.go_on(stops)
+    assert second["value"]["questions"][0]["round"] == 2
+    namespace = first["checkpoint"]["checkpoint_ns"]
+    history = await client.threads.get_history(case.thread, checkpoint={"checkpoint_ns": namespace})
+    assert [each["next"] for each in history][:3] == [["defend"], ["prosecute"], ["defend"]]
+    [turn] = [each for each in history[2]["values"]["transcript"] if each["seat"] == "prosecutor"]
+    other = {**turn, "cues": [{**turn["cues"][0], "claim": "is another claim"}]}
+    await case.edit(history[2], {"transcript": [other]})
+    [again] = await case.run(input=None)
+    assert again["value"]["questions"][0]["round"] == 1
+    assert "is another claim" in prompt_of(again)
+    assert not await case.go_on([again], context={"stops": []})
+    assert case.values["outcome"]["outcome"] == "verdict"
+    assert [turn["id"] for turn in case.values["transcript"]].count("prosecutor/1") == 1
+
+
+async def test_of_views_that_wait_together_one_goes_on_alone(client: Any) -> None:
+    case = Stepping(client, "mv_debate")
+    first, *others = await case.begin(IMPLICIT, stops=["view"], rounds=1)
+    assert len(others) == 3
+    assert {each["id"] for each in await case.go_on([first])} == {each["id"] for each in others}
+    [(_, inside)] = await case.places()
+    waits = [task for task in inside["tasks"] if task["interrupts"]]
+    assert len(waits) == 3
+    revised = await case.go_on(others)
+    assert {each["value"]["stopped_before"] for each in revised} <= {"revise"}
+    assert len({turn["seat"] for turn in case.values["transcript"]} & {"view:surface", "view:deep"}) in (0, 2)
+
+
+async def test_once_a_case_has_left_a_track_going_back_leads_to_the_track_s_head(client: Any) -> None:
+    case = Stepping(client, "arcade")
+    stops = await case.begin(IMPLICIT, stops=["judge"], rounds=1)
+    history = await client.threads.get_history(case.thread)
+    [before] = [each for each in history if each["next"] == ["deep_dive"]]
+    await case.go_on(stops)
+    await case.edit(before, {"warnings": ["another way"]})
+    [stop] = await case.run(input=None, context={"stops": ["all"]})
+    assert stop["value"]["stopped_before"] == "investigate"
+
+
+async def test_a_wrong_name_is_one_line(client: Any) -> None:
+    thread = (await client.threads.create())["thread_id"]
+    done = await client.runs.wait(
+        thread, "arcade", input={"text": IMPLICIT}, context={"stops": ["defense"]}, raise_error=False
+    )
+    assert done["__error__"]["message"].startswith(
+        "stops: 'defense': no agent of arcade has this name; give all, a node"
+    )
+
+
+async def step_through(client: Any, graph: str, text: str, context: dict[str, Any], done: dict[str, set[str]]) -> None:
+    """Stop at every agent; where it is stopped at first, edit the post, then go back and edit it otherwise."""
+    case = Stepping(client, graph)
+    stops = await case.begin(text, **context, stops=["all"])
+    tried: set[str] = set()
+    while stops:
+        if isinstance(stops[0]["value"], list):  # a reviewer's
+            stops = await case.run(command={"resume": {"type": "accept"}})
+            continue
+        for nodes, state in await case.places():
+            for node in nodes:
+                done.setdefault(node, set()).add("stopped")
+            if nodes <= tried:
+                continue
+            tried |= nodes
+            for way in ("edited", "forked"):  # the second time from the same checkpoint, which lies behind by then
+                post = state["values"]["post"]
+                words = f"{post['text']} ({way} before {', '.join(sorted(nodes))})"
+                await case.edit(state, {"post": {**post, "text": words}})
+                stops = await case.run(input=None)
+                shown = [stop for stop in stops if stop["value"]["stopped_before"] in nodes]
+                assert {stop["value"]["stopped_before"] for stop in shown} == nodes
+                assert all(words in prompt_of(stop) or "pages" in prompt_of(stop) for stop in shown), (graph, nodes)
+                for node in nodes:
+                    done[node].add(way)
+        stops = await case.go_on(stops)
+    assert case.values["outcome"]["outcome"] == "verdict"
+
+
+@pytest.mark.parametrize(
+    "graph", [pytest.param(name, marks=() if name in IN_CI else pytest.mark.slow) for name in GRAPHS]
+)
+async def test_every_agent_is_stopped_at_edited_gone_on_from_and_forked(client: Any, graph: str) -> None:
+    done: dict[str, set[str]] = {}
+    for text, context in POSTS[graph]:
+        await step_through(client, graph, text, context, done)
+    agents = [each for each in agents_of(graph) if each not in OF_PAGES]
+    assert done == {node: set(DONE) for node in agents}
+    head = [f"| agents of `{graph}` | stop, see the prompt | edit, see it again | go back, fork, go on |"]
+    rows = [f"| `{node}` | yes | yes | yes |" for node in agents]
+    holds(PROJECT / "docs" / "stepping.md", f"agents of {graph}", "\n".join([*head, "|---|---|---|---|", *rows]))

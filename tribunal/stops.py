@@ -1,0 +1,152 @@
+"""Stopping before an agent is asked, for a person who steps through a case: in Studio, or on any checkpointer.
+
+A node that is stopped at begins twice. The first time `ask` calls no model: it hands over the question as it would be
+sent, which ends that pass (`show_question`), and LangGraph's `interrupt` shows it. Once the person goes on, the node
+runs from its head with the state as it is then. So nothing that was paid for is paid again, as long as a node has no
+effect before its first question.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from langgraph.config import get_config
+from langgraph.runtime import Runtime
+from langgraph.types import interrupt
+
+from tribunal.context import Context, context_of, own_context
+from tribunal.graph_nodes import ALL
+from tribunal.schema import JSON
+
+GO_ON = "Resume with any value. To change what is asked, edit the state first."
+_MARK = re.compile(r"^stopped before (\S+) \((.+?)\):")
+Node = TypeVar("Node", bound=Callable[..., Awaitable[JSON]])
+
+
+class QuestionShown(BaseException):
+    """Ends the first pass of a node at its first question. No node catches it: it is no `Exception`."""
+
+
+@dataclass
+class _FirstPass:
+    """The first pass of a node: the names of the stops, the node, and what it would ask at the same time."""
+
+    names: frozenset[str]
+    node: str
+    questions: list[JSON] = field(default_factory=list)
+    over: bool = False
+
+    def stops_at(self, seat: str) -> bool:
+        """Return whether the node stops before it asks this seat. Once a call was let through, it doesn't any more."""
+        if not self.names & {ALL, self.node, seat, kind_of(seat)}:
+            self.over = True
+        return not self.over
+
+
+_FIRST_PASS: ContextVar[_FirstPass | None] = ContextVar("tribunal_first_pass", default=None)
+
+
+async def show_question(seat: str, describe: Callable[[], Awaitable[JSON]]) -> None:
+    """Hand over a question in place of asking it, where the node is to be stopped at.
+
+    Args:
+        seat: who is asked.
+        describe: makes the question as a person is shown it.
+
+    Raises:
+        QuestionShown: the node is to be stopped at.
+    """
+    first_pass = _FIRST_PASS.get()
+    if first_pass is not None and first_pass.stops_at(seat):
+        first_pass.questions.append(await describe())
+        raise QuestionShown
+
+
+def stop_at_head(node: Node) -> Node:
+    """Return the node, stopped at before it asks a model, where the setting `stops` names it or its seat."""
+
+    @functools.wraps(node)
+    async def stopped(state: Any, runtime: Runtime[Context]) -> JSON:
+        names = stops_in_force(state, runtime)
+        if not names:
+            return await node(state, runtime)
+        first_pass = _FirstPass(frozenset(names), str(get_config()["metadata"]["langgraph_node"]))
+        token = _FIRST_PASS.set(first_pass)
+        try:
+            return await node(state, runtime)
+        except QuestionShown:
+            pass
+        finally:
+            _FIRST_PASS.reset(token)
+        interrupt(_request(first_pass, runtime))
+        update = await node(state, runtime)
+        return {**update, "warnings": [*update.get("warnings", ()), _mark(first_pass)]}
+
+    vars(stopped)["asks_a_model"] = True
+    return cast("Node", stopped)
+
+
+def stops_in_force(state: Mapping[str, Any], runtime: Runtime[Context]) -> list[str]:
+    """Return the names of the stops: those that this part of the run was given, else those of the case."""
+    given = own_context(runtime.context)
+    return given.stops if given and "stops" in given.model_fields_set else context_of(state, runtime).stops
+
+
+def can_stop(runtime: Runtime[Context]) -> bool:
+    """Return whether a run can be stopped and gone on with: it has a thread, which only a checkpointer keeps."""
+    return runtime.execution_info is not None and runtime.execution_info.thread_id is not None
+
+
+def stops_passed_by(names: Iterable[str], warnings: Iterable[str]) -> list[str]:
+    """Return a warning for each stop that a case never came to.
+
+    Args:
+        names: those of the stops.
+        warnings: of the case, in which every stop is noted.
+    """
+    marks = [mark.groups() for mark in map(_MARK.match, warnings) if mark]
+    reached = {name for node, seats in marks for name in (ALL, node, *seats.split(", "))}
+    return [
+        f"stops: {name!r}: this case came to its end without it"
+        for name in names
+        if name not in reached and kind_of(name) not in reached
+    ]
+
+
+def kind_of(seat: str) -> str:
+    """Return the kind of a seat of which there are several: `view` of `view:surface`."""
+    return seat.partition(":")[0]
+
+
+def _request(first_pass: _FirstPass, runtime: Runtime[Context]) -> JSON:
+    """Return what a person is shown at a stop."""
+    inside = _graphs_around(runtime)
+    alike: list[JSON] = []
+    for question in first_pass.questions:
+        if question not in alike:
+            alike.append(question)
+    questions = [
+        {**each, "times": times} if (times := first_pass.questions.count(each)) > 1 else each for each in alike
+    ]
+    return {
+        "stopped_before": first_pass.node,
+        **({"inside": inside} if inside else {}),
+        "questions": questions,
+        "to_go_on": GO_ON,
+    }
+
+
+def _graphs_around(runtime: Runtime[Context]) -> str:
+    """Return the nodes that are graphs around the one that runs, outermost first: `web/research`."""
+    place = runtime.execution_info.checkpoint_ns if runtime.execution_info else ""
+    return "/".join(each.partition(":")[0] for each in place.split("|")[:-1])
+
+
+def _mark(first_pass: _FirstPass) -> str:
+    seats = ", ".join(dict.fromkeys(kind_of(each["seat"]) for each in first_pass.questions))
+    return f"stopped before {first_pass.node} ({seats}): a person could change the case there"
