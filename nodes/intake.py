@@ -21,6 +21,7 @@ from tribunal.models.image import Picture, kept_picture, picture
 from tribunal.models.seating import check_models
 from tribunal.nodes.certainty import misfits, threshold_source
 from tribunal.nodes.chat import joined, sent_in, taken
+from tribunal.nodes.functions import node
 from tribunal.nodes.state import Court, PostInput
 from tribunal.prompts.policy import policy_in_force
 from tribunal.prompts.sets import prompts_in_force
@@ -40,6 +41,7 @@ class Receive(Protocol):
     async def __call__(self, state: Court, runtime: Runtime[Context]) -> JSON: ...
 
 
+@node
 async def receive(state: Court, runtime: Runtime[Context]) -> JSON:
     """Take a post in, in a pipeline of one's own, which decides on hate speech and may heed any setting.
 
@@ -57,6 +59,7 @@ async def receive(state: Court, runtime: Runtime[Context]) -> JSON:
 def received_by(graph: str) -> Receive:
     """`receive` for one of our own graphs: it also refuses every setting that this graph doesn't heed."""
 
+    @node
     @functools.wraps(receive)
     async def receive_here(state: Court, runtime: Runtime[Context]) -> JSON:
         refuse_unheeded(graph, context_given(runtime))

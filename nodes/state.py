@@ -18,6 +18,7 @@ from tribunal.errors import BudgetSpent, CallFailed, ModelError, Refused
 from tribunal.models.ask import Answer
 from tribunal.nodes import channels as ch
 from tribunal.nodes.chat import answered, joined
+from tribunal.nodes.functions import node as node_function
 from tribunal.rehearsed import rehearsed
 from tribunal.schema import JSON, Cue, Failure, Opinion, Post, Precedent, Refusal, Turn
 from tribunal.telling import tell
@@ -348,7 +349,7 @@ def agent(node: Node) -> Node:
             log = {"calls": list(fault.calls), "warnings": list(fault.warnings)}
             return {"outcome": outcome, **answered(state, outcome), **log}
 
-    return cast("Node", take_part)
+    return cast("Node", node_function(take_part))
 
 
 def outcome_of(fault: ModelError) -> JSON:

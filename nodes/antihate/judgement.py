@@ -12,6 +12,7 @@ from tribunal.nodes.antihate.asking import asked, library_of
 from tribunal.nodes.antihate.opening import seconds_left
 from tribunal.nodes.antihate.roles import ENOUGH, WEIGH
 from tribunal.nodes.exhibits import citations_mended, evidence_of, evidence_shown
+from tribunal.nodes.functions import router
 from tribunal.nodes.state import Research, agent, closed
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours
 from tribunal.schema import JSON
@@ -93,6 +94,7 @@ def judgements_so_far(state: Research) -> Material | Ours:
     )
 
 
+@router
 async def to_next_turn(state: Research) -> Literal["not enough yet", "enough, or turns done"]:
     """Back to the queries, unless it is enough, or a limit is reached: turns, calls, tokens or seconds."""
     context = context_of(state)

@@ -17,6 +17,7 @@ from tribunal.nodes.antihate.passages import page_reader
 from tribunal.nodes.antihate.roles import RELEVANCE, RelevanceForm, relevance_form
 from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.forms import Mend, always
+from tribunal.nodes.functions import node, router
 from tribunal.nodes.state import Research, agent, closed
 from tribunal.prompts.marks import Entry, entries, ours, quote
 from tribunal.schema import JSON
@@ -78,6 +79,7 @@ def _listed_alone(query: str, hits: int) -> Mend[RelevanceForm]:
     return mend
 
 
+@node
 async def fetch(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 2b: send for every chosen page at once; they are read as they arrive."""
     if closed(state) or not state["pending"]:
@@ -121,11 +123,13 @@ async def read(state: Research, runtime: Runtime[Context]) -> JSON:
     }
 
 
+@router
 async def to_fetch(state: Research) -> Literal["pages to read", "nothing to read"]:
     """Nothing worth reading ends the turn."""
     return "pages to read" if state.get("pending") else "nothing to read"
 
 
+@router
 async def to_next_page(state: Research) -> Literal["next page", "all pages read"]:
     """Page after page, until none is left."""
     return "next page" if state.get("pending") and not closed(state) else "all pages read"

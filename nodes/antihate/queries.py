@@ -13,6 +13,7 @@ from tribunal.errors import BadModelOutput
 from tribunal.nodes.antihate.asking import asked, library_of
 from tribunal.nodes.antihate.limits import hits_beyond, pages_beyond, within_query_limits
 from tribunal.nodes.antihate.roles import LEAST_QUERIES, QUERIES, URLS, PlanForm, QueriesForm, UrlsForm
+from tribunal.nodes.functions import node, router
 from tribunal.nodes.state import Research, agent, closed
 from tribunal.prompts.marks import Entry, entries, listing, ours, quote
 from tribunal.retrievers.web.search.hits import normal_url
@@ -113,6 +114,7 @@ def _distinct(queries: Sequence[str], tried: Sequence[str]) -> list[str]:
     return kept
 
 
+@node
 async def search(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 2a: every query at the same time; pages that were tried before are left out, and each is taken once."""
     if closed(state) or not state["queries"]:
@@ -135,6 +137,7 @@ async def search(state: Research, runtime: Runtime[Context]) -> JSON:
     return {"hits": hits, "warnings": list(dict.fromkeys([*failures, *limits, *library.warnings(state["run"])]))}
 
 
+@router
 async def to_search(state: Research) -> Literal["queries", "pages named", "no further query"]:
     """Queries are searched; pages that the model named itself are fetched as they are."""
     if closed(state) or state.get("exhausted"):

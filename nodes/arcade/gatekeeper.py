@@ -10,6 +10,7 @@ from tribunal.context import Context
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.arcade.cues import cues_form, numbered
+from tribunal.nodes.functions import router
 from tribunal.nodes.state import Court, agent, spoke
 from tribunal.schema import JSON, Turn
 
@@ -34,6 +35,7 @@ async def gatekeeper(state: Court, runtime: Runtime[Context]) -> JSON:
 
 
 # Routers are coroutines because LangGraph sends a plain function to a thread, which costs more than the function does.
+@router
 async def to_track(state: Court) -> Literal["explicit cue", "no cue"]:
     """Φ = 1, an explicit cue was found: the fast track. Φ = 0: the deep dive."""
     return "explicit cue" if state.get("scan") else "no cue"

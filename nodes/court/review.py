@@ -32,6 +32,7 @@ from tribunal.nodes.chat import answered
 from tribunal.nodes.court.case import review_reason
 from tribunal.nodes.exhibits import evidence_of
 from tribunal.nodes.forms import one_of
+from tribunal.nodes.functions import node, router
 from tribunal.nodes.state import Case, closed, cues_in, post_of, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.policy import Policy, policy_of
@@ -143,6 +144,7 @@ async def check_answer(state: Case, answer: Any) -> None:
         raise _wrong(error) from error
 
 
+@node
 async def review(state: Case, runtime: Runtime[Context]) -> JSON:
     """Wait for a person. Nothing happens here before they answer, so that a resumed case repeats nothing.
 
@@ -252,6 +254,7 @@ def _sent_back(state: Case, question: str, reviewer: str | None, at: str) -> JSO
     }
 
 
+@router
 async def to_retrial(state: Case) -> Literal["sent back, no scan", "sent back", "decided"]:
     """A decided case ends; one sent back goes to its track, or to the scan where there was none."""
     if closed(state):

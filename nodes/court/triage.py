@@ -12,6 +12,7 @@ from tribunal.models.role import Role
 from tribunal.nodes.arcade.judge import categories_in_force, decided
 from tribunal.nodes.certainty import is_uncertain
 from tribunal.nodes.forms import in_percent, sure_decision_form
+from tribunal.nodes.functions import node
 from tribunal.nodes.state import Court, closed
 from tribunal.prompts.marks import operators
 from tribunal.schema import JSON, Saving
@@ -27,6 +28,7 @@ TRIAGE = Role(
 )
 
 
+@node
 async def triage(state: Court, runtime: Runtime[Context]) -> JSON:
     """Decide what is clear at a first look; sees the post alone.
 

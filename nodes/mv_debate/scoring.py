@@ -32,6 +32,7 @@ from tribunal.errors import ModelError
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.forms import CLAIM, REASON, Form, always, one_of, words
+from tribunal.nodes.functions import node, router
 from tribunal.nodes.mv_debate.gate import adopts, best, exact, gain, top
 from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, round_entry, turns_of, view_of
 from tribunal.nodes.mv_debate.views import dropouts, dropped_out, out_of_budget, turn_id, views_of
@@ -216,6 +217,7 @@ async def _scored(
     return scores, spoke(turn, answer, runtime)
 
 
+@node
 async def reflect(state: Views, runtime: Runtime[Context]) -> JSON:
     """Point out errors and suggest revisions; sees the post and every answer. Without it the first answers stand."""
     answers = turns_of(state, "answer", state["round"])
@@ -256,6 +258,7 @@ async def select(state: Views, runtime: Runtime[Context]) -> JSON:
     return {"debate": [{**entry, "top": chosen}]}
 
 
+@router
 async def to_revise(state: Views) -> list[Send] | Literal["no reflection", "no answer"]:
     """The top k at once, each with its own answer and the reflection."""
     if closed(state):

@@ -13,6 +13,7 @@ from tribunal.errors import ModelError, Refused
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.forms import REASON, Form, always, one_of, words
+from tribunal.nodes.functions import router
 from tribunal.nodes.mv_debate.history import answers_in_words, history, round_entry, turns_of, view_of
 from tribunal.nodes.mv_debate.views import NO, YES
 from tribunal.nodes.state import Views, agent, closed
@@ -39,6 +40,7 @@ SUMMARY = Role(
 )
 
 
+@router
 async def to_next_round(state: Views) -> Literal["no agreement yet", "agreed, or K rounds done", "too few left"]:
     """Consensus, the last round and a spent budget lead to the Summary."""
     if closed(state):

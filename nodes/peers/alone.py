@@ -15,6 +15,7 @@ from tribunal.context import Context, context_of
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.arcade.judge import CLASSIFIER
+from tribunal.nodes.functions import node
 from tribunal.nodes.mv_debate.views import YES, answer_form
 from tribunal.nodes.state import Views, agent
 from tribunal.nodes.verdict import deliver
@@ -79,6 +80,7 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
     return Decision(label, names[label], given.value.explanation, given)
 
 
+@node
 async def classify(state: Views, runtime: Runtime[Context]) -> JSON:
     """Decide in one call; sees the post alone. The scheme is said of a refusal and a failure too."""
     return {"scheme": scheme_of(context_of(state)), **await _classify(state, runtime)}

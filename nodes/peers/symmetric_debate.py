@@ -16,6 +16,7 @@ from tribunal.budget import Budget, tokens_of
 from tribunal.context import Context, context_of
 from tribunal.models.role import Role
 from tribunal.nodes import channels as ch
+from tribunal.nodes.functions import node, router
 from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, turns_of
 from tribunal.nodes.mv_debate.views import NO, YES, answer_form, out_of_budget, take_turn, too_few_left
 from tribunal.nodes.state import Views, agent, closed
@@ -79,6 +80,7 @@ def _seated(context: Context) -> int:
     return Budget(context).most(context.agents)
 
 
+@router
 async def to_agents(state: Views) -> list[Send] | Literal["round to close", "K rounds done", "too few left"]:
     """All agents at once, each with what was said; once their round is closed, to the vote.
 
@@ -95,6 +97,7 @@ async def to_agents(state: Views) -> list[Send] | Literal["round to close", "K r
     return [Send("speak", {**seen, "agent": each}) for each in range(1, _seated(context_of(state)) + 1)]
 
 
+@node
 async def speak(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
     """One agent's answer; sees the post and, from round 2 on, its own last answer and all the others'."""
     # Agents of one model are draws of one call: at temperature 0 they would all say the same.

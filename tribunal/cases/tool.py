@@ -17,7 +17,7 @@ from tribunal.errors import BadInput
 from tribunal.graphs import graph as graph_named
 from tribunal.heeding import refuse_unheeded
 from tribunal.kept.wanted import wanted
-from tribunal.loops import wait_for
+from tribunal.loops import run_in_background
 from tribunal.schema import JSON, Record, Task
 from tribunal.trust import for_an_agent
 
@@ -86,7 +86,7 @@ def as_tool(
         return said_of(record), record.dump()
 
     def decide_now(text: str = "", image: str | None = None, language: str | None = None) -> tuple[str, JSON]:
-        return wait_for(lambda: decide(text, image, language))
+        return run_in_background(lambda: decide(text, image, language))
 
     return StructuredTool.from_function(
         func=decide_now,
