@@ -108,7 +108,7 @@ async def _taken_in(state: Court, runtime: Runtime[Context], graph: str | None =
     told_by = "" if set(map(str, models)) == {REHEARSAL} else text
     language, language_from = await language_of(said, told_by)
     post = Post(
-        id=_checked_name(state, "post_id") or _id_of(text, image, earlier),
+        id=_checked_name(state, "post_id") or _id_of(text, image.sha256 if image else "", earlier),
         text=text,
         image=image,
         language=language,
@@ -252,7 +252,26 @@ def _checked_name(state: PostInput, field: Literal["post_id", "language"]) -> st
     return wellformed(name)
 
 
-def _id_of(text: str, image: Image | None, earlier: Sequence[str]) -> str:
-    """The same post in the same conversation always gets the same id."""
-    content = "\n".join((image.sha256 if image else "", text, *map(repr, earlier))).encode()
+async def name_post(given: PostInput, context: Context) -> str | None:
+    """Return the id that `receive` gives a post; None where it isn't known yet, or the post is wrong.
+
+    Args:
+        given: the post, as a graph is given it.
+        context: its settings.
+    """
+    try:
+        if name := _checked_name(given, "post_id"):
+            return name
+        text, ref = _checked_text(given, context), _checked_ref(given)
+        if ref is not None and ref.casefold().startswith(("http://", "https://")):
+            return None  # the id is that of the image's bytes, which nobody has fetched yet
+        seen = "" if ref is None else (await picture(ref, context.image_edge)).sha256
+        return _id_of(text, seen, _checked_earlier(given, context))
+    except BadInput:
+        return None  # `receive` says what is wrong
+
+
+def _id_of(text: str, image_sha256: str, earlier: Sequence[str]) -> str:
+    """Return an id: the same post in the same conversation always gets the same."""
+    content = "\n".join((image_sha256, text, *map(repr, earlier))).encode()
     return "post-" + hashlib.sha256(content).hexdigest()[:12]

@@ -78,7 +78,7 @@ def test_a_pipeline_of_ones_own_is_invoked() -> None:
     own.add_edge("glossary", "deep_dive")
     own.add_edge("deep_dive", "judge")
     own.add_edge("judge", END)
-    ruled = pieces.checked(own).compile().invoke(POST, context=REHEARSED)  # type: ignore[arg-type]
+    ruled = pieces.checked(own).compile().invoke(POST, context=REHEARSED)
     assert ruled["outcome"]["outcome"] == "verdict"
 
 
