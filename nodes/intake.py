@@ -30,6 +30,7 @@ from tribunal.schema import JSON, Appeal, Image, Post
 from tribunal.store.ids import new_id
 from tribunal.text import wellformed
 from tribunal.threshold import threshold_from
+from tribunal.tracing import label_graph_run
 from tribunal.trust import for_clients
 
 MOST_EARLIER = 20  # earlier posts of a conversation
@@ -116,6 +117,7 @@ async def _taken_in(state: Court, runtime: Runtime[Context], graph: str | None =
         earlier=earlier,
         appeal=appeal,
     )
+    label_graph_run(graph=graph, post_id=post.id, policy=policy.sha)
     return {
         "image": ref if sent is state else None,
         **({"messages": Overwrite(taken(messages, text, pictured=ref is not None))} if messages else {}),
@@ -265,7 +267,7 @@ async def name_post(given: PostInput, context: Context) -> str | None:
         text, ref = _checked_text(given, context), _checked_ref(given)
         if ref is not None and ref.casefold().startswith(("http://", "https://")):
             return None  # the id is that of the image's bytes, which nobody has fetched yet
-        seen = "" if ref is None else (await picture(ref, context.image_edge)).sha256
+        seen = "" if ref is None else (await picture(ref, context.image_edge)).image.sha256
         return _id_of(text, seen, _checked_earlier(given, context))
     except BadInput:
         return None  # `receive` says what is wrong

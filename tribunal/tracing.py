@@ -27,6 +27,23 @@ def mask_traces() -> None:
     get_cached_client(anonymizer=mask_trace())
 
 
+def label_graph_run(**metadata: str | None) -> None:
+    """Add metadata to LangSmith's trace of the graph that the running node belongs to.
+
+    A run that `tribunal.cases` begins has it from its start. One that a LangGraph server begins, or `graph.ainvoke`,
+    gets it here, once the post is known.
+    """
+    from langchain_core.runnables import ensure_config
+    from langchain_core.tracers import LangChainTracer
+
+    callbacks: Any = ensure_config().get("callbacks")
+    for tracer in getattr(callbacks, "handlers", ()):
+        if isinstance(tracer, LangChainTracer) and (node := tracer.run_map.get(str(callbacks.parent_run_id))):
+            graph = tracer.run_map.get(str(node.parent_run_id))
+            if graph is not None:
+                graph.add_metadata({name: value for name, value in metadata.items() if value})
+
+
 def mask_trace() -> Callable[[Any], Any]:
     """Return the `anonymizer` of a LangSmith client that names images by their hash, and strikes keys out.
 
