@@ -98,6 +98,8 @@ def export_langsmith() -> None:
                 _say(f"{name} is ignored: it stands in {FILE}, and the key doesn't; set it in the environment")
                 continue
             _say(f"{name}={value} is taken from {FILE}, with the key that stands beside it")
+        elif "TRACING" in name:
+            _say(f"{name}={value} is taken from {FILE}: every post and prompt is traced to LangSmith")
         os.environ[name] = value
 
 
