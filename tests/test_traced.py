@@ -255,10 +255,10 @@ def test_langsmith_gets_every_call_of_batch(traced: LangSmithServer, tmp_path: P
 
 async def test_langsmith_gets_every_call_of_serve(traced: LangSmithServer, tmp_path: Path) -> None:
     async with started(sqlite(tmp_path), "--graph", "arcade", "--set", "model=rehearsal") as served:
-        answered = await served.client.post("/v1/judge", json={"text": POST})
+        answered = await served.client.post("/v1/judge?wait=30", json={"text": POST})
         record = answered.json()
-    case = answered.headers["Location"].rpartition("/")[2]
-    [root] = check_calls(traced, record["calls"], graph="arcade", case=case)
+    about = {"graph": "arcade", "case": answered.headers["Tribunal-Case"]}
+    [root] = check_calls(traced, record["calls"], **about)
     check_root(root, graph="arcade", post_id=record["post_id"])
 
 
@@ -269,8 +269,8 @@ def test_langsmith_gets_every_call_of_the_langgraph_server(traced: LangSmithServ
     tracing = {**traced.environment, "OPENAI_API_KEY": OPENAI_KEY}
     with dev_server(PROJECT, tmp_path, more=tracing) as url:
         given = {"text": POST, "image": picture()}
-        client: Any = get_sync_client(url=url)
-        state = client.runs.wait(None, "arcade", input=given, context={"model": "rehearsal"})
+        with get_sync_client(url=url) as client:
+            state: Any = client.runs.wait(None, "arcade", input=given, context={"model": "rehearsal"})
         roots = check_calls(traced, state["calls"])
     [root] = [each for each in roots if each["name"] == "ARCADE court"]
     check_root(root, graph="arcade", post_id=state["post"]["id"], policy=state["policy"]["sha"])
