@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tribunal.cases.run_config import config_of_run
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.given import remove_copies, tables_of
@@ -85,7 +86,15 @@ def batch(
     data = {"name": "table", "files": [tables.name], "sha256": dataset.fingerprint, "columns": dict(columns or {})}
     held = describe(graph, data, {}, 1, plan, context)
     keeper = _keeper(keep)
-    job = Job(graph=graph, context=context, samples=plan, count=len(plan), in_flight=in_flight, keeper=keeper)
+    job = Job(
+        graph=graph,
+        context=context,
+        samples=plan,
+        count=len(plan),
+        in_flight=in_flight,
+        keeper=keeper,
+        config=config_of_run(output.folder.name),
+    )
 
     if output.is_folder:
         from tribunal.eval.ray.corpus import decide_into  # Ray, for those who name it

@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from langchain_core.runnables import RunnableConfig
+
+from tribunal.cases.run_config import config_of_run
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset
@@ -95,6 +98,7 @@ def evaluate(
     warn: Callable[[str], None] = lambda warning: None,
     engine: Engine = EMBEDDED,
     limits: Limits = NO_LIMITS,
+    config: RunnableConfig | None = None,
 ) -> Tally:
     """Run an evaluation, or go on with it, and measure it.
 
@@ -110,6 +114,7 @@ def evaluate(
         warn: is told, before the first post, what a reader of the results should know of the posts.
         engine: by what it is carried out.
         limits: what it may spend, in all its starts.
+        config: the callbacks, tags and metadata of each post's run, as LangChain has them. Callbacks take one process.
 
     Returns:
         how it stands; `stopped` says why it did, where it isn't done.
@@ -119,6 +124,7 @@ def evaluate(
     """
     retried = outcomes_of(retry)
     job, held, warnings = prepared(wanted, in_flight=in_flight, budget_from=budget_from, keep_text=keep_text)
+    job = replace(job, config=config_of_run(out.name, config))
 
     def measure(tally: Tally) -> None:
         try:

@@ -20,6 +20,7 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command
 
 from tribunal.errors import TribunalError
+from tribunal.nodes.functions import NodeFunction
 from tribunal.nodes.state import Case
 from tribunal.text import meant
 
@@ -174,7 +175,7 @@ def _kept(node: Callable[..., Any], contract: Contract) -> Callable[..., Any]:
         async def awaited(*given: Any, **named: Any) -> Any:
             return _returned(name, contract, await node(*given, **named))
 
-        return awaited
+        return NodeFunction(awaited)
 
     @functools.wraps(node)
     def called(*given: Any, **named: Any) -> Any:
@@ -258,11 +259,18 @@ def checked(builder: StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any
 
 def _contract(name: str, runnable: Any) -> Contract:
     functions = [runnable, getattr(runnable, "afunc", None), getattr(runnable, "func", None)]
-    functions += [getattr(each, "__wrapped__", None) for each in functions]  # `received_by` makes variants of `receive`
+    # `received_by` makes variants of `receive`.
+    functions += [inner for each in functions for inner in _wrapped_functions(each)]
     for known, contract in (*reversed(_own), *_ours()):
         if any(known is each for each in functions):
             return contract
     raise WrongComposition(f"{name}: is no piece; say what it needs and writes with @piece", name)
+
+
+def _wrapped_functions(function: Any) -> Iterator[Any]:
+    """Yield every function that this one wraps, the outermost first."""
+    while (function := getattr(function, "__wrapped__", None)) is not None:
+        yield function
 
 
 def _ours() -> Iterator[tuple[object, Contract]]:

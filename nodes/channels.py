@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field, GetJsonSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema
 
+from tribunal.channel_data import CallData, CueData, EvidenceData, OpinionData, PostData, PrecedentData, TurnData
 from tribunal.errors import WrongState
 from tribunal.notes import (
     Absence,
@@ -93,7 +94,7 @@ Messages = Annotated[
     ),
 ]
 PostTaken = Annotated[
-    JSON, Like(Post), _says("The post as it was taken in: its id, its words, its image, its language.")
+    PostData, Like(Post), _says("The post as it was taken in: its id, its words, its image, its language.")
 ]
 Began = Annotated[
     JSON,
@@ -108,17 +109,17 @@ PromptsNamed = Annotated[
     JSON, Like(Named), _says("The set of prompts in force, by its name and the hash of its words.")
 ]
 Scan = Annotated[
-    list[JSON],
+    list[CueData],
     Like(list[Cue]),
     _says("The explicit cues that the gatekeeper found. With one, the post takes the fast track; else the deep dive."),
 ]
 Cues = Annotated[
-    list[JSON] | None,
+    list[CueData] | None,
     Like(list[Cue] | None),
     _says("The cues that the prosecution brought. null: the court hasn't come to them; none: it dismissed the case."),
 ]
 Transcript = Annotated[
-    list[JSON],
+    list[TurnData],
     Like(list[Turn]),
     _says("Every turn, in the order in which they were spoken. A turn of an id that is there takes that one's place."),
 ]
@@ -126,7 +127,7 @@ RoundNumber = Annotated[int, _says("The round of the debate that is under way; 0
 TrackTaken = Annotated[
     str | None, Like(Track | None), _says("Which way the post took through the graph; null until that is decided.")
 ]
-Calls = Annotated[list[JSON], Like(list[Call]), _says("Every call to a model, with what it cost.")]
+Calls = Annotated[list[CallData], Like(list[Call]), _says("Every call to a model, with what it cost.")]
 Warnings = Annotated[list[str], _says("What a reader of the verdict should know.")]
 BudgetSpent = Annotated[bool, _says("Whether the budget is spent, so that nobody but the judge is asked any more.")]
 Ending = Annotated[
@@ -135,11 +136,13 @@ Ending = Annotated[
     _says("How the case ended: a verdict, a refusal or a failure; null while it is open."),
 ]
 Passages = Annotated[
-    list[JSON], Like(list[Evidence]), _says("Passages, each with its source and which way it speaks of the post.")
+    list[EvidenceData],
+    Like(list[Evidence]),
+    _says("Passages, each with its source and which way it speaks of the post."),
 ]
-Opinions = Annotated[list[JSON], Like(list[Opinion]), _says("The stance and the reason of each perspective.")]
+Opinions = Annotated[list[OpinionData], Like(list[Opinion]), _says("The stance and the reason of each perspective.")]
 PrecedentsBrought = Annotated[
-    list[JSON],
+    list[PrecedentData],
     Like(list[Precedent]),
     _says("The cases that people decided which are most like the post, each with what was decided and why."),
 ]

@@ -20,6 +20,7 @@ from tribunal.line_up import filled_in, source
 from tribunal.models.door import door_here
 from tribunal.models.image import Picture, kept_picture, picture
 from tribunal.models.seating import check_models
+from tribunal.nodes.agents import node
 from tribunal.nodes.certainty import misfits, threshold_source
 from tribunal.nodes.chat import joined, sent_in, taken
 from tribunal.nodes.state import Court, PostInput
@@ -31,6 +32,7 @@ from tribunal.stops import can_stop
 from tribunal.store.ids import new_id
 from tribunal.text import wellformed
 from tribunal.threshold import threshold_from
+from tribunal.tracing import label_graph_run
 from tribunal.trust import for_clients
 
 MOST_EARLIER = 20  # earlier posts of a conversation
@@ -42,6 +44,7 @@ class Receive(Protocol):
     async def __call__(self, state: Court, runtime: Runtime[Context]) -> JSON: ...
 
 
+@node
 async def receive(state: Court, runtime: Runtime[Context]) -> JSON:
     """Take a post in, in a pipeline of one's own, which decides on hate speech and may heed any setting.
 
@@ -61,6 +64,7 @@ async def receive(state: Court, runtime: Runtime[Context]) -> JSON:
 def received_by(graph: str) -> Receive:
     """`receive` for one of our own graphs: it also refuses every setting that this graph doesn't heed."""
 
+    @node
     @functools.wraps(receive)
     async def receive_here(state: Court, runtime: Runtime[Context]) -> JSON:
         given = context_given(runtime)
@@ -112,7 +116,7 @@ async def _taken_in(state: Court, runtime: Runtime[Context], graph: str | None =
     told_by = "" if set(map(str, models)) == {REHEARSAL} else text
     language, language_from = await language_of(said, told_by)
     post = Post(
-        id=_checked_name(state, "post_id") or _id_of(text, image, earlier),
+        id=_checked_name(state, "post_id") or _id_of(text, image.sha256 if image else "", earlier),
         text=text,
         image=image,
         language=language,
@@ -120,6 +124,7 @@ async def _taken_in(state: Court, runtime: Runtime[Context], graph: str | None =
         earlier=earlier,
         appeal=appeal,
     )
+    label_graph_run(graph=graph, post_id=post.id, policy=policy.sha)
     return {
         "image": ref if sent is state else None,
         **({"messages": Overwrite(taken(messages, text, pictured=ref is not None))} if messages else {}),
@@ -256,7 +261,26 @@ def _checked_name(state: PostInput, field: Literal["post_id", "language"]) -> st
     return wellformed(name)
 
 
-def _id_of(text: str, image: Image | None, earlier: Sequence[str]) -> str:
-    """The same post in the same conversation always gets the same id."""
-    content = "\n".join((image.sha256 if image else "", text, *map(repr, earlier))).encode()
+async def name_post(given: PostInput, context: Context) -> str | None:
+    """Return the id that `receive` gives a post; None where it isn't known yet, or the post is wrong.
+
+    Args:
+        given: the post, as a graph is given it.
+        context: its settings.
+    """
+    try:
+        if name := _checked_name(given, "post_id"):
+            return name
+        text, ref = _checked_text(given, context), _checked_ref(given)
+        if ref is not None and ref.casefold().startswith(("http://", "https://")):
+            return None  # the id is that of the image's bytes, which nobody has fetched yet
+        seen = "" if ref is None else (await picture(ref, context.image_edge)).image.sha256
+        return _id_of(text, seen, _checked_earlier(given, context))
+    except BadInput:
+        return None  # `receive` says what is wrong
+
+
+def _id_of(text: str, image_sha256: str, earlier: Sequence[str]) -> str:
+    """Return an id: the same post in the same conversation always gets the same."""
+    content = "\n".join((image_sha256, text, *map(repr, earlier))).encode()
     return "post-" + hashlib.sha256(content).hexdigest()[:12]

@@ -6,24 +6,21 @@ State is plain JSON throughout: what a person edits in Studio is what a node rea
 # Annotations are not put off here: LangGraph reads those of a state for each of its nodes, and each time evaluates what
 # was put off.
 import functools
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, TypeVar, cast
 
 from langgraph.runtime import Runtime
 from pydantic import ConfigDict, Field, JsonValue, with_config
 from typing_extensions import TypedDict
 
-from tribunal.context import Context, context_of, overruled
-from tribunal.errors import BadInput, BudgetSpent, CallFailed, ModelError, Refused, WrongState
+from tribunal.context import Context, context_of
+from tribunal.errors import CallFailed, ModelError, Refused, WrongState
 from tribunal.models.ask import Answer
 from tribunal.nodes import channels as ch
 from tribunal.nodes.channels import merge, union
-from tribunal.nodes.chat import answered, joined
-from tribunal.nodes.state_check import Forms, find_wrong_channel, find_wrong_outcome, forms_of, read_as
-from tribunal.rehearsed import rehearsed
+from tribunal.nodes.chat import joined
+from tribunal.nodes.state_check import Forms, find_wrong_outcome, forms_of, read_as
 from tribunal.schema import JSON, Cue, Failure, Opinion, Post, Precedent, Refusal, Turn
-from tribunal.stops import stop_at_head, stops_in_force, stops_passed_by
 from tribunal.telling import tell
 
 # What Studio, and a reader of a graph's schemas, may try first.
@@ -327,72 +324,6 @@ def closed(state: Court) -> bool:
     if state.get("outcome") is not None and (fault := find_wrong_outcome(state, context_of(state))):
         raise WrongState(fault)
     return state.get("outcome") is not None
-
-
-@contextmanager
-def naming_wrong_channel(state: Mapping[str, Any]) -> Iterator[None]:
-    """Turn what a node or a router breaks on into `WrongState`, where a channel holds what they can't read."""
-    try:
-        yield
-    except (ModelError, BadInput):
-        raise
-    except (ValueError, TypeError, LookupError, AttributeError) as error:
-        if wrong := find_wrong_channel(state, channel_forms()):
-            raise WrongState(wrong[1]) from error
-        raise
-
-
-def reader(part: Node) -> Node:
-    """Return a node or a router that names the channel it can't read. An `agent` does so by itself."""
-
-    @functools.wraps(part)
-    async def read(state: Any, *more: Any, **named: Any) -> Any:
-        with naming_wrong_channel(state):
-            return await part(state, *more, **named)
-
-    return cast("Node", read)
-
-
-def agent(node: Node) -> Node:
-    """Return the node of an agent that asks a model: it takes part, and is stopped at where `stops` names it."""
-    return take_part_while_open(stop_at_head(node))
-
-
-def take_part_while_open(node: Node) -> Node:
-    """A node that acts in a case only while it is open, and whose faults end the case as the outcome they are.
-
-    A refusal becomes a `Refusal` and a technical failure a `Failure`; both keep the log of every call. A spent
-    budget leaves the seat silent, and the verdict says so. Where an edit has left something in the state that the node
-    can't read, it raises `WrongState`, which says what.
-    """
-
-    @functools.wraps(node)
-    async def take_part(state: Any, runtime: Runtime[Context]) -> JSON:
-        if closed(state):
-            return {}
-        said = overruled(state, runtime)
-        try:
-            with naming_wrong_channel(state):
-                update = await node(state, runtime)
-            said += _stops_passed_by(update, state, runtime)
-            return {**update, "warnings": [*update.get("warnings", ()), *said]} if said else update
-        except BudgetSpent as spent:
-            return {"budget_spent": True, "calls": list(spent.calls), "warnings": [str(spent)]}
-        except ModelError as fault:
-            heard = rehearsed([*state.get("calls", ()), *fault.calls], state.get("warnings", ()))
-            outcome = {**outcome_of(fault), "rehearsed": heard}
-            tell(runtime, {"event": "outcome", **outcome})
-            log = {"calls": list(fault.calls), "warnings": list(fault.warnings)}
-            return {"outcome": outcome, **answered(state, outcome), **log}
-
-    return cast("Node", take_part)
-
-
-def _stops_passed_by(update: JSON, state: Court, runtime: Runtime[Context]) -> list[str]:
-    """Return a warning for each stop that the case never came to, once it has its outcome."""
-    if not update.get("outcome") or not (names := stops_in_force(state, runtime)):
-        return []
-    return stops_passed_by(names, [*state.get("warnings", ()), *update.get("warnings", ())])
 
 
 def outcome_of(fault: ModelError) -> JSON:

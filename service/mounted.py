@@ -57,7 +57,9 @@ def mounted() -> Starlette:
 
     from tribunal.service.app import create_app
     from tribunal.service.replica.options import options_from
+    from tribunal.tracing import mask_traces
 
+    mask_traces()
     ours = create_app(options_from(os.environ))
 
     @asynccontextmanager

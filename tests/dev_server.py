@@ -8,9 +8,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import httpx
 import pytest
@@ -24,7 +25,12 @@ def free_port() -> int:
 
 @contextmanager
 def dev_server(
-    project: Path, beside: Path, python: str = sys.executable, allow: str = "", keep: str = ""
+    project: Path,
+    beside: Path,
+    python: str = sys.executable,
+    allow: str = "",
+    keep: str = "",
+    more: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[str]:
     """The address of a server of a project's langgraph.json.
 
@@ -34,6 +40,7 @@ def dev_server(
         python: the interpreter of the environment that it runs in.
         allow: what its operator allows clients to set, as TRIBUNAL_ALLOW.
         keep: whether it keeps its cases, as TRIBUNAL_KEEP.
+        more: other variables of its environment.
     """
     port = free_port()
     kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
@@ -46,6 +53,7 @@ def dev_server(
         "TRIBUNAL_MODEL": "",
         "TRIBUNAL_ALLOW": allow,
         "TRIBUNAL_KEEP": keep,
+        **more,
     }
     command = [python, "-m", "langgraph_cli", "dev", "--no-browser", "--no-reload", "--n-jobs-per-worker", "10"]
     log = beside / "log"

@@ -17,11 +17,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
+    from langchain_core.runnables import RunnableConfig
+    from typing_extensions import Unpack
+
     from tribunal.cases.tool import as_tool
     from tribunal.context import Context
     from tribunal.errors import BadInput, TribunalError
     from tribunal.explained.asked import aexplain, explain
     from tribunal.schema import Record
+    from tribunal.settings_keywords import SettingsKeywords
 
 __version__ = "0.1.0"
 __all__ = [
@@ -51,7 +55,8 @@ async def ajudge(
     earlier: Sequence[str] = (),
     keep: bool | None = None,
     keep_text: bool | None = None,
-    **settings: Any,
+    config: RunnableConfig | None = None,
+    **settings: Unpack[SettingsKeywords],
 ) -> Record:
     """Decide one post.
 
@@ -65,6 +70,7 @@ async def ajudge(
         keep: whether the verdict is kept in the service's database (docs/records.md); None: as TRIBUNAL_KEEP says, else
             with `review` alone.
         keep_text: whether its words are kept too.
+        config: callbacks, tags, metadata, run_name and run_id of the run, as LangChain has them (docs/tracing.md).
         settings: the fields of `Context`: model, aux_model, judge_model, seats, rounds, web, perspectives, review, …
 
     Returns:
@@ -77,19 +83,28 @@ async def ajudge(
     from tribunal.context import context_from
     from tribunal.kept.wanted import wanted
 
-    context = context_from(settings)
+    context = context_from({**settings})
     kept = wanted("python", keep, keep_text, review=context.review)
     return await hear(
-        text, image, graph=graph, context=context, post_id=post_id, language=language, earlier=earlier, keep=kept
+        text,
+        image,
+        graph=graph,
+        context=context,
+        post_id=post_id,
+        language=language,
+        earlier=earlier,
+        keep=kept,
+        config=config,
     )
 
 
-async def adecide(thread: str, answer: dict[str, Any]) -> Record:
+async def adecide(thread: str, answer: dict[str, Any], *, config: RunnableConfig | None = None) -> Record:
     """Give a case that waits for a person their answer (`review=True`; docs/review.md).
 
     Args:
         thread: the case's, from its record.
         answer: such as `{"type": "accept", "reviewer": "kim"}`.
+        config: of one more trial, as of `ajudge`.
 
     Returns:
         Its record: decided, or pending again after one more trial.
@@ -100,10 +115,22 @@ async def adecide(thread: str, answer: dict[str, Any]) -> Record:
     from tribunal.cases.session import decide
     from tribunal.kept.wanted import wanted
 
-    return await decide(thread, answer, keep=wanted("python", review=True))
+    return await decide(thread, answer, keep=wanted("python", review=True), config=config)
 
 
-def judge(text: str | None = None, **options: Any) -> Record:
+def judge(
+    text: str | None = None,
+    *,
+    image: str | None = None,
+    graph: str = DEFAULT_GRAPH,
+    post_id: str | None = None,
+    language: str | None = None,
+    earlier: Sequence[str] = (),
+    keep: bool | None = None,
+    keep_text: bool | None = None,
+    config: RunnableConfig | None = None,
+    **settings: Unpack[SettingsKeywords],
+) -> Record:
     """Decide one post and wait for it; arguments, result and errors are those of `ajudge`.
 
     Raises:
@@ -114,7 +141,19 @@ def judge(text: str | None = None, **options: Any) -> Record:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(ajudge(text, **options))
+        decided = ajudge(
+            text,
+            image=image,
+            graph=graph,
+            post_id=post_id,
+            language=language,
+            earlier=earlier,
+            keep=keep,
+            keep_text=keep_text,
+            config=config,
+            **settings,
+        )
+        return asyncio.run(decided)
     raise RuntimeError(
         "tribunal.judge() can't wait where an event loop runs, as in a notebook; write: await tribunal.ajudge(…)"
     )
@@ -130,7 +169,8 @@ async def trial(
     earlier: Sequence[str] = (),
     keep: bool | None = None,
     keep_text: bool | None = None,
-    **settings: Any,
+    config: RunnableConfig | None = None,
+    **settings: Unpack[SettingsKeywords],
 ) -> AsyncGenerator[dict[str, Any] | Record]:
     """Decide one post, and watch it being decided.
 
@@ -157,10 +197,18 @@ async def trial(
     from tribunal.context import context_from
     from tribunal.kept.wanted import wanted
 
-    context = context_from(settings)
+    context = context_from({**settings})
     kept = wanted("python", keep, keep_text, review=context.review)
     case = attend(
-        text, image, graph=graph, context=context, post_id=post_id, language=language, earlier=earlier, keep=kept
+        text,
+        image,
+        graph=graph,
+        context=context,
+        post_id=post_id,
+        language=language,
+        earlier=earlier,
+        keep=kept,
+        config=config,
     )
     async with aclosing(case):
         async for event in case:
@@ -173,10 +221,12 @@ def main() -> None:
 
     sys.path.append("")  # so that `module:object` in a setting finds the working folder, behind all that is installed
     from tribunal.commands import app
+    from tribunal.environment import export_langsmith
     from tribunal.terminal import degrade, fell
 
     degrade()
     sys.excepthook = fell
+    export_langsmith()
     app()
 
 

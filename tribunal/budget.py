@@ -25,7 +25,7 @@ def requests_of(calls: Sequence[JSON]) -> int:
     return sum(call["attempts"] for call in calls if not call["cached"])
 
 
-def tokens_of(calls: Sequence[JSON]) -> int:
+def tokens_of(calls: Sequence[Mapping[str, Any]]) -> int:
     """How many tokens calls have cost, in and out."""
     return sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls if not call["cached"])
 

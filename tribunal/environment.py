@@ -23,7 +23,12 @@ from tribunal.files import read_regular
 FILE = ".env"
 # Those that lead somewhere or lift a rule, and belong to no provider of models; those that do know their own keys.
 RULES = ("TRIBUNAL_FETCH_ALLOW", "SEARXNG_URL")
-_KEY = re.compile(r"\w+_API_KEY(?:_\d+)?")
+KEY_NAME = re.compile(r"\w+_API_KEY(?:_\d+)?")
+# By these LangSmith is reached, and its own library reads them from the process alone.
+_LANGSMITH = re.compile(
+    r"(?:LANGSMITH|LANGCHAIN)_(?:TRACING\w*|PROJECT|ENDPOINT|API_KEY|WORKSPACE_ID|HIDE_\w+|OTEL_\w+)"
+)
+_LANGSMITH_KEYS = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
 _log = logging.getLogger("tribunal")
 _said: set[str] = set()
 
@@ -64,7 +69,7 @@ def environment(beneath: Mapping[str, str] | None = None) -> Environment:
     held = dotenv() if beneath is None else beneath
     above = {name: value for name, value in os.environ.items() if value}
     from_file = {name: value for name, value in held.items() if name not in above}
-    has_key = any(_KEY.fullmatch(name) for name in from_file)
+    has_key = any(KEY_NAME.fullmatch(name) for name in from_file)
     for name in RULES:
         if name in from_file and has_key:
             _say(f"{name}={from_file[name]} is taken from {FILE}")
@@ -72,6 +77,30 @@ def environment(beneath: Mapping[str, str] | None = None) -> Environment:
             del from_file[name]
             _say(f"{name} is ignored: it stands in {FILE} without a key; set it in the environment")
     return Environment({**from_file, **above}, from_file)
+
+
+def export_langsmith() -> None:
+    """Put LangSmith's settings of the `.env` file into the process environment, beneath those that are set there.
+
+    A command does so when it begins, before LangSmith's library is loaded. An address counts only if the key that is
+    used stands in the same file.
+    """
+    if not (Path.cwd() / FILE).exists():
+        return
+    from_file = {name: value for name, value in dotenv().items() if _LANGSMITH.fullmatch(name)}
+    has_key = any(from_file.get(name) for name in _LANGSMITH_KEYS)
+    own_key = has_key and not any(os.environ.get(name) for name in _LANGSMITH_KEYS)
+    for name, value in from_file.items():
+        if os.environ.get(name):
+            continue
+        if name.endswith("_ENDPOINT"):
+            if not own_key:
+                _say(f"{name} is ignored: it stands in {FILE}, and the key doesn't; set it in the environment")
+                continue
+            _say(f"{name}={value} is taken from {FILE}, with the key that stands beside it")
+        elif "TRACING" in name:
+            _say(f"{name}={value} is taken from {FILE}: every post and prompt is traced to LangSmith")
+        os.environ[name] = value
 
 
 def from_dotenv(environment: Mapping[str, str], name: str) -> bool:

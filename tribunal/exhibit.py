@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tribunal.channel_data import EvidenceData
 from tribunal.errors import BadInput
 
 Stance = Literal["hate", "not_hate"]
@@ -94,7 +95,7 @@ class Evidence(Frozen):
         stance: EvidenceStance | Literal["supports", "refutes", "neutral"],
         title: str,
         url: str = "",
-    ) -> JSON:
+    ) -> EvidenceData:
         """A passage from a source of one's own, as state carries it.
 
         Args:
@@ -111,10 +112,11 @@ class Evidence(Frozen):
             raise BadInput(f"id: {id!r}: can't be cited; give a capital letter and a number, such as G1")
         if not passage.strip():
             raise BadInput(f"passage: of {id}: is empty; leave the evidence out")
-        return cls(
+        made = cls(
             id=id, query="", url=url, page_id="", title=title, passage=passage, stance=EvidenceStance.of(stance),
             window=0, start=0, end=len(passage),
-        ).dump()  # fmt: skip
+        )  # fmt: skip
+        return cast("EvidenceData", made.dump())
 
 
 class Precedent(Frozen):

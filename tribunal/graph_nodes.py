@@ -69,7 +69,7 @@ def nodes_of(graph: str) -> list[GraphNode]:
 
 def _nodes_in(builder: Any, top: str, around: str) -> Iterator[GraphNode]:
     for name, spec in builder.nodes.items():
-        asks = getattr(getattr(spec.runnable, "afunc", None), "asks_a_model", False)
+        asks = getattr(spec.runnable, "asks_a_model", False)
         yield GraphNode(name, top or name, f"{around}{name}", asks)
         if hasattr(spec.runnable, "builder"):
             yield from _nodes_in(spec.runnable.builder, top or name, f"{around}{name}:")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
-from contextvars import copy_context
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -111,13 +110,62 @@ def run_many(main: Coroutine[Any, Any, Thing]) -> Thing:
         return runner.run(main)
 
 
-def wait_for(begin: Callable[[], Coroutine[Any, Any, Thing]]) -> Thing:
-    """What a coroutine gives, or raises, on a loop of its own in a thread: for callers that can't await, whether or not
-    a loop runs where they are. The context variables are the caller's.
+def run_in_background(begin: Callable[[], Coroutine[Any, Any, Thing]]) -> Thing:
+    """Run a coroutine on the background event loop of this process, and return its result to a caller that can't await.
+
+    The loop has a thread of its own, begins at its first use, and ends with the main thread. So what belongs to a loop,
+    such as clients of models, serves every later call too. The coroutine has the caller's context variables.
 
     Args:
         begin: makes the coroutine.
+
+    Raises:
+        RuntimeError: the caller runs on the background loop itself, which would wait for ever.
     """
-    here = copy_context()
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(here.run, lambda: asyncio.run(begin())).result()
+    loop = _background.loop()
+    if _background.is_current_thread():
+        raise RuntimeError("a synchronous call inside an asynchronous node would wait for itself; await ainvoke there")
+    future = asyncio.run_coroutine_threadsafe(begin(), loop)
+    try:
+        return future.result()
+    finally:
+        future.cancel()  # the caller was interrupted; a future that is done heeds it no more
+
+
+class _BackgroundLoop:
+    """One event loop on a thread of its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def is_current_thread(self) -> bool:
+        """Return whether the caller runs on the loop's thread."""
+        return threading.current_thread() is self._thread
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """Return the loop, begun if it doesn't run: at first use, and in a process that was forked since."""
+        with self._lock:
+            if self._loop is None or self._thread is None or not self._thread.is_alive():
+                begun: Future[asyncio.AbstractEventLoop] = Future()
+                self._thread = threading.Thread(target=lambda: asyncio.run(_serve(begun)), name="tribunal background")
+                self._thread.start()
+                self._loop = begun.result()
+            return self._loop
+
+
+async def _serve(begun: Future[asyncio.AbstractEventLoop]) -> None:
+    """Keep a loop running until the main thread ends; `asyncio.run` then closes what was opened on it."""
+    loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+    def wait_for_main_thread() -> None:
+        threading.main_thread().join()
+        loop.call_soon_threadsafe(over.set)
+
+    threading.Thread(target=wait_for_main_thread, name="tribunal background end").start()
+    begun.set_result(loop)
+    await over.wait()
+
+
+_background = _BackgroundLoop()

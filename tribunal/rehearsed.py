@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tribunal.schema import JSON
+    pass
 
 REHEARSAL = "rehearsal:court"
 REHEARSED = (
@@ -20,6 +20,6 @@ NOTHING_FOUND = (
 )
 
 
-def rehearsed(calls: Iterable[JSON], warnings: Iterable[str] = ()) -> bool:
+def rehearsed(calls: Iterable[Mapping[str, Any]], warnings: Iterable[str] = ()) -> bool:
     """Whether the rehearsal model was asked in any of these calls, or had a part that left no call, as in a replay."""
     return REHEARSED in warnings or any(call.get("model") == REHEARSAL for call in calls)

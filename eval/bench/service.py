@@ -97,7 +97,7 @@ def _graph() -> Callable[[], contextlib.AbstractAsyncContextManager[Decide]]:
 
         async def decide(text: str) -> None:
             # With a config it is LangGraph that runs it, as in the service, whose cases have checkpoints.
-            state = await follow(compiled, "arcade", await as_given(text), {}, None, context=context)
+            state = await follow(compiled, "arcade", await as_given(text), None, None, context=context)
             if state["outcome"]["outcome"] != "verdict":
                 raise RuntimeError(f"the benchmark's court failed: {state['outcome']['explanation']}")
 

@@ -6,7 +6,10 @@ import os
 import re
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, cast
+
+from langchain_core.runnables import RunnableConfig
+from pydantic import Field
 
 from tribunal.cases.session import POST, hear
 from tribunal.context import Context, context_from, kept_settings
@@ -51,6 +54,7 @@ class Order(Frozen):
         prices: by which a verdict that is kept has its cost.
         withheld: the environment variables that hold what can't be told here: an address with a password.
         pinned: what has to be there as it is here (`tribunal.eval.runs.pins.pinned`); None: that isn't looked at.
+        config: the tags and metadata of each post's run, as LangChain has them.
     """
 
     graph: str
@@ -60,6 +64,7 @@ class Order(Frozen):
     prices: Prices | None = None
     withheld: tuple[str, ...] = ()
     pinned: JSON | None = None
+    config: JSON = Field(default_factory=dict)
 
     @classmethod
     def of(
@@ -71,6 +76,7 @@ class Order(Frozen):
         keep: Wanted | None,
         prices: Prices | None,
         pinned: JSON | None = None,
+        config: RunnableConfig | None = None,
     ) -> tuple[Self, Mapping[str, str]]:
         """The order, and what it withholds: by the environment variable that has to hold it in the other process."""
         settings, secret = kept_settings(context), dict[str, str]()
@@ -87,6 +93,7 @@ class Order(Frozen):
             prices=prices,
             withheld=tuple(secret),
             pinned=pinned,
+            config=dict(config or {}),
         )
         return told, secret
 
@@ -103,6 +110,7 @@ class Decider:
         keeper: Keeper | None,
         prices: Prices | None,
         pinned: JSON | None = None,
+        config: RunnableConfig | None = None,
     ) -> None:
         """
         Args:
@@ -112,7 +120,9 @@ class Decider:
             keeper: keeps every verdict beside the results; one that says only that nobody answers is none.
             prices: by which a verdict that is kept has its cost.
             pinned: what `check` has to find as it is told here; None: it doesn't look.
+            config: callbacks, tags and metadata of each post's run, as LangChain has them.
         """
+        self._config = config
         self._graph, self._context, self._keep_text = graph, context, keep_text
         self._keeper, self._prices, self._pinned = keeper, prices, pinned
         self._door: Door | None = None
@@ -145,6 +155,7 @@ class Decider:
             keeper=keeper,
             prices=order.prices,
             pinned=order.pinned,
+            config=cast("RunnableConfig", order.config),
         )
 
     @property
@@ -206,7 +217,7 @@ class Decider:
         if any(getattr(context, name) != value for name, value in own.items()):
             context = context.model_copy(update=own)
         try:
-            return await hear(**sample.post, graph=self._graph, context=context)
+            return await hear(**sample.post, graph=self._graph, context=context, config=self._config)
         except WrongState as error:  # of a case that is on its way to a person
             return unusable(sample, self._graph, context, f"{error} (graph {self._graph})", "wrong_state")
         except BadInput as error:

@@ -6,9 +6,11 @@ import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+
+from langchain_core.runnables import RunnableConfig
 
 from tribunal.context import Context
 from tribunal.errors import BadInput
@@ -35,7 +37,7 @@ class Job:
     """What a run decides, and how.
 
     `samples` gives the same ones in the same order at every iteration; `budgets` are tokens by post id; `keeper` keeps
-    what was decided beside the results.
+    what was decided beside the results; `config` is LangChain's, of each post's run.
     """
 
     graph: str
@@ -47,6 +49,7 @@ class Job:
     budgets: Mapping[str, int] | None = None
     keep_text: bool = False
     keeper: Keeper | None = None
+    config: RunnableConfig = field(default_factory=RunnableConfig)
 
 
 async def run(
@@ -79,7 +82,9 @@ async def run(
         BadInput: a setting or the data is wrong. What was in flight is finished first; results stay.
         DiskFull: the results can't be opened for writing.
     """
-    decider = Decider(job.graph, job.context, keep_text=job.keep_text, keeper=job.keeper, prices=prices)
+    decider = Decider(
+        job.graph, job.context, keep_text=job.keep_text, keeper=job.keeper, prices=prices, config=job.config
+    )
     await decider.check()
     tally = Tally(total=job.count * job.repeats)
     done = posts_done(folder, job, tally, prices)
@@ -100,9 +105,19 @@ async def run(
 
 
 def order_of(job: Job, prices: Prices | None, pinned: JSON | None) -> tuple[Order, Mapping[str, str]]:
-    """What other processes are told of a job, and what they have to find in their environment (`Order.of`)."""
+    """What other processes are told of a job, and what they have to find in their environment (`Order.of`).
+
+    Raises:
+        BadInput: the job's config has callbacks, which can't leave this process.
+    """
+    if job.config.get("callbacks"):
+        raise BadInput(
+            "config: callbacks can't be handed to other processes; decide with one process, or give tags and metadata"
+        )
     keep = job.keeper.wanted if job.keeper else None
-    return Order.of(job.graph, job.context, keep_text=job.keep_text, keep=keep, prices=prices, pinned=pinned)
+    return Order.of(
+        job.graph, job.context, keep_text=job.keep_text, keep=keep, prices=prices, pinned=pinned, config=job.config
+    )
 
 
 async def _carried_on(under_way: _UnderWay) -> None:

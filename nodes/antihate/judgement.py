@@ -7,12 +7,13 @@ from typing import Literal
 from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
+from tribunal.nodes.agents import agent, router
 from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.asking import asked, library_of
 from tribunal.nodes.antihate.opening import seconds_left
 from tribunal.nodes.antihate.roles import ENOUGH, WEIGH
 from tribunal.nodes.exhibits import citations_mended, evidence_of, evidence_shown
-from tribunal.nodes.state import Research, agent, closed
+from tribunal.nodes.state import Research, closed
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours
 from tribunal.schema import JSON
 from tribunal.telling import tell
@@ -93,6 +94,7 @@ def judgements_so_far(state: Research) -> Material | Ours:
     )
 
 
+@router
 async def to_next_turn(state: Research) -> Literal["not enough yet", "enough, or turns done"]:
     """Back to the queries, unless it is enough, or a limit is reached: turns, calls, tokens or seconds."""
     context = context_of(state)

@@ -10,11 +10,13 @@ from langgraph.types import Overwrite
 
 from tribunal.context import Context, context_of, kept_settings
 from tribunal.errors import BadInput
+from tribunal.nodes.agents import node, router
 from tribunal.nodes.antihate.asking import library_of
 from tribunal.nodes.state import Research, post_of
 from tribunal.schema import JSON
 
 
+@node
 async def begin(state: Research, runtime: Runtime[Context]) -> JSON:
     """Open the search and the archive, before any call, and clear what an earlier post left.
 
@@ -48,6 +50,7 @@ async def begin(state: Research, runtime: Runtime[Context]) -> JSON:
     }
 
 
+@router
 async def to_research(state: Research) -> Literal["with knowledge", "mode no-knowledge", "mode zero-shot"]:
     """With knowledge, without any, or in one call."""
     match context_of(state).mode:

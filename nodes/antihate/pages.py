@@ -11,6 +11,7 @@ from tribunal.context import Context, context_of
 from tribunal.models.ask import Answer
 from tribunal.models.door import door_here
 from tribunal.models.seating import models_for
+from tribunal.nodes.agents import agent, node, router, take_part_while_open
 from tribunal.nodes.antihate import crawl
 from tribunal.nodes.antihate.asking import all_answers, asked, library_of, log_of
 from tribunal.nodes.antihate.limits import pages_beyond
@@ -19,7 +20,7 @@ from tribunal.nodes.antihate.passages import page_reader
 from tribunal.nodes.antihate.roles import PASSAGES, RELEVANCE, RelevanceForm, relevance_form
 from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.forms import Mend, always
-from tribunal.nodes.state import Research, agent, closed, reader, take_part_while_open
+from tribunal.nodes.state import Research, closed
 from tribunal.prompts.marks import Entry, entries, ours, quote
 from tribunal.schema import JSON
 from tribunal.stops import show_question, stop_at_head
@@ -81,7 +82,7 @@ def _listed_alone(query: str, hits: int) -> Mend[RelevanceForm]:
     return mend
 
 
-@reader
+@node
 @stop_at_head
 async def fetch(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 2b: send for every chosen page at once; they are read as they arrive.
@@ -138,11 +139,13 @@ async def read(state: Research, runtime: Runtime[Context]) -> JSON:
     }
 
 
+@router
 async def to_fetch(state: Research) -> Literal["pages to read", "nothing to read"]:
     """Nothing worth reading ends the turn."""
     return "pages to read" if state.get("pending") else "nothing to read"
 
 
+@router
 async def to_next_page(state: Research) -> Literal["next page", "all pages read"]:
     """Page after page, until none is left."""
     return "next page" if state.get("pending") and not closed(state) else "all pages read"

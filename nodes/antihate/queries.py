@@ -10,10 +10,11 @@ from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
 from tribunal.errors import BadModelOutput
+from tribunal.nodes.agents import agent, node, router
 from tribunal.nodes.antihate.asking import asked, library_of
 from tribunal.nodes.antihate.limits import hits_beyond, pages_beyond, within_query_limits
 from tribunal.nodes.antihate.roles import LEAST_QUERIES, QUERIES, URLS, PlanForm, QueriesForm, UrlsForm
-from tribunal.nodes.state import Research, agent, closed, reader
+from tribunal.nodes.state import Research, closed
 from tribunal.prompts.marks import Entry, entries, listing, ours, quote
 from tribunal.retrievers.web.search.hits import normal_url
 from tribunal.schema import JSON
@@ -113,7 +114,7 @@ def _distinct(queries: Sequence[str], tried: Sequence[str]) -> list[str]:
     return kept
 
 
-@reader
+@node
 async def search(state: Research, runtime: Runtime[Context]) -> JSON:
     """Phase 2a: every query at the same time; pages that were tried before are left out, and each is taken once."""
     if closed(state) or not state["queries"]:
@@ -136,6 +137,7 @@ async def search(state: Research, runtime: Runtime[Context]) -> JSON:
     return {"hits": hits, "warnings": list(dict.fromkeys([*failures, *limits, *library.warnings(state["run"])]))}
 
 
+@router
 async def to_search(state: Research) -> Literal["queries", "pages named", "no further query"]:
     """Queries are searched; pages that the model named itself are fetched as they are."""
     if closed(state) or state.get("exhausted"):

@@ -10,13 +10,14 @@ from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
 from tribunal.models.ask import ask
+from tribunal.nodes.agents import agent
 from tribunal.nodes.antihate.asking import library_of
 from tribunal.nodes.antihate.judgement import judgements_so_far
 from tribunal.nodes.antihate.opening import seconds_left
 from tribunal.nodes.antihate.roles import VERDICT, ZERO_SHOT, VerdictForm, verdict_form
 from tribunal.nodes.exhibits import citations_mended, evidence_of, evidence_shown
 from tribunal.nodes.forms import Mend, always, in_percent, in_turn
-from tribunal.nodes.state import Research, agent
+from tribunal.nodes.state import Research
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.marks import ours
 from tribunal.schema import JSON, Step

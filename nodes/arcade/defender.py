@@ -10,10 +10,11 @@ from langgraph.runtime import Runtime
 from tribunal.context import Context, context_of
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
+from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.cues import arguments_form, arguments_in, quoted
 from tribunal.nodes.arcade.prosecutor import admissible, settled
 from tribunal.nodes.exhibits import exhibits
-from tribunal.nodes.state import Court, agent, closed, cues_in, last_turn, spoke
+from tribunal.nodes.state import Court, closed, cues_in, last_turn, spoke
 from tribunal.prompts.marks import ours
 from tribunal.schema import JSON, Turn
 
@@ -51,6 +52,7 @@ async def defend(state: Court, runtime: Runtime[Context]) -> JSON:
     return spoke(turn, answer, runtime)
 
 
+@router
 async def to_prosecution_or_rest(state: Court) -> Literal["next round", "no cue in dispute", "K rounds done"]:
     """Rounds 2…K; a closed case or a spent budget ends the debate where it stands, an early exit where it settles."""
     if closed(state) or state.get("budget_spent") or state["round"] >= context_of(state).rounds:

@@ -9,8 +9,9 @@ from langgraph.runtime import Runtime
 from tribunal.context import Context
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
+from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.cues import cues_form, numbered
-from tribunal.nodes.state import Court, agent, spoke
+from tribunal.nodes.state import Court, spoke
 from tribunal.schema import JSON, Turn
 
 MOST_CUES = 2
@@ -34,6 +35,7 @@ async def gatekeeper(state: Court, runtime: Runtime[Context]) -> JSON:
 
 
 # Routers are coroutines because LangGraph sends a plain function to a thread, which costs more than the function does.
+@router
 async def to_track(state: Court) -> Literal["explicit cue", "no cue"]:
     """Φ = 1, an explicit cue was found: the fast track. Φ = 0: the deep dive."""
     return "explicit cue" if state.get("scan") else "no cue"

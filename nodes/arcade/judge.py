@@ -11,11 +11,12 @@ from langgraph.runtime import Runtime
 from tribunal.context import Context, context_of
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
+from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.cues import minutes
 from tribunal.nodes.certainty import confidence_wanted, is_uncertain
 from tribunal.nodes.exhibits import citations_mended, exhibits, passages_cited
 from tribunal.nodes.forms import DecisionForm, decision_form, in_percent, in_turn, sure_decision_form
-from tribunal.nodes.state import Court, agent, closed, cues_in, transcript_of
+from tribunal.nodes.state import Court, closed, cues_in, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.nodes.vote import Poll, poll
 from tribunal.prompts.marks import operators
@@ -42,6 +43,7 @@ CLASSIFIER = Role(
 )
 
 
+@router
 async def to_judge(state: Court) -> Literal["debated", "dismissed or failed"]:
     """A case that was dismissed, or that a fault has ended, needs no judge."""
     return "dismissed or failed" if closed(state) else "debated"

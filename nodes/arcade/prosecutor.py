@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime
 from tribunal.context import Context, context_of
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
+from tribunal.nodes.agents import agent, node, router, take_part_while_open
 from tribunal.nodes.arcade.cues import (
     CuesForm,
     arguments_form,
@@ -24,17 +25,7 @@ from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
 from tribunal.nodes.certainty import dismissal_is_uncertain
 from tribunal.nodes.exhibits import citations_mended, exhibits
 from tribunal.nodes.forms import Maker, Mend, in_turn
-from tribunal.nodes.state import (
-    Court,
-    agent,
-    closed,
-    cues_in,
-    last_turn,
-    post_of,
-    spoke,
-    take_part_while_open,
-    transcript_of,
-)
+from tribunal.nodes.state import Court, closed, cues_in, last_turn, post_of, spoke, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.marks import ours
 from tribunal.rehearsed import NOTHING_FOUND, rehearsed
@@ -161,12 +152,14 @@ def settled(state: Court) -> bool:
     )
 
 
+@router
 async def to_defence_or_rest(state: Court) -> Literal["argued", "no cue in dispute"]:
     """The defence answers, unless nothing is left to answer."""
     open_still = not closed(state) and not state.get("budget_spent")
     return "no cue in dispute" if open_still and settled(state) else "argued"
 
 
+@node
 async def rest(state: Court, runtime: Runtime[Context]) -> JSON:
     """No cue is in dispute any more, so the sides rest; what is left of the rounds is spared."""
     k, rounds = state["round"], context_of(state).rounds
@@ -176,6 +169,7 @@ async def rest(state: Court, runtime: Runtime[Context]) -> JSON:
     return {"saved": [*state.get("saved", []), Saving(id="early_exit", calls=spared, how=how).dump()]}
 
 
+@router
 async def to_defence_or_dismissal(state: Court) -> Literal["a cue", "no cue", "no answer"]:
     """Cues go to the defence; an investigation that found none is dismissed; one that was never held ends here."""
     if closed(state) or state.get("cues") is None:

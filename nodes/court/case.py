@@ -15,6 +15,7 @@ from tribunal.budget import leaving
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
 from tribunal.learnt import learnt
+from tribunal.nodes.agents import node, router
 from tribunal.nodes.antihate.opening import begin
 from tribunal.nodes.predict.perspective import searchers
 from tribunal.nodes.state import Case, closed, post_of
@@ -26,6 +27,7 @@ WIDE_RULES = ("hateful", "all")
 TRIAL = 3
 
 
+@node
 async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
     """Check what the court's own settings name, before any call, and clear what an earlier case left.
 
@@ -80,11 +82,13 @@ def hears_perspectives(context: Context) -> bool:
     return context.perspectives not in ([], ["none"])
 
 
+@router
 async def to_triage(state: Case) -> list[Send | str]:
     """To the first look where there is one, else straight to the court."""
     return ["first look"] if context_of(state).triage else await _to_court(state, "no first look")
 
 
+@router
 async def to_court_unless_clear(state: Case) -> list[Send | str]:
     """A post that the first look found clear is decided; any other goes to the court."""
     if not closed(state):
@@ -111,6 +115,7 @@ async def _to_court(state: Case, scan: str) -> list[Send | str]:
     return sent
 
 
+@node
 async def assign(state: Case, runtime: Runtime[Context]) -> JSON:
     """Where those who scan and those who look things up meet; the scan decides the track."""
     context = context_of(state)
@@ -119,6 +124,7 @@ async def assign(state: Case, runtime: Runtime[Context]) -> JSON:
     return {"warnings": ["no passage from the web was at hand: the court had the post alone to go by"]}
 
 
+@node
 async def report(state: Case, runtime: Runtime[Context]) -> JSON:
     """What a look at the web hands to the court. Where it broke off, that is said, and the trial goes on."""
     outcome: JSON = state.get("outcome") or {}
@@ -128,16 +134,19 @@ async def report(state: Case, runtime: Runtime[Context]) -> JSON:
     return {"warnings": [f"the look at the web {how} ({outcome['role']}): {outcome['explanation']}"]}
 
 
+@node
 async def look_up(state: Case, runtime: Runtime[Context]) -> JSON:
     """Open the search and the archive; another scheme than the research's own stays the court's."""
     return {name: value for name, value in (await begin(state, runtime)).items() if name != "scheme"}
 
 
+@router
 async def to_review(state: Case) -> Literal["for review", "decided"]:
     """Where a case with an outcome goes: before a person, if review is on and there is a reason."""
     return "for review" if needs_review(state) else "decided"
 
 
+@router
 async def to_judge(state: Case) -> Literal["debated", "for review", "dismissed or failed"]:
     """A case that was dismissed, or that a fault has ended, needs no judge, and perhaps a person."""
     if not closed(state):

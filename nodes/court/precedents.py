@@ -8,6 +8,7 @@ from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
 from tribunal.errors import TribunalError
+from tribunal.nodes.agents import node
 from tribunal.nodes.state import Case, closed, post_of
 from tribunal.prompts.policy import Policy, policy_of
 from tribunal.schema import JSON, Precedent, Scheme
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tribunal.retrievers.precedents.store import Found
 
 
+@node
 async def find_precedents(state: Case, runtime: Runtime[Context]) -> JSON:
     """The nearest cases of the store in force. No model is asked but that of the store's embedding, where it has one.
 

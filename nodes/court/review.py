@@ -28,6 +28,7 @@ from pydantic.json_schema import SkipJsonSchema
 from tribunal.budget import renewed
 from tribunal.context import Context, context_of, describe, overruled
 from tribunal.errors import BadInput
+from tribunal.nodes.agents import node, router
 from tribunal.nodes.chat import answered
 from tribunal.nodes.court.case import review_reason
 from tribunal.nodes.exhibits import evidence_of
@@ -143,6 +144,7 @@ async def check_answer(state: Case, answer: Any) -> None:
         raise _wrong(error) from error
 
 
+@node
 async def review(state: Case, runtime: Runtime[Context]) -> JSON:
     """Wait for a person. Nothing happens here before they answer, so that a resumed case repeats nothing.
 
@@ -252,6 +254,7 @@ def _sent_back(state: Case, question: str, reviewer: str | None, at: str) -> JSO
     }
 
 
+@router
 async def to_retrial(state: Case) -> Literal["sent back, no scan", "sent back", "decided"]:
     """A decided case ends; one sent back goes to its track, or to the scan where there was none."""
     if closed(state):

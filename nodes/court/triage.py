@@ -9,10 +9,11 @@ from tribunal.errors import ModelError
 from tribunal.learnt import learnt
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
+from tribunal.nodes.agents import node
 from tribunal.nodes.arcade.judge import categories_in_force, decided
 from tribunal.nodes.certainty import is_uncertain
 from tribunal.nodes.forms import in_percent, sure_decision_form
-from tribunal.nodes.state import Court, closed, reader
+from tribunal.nodes.state import Court, closed
 from tribunal.prompts.marks import operators
 from tribunal.schema import JSON, Saving
 from tribunal.stops import stop_at_head
@@ -28,7 +29,7 @@ TRIAGE = Role(
 )
 
 
-@reader
+@node
 @stop_at_head
 async def triage(state: Court, runtime: Runtime[Context]) -> JSON:
     """Decide what is clear at a first look; sees the post alone.

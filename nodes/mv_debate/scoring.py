@@ -31,11 +31,12 @@ from tribunal.context import Context, context_of
 from tribunal.errors import ModelError
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
+from tribunal.nodes.agents import agent, node, router, take_part_while_open
 from tribunal.nodes.forms import CLAIM, REASON, Form, always, one_of, words
 from tribunal.nodes.mv_debate.gate import adopts, best, exact, gain, top
 from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, round_entry, turns_of, view_of
 from tribunal.nodes.mv_debate.views import dropouts, dropped_out, out_of_budget, turn_id, views_of
-from tribunal.nodes.state import Views, agent, closed, reader, spoke, take_part_while_open
+from tribunal.nodes.state import Views, closed, spoke
 from tribunal.prompts.marks import Material, ours, together
 from tribunal.schema import JSON, Turn
 from tribunal.stops import stop_at_head
@@ -217,6 +218,7 @@ async def _scored(
     return scores, spoke(turn, answer, runtime)
 
 
+@node
 @stop_at_head
 async def reflect(state: Views, runtime: Runtime[Context]) -> JSON:
     """Point out errors and suggest revisions; sees the post and every answer. Without it the first answers stand."""
@@ -258,7 +260,7 @@ async def select(state: Views, runtime: Runtime[Context]) -> JSON:
     return {"debate": [{**entry, "top": chosen}]}
 
 
-@reader
+@router
 async def to_revise(state: Views) -> list[Send] | Literal["revised", "no reflection", "no answer"]:
     """The top k at once, each with its own answer and the reflection.
 

@@ -12,10 +12,11 @@ from tribunal.context import Context, context_of
 from tribunal.errors import ModelError, Refused
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
+from tribunal.nodes.agents import agent, router
 from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.mv_debate.history import answers_in_words, history, round_entry, turns_of, view_of
 from tribunal.nodes.mv_debate.views import NO, YES
-from tribunal.nodes.state import Views, agent, closed, reader
+from tribunal.nodes.state import Views, closed
 from tribunal.nodes.verdict import deliver
 from tribunal.schema import JSON, Turn
 
@@ -39,7 +40,7 @@ SUMMARY = Role(
 )
 
 
-@reader
+@router
 async def to_next_round(state: Views) -> Literal["no agreement yet", "agreed, or K rounds done", "too few left"]:
     """Consensus, the last round and a spent budget lead to the Summary."""
     if closed(state):

@@ -22,11 +22,12 @@ from tribunal.line_up import in_force
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes import channels as ch
+from tribunal.nodes.agents import node, router, take_part_while_open
 from tribunal.nodes.chat import answered
 from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.mv_debate.gate import agreed
 from tribunal.nodes.mv_debate.history import answer_in_words, history, reflection_in_words, round_entry, turns_of
-from tribunal.nodes.state import Views, closed, outcome_of, reader, spoke, take_part_while_open
+from tribunal.nodes.state import Views, closed, outcome_of, spoke
 from tribunal.prompts.marks import ours
 from tribunal.schema import JSON, Turn
 from tribunal.seats import VIEWS
@@ -75,12 +76,13 @@ def out_of_budget(budget: Budget, what: str) -> JSON:
     return {"budget_spent": True, "warnings": [f"the budget of {budget.limits} left out {what}"]}
 
 
+@node
 async def open_debate(state: Views, runtime: Runtime[Context]) -> JSON:
     """Clear the table of what an earlier post on this thread left. The verdict is YES or NO, whatever the scheme."""
     return {"scheme": "binary", "debate": Overwrite([]), "dropped": Overwrite([])}
 
 
-@reader
+@node
 async def call_round(state: Views, runtime: Runtime[Context]) -> JSON:
     """Open the next round, if the budget pays for it."""
     number, views = state.get("round", 0) + 1, await views_of(state)
@@ -88,7 +90,7 @@ async def call_round(state: Views, runtime: Runtime[Context]) -> JSON:
     return {"round": number} if budget.affords(len(views)) else out_of_budget(budget, f"round {number}")
 
 
-@reader
+@router
 async def to_views(state: Views) -> list[Send] | Literal["budget spent"]:
     """Every view at once, each with what was said."""
     if state.get("budget_spent"):
@@ -98,7 +100,7 @@ async def to_views(state: Views) -> list[Send] | Literal["budget spent"]:
     return [Send("view", {**shared, "view": view}) for view in await views_of(state)]
 
 
-@reader
+@node
 @stop_at_head
 async def view(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
     """One view's answer; sees the post and, from round 2 on, the history."""
@@ -107,7 +109,7 @@ async def view(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
     return await take_turn(ANSWER, f"view:{name}", "answer", state, runtime, view=ours("{}", name), history=shown)
 
 
-@reader
+@node
 @stop_at_head
 async def revise(state: ViewSeat, runtime: Runtime[Context]) -> JSON:
     """One view's second answer; sees the post, its first answer, and the reflection."""
@@ -204,7 +206,7 @@ def too_few_left(state: Views, left: int, runtime: Runtime[Context]) -> JSON:
     return {"outcome": outcome, **answered(state, outcome)}
 
 
-@reader
+@router
 async def to_control(state: Views) -> list[str] | Literal["all agree, or too few"]:
     """Who looks at the answers: the Judge and the Reflection at the same time, since neither waits for the other."""
     if closed(state) or state.get("budget_spent") or round_entry(state)["consensus"]:

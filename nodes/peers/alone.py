@@ -15,9 +15,10 @@ from langgraph.runtime import Runtime
 from tribunal.context import Context, context_of
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
+from tribunal.nodes.agents import agent, node
 from tribunal.nodes.arcade.judge import CLASSIFIER
 from tribunal.nodes.mv_debate.views import YES, answer_form
-from tribunal.nodes.state import Node, Views, agent
+from tribunal.nodes.state import Node, Views
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.marks import operators
 from tribunal.prompts.policy import policy_of
@@ -80,16 +81,17 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
     return Decision(label, names[label], given.value.explanation, given)
 
 
-def _with_scheme(node: Node) -> Node:
+def _with_scheme(classifier: Node) -> Node:
     """Return the node, which gives the scheme of its decision too, even where it ends in a refusal or a failure."""
 
-    @functools.wraps(node)
+    @functools.wraps(classifier)
     async def decide(state: Views, runtime: Runtime[Context]) -> JSON:
-        return {"scheme": scheme_of(context_of(state)), **await node(state, runtime)}
+        return {"scheme": scheme_of(context_of(state)), **await classifier(state, runtime)}
 
     return cast("Node", decide)
 
 
+@node
 @_with_scheme
 @agent
 async def classify(state: Views, runtime: Runtime[Context]) -> JSON:

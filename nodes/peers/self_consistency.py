@@ -16,8 +16,9 @@ from langgraph.types import Overwrite
 from tribunal.budget import DrawBudget
 from tribunal.context import Context, context_of
 from tribunal.errors import BudgetSpent
+from tribunal.nodes.agents import agent, node
 from tribunal.nodes.peers.alone import Decision, decide_alone, scheme_of
-from tribunal.nodes.state import Views, agent, spoke
+from tribunal.nodes.state import Views, spoke
 from tribunal.nodes.verdict import deliver
 from tribunal.nodes.vote import Poll, poll
 from tribunal.schema import JSON, Turn
@@ -25,6 +26,7 @@ from tribunal.schema import JSON, Turn
 Draw = tuple[int, Decision]
 
 
+@node
 async def open_vote(state: Views, runtime: Runtime[Context]) -> JSON:
     """Clear the table of what an earlier post on this thread left."""
     return {"scheme": scheme_of(context_of(state)), "debate": Overwrite([])}

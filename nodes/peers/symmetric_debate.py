@@ -17,9 +17,10 @@ from tribunal.context import Context, context_of
 from tribunal.errors import WrongState
 from tribunal.models.role import Role
 from tribunal.nodes import channels as ch
+from tribunal.nodes.agents import node, router, take_part_while_open
 from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, turns_of
 from tribunal.nodes.mv_debate.views import NO, YES, answer_form, out_of_budget, take_turn, too_few_left
-from tribunal.nodes.state import Views, closed, reader, take_part_while_open
+from tribunal.nodes.state import Views, closed
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.marks import ours
 from tribunal.schema import JSON
@@ -81,7 +82,7 @@ def _seated(context: Context) -> int:
     return Budget(context).most(context.agents)
 
 
-@reader
+@router
 async def to_agents(state: Views) -> list[Send] | Literal["round to close", "K rounds done", "too few left"]:
     """All agents at once, each with what was said; once their round is closed, to the vote.
 
@@ -98,7 +99,7 @@ async def to_agents(state: Views) -> list[Send] | Literal["round to close", "K r
     return [Send("speak", {**seen, "agent": each}) for each in range(1, _seated(context_of(state)) + 1)]
 
 
-@reader
+@node
 @stop_at_head
 async def speak(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
     """One agent's answer; sees the post and, from round 2 on, its own last answer and all the others'."""

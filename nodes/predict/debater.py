@@ -14,11 +14,12 @@ from tribunal.context import Context, context_of
 from tribunal.models.ask import Answer, ask
 from tribunal.models.question import Shown
 from tribunal.models.role import Role
+from tribunal.nodes.agents import agent, node, router, take_part_while_open
 from tribunal.nodes.chat import answered
 from tribunal.nodes.exhibits import exhibits
 from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.predict.perspective import ANNOTATOR, StanceForm, stance_form
-from tribunal.nodes.state import Panel, agent, closed, opinions_of, spoke, take_part_while_open, transcript_of
+from tribunal.nodes.state import Panel, closed, opinions_of, spoke, transcript_of
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.marks import Material, Ours, listing, ours, quote, together
 from tribunal.rehearsed import rehearsed
@@ -168,6 +169,7 @@ async def answer_hate(state: Panel, runtime: Runtime[Context]) -> JSON:
     return spoke(_turn("hate", 2, "response", answer.value), answer, runtime)
 
 
+@router
 async def to_responses(state: Panel) -> Literal["both opened", "no responses"]:
     """Round 2, but for the ablation that stops after round 1, and for a case that is closed or out of budget."""
     over = closed(state) or state.get("budget_spent") or context_of(state).mode == "round-1-only"
@@ -218,6 +220,7 @@ async def vote(state: Panel, runtime: Runtime[Context]) -> JSON:
     return await deliver(int(hate * 2 > len(opinions)), "binary", words, state, runtime, tie=tie)
 
 
+@node
 async def heard(state: Panel, runtime: Runtime[Context]) -> JSON:
     """Where no perspective could be heard at all, the case ends as the first of them did."""
     if closed(state) or state.get("opinions") or state.get("budget_spent") or not state.get("absent"):
@@ -228,6 +231,7 @@ async def heard(state: Panel, runtime: Runtime[Context]) -> JSON:
     return {"outcome": outcome, **answered(state, outcome)}
 
 
+@router
 async def to_debate_or_vote(state: Panel) -> Literal["stances taken", "mode without debate", "nobody heard"]:
     """How the perspectives come to one verdict: by debate, or by counting them."""
     if closed(state):
@@ -235,6 +239,7 @@ async def to_debate_or_vote(state: Panel) -> Literal["stances taken", "mode with
     return "mode without debate" if context_of(state).mode in COUNTED else "stances taken"
 
 
+@router
 async def to_perspectives_or_annotator(state: Panel) -> Literal["heard", "mode base"]:
     """The zero-shot base agent hears no perspective."""
     return "mode base" if context_of(state).mode == "base" else "heard"

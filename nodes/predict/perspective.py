@@ -22,6 +22,7 @@ from tribunal.errors import BadInput, BudgetSpent, ModelError, TribunalError
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes import channels as ch
+from tribunal.nodes.agents import node, router
 from tribunal.nodes.forms import REASON, Form, always, one_of, words
 from tribunal.nodes.state import Panel, closed, outcome_of, post_of
 from tribunal.prompts.marks import Entry, Material, entries, operators, ours
@@ -84,11 +85,13 @@ class Seat(TypedDict, total=False):
     outcome: JSON | None
 
 
+@node
 async def convene(state: Panel, runtime: Runtime[Context]) -> JSON:
     """Clear the table of what an earlier post on this thread left."""
     return {"panel": [], "examples": {}, "absent": Overwrite([]), "scheme": "binary"}
 
 
+@node
 async def recall(state: Panel, runtime: Runtime[Context]) -> JSON:
     """Open the perspectives that are to be heard, and search them all together for the texts most like the post.
 
@@ -179,6 +182,7 @@ def _facts(own: Perspective) -> JSON:
     }
 
 
+@router
 async def to_perspectives(state: Panel) -> list[Send]:
     """One call for each perspective, all of them at once."""
     shared = {name: state.get(name) for name in ("post", "context", "prompts", "outcome")}
@@ -189,6 +193,7 @@ async def to_perspectives(state: Panel) -> list[Send]:
     ]
 
 
+@node
 @stop_at_head
 async def perspective(state: Seat, runtime: Runtime[Context]) -> JSON:
     """One perspective's stance and reason; sees its criterion, its three examples, and the post."""

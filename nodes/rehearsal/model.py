@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -72,8 +72,8 @@ LONG_POST = 4_000  # characters from which a post is read off the event loop
 class Rehearsal(BaseChatModel):
     """A chat model that plays every role by the rules of this package.
 
-    It is asked like any other, with one thing more: the keyword `question`, the `Question` behind the
-    messages. Tokens are estimated at four characters each.
+    It is asked like any other, with one thing more: the keyword `question`, a function that returns the
+    `Question` behind the messages. Tokens are estimated at four characters each.
 
     Raises (when asked):
         ValueError: there is no `question`.
@@ -96,7 +96,7 @@ class Rehearsal(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        said = self.said(kwargs.get("question"))
+        said = self.said(_question_in(kwargs))
         asked = sum(len(message.text) for message in messages)
         return ChatResult(generations=[ChatGeneration(message=_message(said, asked))])
 
@@ -114,7 +114,7 @@ class Rehearsal(BaseChatModel):
         run_manager: AsyncCallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        question = kwargs.get("question")
+        question = _question_in(kwargs)
         if question is not None and len(question.post.text) > LONG_POST:
             await asyncio.to_thread(read, question.post.text, question.policy)  # the answers then find it in the cache
         # An ordinary post takes a fraction of a millisecond: a thread would cost more.
@@ -140,6 +140,11 @@ class Rehearsal(BaseChatModel):
                 chunk_position="last",
             )
         )
+
+
+def _question_in(options: JSON) -> Question | None:
+    ask: Callable[[], Question] | None = options.get("question")
+    return ask() if ask else None
 
 
 def answer(question: Question | None) -> JSON:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command, Interrupt
 from pydantic import Field
 
@@ -67,7 +68,7 @@ class Trials:
         if not held.keep:
             reviewed = context.review
             context = context.model_copy(update={"review": False, "review_rule": []}) if reviewed else context
-            made = await hear(**_named(post), graph=held.graph, context=context, listen=listen)
+            made = await hear(**_named(post), graph=held.graph, context=context, listen=listen, config=_config_of(held))
             warned = (*made.warnings, _UNKEPT) if reviewed else made.warnings
             return Heard(record=made.model_copy(update={"warnings": warned}))
         first = await policy_before(self._store, held.appeal_id) if held.appeal_id else None
@@ -109,13 +110,19 @@ class Trials:
         if given is not None or looked.standing == "under_way":
             if isinstance(given, Command):  # of an answer that a replica was killed over, a half may be there
                 await self._checkpoints.unanswer(held)
-            state, waits = await self._threads.run(held.id, held.graph, context, given, listen)
+            state, waits = await self._threads.run(held.id, held.graph, context, given, listen, _config_of(held))
         if not waits:
             thread = held.id if state.get("review") else ""
             return Heard(record=record(state | {"thread": thread, "waits": None}, held.graph, context))
         looked = await self._threads.look(held.id, held.graph, context)
         asked = _question(looked.question, looked.state["waits"])
         return Heard(record=record(looked.state | notes_of_run(state), held.graph, context), question=asked)
+
+
+def _config_of(held: Held) -> RunnableConfig:
+    """Return the config of a case's run: by its case, and its batch, a trace of it is found."""
+    metadata = {"case": held.id, "run": held.batch_id}
+    return {"metadata": {name: value for name, value in metadata.items() if value}}
 
 
 def _named(post: JSON) -> JSON:

@@ -70,7 +70,8 @@ def test_the_court_reads_and_cites_what_a_retriever_finds(scripted_model: Script
 
 def test_what_was_read_on_the_web_is_told_apart_from_what_a_source_gave() -> None:
     given = Evidence.of("G1", "Weeds are an old image.", "neutral", "Glossary")
-    read = {**Evidence.of("E1", "A page.", "neutral", "Page", "https://example.org/"), "page_id": "p1"}
+    read = Evidence.of("E1", "A page.", "neutral", "Page", "https://example.org/")
+    read["page_id"] = "p1"
     for held, told in (
         ([given, read], "by id: those whose id begins with E are from pages of the web, and the others from sources"),
         ([read], "Passages from the web, by id."),

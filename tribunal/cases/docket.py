@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.errors import is_invalid_resume
 from langgraph.types import Command
 
@@ -86,7 +87,9 @@ class Docket:
     async def close(self) -> None:
         await self._db.close()
 
-    async def open_case(self, post: JSON, graph: str, context: Context, listen: Listener | None) -> tuple[str, JSON]:
+    async def open_case(
+        self, post: JSON, graph: str, context: Context, listen: Listener | None, config: RunnableConfig | None = None
+    ) -> tuple[str, JSON]:
         """Try a new case until it is decided, or waits for a person.
 
         Returns:
@@ -108,7 +111,7 @@ class Docket:
                 except Unwritable as error:
                     unkept.append(error)
                 try:
-                    state = await self._run(thread, graph, context, post, listen)
+                    state = await self._run(thread, graph, context, post, listen, config)
                 except LeaseLost:
                     raise
                 except BadInput:
@@ -152,7 +155,9 @@ class Docket:
             raise BadInput(f"thread: {thread}: is pending, and not in the middle of a trial; decide it")
         return state
 
-    async def decide(self, thread: str, answer: JSON, listen: Listener | None = None) -> JSON:
+    async def decide(
+        self, thread: str, answer: JSON, listen: Listener | None = None, config: RunnableConfig | None = None
+    ) -> JSON:
         """Give a waiting case a reviewer's answer (`ReviewAnswer`, as JSON), and go on with it.
 
         Returns:
@@ -173,7 +178,7 @@ class Docket:
                     # An answer that a killed process left half taken in would be heard in the place of this one.
                     await self._saver.unanswer(thread)
                     try:
-                        await self._run(thread, graph, context, Command(resume=answer), listen)
+                        await self._run(thread, graph, context, Command(resume=answer), listen, config)
                     except BadInput as error:
                         if not is_invalid_resume(error):
                             raise
@@ -257,9 +262,17 @@ class Docket:
                 gone = [(statement, (thread,)) for statement in _FORGET[:2]]
                 await self._end(thread, *gone, (left, (said, thread)))
 
-    async def _run(self, thread: str, graph: str, context: Context, given: Any, listen: Listener | None) -> JSON:
+    async def _run(
+        self,
+        thread: str,
+        graph: str,
+        context: Context,
+        given: Any,
+        listen: Listener | None,
+        config: RunnableConfig | None = None,
+    ) -> JSON:
         """Let a case go on until it ends or waits; gives its state as it was last streamed."""
-        state, _ = await self._threads.run(thread, graph, context, given, listen)
+        state, _ = await self._threads.run(thread, graph, context, given, listen, config)
         return state
 
     async def _look(self, thread: str, graph: str, context: Context) -> Looked:

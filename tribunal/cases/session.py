@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tribunal.cases.following import follow
 from tribunal.cases.protocol import protocol
+from tribunal.cases.run_config import caller_config
 from tribunal.cases.shape import readable_state
 from tribunal.cases.unseen_calls import warn_of_unseen
 from tribunal.context import Context, context_from, kept_settings
@@ -37,6 +38,8 @@ from tribunal.shown import shown_in
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
+    from langchain_core.runnables import RunnableConfig
+
     from tribunal.kept.keeping import Keeper
     from tribunal.telling import Listener
 
@@ -58,6 +61,7 @@ async def hear(
     appeal: JSON | None = None,
     listen: Listener | None = None,
     keep: Wanted | Keeper | None = None,
+    config: RunnableConfig | None = None,
 ) -> Record:
     """Decide a post.
 
@@ -72,16 +76,18 @@ async def hear(
         appeal: of a new trial: `reason` and `context`, which every seat but the gatekeeper reads.
         listen: is given every event as it happens: `asking`, `call`, `turn`, `outcome`.
         keep: keeps the verdict; None: it isn't kept.
+        config: the callbacks, tags and metadata of the run, as LangChain has them.
 
     Raises:
         BadInput: the post, a setting or the database to keep it in is wrong; no model was called.
     """
+    config = caller_config(config)
     post = await as_given(text, image, post_id, language, earlier, appeal)
     if keep is None:
-        return await _heard(post, graph, context, listen)
+        return await _heard(post, graph, context, listen, config)
     keeper = _keeper(keep)
     await keeper.check()
-    return await keeper.keep(await _heard(post, graph, context, listen), post, kept_settings(context))
+    return await keeper.keep(await _heard(post, graph, context, listen, config), post, kept_settings(context))
 
 
 def _keeper(keep: Wanted | Keeper) -> Keeper:
@@ -90,7 +96,7 @@ def _keeper(keep: Wanted | Keeper) -> Keeper:
     return Keeper(keep) if isinstance(keep, Wanted) else keep
 
 
-async def _heard(post: JSON, graph: str, context: Context, listen: Listener | None) -> Record:
+async def _heard(post: JSON, graph: str, context: Context, listen: Listener | None, config: RunnableConfig) -> Record:
     if context.review:
         from tribunal.cases.docket import docket_here  # SQLite, for those who ask for it
         from tribunal.cases.docket_file import DocketUnwritable
@@ -100,11 +106,12 @@ async def _heard(post: JSON, graph: str, context: Context, listen: Listener | No
         except DocketUnwritable as error:
             unkept = f"this case could not be kept for a person to review ({error})"
             context = context.model_copy(update={"review": False, "review_rule": []})
-            heard = await _heard(post, graph, context, listen)
+            heard = await _heard(post, graph, context, listen, config)
             return heard.model_copy(update={"warnings": (*heard.warnings, unkept)})
-        _, state = await docket.open_case(post, graph, context, listen)
+        _, state = await docket.open_case(post, graph, context, listen, config)
         return record(state, graph, context)
-    return record(await follow(graph_named(graph), graph, post, None, listen, context=context), graph, context)
+    state = await follow(graph_named(graph), graph, post, None, listen, context=context, config=config)
+    return record(state, graph, context)
 
 
 async def as_given(
@@ -139,6 +146,7 @@ async def attend(
     language: str | None = None,
     earlier: Sequence[str] = (),
     keep: Wanted | None = None,
+    config: RunnableConfig | None = None,
 ) -> AsyncGenerator[JSON | Record]:
     """As `hear`, for whoever watches: every event as it happens, and at last the record.
 
@@ -157,6 +165,7 @@ async def attend(
             earlier=earlier,
             listen=events.put_nowait,
             keep=keep,
+            config=config,
         )
     )
     case.add_done_callback(lambda _: events.put_nowait(None))
@@ -170,7 +179,14 @@ async def attend(
             await asyncio.wait([case])
 
 
-async def decide(thread: str, answer: JSON, *, listen: Listener | None = None, keep: Wanted | None = None) -> Record:
+async def decide(
+    thread: str,
+    answer: JSON,
+    *,
+    listen: Listener | None = None,
+    keep: Wanted | None = None,
+    config: RunnableConfig | None = None,
+) -> Record:
     """Give a case that waits a reviewer's answer, and go on with it.
 
     Args:
@@ -179,6 +195,7 @@ async def decide(thread: str, answer: JSON, *, listen: Listener | None = None, k
             "args": {"category": …, "note": …}}}` or `{"type": "response", "args": question}`, and with each `reviewer`.
         listen: is given every event of one more trial as it happens.
         keep: keeps what became of it; None: nothing is kept. Nor is it where the verdict before it wasn't.
+        config: the callbacks, tags and metadata of one more trial, as LangChain has them.
 
     Raises:
         BadInput: there is no such case, somebody else has decided it, or the answer is wrong; the case is as it was.
@@ -187,7 +204,9 @@ async def decide(thread: str, answer: JSON, *, listen: Listener | None = None, k
 
     docket = await docket_here()
     entry = await docket.entry(thread)
-    decided = record(await docket.decide(thread, answer, listen), entry.graph, context_from(entry.settings))
+    decided = record(
+        await docket.decide(thread, answer, listen, caller_config(config)), entry.graph, context_from(entry.settings)
+    )
     return decided if keep is None else await _keeper(keep).keep_again(decided)
 
 

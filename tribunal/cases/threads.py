@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.types import INTERRUPT
 from langgraph.types import Command, Interrupt
@@ -44,7 +45,13 @@ class Threads:
         self._compiled: dict[str, Any] = {}
 
     async def run(
-        self, thread: str, graph: str, context: Context, given: JSON | Command[Any] | None, listen: Listener | None
+        self,
+        thread: str,
+        graph: str,
+        context: Context,
+        given: JSON | Command[Any] | None,
+        listen: Listener | None,
+        config: RunnableConfig | None = None,
     ) -> tuple[JSON, bool]:
         """Let a case go on until it ends or waits.
 
@@ -54,13 +61,15 @@ class Threads:
             context: its settings.
             given: the post, for one that begins; a person's answer; None: from its last checkpoint.
             listen: is given every event as it happens.
+            config: the caller's callbacks, tags and metadata.
 
         Returns:
             its state as it was last streamed, and whether it waits.
         """
-        run = {"configurable": {"thread_id": thread}}
         compiled, durability = self._graph(graph), self._durability
-        last = await follow(compiled, graph, given, run, listen, context=context, durability=durability)
+        last = await follow(
+            compiled, graph, given, thread, listen, context=context, config=config, durability=durability
+        )
         return last, last.pop(INTERRUPT, None) is not None
 
     async def look(self, thread: str, graph: str, context: Context) -> Looked:

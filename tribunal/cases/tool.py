@@ -7,18 +7,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from langchain_core.runnables.config import var_child_runnable_config
+from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs, var_child_runnable_config
 from langchain_core.tools import StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing_extensions import Unpack
 
+from tribunal.cases.run_config import agent_config, caller_config
 from tribunal.cases.session import hear
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.graphs import graph as graph_named
 from tribunal.heeding import refuse_unheeded
 from tribunal.kept.wanted import wanted
-from tribunal.loops import wait_for
+from tribunal.loops import run_in_background
 from tribunal.schema import JSON, Record, Task
+from tribunal.settings_keywords import SettingsKeywords
 from tribunal.trust import for_an_agent
 
 _QUESTIONS: dict[Task, str] = {
@@ -49,7 +53,12 @@ class PostArguments(BaseModel):
 
 
 def as_tool(
-    *, graph: str = "tribunal", name: str = "judge_post", description: str | None = None, **settings: Any
+    *,
+    graph: str = "tribunal",
+    name: str = "judge_post",
+    description: str | None = None,
+    config: RunnableConfig | None = None,
+    **settings: Unpack[SettingsKeywords],
 ) -> StructuredTool:
     """The court as a tool for an agent, who gives it a post and gets a verdict with its reasons.
 
@@ -57,12 +66,13 @@ def as_tool(
 
     The settings are fixed here; the agent gives the post alone, and can name no file of this machine as its image. A
     call of the tool is a run of its own: nothing of it lies in the agent's checkpoints, and its tokens aren't streamed
-    as the agent's.
+    as the agent's. The agent's callbacks, tags and metadata reach it, so that a trace of the agent shows every call.
 
     Args:
         graph: one of `graphs.GRAPHS`, or a pipeline of one's own as `file.py:graph`.
         name: what the agent calls the tool.
         description: what the agent is told of it; by default what it decides, and what it answers.
+        config: callbacks, tags and metadata of every call of the tool, beside the agent's own.
         settings: the fields of `Context`, as in `ajudge`.
 
     Returns:
@@ -72,21 +82,26 @@ def as_tool(
     Raises:
         BadInput: there is no such graph, or a setting is wrong, or this graph doesn't heed it.
     """
-    context = context_from(settings)
+    context, own = context_from({**settings}), caller_config(config)
     kept = wanted("python", review=context.review)
     graph_named(graph)
     refuse_unheeded(graph, context)
 
-    async def decide(text: str = "", image: str | None = None, language: str | None = None) -> tuple[str, JSON]:
+    async def decide(
+        config: RunnableConfig, text: str = "", image: str | None = None, language: str | None = None
+    ) -> tuple[str, JSON]:
+        run = merge_configs(own, agent_config(config))
         try:
             with _apart():
-                record = await hear(text, image, graph=graph, context=context, language=language, keep=kept)
+                record = await hear(text, image, graph=graph, context=context, language=language, keep=kept, config=run)
         except BadInput as error:
             raise ToolException(str(error)) from error
         return said_of(record), record.dump()
 
-    def decide_now(text: str = "", image: str | None = None, language: str | None = None) -> tuple[str, JSON]:
-        return wait_for(lambda: decide(text, image, language))
+    def decide_now(
+        config: RunnableConfig, text: str = "", image: str | None = None, language: str | None = None
+    ) -> tuple[str, JSON]:
+        return run_in_background(lambda: decide(config, text, image, language))
 
     return StructuredTool.from_function(
         func=decide_now,
@@ -136,7 +151,7 @@ def _mistaken(error: Any) -> str:
 
 @contextmanager
 def _apart() -> Iterator[None]:
-    """No part of the run that the agent is in: its checkpointer, its thread and its streams are the agent's own."""
+    """Leave the run that the agent is in: its checkpointer, its thread and its streams are the agent's own."""
     token = var_child_runnable_config.set(None)
     try:
         with for_an_agent():

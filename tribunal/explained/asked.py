@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal
+from typing import Literal
 
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from typing_extensions import Unpack
+
+from tribunal.cases.run_config import caller_config, merge_metadata
 from tribunal.explained.finding import AtHand, explained
 from tribunal.explained.plain import plain
 from tribunal.explained.shape import Explanation, Plain
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import Record
+from tribunal.settings_keywords import CallKeywords
+from tribunal.tracing import mask_traces
 
 
 async def aexplain(
@@ -20,7 +26,8 @@ async def aexplain(
     policy: str | None = None,
     told_to: Literal["auditor", "poster"] = "auditor",
     language: str | None = None,
-    **settings: Any,
+    config: RunnableConfig | None = None,
+    **settings: Unpack[CallKeywords],
 ) -> Explanation | Plain:
     """Explain a case.
 
@@ -32,6 +39,7 @@ async def aexplain(
         told_to: `auditor`: all of it, and no model is asked. `poster`: plain words for the person who posted, with
             nothing of anybody else; a model writes them, and they are checked against the record.
         language: of the poster's explanation, as a tag; by default the post's.
+        config: callbacks, tags and metadata of the one call, as LangChain has them.
         settings: of the one call: the fields of `Context`, such as `model`.
 
     Returns:
@@ -45,13 +53,30 @@ async def aexplain(
 
     given = {"text": text, "image": image} if text is not None or image is not None else None
     words = (await policy_in_force(policy)).source if policy else None
-    context = context_from(settings)
+    context, run = context_from({**settings}), caller_config(config)
     if told_to == "poster":
-        return await plain(record, post=given, policy_text=words, language=language, context=context)
+        mask_traces()
+
+        async def explain_to_poster(_: Record) -> Plain:
+            return await plain(record, post=given, policy_text=words, language=language, context=context)
+
+        about = {"graph": record.graph, "post_id": record.post_id, "policy": record.policy.get("sha")}
+        explaining = RunnableLambda(explain_to_poster)
+        return await explaining.ainvoke(record, merge_metadata(run, about))
     return await explained(AtHand(record, given, case=record.kept or record.thread), policy_text=words)
 
 
-def explain(record: Record, **options: Any) -> Explanation | Plain:
+def explain(
+    record: Record,
+    *,
+    text: str | None = None,
+    image: str | None = None,
+    policy: str | None = None,
+    told_to: Literal["auditor", "poster"] = "auditor",
+    language: str | None = None,
+    config: RunnableConfig | None = None,
+    **settings: Unpack[CallKeywords],
+) -> Explanation | Plain:
     """Explain a case and wait for it; arguments, result and errors are those of `aexplain`.
 
     Raises:
@@ -60,7 +85,17 @@ def explain(record: Record, **options: Any) -> Explanation | Plain:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(aexplain(record, **options))
+        explaining = aexplain(
+            record,
+            text=text,
+            image=image,
+            policy=policy,
+            told_to=told_to,
+            language=language,
+            config=config,
+            **settings,
+        )
+        return asyncio.run(explaining)
     raise RuntimeError(
         "tribunal.explain() can't wait where an event loop runs, as in a notebook; write: await tribunal.aexplain(…)"
     )

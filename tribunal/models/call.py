@@ -208,7 +208,13 @@ async def _send(exchange: Exchange, door: Door, key: str | None) -> Completion |
     try:
         async with asyncio.timeout(exchange.context.timeout):
             role = exchange.question.role
-            asked = {"seat": role.seat, "role": role.name}
+            question = exchange.question
+            asked = {
+                "seat": role.seat,
+                "role": role.name,
+                "post_id": question.post.id,
+                "policy": question.policy.sha,
+            }
             options = exchange.options()
             message = await ask_client(
                 client, exchange.messages(), options, door.secrets, asked, stream=exchange.stream

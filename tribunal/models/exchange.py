@@ -122,7 +122,8 @@ class Exchange:
             self.stream,
         )
         options = self.provider.options(wanted)
-        return {**options, "question": self.question} if self.provider.sees_question else options
+        # A function, because a trace writes out every other setting.
+        return {**options, "question": lambda: self.question} if self.provider.sees_question else options
 
     def sent(self) -> set[Part]:
         """Which parts of the request a server may refuse by themselves."""

@@ -12,6 +12,7 @@ from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langgraph.errors import GraphBubbleUp
 
+from tribunal.channel_data import EvidenceData
 from tribunal.errors import BadInput
 from tribunal.graphs.contracts import piece
 from tribunal.nodes.state import Case
@@ -93,7 +94,7 @@ def evidence_from(
     return look_up
 
 
-def _passage(id: str, found: Document, stance: Any) -> JSON:
+def _passage(id: str, found: Document, stance: Any) -> EvidenceData:
     told = found.metadata
     address = next((told[each] for each in _ADDRESSES if _is_web(told.get(each))), "")
     title = next((told[each] for each in _TITLES if isinstance(told.get(each), str) and told[each].strip()), "")

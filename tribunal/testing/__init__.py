@@ -118,10 +118,10 @@ def check_piece(piece: Any, *states: Mapping[str, Any], **settings: Any) -> list
             that it doesn't declare; or it writes what the court can't read. `channel` is the one that shows it.
         BadInput: a state lacks a channel that the piece needs, or has one that it doesn't declare.
     """
-    from tribunal.loops import wait_for
+    from tribunal.loops import run_in_background
     from tribunal.testing.alone import run_alone
 
-    return wait_for(lambda: run_alone(piece, states or ({"text": "A post."},), settings))
+    return run_in_background(lambda: run_alone(piece, states or ({"text": "A post."},), settings))
 
 
 @lru_cache(maxsize=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -57,9 +58,9 @@ def question_for(role: Role[Any], text: str) -> Question:
 async def test_the_message_is_that_of_any_chat_model() -> None:
     model = Rehearsal()
     question = question_for(GATEKEEPER, DIRECT)
-    message = await model.ainvoke([HumanMessage("abcdefgh!")], question=question, temperature=0.0)
+    message = await model.ainvoke([HumanMessage("abcdefgh!")], question=lambda: question, temperature=0.0)
     assert json.loads(message.text)["cues"][0]["type"] == "Direct"
-    assert message.text == model.invoke([HumanMessage("abcdefgh!")], question=question).text
+    assert message.text == model.invoke([HumanMessage("abcdefgh!")], question=lambda: question).text
     assert message.response_metadata["finish_reason"] == "stop"
     usage = message.usage_metadata
     assert usage is not None
@@ -72,7 +73,8 @@ async def test_nothing_in_it_blocks_the_event_loop() -> None:
     blockbuster = pytest.importorskip("blockbuster")
     with blockbuster.blockbuster_ctx():
         for text in (DIRECT, "a long post. " * 1000 + DIRECT):
-            message = await Rehearsal().ainvoke([HumanMessage("?")], question=question_for(GATEKEEPER, text))
+            question = partial(question_for, GATEKEEPER, text)
+            message = await Rehearsal().ainvoke([HumanMessage("?")], question=question)
             assert json.loads(message.text)["cues"]
 
 
@@ -83,6 +85,6 @@ def test_the_parts_are_those_of_the_court() -> None:
 async def test_an_unknown_role_is_named() -> None:
     stranger = Role(name="view:surface", seat="judge", prompt="", form=JUDGE.form, temperature=None)
     with pytest.raises(NotImplementedError, match="view:surface"):
-        await Rehearsal().ainvoke([HumanMessage("?")], question=question_for(stranger, DIRECT))
+        await Rehearsal().ainvoke([HumanMessage("?")], question=lambda: question_for(stranger, DIRECT))
     with pytest.raises(ValueError, match="asked through `ask`"):
         await Rehearsal().ainvoke([HumanMessage("?")])

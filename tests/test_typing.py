@@ -1,0 +1,122 @@
+"""What type checkers and editors know of the API: the settings as keywords, and the channels of a case."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import subprocess
+import sys
+import types
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints
+
+import pytest
+from pydantic import BaseModel
+
+from tests import PROJECT
+from tribunal import channel_data
+from tribunal.boxes import Box
+from tribunal.context import Context
+from tribunal.schema import (
+    Appeal,
+    Argument,
+    Call,
+    Cue,
+    Evidence,
+    Example,
+    Image,
+    Opinion,
+    Post,
+    Precedent,
+    Turn,
+)
+from tribunal.settings_keywords import SettingsKeywords
+
+RIGHT = """\
+import tribunal
+from tribunal.pieces import Case
+
+def judge(settings: dict[str, object]) -> None:
+    record = tribunal.judge("a post", graph="arcade", rounds=2, seats={"judge": "ollama:gemma3:4b"}, web=True)
+    print(record.category)
+
+def read(state: Case) -> str:
+    return state["transcript"][0]["seat"] + state["post"]["text"]
+"""
+WRONG = [
+    ('import tribunal\ntribunal.judge("a post", rounds="two")', 'incompatible type "str"; expected "int"'),
+    ('import tribunal\ntribunal.judge("a post", grph="arcade")', 'Unexpected keyword argument "grph"'),
+    ('import tribunal\ntribunal.as_tool(task="hatred")', "incompatible type"),
+    ('import tribunal\ntribunal.ajudge("a post", modle="rehearsal")', 'Unexpected keyword argument "modle"'),
+    ('import tribunal\ntribunal.trial("a post", rounds="two")', 'incompatible type "str"; expected "int"'),
+    (
+        'from tribunal.pieces import Case\ndef read(state: Case) -> str:\n    return state["transcript"][0]["sat"]',
+        'has no key "sat"',
+    ),
+]
+
+
+pytestmark = pytest.mark.xdist_group("mypy")
+
+
+def json_type(declared: Any) -> Any:
+    """Return the type that a field of a model has in JSON."""
+    origin, inside = get_origin(declared), get_args(declared)
+    if origin is Annotated:
+        return json_type(inside[0])
+    if origin in (types.UnionType, Union):
+        return functools.reduce(operator.or_, map(json_type, inside))
+    if origin is tuple:
+        return list[json_type(inside[0])]  # type: ignore[misc]
+    if isinstance(declared, type) and issubclass(declared, BaseModel):
+        return getattr(channel_data, f"{declared.__name__}Data")
+    return str if isinstance(declared, type) and issubclass(declared, StrEnum) else declared
+
+
+MODELS = [Box, Example, Image, Appeal, Post, Cue, Argument, Turn, Opinion, Evidence, Precedent, Call]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_data_of_a_channel_is_the_json_of_its_model(model: type[BaseModel]) -> None:
+    data = getattr(channel_data, f"{model.__name__}Data")
+    declared = get_type_hints(model, include_extras=True)
+    assert get_type_hints(data) == {name: json_type(declared[name]) for name in model.model_fields}
+    hints = get_type_hints(data, include_extras=True)
+    required = {name for name, hint in hints.items() if get_origin(hint) is not NotRequired}
+    assert required == {name for name, field in model.model_fields.items() if field.is_required()}
+
+
+def test_the_keywords_are_the_fields_of_the_context() -> None:
+    fields = {name: field.annotation for name, field in Context.model_fields.items()}
+    assert get_type_hints(SettingsKeywords) == fields
+
+
+@pytest.fixture(scope="module")
+def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What mypy says of each snippet, by its file."""
+    folder = tmp_path_factory.mktemp("snippets")
+    (folder / "right.py").write_text(RIGHT)
+    for number, (snippet, _) in enumerate(WRONG):
+        (folder / f"wrong_{number}.py").write_text(snippet + "\n")
+    files = sorted(str(file) for file in folder.glob("*.py"))
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--no-error-summary", "--follow-imports=silent", *files],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=PROJECT,  # whose settings count, and whose cache saves a minute
+    )
+    said = {Path(file).name: "" for file in files}
+    for line in checked.stdout.splitlines():
+        said[Path(line.partition(":")[0]).name] += line
+    return said
+
+
+def test_what_is_right_passes(errors: dict[str, str]) -> None:
+    assert errors["right.py"] == ""
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_what_is_wrong_fails(number: int, errors: dict[str, str]) -> None:
+    assert WRONG[number][1] in errors[f"wrong_{number}.py"]

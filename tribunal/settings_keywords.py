@@ -1,0 +1,83 @@
+"""The settings as keywords of `judge` and its sisters, so that editors complete them and type checkers refuse others.
+
+They are the fields of `Context`; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from tribunal.context import Mode
+from tribunal.schema import Scheme, Task
+
+
+class CallKeywords(TypedDict, total=False):
+    """The settings other than the policy."""
+
+    task: Task
+    policy_language: Literal["policy", "post"]
+    prompts: str | None
+    scheme: Scheme
+    model: str | None
+    judge_model: str | None
+    aux_model: str | None
+    seats: dict[str, str]
+    temperatures: dict[str, float]
+    draw_temperature: float
+    extra_body: dict[str, dict[str, Any]]
+    line_up: str | None
+    perspectives: list[str]
+    leave_out: str | None
+    embedding: str | None
+    precedents: str | None
+    precedents_k: int
+    web: bool
+    search: str
+    searxng_url: str | None
+    archive: str | None
+    fresh: bool
+    max_turns: int
+    hits: int
+    max_pages: int
+    max_windows: int
+    window_tokens: int
+    window_overlap: int
+    max_seconds: float
+    triage: str | None
+    triage_confidence: float
+    rounds: int
+    early_exit: bool | None
+    boxes: bool
+    mode: Mode
+    answer_order: Literal["reason-first", "label-first"]
+    views: list[str]
+    top_k: int | None
+    reflection_mode: Literal["gated", "none", "always"]
+    tau: float
+    history: Literal["best", "all"]
+    draws: int
+    agents: int
+    judge_draws: int
+    threshold: float | None
+    threshold_file: str | None
+    review: bool
+    review_rule: list[str]
+    max_calls: int | None
+    max_tokens: int | None
+    max_text: int
+    image_edge: int
+    max_output_tokens: int
+    timeout: float
+    attempts: int
+    cache: str | None
+    repeat: int
+    trace: bool
+    stops: list[str]
+
+
+class SettingsKeywords(CallKeywords, total=False):
+    """Every setting."""
+
+    policy: str
