@@ -131,7 +131,11 @@ def piece(
         WrongComposition: the output schema of a compiled graph has another channel. When it is called: it returned a
             channel that it doesn't declare, or something that holds no channels.
     """
-    contract = Contract(tuple(needs), tuple(uses), tuple(writes), letter)
+    return hold_to(Contract(tuple(needs), tuple(uses), tuple(writes), letter))
+
+
+def hold_to(contract: Contract) -> Callable[[Piece], Piece]:
+    """Return what declares a node of one's own, and holds it to this contract. As `piece`."""
 
     def declared(node: Piece) -> Piece:
         kept: Any
@@ -196,7 +200,7 @@ def _returned(name: str, contract: Contract, returned: Any) -> Any:
         if not isinstance(update, Mapping):
             raise WrongComposition(f"{name}: returned {type(update).__name__}; return a dict of channels", name)
         for channel in update:
-            if channel not in (*contract.writes, *LOG):
+            if channel not in (*contract.writes, *contract.besides, *LOG):
                 raise WrongComposition(
                     f"{name}: returned the channel {channel!r}, which it doesn't declare; "
                     f"{meant(str(channel), contract.writes) or 'add it to writes'}",

@@ -19,10 +19,9 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import PaperProtocol
 from tribunal.eval.datasets.pool import paper_sample
 from tribunal.eval.datasets.sample import Sample
-from tribunal.heeding import SITTING
+from tribunal.heeding import heeds_setting, seats_in
 from tribunal.parsed import from_toml
 from tribunal.schema import JSON, Frozen
-from tribunal.settings import SETTINGS
 from tribunal.text import meant
 
 PAPER = "paper"  # not a protocol's name: the protocol of the data set's own paper
@@ -103,7 +102,7 @@ class Protocol(Frozen):
         """
         row = self.conditions[condition]
         of_all = {
-            name: value for name, value in self.models.items() if name != "line_up" or len(SITTING[row.graph]) > 1
+            name: value for name, value in self.models.items() if name != "line_up" or len(seats_in(row.graph)) > 1
         }
         return heeded({**of_all, **row.models}, row.graph)
 
@@ -128,7 +127,7 @@ def _is(sample: Sample, where: Mapping[str, Any]) -> bool:
 
 def heeded(settings: Mapping[str, Any], graph: str) -> JSON:
     """Those settings that a graph heeds."""
-    return {name: value for name, value in settings.items() if graph in (SETTINGS[name].graphs or (graph,))}
+    return {name: value for name, value in settings.items() if heeds_setting(graph, name)}
 
 
 @lru_cache(maxsize=1)

@@ -22,6 +22,7 @@ from tribunal.prompts.policy import policy
 from tribunal.prompts.sets import prompt_set
 from tribunal.retrievers.perspectives.rows import file_hash
 from tribunal.schema import JSON
+from tribunal.systems import system_of
 
 RUN = "run.json"
 # Settings on which no result depends.
@@ -78,12 +79,12 @@ def beside(graph: str, context: Context) -> JSON:
     Args:
         graph: its name, or its file.
     """
-    in_force = policy(context.policy)
+    in_force, system = policy(context.policy), system_of(graph)
     return {
         "models": {"TRIBUNAL_MODEL": _model_of_the_environment(context)},
         "policy": {"name": in_force.name, "sha": in_force.sha},
         "tribunal": version("tribunal"),
-        "prompts": prompt_set(context.prompts).dump(),
+        "prompts": prompt_set(context.prompts, system.name if system else None).dump(),
         "files": _files(context),
         "code": hash_code(graph),
     }
