@@ -131,7 +131,9 @@ def piece(
         WrongComposition: the output schema of a compiled graph has another channel. When it is called: it returned a
             channel that it doesn't declare, or something that holds no channels.
     """
-    return hold_to(Contract(tuple(needs), tuple(uses), tuple(writes), letter))
+    writes = tuple(writes)
+    besides = ("messages",) if "outcome" in writes else ()  # an outcome answers the message that the post came in
+    return hold_to(Contract(tuple(needs), tuple(uses), writes, letter, besides))
 
 
 def hold_to(contract: Contract) -> Callable[[Piece], Piece]:

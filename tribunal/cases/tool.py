@@ -60,7 +60,8 @@ def as_tool(
     as the agent's.
 
     Args:
-        graph: one of `graphs.GRAPHS`, or a pipeline of one's own as `file.py:graph`.
+        graph: one of `graphs.GRAPHS`, an installed system by its name, or a pipeline of one's own as `file.py:graph` or
+            `module:graph`.
         name: what the agent calls the tool.
         description: what the agent is told of it; by default what it decides, and what it answers.
         settings: the fields of `Context`, as in `ajudge`.
@@ -72,9 +73,9 @@ def as_tool(
     Raises:
         BadInput: there is no such graph, or a setting is wrong, or this graph doesn't heed it.
     """
+    graph_named(graph)  # one of your own brings seats of its own, which may be set
     context = context_from(settings)
     kept = wanted("python", review=context.review)
-    graph_named(graph)
     refuse_unheeded(graph, context)
 
     async def decide(text: str = "", image: str | None = None, language: str | None = None) -> tuple[str, JSON]:

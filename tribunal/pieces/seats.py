@@ -13,7 +13,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
 from tribunal.context import Context, context_of
-from tribunal.errors import BadInput, BudgetSpent, ModelError
+from tribunal.errors import BadInput, ModelError
 from tribunal.graphs.contracts import FAILED, Contract, hold_to
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
@@ -74,7 +74,8 @@ def seat(
         temperature: None leaves it to the model.
         falls_to: the setting that names its model where the seat has none.
         final: whether it is asked even when the budget is spent, as a judge is.
-        required: whether its refusal or failure ends the case. Otherwise a warning says so and the case goes on.
+        required: whether its refusal or failure ends the case. Otherwise a warning says so and the case goes on. Seats
+            that are asked at the same time are not required: only one node of a step can end a case.
         writes: the channels that it writes.
         write: returns the update of the state, from the form and the state. It may be a coroutine, and may return what
             `verdict` gives. Without it the seat says its answer in the transcript.
@@ -97,8 +98,9 @@ def seat(
         try:
             answer = await ask(role, state, runtime, mend=_citations(name, shows, state), **material)
         except ModelError as fault:
-            if required or isinstance(fault, BudgetSpent):
+            if required:
                 raise
+            # Seats of one step may all fall silent: nothing is written here that only one of them may write.
             warnings = [*fault.warnings, f"{name} gave no answer, and the case went on without it: {fault}"]
             return {"calls": list(fault.calls), "warnings": warnings}
         if write is None:
