@@ -81,7 +81,10 @@ def code_of(name: str) -> dict[str, Path]:
     if place is None:
         raise _no_graph(name)
     top = place.partition(":")[0].partition(".")[0]
-    spec = find_spec(top)
+    try:
+        spec = find_spec(top)
+    except ValueError:  # a module that was made and not imported, such as `__main__`, has no file that is its own
+        return {}
     if spec is None or spec.origin is None:
         return {}
     origin = Path(spec.origin)

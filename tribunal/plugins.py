@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 from tribunal.errors import BadInput
+from tribunal.text import one_line
 from tribunal.trust import check_code
 
 Group = Literal[
@@ -62,7 +63,9 @@ def plugin(group: Group, name: str, kind: type[Kind], field: str) -> Kind | None
     except (ImportError, AttributeError, BadInput) as error:
         raise BadInput(f"{field}: {name}: {place} can't be loaded: {error}") from error
     except Exception as error:  # a stranger's module may fail in any way while it is imported
-        raise BadInput(f"{field}: {name}: {place} can't be loaded: {type(error).__name__}: {error}") from error
+        raise BadInput(
+            f"{field}: {name}: {place} can't be loaded: {type(error).__name__}: {one_line(str(error))}"
+        ) from error
     if not isinstance(found, kind):
         raise BadInput(f"{field}: {name}: {place} is a {type(found).__name__}, and not a {kind.__name__}")
     return found

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from traceback import extract_tb
 
-from tribunal.graphs import code_of
 from tribunal.context import Context
 from tribunal.errors import ModelError
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.runs.likeness import signature
+from tribunal.graphs import code_of
 from tribunal.nodes.state import outcome_of
 from tribunal.schema import JSON, Call, Record, Usage
 
