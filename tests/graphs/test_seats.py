@@ -199,7 +199,7 @@ def test_a_wrong_prompt_is_refused_in_one_line_before_any_call(
 
 @pytest.mark.parametrize(
     ("fault", "outcome", "kind"),
-    [(Reply("I can't help with that.", refusal=True), "refusal", None), (Fault(400, "no"), "failure", "request")],
+    [(Reply(refusal="I can't help with that."), "refusal", None), (Fault(400, "no"), "failure", "request")],
 )
 def test_a_fault_of_a_required_seat_ends_the_case(
     fault: Any, outcome: str, kind: str | None, scripted_model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
@@ -273,7 +273,10 @@ def test_a_misspelt_seat_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("how", "says"),
-    [({"writes": ["level"]}, "writes level, and nothing fills them; give write as well")],
+    [
+        ({"writes": ["level"]}, "writes level, and nothing fills them; give write as well"),
+        ({"shows": ["draw"]}, "seat: sarcasm: shows draw: can't be shown under this name"),
+    ],
 )
 def test_a_seat_that_fills_nothing_is_refused(how: Any, says: str) -> None:
     with pytest.raises(BadInput, match=says):

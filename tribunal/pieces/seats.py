@@ -31,6 +31,7 @@ from tribunal.systems import resource
 Filled = TypeVar("Filled", bound=BaseModel)
 _EXHIBITS = ("evidence", "opinions", "precedents", "question")
 _CITED = ("evidence", "precedents")
+_TAKEN = frozenset({"role", "state", "runtime", "check", "mend", "draw", "shared"})  # what `ask` itself is given
 
 
 class SeatNode(Protocol):
@@ -81,12 +82,14 @@ def seat(
             `verdict` gives. Without it the seat says its answer in the transcript.
 
     Raises:
-        BadInput: the name is no seat's, or `writes` names other channels and no `write` fills them. When it is asked:
+        BadInput: the name is no seat's, a channel can't be shown, or no `write` fills what `writes` names. When asked:
             the prompt can't be read, or doesn't name what it is shown.
     """
     register_seats([name])
     if write is None and tuple(writes) != ("transcript",):
         raise BadInput(f"seat: {name}: writes {', '.join(writes)}, and nothing fills them; give write as well")
+    if taken := sorted({*shows} & _TAKEN):
+        raise BadInput(f"seat: {name}: shows {taken[0]}: can't be shown under this name; give the channel another one")
     maker = cast("Maker[Filled]", always(form) if isinstance(form, type) else form)
     called, read_text = _prompt_source(name, prompt)
 
@@ -94,7 +97,7 @@ def seat(
         text = await asyncio.to_thread(read_text)
         role = Role(name, name, called, maker, temperature, falls_to, system, final, text=text)
         await _check_prompt(role, shows, state, runtime)
-        material = {channel: _material(channel, state) for channel in shows}
+        material: JSON = {channel: _material(channel, state) for channel in shows}
         try:
             answer = await ask(role, state, runtime, mend=_citations(name, shows, state), **material)
         except ModelError as fault:
@@ -108,7 +111,7 @@ def seat(
         return await _written(write, answer, state)
 
     speak.__name__ = name.replace(":", "_")
-    return cast("SeatNode", hold_to(Contract(("post",), tuple(shows), tuple(writes), besides=FAILED))(agent(speak)))
+    return hold_to(Contract(("post",), tuple(shows), tuple(writes), besides=FAILED))(agent(speak))
 
 
 async def _written(
