@@ -9,11 +9,12 @@
 
 Pieces, which are nodes: `receive`, `scan`, `web_evidence`, `panel`, `panel_debate`, `fast_trial`, `deep_trial`,
 `court_judge`, `find_precedents`. Makers of pieces: `piece` for a function or a graph of one's own, `evidence_from` for
-a retriever or a tool of LangChain's, `seat` for an agent. The ends of a case: `verdict`, `refusal`. The door to the
-models: `ask` with a `Role`, which gives an `Answer`; `decision_form`. Words of others in a prompt, quoted: `quote`,
-`listing`, `entries` of `Entry`, `together`; words of one's own: `ours`. A system of one's own: `System`, `received_by`,
-`settings_of`. The contract: `checked`, `contract_of`, `Contract`, `Channel`, `WrongComposition`. The state and what
-passes through it: `Case`, `PostInput`, `Ruling`, `Context`, `Evidence`, `EvidenceStance`, `Precedent`, `Turn`.
+a retriever or a tool of LangChain's, `seat` for an agent (a `SeatNode`). The ends of a case: `verdict`, `refusal`. The
+door to the models: `ask` with a `Role`, which gives an `Answer`; `decision_form`. Words of others in a prompt, quoted:
+`quote`, `listing`, `entries` of `Entry`, `together`, as `Material`; words of one's own: `ours`. A system of one's own:
+`System`, `received_by`, `settings_of`. The contract: `checked`, `contract_of`, `Contract`, `Channel`,
+`WrongComposition`. The state and what passes through it: `Case`, `PostInput`, `Ruling`, `Context`, `Evidence`,
+`EvidenceStance`, `Precedent`, `Turn`, `Step`.
 """
 
 from tribunal.context import Context
