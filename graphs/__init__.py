@@ -5,6 +5,7 @@ The pieces to compose one's own from are in `tribunal.pieces`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -15,7 +16,7 @@ from tribunal.plugins import known, load_all, names, place_of, plugin
 from tribunal.systems import note_place, system_of
 from tribunal.text import meant
 
-__all__ = ["GRAPHS", "builder", "code_of", "graph", "named_graphs"]
+__all__ = ["GRAPHS", "builder", "code_of", "graph", "load_seats", "named_graphs"]
 
 GRAPHS = {
     "tribunal": "the hybrid: ARCADE's court, with the web and perspectives at hand, and a person for the last word",
@@ -46,6 +47,20 @@ def graph(name: str) -> Any:
     found = _of_file(name) if _is_file(name) else _of_package(name)
     note_place(name, str(getattr(found, "name", "")))
     return found
+
+
+def load_seats(name: str, settings: Mapping[str, Any]) -> None:
+    """Load a graph of one's own whose seats these settings may name: they are known once it is loaded.
+
+    Args:
+        name: as of `graph`. One of ours is not loaded.
+        settings: the fields of `Context`.
+
+    Raises:
+        BadInput: there is no such graph.
+    """
+    if name not in GRAPHS and (settings.get("seats") or settings.get("temperatures")):
+        graph(name)
 
 
 def builder(name: str) -> Any:

@@ -76,10 +76,10 @@ async def ajudge(
     """
     from tribunal.cases.session import hear
     from tribunal.context import context_from
-    from tribunal.graphs import graph as load_graph
+    from tribunal.graphs import load_seats
     from tribunal.kept.wanted import wanted
 
-    load_graph(graph)  # one of your own brings seats of its own, which may be set
+    load_seats(graph, settings)
     context = context_from(settings)
     kept = wanted("python", keep, keep_text, review=context.review)
     return await hear(
@@ -158,10 +158,10 @@ async def trial(
     """
     from tribunal.cases.session import attend
     from tribunal.context import context_from
-    from tribunal.graphs import graph as load_graph
+    from tribunal.graphs import load_seats
     from tribunal.kept.wanted import wanted
 
-    load_graph(graph)
+    load_seats(graph, settings)
     context = context_from(settings)
     kept = wanted("python", keep, keep_text, review=context.review)
     case = attend(

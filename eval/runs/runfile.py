@@ -17,6 +17,8 @@ from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, Unwritten
 from tribunal.eval.runs.parts import ungathered
 from tribunal.eval.runs.project import hash_code
 from tribunal.files import Taken, alone, write_whole
+from tribunal.graphs import GRAPHS
+from tribunal.graphs import graph as load_graph
 from tribunal.parsed import from_json
 from tribunal.prompts.policy import policy
 from tribunal.prompts.sets import prompt_set
@@ -79,6 +81,8 @@ def beside(graph: str, context: Context) -> JSON:
     Args:
         graph: its name, or its file.
     """
+    if graph not in GRAPHS:
+        load_graph(graph)  # its system is known from then on
     in_force, system = policy(context.policy), system_of(graph)
     return {
         "models": {"TRIBUNAL_MODEL": _model_of_the_environment(context)},

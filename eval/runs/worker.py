@@ -46,6 +46,7 @@ async def _work(orders: BinaryIO, told: BinaryIO) -> None:
     from tribunal.errors import BadInput
     from tribunal.eval.runs.deciding import Decider, Order
     from tribunal.eval.runs.pipes import LONGEST, message, messages
+    from tribunal.graphs import graph
     from tribunal.models.door import door_here
 
     loop = asyncio.get_running_loop()
@@ -64,6 +65,7 @@ async def _work(orders: BinaryIO, told: BinaryIO) -> None:
                 order = Order.model_validate(said["order"])
                 decider = Decider.of(order)
                 await decider.check()
+                graph(order.graph)
             except BadInput as error:
                 tell({"bad_input": str(error)})
                 return

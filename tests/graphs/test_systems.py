@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tribunal.commands import app
 from tribunal.contents import met
 from tribunal.errors import BadInput
 from tribunal.eval.protocols import declared, shape
+from tribunal.eval.runs.runfile import beside
 from tribunal.graphs import GRAPHS, code_of, graph, named_graphs
 from tribunal.offered import settings_of
 from tribunal.pieces import System
@@ -215,3 +217,16 @@ def test_an_experiment_with_a_fault_is_named(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "mine-table1.toml").write_text("paper = 'Mine'")
     with pytest.raises(BadInput, match=r"experiment: mine-table1 of the system mine: table: .*Field required"):
         declared.raw()
+
+
+def test_a_process_that_decides_posts_finds_the_prompts_that_the_run_was_begun_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether or not it has loaded the graph before."""
+    graph("two_annotators")
+    begun = beside("two_annotators", tribunal.Context())["prompts"]
+    monkeypatch.setattr(systems, "_systems", {})
+    monkeypatch.setattr(systems, "_places", {})
+    monkeypatch.delitem(sys.modules, "two_annotators.court")
+    with_system.cache_clear()
+    assert beside("two_annotators.court:graph", tribunal.Context())["prompts"] == begun

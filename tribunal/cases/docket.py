@@ -31,8 +31,7 @@ from tribunal.context import Context, context_from, kept_settings
 from tribunal.database import Database, DatabaseError, Unwritable
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
-from tribunal.graphs import GRAPHS
-from tribunal.graphs import graph as load_graph
+from tribunal.graphs import GRAPHS, load_seats
 from tribunal.loops import PerLoop
 from tribunal.parsed import from_json
 from tribunal.plugins import names
@@ -315,8 +314,7 @@ class Docket:
         """
         graph = await asyncio.to_thread(_trusted, entry.graph)
         try:
-            if graph not in GRAPHS:
-                await asyncio.to_thread(load_graph, graph)  # it brings seats of its own, which the settings may name
+            await asyncio.to_thread(load_seats, graph, entry.settings)
             return graph, context_from(entry.settings)
         except BadInput as error:
             raise BadInput(f"thread: {entry.thread}: a setting of it in {self.path} can't be used: {error}") from error
