@@ -137,7 +137,11 @@ def piece(
 
 
 def hold_to(contract: Contract) -> Callable[[Piece], Piece]:
-    """Return what declares a node of one's own, and holds it to this contract. As `piece`."""
+    """Return what declares a node of one's own and holds it to this contract, as `piece` does.
+
+    Raises:
+        WrongComposition: as `piece` says.
+    """
 
     def declared(node: Piece) -> Piece:
         kept: Any

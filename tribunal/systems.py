@@ -88,7 +88,11 @@ class System:
         return found
 
     def read_experiments(self) -> dict[str, str]:
-        """Return the text of each of its experiments by name. Errors as `read_prompts`."""
+        """Return the text of each of its experiments by name.
+
+        Raises:
+            BadInput: the folder can't be read.
+        """
         if self.experiments is None:
             return {}
         listed = _files_in(self.experiments, ".toml", f"system: {self.name}: experiments")
