@@ -150,7 +150,8 @@ def test_a_system_of_one_s_own_is_treated_as_ours(python: str, tmp_path: Path, s
     )
     assert measured["outcomes"] == {"positive": 1, "negative": 2}
     held = json.loads((tmp_path / "run" / "run.json").read_text())
-    assert {*held["files"]} == {"two_annotators/__init__.py", "two_annotators/court.py"}
+    files = ("__init__.py", "court.py", "prompts/adjudicate.md", "prompts/annotate.md")
+    assert {*held["code"]} == {f"two_annotators/{file}" for file in files}
     assert held["prompts"]["sha"] == record["prompts"]["sha"]
     run(python, tmp_path, *asked, "report", "run")
     assert "two_annotators" in (tmp_path / "run" / "report.md").read_text()
