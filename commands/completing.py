@@ -21,8 +21,9 @@ def _beginning(names: Callable[[], list[str]]) -> Callable[[str], list[str]]:
 
 def _graphs() -> list[str]:
     from tribunal.graphs import GRAPHS
+    from tribunal.plugins import names
 
-    return list(GRAPHS)
+    return [*GRAPHS, *names("tribunal.graphs")]
 
 
 def _policies() -> list[str]:

@@ -17,10 +17,11 @@ def graphs(
         typer.Argument(metavar="[NAME]...", help="Which; default: all of them.", autocompletion=graph_names),
     ] = None,
 ) -> None:
-    """Draw each graph, its subgraphs included, as Mermaid text."""
+    """Draw each graph, its subgraphs included, as Mermaid text; those of installed systems too."""
     with ending_well():
-        from tribunal.graphs import GRAPHS
+        from tribunal.graphs import named_graphs
         from tribunal.graphs.drawing import mermaid
 
-        for name in names or GRAPHS:
-            say(f"%% {name}: {GRAPHS.get(name, '')}\n{mermaid(name)}", lines=True)
+        known = named_graphs()
+        for name in names or known:
+            say(f"%% {name}: {known.get(name, '')}\n{mermaid(name)}", lines=True)

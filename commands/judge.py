@@ -95,7 +95,9 @@ def _run(
     from tribunal.cases.session import hear
     from tribunal.commands.show import Courtroom
     from tribunal.context import context_from
+    from tribunal.graphs import load_seats
 
+    load_seats(graph, settings)
     context = context_from(settings)
     room = Courtroom(quiet=as_json, trace=context.trace, post=text)
     with room:

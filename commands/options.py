@@ -20,7 +20,8 @@ from tribunal.settings import SECTIONS, SETTINGS, description
 
 GRAPH = (
     "tribunal, arcade, multiround, predict, antihate, mv_debate, baseline, self_consistency or symmetric_debate "
-    "(tribunal graphs draws them), or a pipeline of your own, as file.py:graph."
+    "(tribunal graphs draws them), an installed system by its name, or a pipeline of your own, as file.py:graph or "
+    "module:graph."
 )
 Graph = Annotated[str, typer.Option(help=GRAPH, autocompletion=graph_names)]
 # The settings that most people set. Their options stand together, before the sections of the others.

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tribunal.commands.completing import graph_names
 from tribunal.commands.errors import ending_well
 from tribunal.terminal import say, screen
 
@@ -23,12 +24,15 @@ def list_prompts() -> None:
     """List the prompts: the name of each, who is asked with it, and what for."""
     from rich.table import Table
 
-    from tribunal.prompts.catalogue import CATALOGUE
+    from tribunal.prompts.catalogue import CATALOGUE, of_systems
 
-    table = Table("name", "seat", "for", box=None, pad_edge=False)
-    for name, part in CATALOGUE.items():
-        table.add_row(name, part.seat, part.says)
-    screen(wide=True).print(table)
+    with ending_well():
+        table = Table("name", "seat", "for", box=None, pad_edge=False)
+        for name, part in CATALOGUE.items():
+            table.add_row(name, part.seat, part.says)
+        for name in of_systems():
+            table.add_row(name, "", f"the installed system {name.removeprefix('system/').partition('/')[0]}")
+        screen(wide=True).print(table)
 
 
 @app.command("show")
@@ -51,12 +55,22 @@ def export_prompts(folder: Folder) -> None:
 
 
 @app.command("check")
-def check_prompts(folder: Folder) -> None:
+def check_prompts(
+    folder: Folder,
+    graph: Annotated[
+        str,
+        typer.Option(help="An installed system, whose prompts the folder may hold too.", autocompletion=graph_names),
+    ] = "",
+) -> None:
     """Check a folder of prompts as a run does before its first call, and say which of ours it changes."""
     with ending_well():
-        from tribunal.prompts.sets import prompt_set, shipped
+        from tribunal.graphs import graph as load_graph
+        from tribunal.prompts.sets import prompt_set, with_system
+        from tribunal.systems import system_of
 
-        made, ours = prompt_set(str(folder)), shipped().sources
+        system = system_of(graph) if graph and load_graph(graph) else None
+        name = system.name if system else None
+        made, ours = prompt_set(str(folder), name), with_system(name).sources
         changed = sorted(name for name, text in ours.items() if made.sources[name] != text)
         added = sorted(made.sources.keys() - ours.keys())
         say(f"{folder}: every prompt can be used (hash {made.sha})")

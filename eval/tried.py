@@ -26,6 +26,7 @@ from tribunal.graphs import GRAPHS
 from tribunal.graphs import graph as graph_named
 from tribunal.heeding import refuse_unheeded
 from tribunal.opened import opened_once
+from tribunal.plugins import names
 from tribunal.prompts.policy import policy as policy_named
 from tribunal.schema import JSON
 
@@ -87,11 +88,15 @@ def plan_trial(policy: str, on: Path, folder: Path, *, graph: str | None, settin
             took = str(sample.fields.get("calls") or "")
             known = known and took.isdecimal()
             calls += int(took) if took.isdecimal() else 0
-    own = next(iter(graphs)) if len(graphs) == 1 and next(iter(graphs)) in GRAPHS else "tribunal"
+    own = next(iter(graphs)) if len(graphs) == 1 and _has_name(next(iter(graphs))) else "tribunal"
     chosen = graph or own
     graph_named(chosen)
     refuse_unheeded(chosen, context)
     return PolicyTrial(dataset, plan, context, chosen, folder, len(plan), left, calls if known else None)
+
+
+def _has_name(graph: str) -> bool:
+    return graph in GRAPHS or graph in names("tribunal.graphs")
 
 
 def try_policy(

@@ -1,13 +1,22 @@
-"""Every graph by name. The pieces to compose one's own from are in `tribunal.pieces`."""
+"""Every graph by name: ours, and those of installed packages.
+
+The pieces to compose one's own from are in `tribunal.pieces`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-__all__ = ["GRAPHS", "builder", "graph"]
+from tribunal.errors import BadInput
+from tribunal.plugins import known, load_all, names, place_of, plugin
+from tribunal.systems import note_place, system_of
+from tribunal.text import meant
+
+__all__ = ["GRAPHS", "builder", "code_of", "graph", "load_seats", "named_graphs"]
 
 GRAPHS = {
     "tribunal": "the hybrid: ARCADE's court, with the web and perspectives at hand, and a person for the last word",
@@ -24,14 +33,34 @@ _files: dict[str, Any] = {}
 
 
 def graph(name: str) -> Any:
-    """The compiled graph of this name, or of a file: `pipeline.py:graph`, as `langgraph.json` names it.
+    """Return a compiled graph.
+
+    Args:
+        name: one of `GRAPHS`; that of an installed system (the entry points `tribunal.graphs`); a place in a module,
+            `package.module:graph`; or one in a file, `pipeline.py:graph`, as `langgraph.json` names it.
 
     Raises:
         BadInput: there is none.
     """
     if name in GRAPHS:
         return import_module(f"tribunal.graphs.{name}").graph
-    return _of_file(name)
+    found = _of_file(name) if _is_file(name) else _of_package(name)
+    note_place(name, str(getattr(found, "name", "")))
+    return found
+
+
+def load_seats(name: str, settings: Mapping[str, Any]) -> None:
+    """Load a graph of one's own whose seats these settings may name: they are known once it is loaded.
+
+    Args:
+        name: as of `graph`. One of ours is not loaded.
+        settings: the fields of `Context`.
+
+    Raises:
+        BadInput: there is no such graph.
+    """
+    if name not in GRAPHS and (settings.get("seats") or settings.get("temperatures")):
+        graph(name)
 
 
 def builder(name: str) -> Any:
@@ -43,16 +72,67 @@ def builder(name: str) -> Any:
     return import_module(f"tribunal.graphs.{name}").builder if name in GRAPHS else graph(name).builder
 
 
-def _of_file(name: str) -> Any:
-    from tribunal.errors import BadInput
-    from tribunal.text import meant
+def named_graphs() -> dict[str, str]:
+    """Return what each graph does that has a name: ours, then those of installed systems."""
+    load_all("tribunal.graphs")
+    others = {name: system_of(name) for name in names("tribunal.graphs") if name not in GRAPHS}
+    return {**GRAPHS, **{name: system.about if system else "" for name, system in others.items()}}
 
+
+def code_of(name: str) -> dict[str, Path]:
+    """Return the files that hold the code of a graph of one's own, each by a name that holds on every machine.
+
+    A graph of a file has that file; one of a package has every module of the package.
+
+    Raises:
+        BadInput: there is no such graph.
+    """
+    if name in GRAPHS:
+        return {}
+    path = name.partition(":")[0]
+    if _is_file(name):
+        return {path: Path(path).expanduser()}
+    place = place_of("tribunal.graphs", name)
+    if place is None:
+        raise _no_graph(name)
+    top = place.partition(":")[0].partition(".")[0]
+    try:
+        spec = find_spec(top)
+    except ValueError:  # a module that was made and not imported, such as `__main__`, has no file that is its own
+        return {}
+    if spec is None or spec.origin is None:
+        return {}
+    origin = Path(spec.origin)
+    if origin.name != "__init__.py":
+        return {origin.name: origin}
+    return {f"{top}/{path.relative_to(origin.parent).as_posix()}": path for path in sorted(origin.parent.rglob("*.py"))}
+
+
+def _is_file(name: str) -> bool:
+    return name.partition(":")[0].endswith(".py")
+
+
+def _of_package(name: str) -> Any:
+    from langgraph.graph.state import CompiledStateGraph
+
+    found: Any = plugin("tribunal.graphs", name, CompiledStateGraph, "graph")
+    if found is None:
+        raise _no_graph(name)
+    return found
+
+
+def _no_graph(name: str) -> BadInput:
+    near = meant(name, [*GRAPHS, *names("tribunal.graphs")])
+    there = f"{near} The" if near else "the"
+    return BadInput(
+        f"graph: {name!r}: there is none; {there} graphs are {known(GRAPHS, 'tribunal.graphs')}, a file.py:graph, or a "
+        "module:graph"
+    )
+
+
+def _of_file(name: str) -> Any:
     path, _, member = name.partition(":")
     file = Path(path).expanduser()
-    if not path.endswith(".py"):
-        near = meant(name, GRAPHS)
-        there = f"{near} The" if near else "the"
-        raise BadInput(f"graph: {name!r}: there is none; {there} graphs are {', '.join(GRAPHS)}, or a file.py:graph")
     if not file.is_file():
         raise BadInput(f"graph: {name!r}: there is no file {path}; give one as pipeline.py:graph")
     key = str(file.resolve())

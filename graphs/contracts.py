@@ -132,7 +132,17 @@ def piece(
         WrongComposition: the output schema of a compiled graph has another channel. When it is called: it returned a
             channel that it doesn't declare, or something that holds no channels.
     """
-    contract = Contract(tuple(needs), tuple(uses), tuple(writes), letter)
+    writes = tuple(writes)
+    besides = ("messages",) if "outcome" in writes else ()  # an outcome answers the message that the post came in
+    return hold_to(Contract(tuple(needs), tuple(uses), writes, letter, besides))
+
+
+def hold_to(contract: Contract) -> Callable[[Piece], Piece]:
+    """Return what declares a node of one's own and holds it to this contract, as `piece` does.
+
+    Raises:
+        WrongComposition: as `piece` says.
+    """
 
     def declared(node: Piece) -> Piece:
         kept: Any
@@ -197,7 +207,7 @@ def _returned(name: str, contract: Contract, returned: Any) -> Any:
         if not isinstance(update, Mapping):
             raise WrongComposition(f"{name}: returned {type(update).__name__}; return a dict of channels", name)
         for channel in update:
-            if channel not in (*contract.writes, *LOG):
+            if channel not in (*contract.writes, *contract.besides, *LOG):
                 raise WrongComposition(
                     f"{name}: returned the channel {channel!r}, which it doesn't declare; "
                     f"{meant(str(channel), contract.writes) or 'add it to writes'}",

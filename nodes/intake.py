@@ -24,12 +24,13 @@ from tribunal.nodes.agents import node
 from tribunal.nodes.certainty import misfits, threshold_source
 from tribunal.nodes.chat import joined, sent_in, taken
 from tribunal.nodes.state import Court, PostInput
+from tribunal.prompts.in_force import prompts_in_force
 from tribunal.prompts.policy import policy_in_force
-from tribunal.prompts.sets import prompts_in_force
 from tribunal.rehearsed import REHEARSAL
 from tribunal.schema import JSON, Appeal, Image, Post
 from tribunal.stops import can_stop
 from tribunal.store.ids import new_id
+from tribunal.systems import system_of
 from tribunal.text import wellformed
 from tribunal.threshold import threshold_from
 from tribunal.tracing import label_graph_run
@@ -62,7 +63,11 @@ async def receive(state: Court, runtime: Runtime[Context]) -> JSON:
 
 
 def received_by(graph: str) -> Receive:
-    """`receive` for one of our own graphs: it also refuses every setting that this graph doesn't heed."""
+    """`receive` for one of our own graphs, or a `System`'s: it also refuses every setting that the graph doesn't heed.
+
+    Args:
+        graph: its name, or the system's.
+    """
 
     @node
     @functools.wraps(receive)
@@ -95,10 +100,13 @@ async def _taken_in(state: Court, runtime: Runtime[Context], graph: str | None =
             f"policy: {context.policy}: is one for the task {policy.task}, and the task is {context.task}; set both "
             "alike, or leave the policy out"
         )
-    prompts = await prompts_in_force(context.prompts, afresh=True)
+    system = graph if graph and system_of(graph) else None
+    prompts = await prompts_in_force(context.prompts, afresh=True, system=system)
     texts = {"line_up": line_up, "threshold_file": await threshold_source(context, afresh=True)}
     held: JSON = {name: text for name, text in texts.items() if text is not None}
     warnings = _misfits(held, graph, context, policy.sha)
+    if system:
+        held["system"] = system
     if prompts.own:
         held["prompts"] = dict(prompts.own)
     if for_clients():

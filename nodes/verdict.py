@@ -36,6 +36,7 @@ async def deliver(
     calls: Sequence[JSON] = (),
     *,
     reviewed: bool = False,
+    by_policy: bool = False,
     **more: Any,
 ) -> JSON:
     """The outcome that a label is, as an update of the state.
@@ -48,6 +49,7 @@ async def deliver(
         state: the case so far.
         calls: those that led to the verdict and aren't in the state yet.
         reviewed: whether it is a person's, who is shown the policy's categories.
+        by_policy: whether the label is one of the policy in force, though no call says that a model was shown it.
         more: further fields of `Verdict`: track, tie, confidence, steps.
 
     Where a first look that was fitted is in force, its audit is told what was found of a post that went to trial.
@@ -55,7 +57,7 @@ async def deliver(
     context = context_of(state, runtime)
     led = [*state.get("calls", ()), *calls]
     told = shown_in(led)
-    by_policy = reviewed or told is None or "policy" in told
+    by_policy = by_policy or reviewed or told is None or "policy" in told
     if by_policy:
         policy = await policy_of(state, runtime)
         category, hateful = policy.categories(scheme)[label].name, policy.hate(scheme, label)

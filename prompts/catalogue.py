@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tribunal.errors import BadInput
+from tribunal.plugins import load_all
 from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_RUN, OF_THE_SYSTEM, PromptSet, shipped
+from tribunal.systems import systems
 from tribunal.text import meant
 
 
@@ -98,16 +100,26 @@ These are filled in by themselves.
 
 
 def prompt(name: str) -> str:
-    """The text of the shipped prompt of this name, with or without `.md`.
+    """The text of the prompt of this name, with or without `.md`: a shipped one, or one of an installed system.
 
     Raises:
         BadInput: there is none.
     """
-    sources, wanted = shipped().sources, name.removesuffix(".md")
+    sources, wanted = {**shipped().sources, **of_systems()}, name.removesuffix(".md")
     if wanted not in sources:
         way = meant(wanted, sources) or "tribunal prompts list names them all"
         raise BadInput(f"prompt: {name}: there is none of this name; {way}")
     return sources[wanted]
+
+
+def of_systems() -> dict[str, str]:
+    """Return the text of each prompt of the installed systems by name.
+
+    Raises:
+        BadInput: the prompts of one can't be read.
+    """
+    load_all("tribunal.graphs")
+    return {name: text for system in systems() for name, text in system.read_prompts().items()}
 
 
 def variables_of(name: str) -> list[str]:

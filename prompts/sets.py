@@ -8,7 +8,6 @@ template can't take apart.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,17 +20,17 @@ from jinja2 import DictLoader, StrictUndefined, Template, TemplateError, Templat
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.visitor import NodeTransformer
 
-from tribunal.contents import meet, met, prompts_in, read_from_file, written
-from tribunal.errors import BadInput, WrongState
+from tribunal.contents import read_from_file, written
+from tribunal.errors import BadInput
 from tribunal.files import read_regular
 from tribunal.opened import opened
 from tribunal.prompts.marks import Material, Ours, PromptError, shown
 from tribunal.prompts.policy import Category
 from tribunal.schema import JSON
+from tribunal.systems import system_of
 from tribunal.text import meant
 
 SHIPPED = "tribunal"
-_KEPT = 8  # versions of one folder: cases that began with an older one end with it
 # What a system message may say of the policy, and what a role's prompt may; `ask` fills these in by itself.
 OF_THE_SYSTEM = frozenset(
     ("name", "definition", "exclusions", "excuses", "together", "groups", "categories", "question", "labels")
@@ -130,6 +129,10 @@ class PromptSet:
         except (TemplateError, TypeError, ArithmeticError) as error:
             raise BadInput(f"prompts: {self.name}: {name}.md: {error}; mend the prompt") from error
 
+    def including(self, name: str, text: str) -> PromptSet:
+        """Return the set with one prompt more; itself where it holds one of this name, or there is no text."""
+        return self if not text or name in self.sources else _including(self, name, text)
+
     def variables(self, name: str) -> frozenset[str]:
         """What the prompt is filled in with, and the prompts that it includes."""
         return self._template(name)[1]
@@ -148,6 +151,13 @@ class PromptSet:
             for each in [start] if whole else [each for each in self.sources if each.startswith(start)]:
                 wanted |= self._wanted(each)
         return wanted
+
+
+@lru_cache(maxsize=64)
+def _including(held: PromptSet, name: str, text: str) -> PromptSet:
+    made = PromptSet(held.name, {**held.sources, name: text}, held.own)
+    _check_alone(Path(f"{name}.md"), name, text, made.sources)
+    return made
 
 
 class _Inlined(NodeTransformer):
@@ -181,12 +191,33 @@ def shipped() -> PromptSet:
     return PromptSet(SHIPPED, {_name(root, path): path.read_text("utf-8").strip() for path in root.rglob("*.md")})
 
 
+@lru_cache(maxsize=32)
+def with_system(name: str | None) -> PromptSet:
+    """Return the prompts that come with the project and, where a system of one's own is named, its own beside them.
+
+    Raises:
+        BadInput: there is no such system in this process, or a prompt of it has a fault.
+    """
+    if name is None:
+        return shipped()
+    system = system_of(name)
+    if system is None:
+        raise BadInput(f"context.system: {name[:80]!r}: there is none in this process; import its package")
+    own = system.read_prompts()
+    made = PromptSet(name, {**shipped().sources, **own})
+    for each, text in own.items():
+        _check_alone(Path(f"{each}.md"), each, text, made.sources)
+    return made
+
+
 def _name(root: Path, path: Path) -> str:
     return path.relative_to(root).with_suffix("").as_posix()
 
 
-def prompt_set(folder: str | None) -> PromptSet:
+def prompt_set(folder: str | None, system: str | None = None) -> PromptSet:
     """The prompts in force: those of this folder, and ours where it has none. Every one of them is checked.
+
+    Where a system of one's own is named, its prompts are among ours.
 
     A file whose name begins with `_` is no prompt by itself: the set's others include it. README and LICENSE are let
     be.
@@ -194,48 +225,55 @@ def prompt_set(folder: str | None) -> PromptSet:
     Raises:
         BadInput: the folder can't be read, a file is no prompt of ours, or a prompt has a fault; with file and line.
     """
-    return shipped() if folder is None else opened(("prompts", folder), lambda: _prompt_set(folder))
+    if folder is None:
+        return with_system(system)
+    return opened(("prompts", folder, system), lambda: _prompt_set(folder, with_system(system)))
 
 
-def _prompt_set(folder: str) -> PromptSet:
+def _prompt_set(folder: str, base: PromptSet) -> PromptSet:
     root = Path(folder).expanduser()
     try:
         if not root.is_dir():
             raise BadInput(f"prompts: {folder}: is no folder; give one with prompts, such as arcade/judge.md")
-        own = {path: read_regular(path).decode("utf-8") for path in sorted(_prompts_in(root))}
+        own = {path: read_regular(path).decode("utf-8") for path in sorted(_prompts_in(root, base))}
     except (OSError, ValueError) as error:
         if isinstance(error, BadInput):
             raise
         raise BadInput(f"prompts: {folder}: {getattr(error, 'strerror', None) or error}; mend the folder") from error
     named = {_name(root, path): (path, text) for path, text in own.items()}
-    made = _checked(root.resolve().name, named)
+    made = _checked(root.resolve().name, named, base)
     read_from_file("prompts", written(made.own))
     return made
 
 
-def _checked(name: str, own: Mapping[str, tuple[Path, str]]) -> PromptSet:
-    """The set of that name: these prompts, each with the file that an error names, and ours where there is none."""
+def _checked(name: str, own: Mapping[str, tuple[Path, str]], base: PromptSet) -> PromptSet:
+    """The set of that name: these prompts, each with the file that an error names, and `base` where there is none."""
     texts = {each: text.strip() for each, (_, text) in own.items()}
-    made = PromptSet(name, {**shipped().sources, **texts}, texts)
+    made = PromptSet(name, {**base.sources, **texts}, texts)
     for each, (path, text) in own.items():
         _check_alone(path, each, text, made.sources)
     for each, (path, text) in own.items():
-        _check_filled(path, each, text, made)
+        _check_filled(path, each, text, made, base)
     return made
 
 
-@lru_cache(maxsize=_KEPT)
-def _in_a_case(name: str, own: tuple[tuple[str, str], ...]) -> PromptSet:
-    """A set of prompts that lies in a case."""
-    known = shipped().sources
+@lru_cache(maxsize=8)
+def set_of_case(name: str, own: tuple[tuple[str, str], ...], system: str | None) -> PromptSet:
+    """Return the set of prompts that lies in a case.
+
+    Raises:
+        BadInput: a name is none of a prompt, or a prompt has a fault.
+    """
+    base = with_system(system)
+    known = base.sources
     for each, _ in own:
         if each not in known and not each.rpartition("/")[2].startswith("_"):
             raise BadInput(f"context.prompts: {each[:80]}: no prompt is called so")
-    return _checked(name, {each: (Path(f"{each}.md"), text) for each, text in own})
+    return _checked(name, {each: (Path(f"{each}.md"), text) for each, text in own}, base)
 
 
-def _prompts_in(root: Path) -> Iterator[Path]:
-    known = shipped().sources
+def _prompts_in(root: Path, base: PromptSet) -> Iterator[Path]:
+    known = base.sources
     found = False
     for path in root.rglob("*"):
         within = path.relative_to(root)
@@ -308,12 +346,12 @@ def _constant(node: nodes.Node) -> object:
     return held.value if isinstance(held, nodes.Const) else None
 
 
-def _check_filled(path: Path, name: str, text: str, made: PromptSet) -> None:
+def _check_filled(path: Path, name: str, text: str, made: PromptSet, base: PromptSet) -> None:
     """The variables: those that ours is filled with, and what `ask` fills in by itself."""
     if path.name.startswith("_"):
         return
     system = name.startswith("system/")
-    needed = frozenset[str]() if system else shipped().variables(name) - OF_THE_POLICY - OF_THE_RUN
+    needed = frozenset[str]() if system else base.variables(name) - OF_THE_POLICY - OF_THE_RUN
     known = OF_THE_SYSTEM if system else needed | OF_THE_POLICY | OF_THE_RUN
     wanted = made.variables(name)
     if unknown := sorted(wanted - known):
@@ -330,68 +368,3 @@ def _line(text: str, variable: str) -> str:
     tree = _environment({}).parse(text)
     line = next((node.lineno for node in tree.find_all(nodes.Name) if node.name == variable), None)
     return f", line {line}" if line else ""
-
-
-def prompts_begun(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the name and the hash of the prompts that a case began with; empty where it has none.
-
-    Raises:
-        WrongState: what lies there is something else.
-    """
-    begun = state.get("prompts") or {}
-    if not isinstance(begun, Mapping):
-        raise WrongState(f"prompts: {str(begun)[:80]!r}: is no JSON object; give the name and the sha of the prompts")
-    return begun
-
-
-async def prompts_of(state: Mapping[str, Any], folder: str | None) -> PromptSet:
-    """The prompts of a case: those that lie in it, so that a folder that is edited or moved since changes nothing.
-
-    Args:
-        state: the case.
-        folder: the setting `prompts`.
-
-    Raises:
-        BadInput: they are none, or a client of this server may not set them. As `prompt_set`, where none are there.
-    """
-    named = prompts_begun(state)
-    own = None if folder is None else await prompts_in(state, folder, lambda: prompts_in_force(folder, afresh=True))
-    if own is None:
-        made = await prompts_in_force(folder, named.get("sha"))
-    else:
-        at_hand = _held.get(folder or "", {}).get(named.get("sha"))
-        if at_hand is not None and at_hand.own == own:
-            made = at_hand
-        else:
-            made = await asyncio.to_thread(_in_a_case, str(named.get("name") or ""), tuple(sorted(own.items())))
-    if met("prompts", made.sha) is None:
-        meet("prompts", made.sha, written(made.sources))
-    return made
-
-
-async def prompts_in_force(folder: str | None, sha: str | None = None, *, afresh: bool = False) -> PromptSet:
-    """`prompt_set`, off the event loop, and read once.
-
-    Args:
-        folder: the setting `prompts`.
-        sha: which one a case began with, if it has begun; while this process holds that one, it is the one.
-        afresh: look whether the folder has changed; so every case starts from it as it stands then.
-
-    Raises:
-        BadInput: as `prompt_set`.
-    """
-    if folder is None:
-        return shipped() if shipped.cache_info().currsize else await asyncio.to_thread(shipped)
-    held = _held.setdefault(folder, {})
-    if sha in held:
-        return held[sha]
-    if afresh or not held:
-        made = await asyncio.to_thread(prompt_set, folder)
-        made = held.pop(made.sha, made)
-        held[made.sha] = made
-        while len(held) > _KEPT:
-            del held[next(iter(held))]
-    return held[next(reversed(held))]
-
-
-_held: dict[str, dict[str | None, PromptSet]] = {}

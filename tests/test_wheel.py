@@ -1,4 +1,5 @@
-"""The built wheel in a new environment, where the example project runs, whose rooms are called as ours are."""
+"""The built wheel in a new environment, where the examples run: a project whose rooms are called as ours are, and a
+system of one's own, which is a package with a wheel of its own."""
 
 from __future__ import annotations
 
@@ -20,29 +21,40 @@ from mcp import Client
 
 from tests import PROJECT
 from tests.dev_server import dev_server
+from tests.eval.experiments.small_sets import write_small
+from tribunal.eval.doubles.scripted import Answer, Request, ScriptedServer
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("wheel")]
 
 EXAMPLE = PROJECT / "examples" / "project"
+SYSTEM = PROJECT / "examples" / "system"
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("dist")
+def build_wheel(project: Path, folder: Path) -> Path:
+    """Return the wheel of a project, built into a folder."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=PROJECT, check=True, capture_output=True)
+    subprocess.run(command, cwd=project, check=True, capture_output=True)
     [built] = folder.glob("*.whl")
     return built
 
 
 @pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(PROJECT, tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A new environment with the wheel in it. What the wheel depends on is read from this environment, which has it."""
+    """A new environment with the wheel in it, and that of the system of one's own.
+
+    What the wheel depends on is read from this environment, which has it.
+    """
+    system = build_wheel(SYSTEM, tmp_path_factory.mktemp("system"))
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     place = "Scripts" if os.name == "nt" else "bin"
     found = str(folder / place / "python")
-    install = [found, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
+    install = [found, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel), str(system)]
     subprocess.run(install, check=True, env=clean())
     [site] = {Path(folder, *Path(path).parts[-3:]) for path in [sysconfig.get_path("purelib")]}
     # A path file names the folder alone: what lies in it, our own editable install, isn't looked at.
@@ -101,6 +113,59 @@ def test_the_project_s_own_tests_need_nothing_but_pytest(python: str, project: P
     others = [f"no:{name}" for name in ("asyncio", "anyio", "socket", "xdist", "timeout", "langsmith_plugin")]
     said = run(python, project, "-m", "pytest", "-W", "error", *(word for name in others for word in ("-p", name)))
     assert re.search(r"=== 4 passed in ", said), said
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ScriptedServer]:
+    """A model that finds hate wherever a post says that others should go home, and data folders of the test's own."""
+
+    def script(request: Request) -> Answer:
+        schema: Any = request.schema
+        names = schema["properties"]["category"]["enum"]
+        return {"explanation": "It says so.", "category": names["go home" in request.text]}
+
+    with ScriptedServer(script) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", "scripted")
+        monkeypatch.setenv("TRIBUNAL_DATA", str(tmp_path / "data"))
+        yield server
+
+
+def test_a_system_of_one_s_own_is_treated_as_ours(python: str, tmp_path: Path, scripted: ScriptedServer) -> None:
+    asked = ["-m", "tribunal"]
+    listed = run(python, tmp_path, *asked, "graphs", "two_annotators")
+    assert listed.startswith("%% two_annotators: two annotators label a post apart from each other")
+
+    model = ["--graph", "two_annotators", "--model", "openai:scripted", "--seat", "adjudicator=openai:large"]
+    record = json.loads(run(python, tmp_path, *asked, "judge", "They should go home.", *model, "--json"))
+    assert (record["outcome"], record["category"], record["graph"]) == ("verdict", "Racist", "two_annotators")
+    assert [call["seat"] for call in record["calls"]] == ["first", "second"]
+    assert record["prompts"]["name"] == "two_annotators"
+
+    (tmp_path / "posts.csv").write_text("text,label\nGood morning.,0\nThey should go home.,1\nI like tea.,0\n")
+    (tmp_path / "prices.toml").write_text('["openai:scripted"]\ninput = 1.0\noutput = 2.0\n')
+    data = ["--dataset", "table", "--data", "posts.csv", "--scheme", "binary", "--out", "run"]
+    measured = json.loads(
+        run(python, tmp_path, *asked, "eval", *model, *data, "--prices", "prices.toml", "--workers", "2", "--json")
+    )
+    assert measured["outcomes"] == {"positive": 1, "negative": 2}
+    held = json.loads((tmp_path / "run" / "run.json").read_text())
+    files = ("__init__.py", "court.py", "prompts/adjudicate.md", "prompts/annotate.md")
+    assert {*held["code"]} == {f"two_annotators/{file}" for file in files}
+    assert held["prompts"]["sha"] == record["prompts"]["sha"]
+    run(python, tmp_path, *asked, "report", "run")
+    assert "two_annotators" in (tmp_path / "run" / "report.md").read_text()
+
+    sets = write_small(tmp_path / "sets")
+    table = ["two-annotators-table1", "--data", f"h-vli={sets / 'h-vli'}", "--samples", "4", "--out", "runs", "--yes"]
+    run(python, tmp_path, *asked, "experiment", "run", *table, "--model", "openai:scripted")
+    assert "| two annotators | paper |" in (tmp_path / "runs" / "table.md").read_text()
+    assert "[a]" not in (tmp_path / "runs" / "table.md").read_text()
+
+
+def test_the_system_s_own_tests_pass(python: str, tmp_path: Path) -> None:
+    shutil.copytree(SYSTEM / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    assert " passed in " in run(python, tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")
 
 
 @pytest.fixture(scope="module")

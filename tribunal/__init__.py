@@ -63,7 +63,8 @@ async def ajudge(
     Args:
         text: its words.
         image: its image: a path or a data URI.
-        graph: one of `graphs.GRAPHS`, or a pipeline of one's own as `file.py:graph`.
+        graph: one of `graphs.GRAPHS`, an installed system by its name, or a pipeline of one's own as `file.py:graph` or
+            `module:graph`.
         post_id: what to call it; by default an id made from what it holds.
         language: such as `en`.
         earlier: earlier posts of its conversation, the oldest first; they are read, and not decided on.
@@ -81,8 +82,10 @@ async def ajudge(
     """
     from tribunal.cases.session import hear
     from tribunal.context import context_from
+    from tribunal.graphs import load_seats
     from tribunal.kept.wanted import wanted
 
+    load_seats(graph, settings)
     context = context_from({**settings})
     kept = wanted("python", keep, keep_text, review=context.review)
     return await hear(
@@ -195,8 +198,10 @@ async def trial(
     """
     from tribunal.cases.session import attend
     from tribunal.context import context_from
+    from tribunal.graphs import load_seats
     from tribunal.kept.wanted import wanted
 
+    load_seats(graph, settings)
     context = context_from({**settings})
     kept = wanted("python", keep, keep_text, review=context.review)
     case = attend(

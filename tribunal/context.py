@@ -17,7 +17,7 @@ from pydantic_core import PydanticCustomError
 from tribunal.errors import BadInput
 from tribunal.parsed import from_json
 from tribunal.schema import JSON, Scheme, Task
-from tribunal.seats import KINDS, SEATS, VIEWS
+from tribunal.seats import VIEWS, seat_exists, seat_names
 from tribunal.settings import RENAMED, SETTINGS, description
 from tribunal.text import meant
 from tribunal.trust import check_settings, for_clients
@@ -133,9 +133,9 @@ class Context(BaseModel):
     @field_validator("seats", "temperatures")
     @classmethod
     def _seats_exist(cls, by_seat: dict[str, Any]) -> dict[str, Any]:
-        unknown = next((seat for seat in by_seat if seat not in SEATS and seat.partition(":")[0] not in KINDS), None)
+        unknown = next((seat for seat in by_seat if not seat_exists(seat)), None)
         if unknown is not None:
-            raise ValueError(f"there is no seat {unknown!r}; the seats are {', '.join(SEATS)}")
+            raise ValueError(f"there is no seat {unknown!r}; the seats are {', '.join(seat_names())}")
         for seat in by_seat:
             kind, colon, name = seat.partition(":")
             if kind == "view" and colon and name not in VIEWS:

@@ -17,6 +17,7 @@ from tribunal.learnt import learnt
 from tribunal.schema import JSON
 from tribunal.seats import KINDS
 from tribunal.settings import GRAPHS, SETTINGS, listed
+from tribunal.systems import system_of
 
 Values = Mapping[str, Any]
 
@@ -189,12 +190,24 @@ IDLE = (
 )
 
 
+def seats_in(graph: str) -> tuple[str, ...]:
+    """Return who may sit in a graph: one of ours, or that of a `System`; nobody where that isn't known."""
+    system = system_of(graph)
+    return system.seats if system else SITTING.get(graph, ())
+
+
+def heeds_setting(graph: str, name: str) -> bool:
+    """Return whether a graph heeds a setting. One that has no `System` heeds those that every graph heeds."""
+    system = system_of(graph)
+    return system.heeds_setting(name) if system else graph in (SETTINGS[name].graphs or (graph,))
+
+
 def refuse_unheeded(graph: str, context: Context, *, can_stop: bool = False) -> None:
     """Refuse the first setting that a graph would only overlook.
 
     Args:
-        graph: one of `settings.GRAPHS`. A graph of anybody's own has no list of what it heeds, so it refuses stops
-            alone.
+        graph: one of `settings.GRAPHS`, or that of a `System`. Another graph of one's own has no list of what it heeds,
+            so it refuses stops alone.
         context: what was set: what differs from its default, since Studio sends every default with the rest.
         can_stop: whether somebody can go on with a run that stops.
 
@@ -226,6 +239,8 @@ def refuse_unknown_stops(graph: str, context: Context) -> None:
     Raises:
         BadInput: the name, and those that there are.
     """
+    if graph not in GRAPHS:  # the nodes of a system of one's own are not known by name
+        return
     agents, seats = agents_of(graph), SITTING[graph]
     for name in context.stops:
         kind, colon, _ = name.partition(":")
@@ -238,7 +253,7 @@ def refuse_unknown_stops(graph: str, context: Context) -> None:
 
 def unheeded(graph: str, context: Context) -> Iterator[tuple[str, str]]:
     """Each setting that a graph would only overlook, and why, in the words of a refusal."""
-    if graph not in GRAPHS:
+    if not seats_in(graph):
         return
     own = vars(context)
     given = [name for name, default in _DEFAULTS.items() if own[name] != default]
@@ -250,12 +265,10 @@ def unheeded(graph: str, context: Context) -> Iterator[tuple[str, str]]:
     for table in ("seats", "temperatures"):
         for seat in own[table]:
             kind = seat.partition(":")[0]
-            if kind not in SITTING[graph]:
-                sits = _the([each for each, seats in SITTING.items() if kind in seats])
-                yield (
-                    f"{table}.{seat}",
-                    f"{table}.{seat}: nobody of that name sits in {graph}; it is a seat of {sits}",
-                )
+            if kind not in seats_in(graph):
+                others = [each for each, seats in SITTING.items() if kind in seats]
+                sits = f"it is a seat of {_the(others)}" if others else f"its seats are {', '.join(seats_in(graph))}"
+                yield f"{table}.{seat}", f"{table}.{seat}: nobody of that name sits in {graph}; {sits}"
             elif why := _idle(graph, f"{table}.{kind}", own):
                 yield f"{table}.{seat}", f"{table}.{seat}: {graph} has no use for it here: {why}"
 
@@ -282,7 +295,7 @@ def _refusal(graph: str, name: str, own: Values) -> str:
     heeding = SETTINGS[name].graphs or GRAPHS
     if name == "mode":
         heeding = tuple(each for each, modes in MODES.items() if own["mode"] in modes)
-    if graph not in heeding:
+    if not (graph in heeding or (graph not in GRAPHS and heeds_setting(graph, name))):
         what = "a mode" if name == "mode" else "a setting"
         return f"is {what} of {_the(heeding)}, and {graph} has no use for it; leave it out"
     why = _idle(graph, name, own)

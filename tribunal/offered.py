@@ -15,10 +15,10 @@ from pydantic.fields import FieldInfo
 
 from tribunal.context import Context, EveryName, context_from
 from tribunal.graph_nodes import nodes_heeding
-from tribunal.heeding import MODES, SITTING
+from tribunal.heeding import MODES, heeds_setting, seats_in
 from tribunal.schema import JSON
 from tribunal.seats import KINDS, VIEWS
-from tribunal.settings import SETTINGS
+from tribunal.settings import GRAPHS, SETTINGS
 from tribunal.trust import POLICIES
 
 # What each mode leaves of a system.
@@ -57,19 +57,19 @@ class _Offered(BaseModel):
         None is of Studio's type `prompt`: our settings name prompts and policies, and hold no words of theirs.
         """
         form = EveryName.in_schema(super().model_json_schema(*args, **kwargs))
-        for name, field in form["properties"].items():
+        for name, field in form["properties"].items() if cls.graph in GRAPHS else ():
             field["langgraph_nodes"] = nodes_heeding(name, cls.graph)
         return form
 
 
 @cache
 def settings_of(graph: str) -> type[Context]:
-    """The form of one of our graphs, as its `context_schema`. A node is given a whole `Context`, not this.
+    """The form of a graph, as its `context_schema`. A node is given a whole `Context`, not this.
 
     Args:
-        graph: one of `settings.GRAPHS`.
+        graph: one of `settings.GRAPHS`, or the name of a `System`.
     """
-    heeded = [name for name, each in SETTINGS.items() if not each.graphs or graph in each.graphs]
+    heeded = [name for name in SETTINGS if heeds_setting(graph, name)]
     fields: dict[str, Any] = {name: _field(name, graph) for name in heeded}
     form = create_model(
         f"Settings of {graph}", __base__=_Offered, __doc__=f"The settings that {graph} heeds.", **fields
@@ -91,10 +91,12 @@ def _field(name: str, graph: str) -> tuple[Any, FieldInfo]:
             examples = list(POLICIES if graph in SETTINGS["task"].graphs else POLICIES[:1])
         case "seats":
             kind = Annotated[kind, WithJsonSchema(_by_seat(graph, {"type": "string", "examples": ["rehearsal"]}))]
-            does = f"A model for one seat, by the seat's name: {', '.join(SITTING[graph])}. It beats every other model."
+            does = (
+                f"A model for one seat, by the seat's name: {', '.join(seats_in(graph))}. It beats every other model."
+            )
         case "temperatures":
             kind = Annotated[kind, WithJsonSchema(_by_seat(graph, {"type": "number", "minimum": 0, "maximum": 2}))]
-            does = f"A temperature for one seat, from 0 to 2, by the seat's name: {', '.join(SITTING[graph])}."
+            does = f"A temperature for one seat, from 0 to 2, by the seat's name: {', '.join(seats_in(graph))}."
         case "views":
             items: JSON = {"type": "string", "enum": list(VIEWS)}
             kind = Annotated[kind, WithJsonSchema({"type": "array", "items": items, "uniqueItems": True})]
@@ -105,10 +107,10 @@ def _field(name: str, graph: str) -> tuple[Any, FieldInfo]:
 
 def _by_seat(graph: str, value: JSON) -> JSON:
     """The JSON schema of a table by seat. Of several of a kind, one is named after a colon, as in view:surface."""
-    several = [seat for seat in SITTING[graph] if seat in KINDS]
+    several = [seat for seat in seats_in(graph) if seat in KINDS]
     table: JSON = {
         "type": "object",
-        "properties": {seat: {"title": seat.capitalize(), **value} for seat in SITTING[graph]},
+        "properties": {seat: {"title": seat.capitalize(), **value} for seat in seats_in(graph)},
         "additionalProperties": False,
     }
     return {**table, "patternProperties": {f"^{seat}:": value for seat in several}} if several else table

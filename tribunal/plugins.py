@@ -1,4 +1,4 @@
-"""What others bring: providers, search engines, embeddings and data sets that live outside this project.
+"""What others bring: providers, search engines, embeddings, data sets and graphs that live outside this project.
 
 Each is found by the name of a Python entry point, which any installed package may declare,
 
@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, Literal, TypeVar
 
 from tribunal.errors import BadInput
+from tribunal.text import one_line
 from tribunal.trust import check_code
 
-Group = Literal["tribunal.providers", "tribunal.search", "tribunal.embeddings", "tribunal.datasets"]
+Group = Literal[
+    "tribunal.providers", "tribunal.search", "tribunal.embeddings", "tribunal.datasets", "tribunal.graphs"
+]  # fmt: skip
 Kind = TypeVar("Kind")
 _PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -46,7 +50,7 @@ def plugin(group: Group, name: str, kind: type[Kind], field: str) -> Kind | None
     Raises:
         BadInput: it can't be imported, is something else, or a stored case names a place that isn't allowed.
     """
-    place = _declared(group).get(name) or (name if _PLACE.fullmatch(name) else None)
+    place = place_of(group, name)
     if place is None:
         return None
     if name not in _declared(group):
@@ -56,11 +60,28 @@ def plugin(group: Group, name: str, kind: type[Kind], field: str) -> Kind | None
         found: Any = import_module(module)
         for part in member.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, BadInput) as error:
         raise BadInput(f"{field}: {name}: {place} can't be loaded: {error}") from error
+    except Exception as error:  # a stranger's module may fail in any way while it is imported
+        raise BadInput(
+            f"{field}: {name}: {place} can't be loaded: {type(error).__name__}: {one_line(str(error))}"
+        ) from error
     if not isinstance(found, kind):
         raise BadInput(f"{field}: {name}: {place} is a {type(found).__name__}, and not a {kind.__name__}")
     return found
+
+
+def place_of(group: Group, name: str) -> str | None:
+    """Return the `module:object` that a name stands for; None where it is no entry point and no such place."""
+    return _declared(group).get(name) or (name if _PLACE.fullmatch(name) else None)
+
+
+@lru_cache(maxsize=8)
+def load_all(group: Group) -> None:
+    """Import whatever installed packages have declared in a group; what can't be imported is passed over."""
+    for name in names(group):
+        with suppress(BadInput):
+            plugin(group, name, object, name)
 
 
 def known(ours: Iterable[str], group: Group) -> str:

@@ -13,16 +13,18 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from tribunal.context import describe
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import PaperProtocol
 from tribunal.eval.datasets.pool import paper_sample
 from tribunal.eval.datasets.sample import Sample
-from tribunal.heeding import SITTING
+from tribunal.heeding import heeds_setting, seats_in
 from tribunal.parsed import from_toml
+from tribunal.plugins import load_all
 from tribunal.schema import JSON, Frozen
-from tribunal.settings import SETTINGS
+from tribunal.systems import systems
 from tribunal.text import meant
 
 PAPER = "paper"  # not a protocol's name: the protocol of the data set's own paper
@@ -103,7 +105,7 @@ class Protocol(Frozen):
         """
         row = self.conditions[condition]
         of_all = {
-            name: value for name, value in self.models.items() if name != "line_up" or len(SITTING[row.graph]) > 1
+            name: value for name, value in self.models.items() if name != "line_up" or len(seats_in(row.graph)) > 1
         }
         return heeded({**of_all, **row.models}, row.graph)
 
@@ -128,7 +130,7 @@ def _is(sample: Sample, where: Mapping[str, Any]) -> bool:
 
 def heeded(settings: Mapping[str, Any], graph: str) -> JSON:
     """Those settings that a graph heeds."""
-    return {name: value for name, value in settings.items() if graph in (SETTINGS[name].graphs or (graph,))}
+    return {name: value for name, value in settings.items() if heeds_setting(graph, name)}
 
 
 @lru_cache(maxsize=1)
@@ -141,7 +143,29 @@ def raw() -> Mapping[str, JSON]:
         paper, _, table = name.rpartition("-")
         return _PAPERS.index(paper), table.startswith("figure"), table
 
-    return {name: from_toml(folder.joinpath(f"{name}.toml").read_text("utf-8")) for name in sorted(names, key=place)}
+    ours = {name: from_toml(folder.joinpath(f"{name}.toml").read_text("utf-8")) for name in sorted(names, key=place)}
+    return {**ours, **{name: held for name, held in _of_systems().items() if name not in ours}}
+
+
+def _of_systems() -> dict[str, JSON]:
+    """Return what the files of the experiments say that come with systems of one's own.
+
+    Raises:
+        BadInput: one is no TOML, or is neither a protocol nor has a shape; with its name and the fault.
+    """
+    load_all("tribunal.graphs")
+    found = {}
+    for system in systems():
+        for name, text in system.read_experiments().items():
+            try:
+                held = from_toml(text)
+                Protocol(name=name, **{field: value for field, value in held.items() if field != _SHAPE})
+            except ValidationError as error:
+                raise BadInput(f"experiment: {name} of the system {system.name}: {describe(error)}") from error
+            except (ValueError, TypeError) as error:
+                raise BadInput(f"experiment: {name} of the system {system.name}: {error}; mend the file") from error
+            found[name] = held
+    return found
 
 
 @lru_cache(maxsize=1)

@@ -21,6 +21,7 @@ from tribunal.eval.runs.lines import has_likeness, line, unheard, unusable, what
 from tribunal.eval.runs.outage import LOCKED_OUT, kind_of_failure, unanswered
 from tribunal.eval.runs.pins import check_pins
 from tribunal.eval.runs.prices import Prices
+from tribunal.graphs import load_seats
 from tribunal.kept.wanted import Wanted
 from tribunal.models.door import Door, door_here
 from tribunal.models.providers import ModelName
@@ -147,6 +148,7 @@ class Decider:
             from tribunal.kept.keeping import Keeper  # SQLAlchemy, for those who keep
 
             keeper = Keeper(keep)
+        load_seats(order.graph, settings)
         context = context_from(settings)
         return cls(
             order.graph,

@@ -10,6 +10,7 @@ from tribunal.context import Context
 from tribunal.errors import ModelError
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.runs.likeness import signature
+from tribunal.graphs import code_of
 from tribunal.nodes.state import outcome_of
 from tribunal.schema import JSON, Call, Record, Usage
 
@@ -93,9 +94,9 @@ def _without(sample: Sample, graph: str, context: Context, ended: JSON, calls: t
 
 def what_broke(graph: str, sample: Sample, error: Exception) -> str:
     """An exception of a graph as its author needs it: what, where in their file, at which post, and the way on."""
-    own = Path(graph.partition(":")[0]).name
+    own = {path.name for path in code_of(graph).values()}
     frames = extract_tb(error.__traceback__)
-    frame = next((each for each in reversed(frames) if Path(each.filename).name == own), frames[-1])
+    frame = next((each for each in reversed(frames) if Path(each.filename).name in own), frames[-1])
     said = " ".join(str(error).split())[:500]
     return (
         f"graph {graph}: post {sample.id}: {type(error).__name__}: {said} ({Path(frame.filename).name}, line "

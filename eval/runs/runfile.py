@@ -17,11 +17,14 @@ from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, Unwritten
 from tribunal.eval.runs.parts import ungathered
 from tribunal.eval.runs.project import hash_code
 from tribunal.files import Taken, alone, write_whole
+from tribunal.graphs import GRAPHS
+from tribunal.graphs import graph as load_graph
 from tribunal.parsed import from_json
 from tribunal.prompts.policy import policy
 from tribunal.prompts.sets import prompt_set
 from tribunal.retrievers.perspectives.rows import file_hash
 from tribunal.schema import JSON
+from tribunal.systems import system_of
 
 RUN = "run.json"
 # Settings on which no result depends.
@@ -78,12 +81,14 @@ def beside(graph: str, context: Context) -> JSON:
     Args:
         graph: its name, or its file.
     """
-    in_force = policy(context.policy)
+    if graph not in GRAPHS:
+        load_graph(graph)  # its system is known from then on
+    in_force, system = policy(context.policy), system_of(graph)
     return {
         "models": {"TRIBUNAL_MODEL": _model_of_the_environment(context)},
         "policy": {"name": in_force.name, "sha": in_force.sha},
         "tribunal": version("tribunal"),
-        "prompts": prompt_set(context.prompts).dump(),
+        "prompts": prompt_set(context.prompts, system.name if system else None).dump(),
         "files": _files(context),
         "code": hash_code(graph),
     }

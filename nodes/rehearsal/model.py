@@ -26,6 +26,7 @@ from pydantic import Field
 
 from tribunal.nodes.rehearsal.reading import read
 from tribunal.schema import JSON
+from tribunal.schema_filling import fill_schema
 
 if TYPE_CHECKING:
     from tribunal.models.question import Question
@@ -64,6 +65,8 @@ PARTS = {
     "explainer": "explainer:explain",
 }
 IN_WORDS = {"classifier.words": "research:in_words"}
+# What it says for a part that it has no rules for.
+NO_RULES = "(rehearsal: no rules are written for this part, so this answer says nothing of the post)"
 CHARACTERS_PER_TOKEN = 4
 _WORD = re.compile(r"\s*\S+|\s+")
 LONG_POST = 4_000  # characters from which a post is read off the event loop
@@ -77,7 +80,6 @@ class Rehearsal(BaseChatModel):
 
     Raises (when asked):
         ValueError: there is no `question`.
-        NotImplementedError: no part is written for the role.
     """
 
     profile: ModelProfile | None = Field(
@@ -150,17 +152,17 @@ def _question_in(options: JSON) -> Question | None:
 def answer(question: Question | None) -> JSON:
     """The answer to one question, in the form that its role asks for.
 
+    No rules are written for a role of somebody's own. Its form is filled in with the first value that each field
+    offers, and with words that say so.
+
     Raises:
         ValueError: there is no question.
-        NotImplementedError: no part is written for the role.
     """
     if question is None:
         raise ValueError("the rehearsal model is asked through `ask`, which hands it the question itself")
     part = PARTS.get(question.role.name)
     if part is None:
-        raise NotImplementedError(
-            f"the rehearsal model has no part for the role {question.role.name!r}; it plays {', '.join(PARTS)}"
-        )
+        return cast("JSON", fill_schema(question.form.model_json_schema(), lambda: NO_RULES))
     return cast("JSON", _at(part)(question))
 
 

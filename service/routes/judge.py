@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from tribunal.graphs import GRAPHS
+from tribunal.plugins import known, names
 from tribunal.schema import Record
 from tribunal.service.replica.judging import Opened, shown
 from tribunal.service.replica.options import ServiceOptions
@@ -76,8 +77,8 @@ def graph_of(asked: str | None, options: ServiceOptions) -> str:
         Problem: there is none of this name.
     """
     graph = asked or options.graph
-    if graph not in GRAPHS:
-        raise Problem("bad_input", f"graph: {graph}: there is none; they are {', '.join(GRAPHS)}")
+    if graph not in GRAPHS and graph not in names("tribunal.graphs"):
+        raise Problem("bad_input", f"graph: {graph}: there is none; they are {known(GRAPHS, 'tribunal.graphs')}")
     return graph
 
 

@@ -13,7 +13,8 @@ from tests.court import court_script, decide
 from tests.golden.playing import Player
 from tests.golden.test_requests import CASES, asked
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.prompts.sets import PromptSet, prompt_set, prompts_in_force, shipped
+from tribunal.prompts.in_force import prompts_in_force
+from tribunal.prompts.sets import PromptSet, prompt_set, shipped
 
 
 def own_set(folder: Path) -> Path:

@@ -8,9 +8,10 @@ import pytest
 
 from tribunal.errors import BadInput
 from tribunal.models.question import from_the_policy, standing_instructions
+from tribunal.prompts.in_force import prompts_in_force
 from tribunal.prompts.marks import ours, quote
 from tribunal.prompts.policy import policy
-from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, prompt_set, prompts_in_force, shipped
+from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, prompt_set, shipped
 
 ASKED = "Which one? {{ categories }}"
 

@@ -32,9 +32,10 @@ from tribunal.context import Context, context_from, kept_settings
 from tribunal.database import Database, DatabaseError, Unwritable
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
-from tribunal.graphs import GRAPHS
+from tribunal.graphs import GRAPHS, load_seats
 from tribunal.loops import PerLoop
 from tribunal.parsed import from_json
+from tribunal.plugins import names
 from tribunal.schema import JSON
 from tribunal.store.ids import new_id
 from tribunal.telling import Listener
@@ -326,6 +327,7 @@ class Docket:
         """
         graph = await asyncio.to_thread(_trusted, entry.graph)
         try:
+            await asyncio.to_thread(load_seats, graph, entry.settings)
             return graph, context_from(entry.settings)
         except BadInput as error:
             raise BadInput(f"thread: {entry.thread}: a setting of it in {self.path} can't be used: {error}") from error
@@ -349,12 +351,15 @@ class Docket:
 
 
 def _trusted(graph: str) -> str:
-    """The name by which a case holds its graph: a shipped one's, or `/whole/path.py:graph` of one that is allowed.
+    """The name by which a case holds its graph: a shipped or an installed one's, or the place of one that is allowed.
 
     Raises:
         BadInput: it is neither.
     """
-    if graph in GRAPHS:
+    if graph in GRAPHS or graph in names("tribunal.graphs"):
+        return graph
+    if not graph.partition(":")[0].endswith(".py"):
+        check_code(graph, stored=True)
         return graph
     path, _, member = graph.partition(":")
     place = f"{Path(path).expanduser().resolve()}:{member or 'graph'}"

@@ -258,7 +258,7 @@ def record(state: JSON, graph: str, context: Context) -> Record:
         hateful=outcome.get("hateful"),
         explanation=outcome["explanation"],
         rehearsed=rehearsed(state.get("calls") or [], state.get("warnings") or []),
-        track=state.get("track"),
+        track=state.get("track") or outcome.get("track"),
         rounds=max((turn.round for turn in turns if turn.stage in DEBATED), default=0),
         transcript=turns,
         cues=tuple(Cue.model_validate(cue) for cue in state.get("cues") or []),

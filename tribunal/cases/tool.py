@@ -69,7 +69,8 @@ def as_tool(
     as the agent's. The agent's callbacks, tags and metadata reach it, so that a trace of the agent shows every call.
 
     Args:
-        graph: one of `graphs.GRAPHS`, or a pipeline of one's own as `file.py:graph`.
+        graph: one of `graphs.GRAPHS`, an installed system by its name, or a pipeline of one's own as `file.py:graph` or
+            `module:graph`.
         name: what the agent calls the tool.
         description: what the agent is told of it; by default what it decides, and what it answers.
         config: callbacks, tags and metadata of every call of the tool, beside the agent's own.
@@ -82,9 +83,9 @@ def as_tool(
     Raises:
         BadInput: there is no such graph, or a setting is wrong, or this graph doesn't heed it.
     """
+    graph_named(graph)  # one of your own brings seats of its own, which may be set
     context, own = context_from({**settings}), caller_config(config)
     kept = wanted("python", review=context.review)
-    graph_named(graph)
     refuse_unheeded(graph, context)
 
     async def decide(

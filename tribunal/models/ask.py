@@ -33,9 +33,9 @@ from tribunal.models.question import (
 )
 from tribunal.models.role import Filled, Role
 from tribunal.models.seating import models_for
+from tribunal.prompts.in_force import prompts_begun, prompts_of
 from tribunal.prompts.marks import Material, shown
 from tribunal.prompts.policy import in_language, policy_of
-from tribunal.prompts.sets import prompts_begun, prompts_of
 from tribunal.rehearsed import REHEARSED, rehearsed
 from tribunal.schema import JSON, Post
 from tribunal.stops import show_question
@@ -96,7 +96,8 @@ async def ask(
         Budget.of(context, state).check(role.seat)
     post = Post.model_validate(state["post"])
     begun = prompts_begun(state).get("sha")
-    prompts = await prompts_of(state, context.prompts)
+    of_the_case = await prompts_of(state, context.prompts)
+    prompts = of_the_case.including(role.prompt, role.text)
     policy = await policy_of(state, runtime)
     if context.policy_language == "post":
         policy = in_language(policy, post.language)
@@ -125,7 +126,7 @@ async def ask(
     )
     calls: list[JSON] = []
     warnings: list[str] = []
-    if begun and begun != prompts.sha:
+    if begun and begun != of_the_case.sha:
         warnings.append("the prompts have changed since this case began; its later calls were asked with the new ones")
     first: ModelError | None = None
     limit = role.max_output_tokens or context.max_output_tokens

@@ -223,8 +223,6 @@ async def _send(exchange: Exchange, door: Door, key: str | None) -> Completion |
     except TimeoutError:
         timed_out = True
         return Diagnosis("timeout", f"no answer within {exchange.context.timeout:g} s. {_SLOW}")
-    except NotImplementedError:
-        raise  # the rehearsal model's, where a part is missing: a fault of ours, and no fault of a server
     except Exception as error:  # noqa: BLE001 (every client has a tree of its own; `diagnose` tells them apart)
         shown = "\n".join(words for _, words in exchange.told())
         return diagnose(error, sent=exchange.sent(), secrets=door.secrets, shown=shown)

@@ -35,6 +35,7 @@ class Role(Generic[Filled]):
         drawn_alike: whether it is one of several draws at one temperature: the one that is set for the seat, else the
             setting `draw_temperature`.
         tries: takes the place of the setting `attempts`.
+        text: the words of the prompt, for one that is no file of a set of prompts.
     """
 
     name: str
@@ -51,3 +52,4 @@ class Role(Generic[Filled]):
     temperature_of: str = ""
     drawn_alike: bool = False
     tries: int | None = None
+    text: str = ""

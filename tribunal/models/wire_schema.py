@@ -37,7 +37,8 @@ def wire_schema(form: type[BaseModel], bounds: frozenset[str] = frozenset(), *, 
 def choices(form: type[BaseModel]) -> dict[str, list[Any]]:
     """The values that a form's fields may have, where there are only so many, by the field's name."""
     found: dict[str, list[Any]] = {}
-    _choices(form.model_json_schema(), "", found)
+    schema = form.model_json_schema()
+    _choices(schema, "", found, schema.get("$defs", {}))
     return found
 
 
@@ -76,16 +77,20 @@ def _label_first(schema: Any) -> Any:
     return kept
 
 
-def _choices(schema: Any, name: str, found: dict[str, list[Any]]) -> None:
+def _choices(schema: Any, name: str, found: dict[str, list[Any]], defined: JSON, within: tuple[str, ...] = ()) -> None:
+    """Add the values that a part of a schema allows under the name of the field that it stands for."""
     if isinstance(schema, list):
         for part in schema:
-            _choices(part, name, found)
+            _choices(part, name, found, defined, within)
     elif isinstance(schema, dict):
         if values := schema.get("enum"):
             found[name] = [*found.get(name, []), *(value for value in values if value not in found.get(name, []))]
+        kind = str(schema.get("$ref", "")).rpartition("/")[2]
+        if kind and kind not in within:  # a form may hold itself
+            _choices(defined[kind], name, found, defined, (*within, kind))
         for key, value in schema.items():
-            if key in ("properties", "$defs"):
+            if key == "properties":
                 for field, part in value.items():
-                    _choices(part, field, found)
-            elif key not in ("enum", "default", "required"):
-                _choices(value, name, found)
+                    _choices(part, field, found, defined, within)
+            elif key not in ("enum", "default", "required", "$defs", "$ref"):
+                _choices(value, name, found, defined, within)

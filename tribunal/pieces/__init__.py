@@ -9,9 +9,12 @@
 
 Pieces, which are nodes: `receive`, `scan`, `web_evidence`, `panel`, `panel_debate`, `fast_trial`, `deep_trial`,
 `court_judge`, `find_precedents`. Makers of pieces: `piece` for a function or a graph of one's own, `evidence_from` for
-a retriever or a tool of LangChain's. The contract: `checked`, `contract_of`, `Contract`, `Channel`, `WrongComposition`.
-The state and what passes through it: `Case`, `PostInput`, `Ruling`, `Context`, `Evidence`, `EvidenceStance`,
-`Precedent`.
+a retriever or a tool of LangChain's, `seat` for an agent (a `SeatNode`). The ends of a case: `verdict`, `refusal`. The
+door to the models: `ask` with a `Role`, which gives an `Answer`; `decision_form`. Words of others in a prompt, quoted:
+`quote`, `listing`, `entries` of `Entry`, `together`, as `Material`; words of one's own: `ours`. A system of one's own:
+`System`, `received_by`, `settings_of`. The contract: `checked`, `contract_of`, `Contract`, `Channel`,
+`WrongComposition`. The state and what passes through it: `Case`, `PostInput`, `Ruling`, `Context`, `Evidence`,
+`EvidenceStance`, `Precedent`, `Turn`, `Step`.
 """
 
 from tribunal.context import Context
@@ -21,36 +24,64 @@ from tribunal.graphs.deep_dive import graph as deep_trial
 from tribunal.graphs.fast_track import graph as fast_trial
 from tribunal.graphs.perspectives import graph as panel
 from tribunal.graphs.web import graph as web_evidence
+from tribunal.models.ask import Answer, ask
+from tribunal.models.role import Role
 from tribunal.nodes.arcade.gatekeeper import gatekeeper as scan
 from tribunal.nodes.arcade.judge import judge as court_judge
 from tribunal.nodes.court.precedents import find_precedents
-from tribunal.nodes.intake import receive
+from tribunal.nodes.forms import decision_form
+from tribunal.nodes.intake import receive, received_by
 from tribunal.nodes.state import Case, PostInput, Ruling
+from tribunal.offered import settings_of
+from tribunal.pieces.outcomes import refusal, verdict
 from tribunal.pieces.retrieved import evidence_from
-from tribunal.schema import Evidence, EvidenceStance, Precedent
+from tribunal.pieces.seats import SeatNode, seat
+from tribunal.prompts.marks import Entry, Material, entries, listing, ours, quote, together
+from tribunal.schema import Evidence, EvidenceStance, Precedent, Step, Turn
+from tribunal.systems import System
 
 __all__ = [
+    "Answer",
     "Case",
     "Channel",
     "Context",
     "Contract",
+    "Entry",
     "Evidence",
     "EvidenceStance",
+    "Material",
     "PostInput",
     "Precedent",
+    "Role",
     "Ruling",
+    "SeatNode",
+    "Step",
+    "System",
+    "Turn",
     "WrongComposition",
+    "ask",
     "checked",
     "contract_of",
     "court_judge",
+    "decision_form",
     "deep_trial",
+    "entries",
     "evidence_from",
     "fast_trial",
     "find_precedents",
+    "listing",
+    "ours",
     "panel",
     "panel_debate",
     "piece",
+    "quote",
     "receive",
+    "received_by",
+    "refusal",
     "scan",
+    "seat",
+    "settings_of",
+    "together",
+    "verdict",
     "web_evidence",
 ]

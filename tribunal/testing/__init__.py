@@ -21,13 +21,14 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import tribunal.prompts
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Answer, Fault, Reply, Request, Script, ScriptedServer
+from tribunal.schema_filling import fill_schema
 
 __all__ = ["Fault", "Reply", "Request", "ScriptedModel", "check_piece", "scripted_model"]
 
@@ -144,24 +145,6 @@ def _names(request: Request) -> set[str]:
 
 
 def _short(request: Request) -> Any:
-    """A short answer that the form of a request allows: one of each, the first of several, texts that all differ."""
-    whole: Any = request.schema
+    """A short answer that the form of a request allows, in texts that all differ."""
     number = count(1)
-
-    def filled(form: Any) -> Any:
-        if "$ref" in form:
-            return filled(whole["$defs"][form["$ref"].rpartition("/")[2]])
-        if "const" in form or "enum" in form:
-            return form["const"] if "const" in form else form["enum"][0]
-        if options := form.get("anyOf") or form.get("oneOf") or form.get("allOf"):
-            return filled(next((each for each in options if each.get("type") != "null"), options[0]))
-        kind = form.get("type")
-        if kind == "object":
-            return {name: filled(each) for name, each in form.get("properties", {}).items()}
-        if kind == "array":
-            return [filled(form["items"]) for _ in range(min(max(form.get("minItems", 0), 1), form.get("maxItems", 1)))]
-        if kind in ("number", "integer"):
-            return form.get("minimum", 0)
-        return {"boolean": False, "null": None}.get(kind, f"scripted words {request.index}.{next(number)}")
-
-    return filled(whole)
+    return fill_schema(cast("Any", request.schema), lambda: f"scripted words {request.index}.{next(number)}")

@@ -20,7 +20,7 @@ from tribunal.nodes.arcade.defender import DEFENCE
 from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
 from tribunal.nodes.arcade.judge import CLASSIFIER, JUDGE
 from tribunal.nodes.arcade.prosecutor import INDICTMENT, INVESTIGATION, PROSECUTION
-from tribunal.nodes.rehearsal.model import PARTS, Rehearsal
+from tribunal.nodes.rehearsal.model import NO_RULES, PARTS, Rehearsal
 from tribunal.schema import Argument, Cue, Post, Scheme
 
 ROLES: tuple[Role[Any], ...] = (GATEKEEPER, INDICTMENT, INVESTIGATION, PROSECUTION, DEFENCE, JUDGE, CLASSIFIER)
@@ -82,9 +82,9 @@ def test_the_parts_are_those_of_the_court() -> None:
     assert {role.name for role in ROLES} <= PARTS.keys()
 
 
-async def test_an_unknown_role_is_named() -> None:
+async def test_a_role_without_rules_gets_the_first_of_all_values_and_words_that_say_so() -> None:
     stranger = Role(name="view:surface", seat="judge", prompt="", form=JUDGE.form, temperature=None)
-    with pytest.raises(NotImplementedError, match="view:surface"):
-        await Rehearsal().ainvoke([HumanMessage("?")], question=lambda: question_for(stranger, DIRECT))
+    message = await Rehearsal().ainvoke([HumanMessage("?")], question=lambda: question_for(stranger, DIRECT))
+    assert json.loads(message.text) == {"explanation": NO_RULES, "category": "NotHate"}
     with pytest.raises(ValueError, match="asked through `ask`"):
         await Rehearsal().ainvoke([HumanMessage("?")])

@@ -1,0 +1,223 @@
+"""An agent of one's own in the court: a node that asks through the one door, as ours do."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar, cast
+
+from langgraph.runtime import Runtime
+from pydantic import BaseModel
+
+from tribunal.context import Context, context_of
+from tribunal.errors import BadInput, ModelError
+from tribunal.graphs.contracts import FAILED, Contract, hold_to
+from tribunal.models.ask import Answer, ask
+from tribunal.models.role import Role
+from tribunal.nodes.agents import agent
+from tribunal.nodes.arcade.cues import minutes
+from tribunal.nodes.exhibits import citations_mended, exhibits
+from tribunal.nodes.forms import Maker, Mend, always
+from tribunal.nodes.state import cues_in, spoke, transcript_of
+from tribunal.prompts.in_force import prompts_of
+from tribunal.prompts.marks import Entry, Material, entries, listing, quote
+from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_RUN
+from tribunal.schema import JSON, Turn
+from tribunal.seats import register_seats
+from tribunal.systems import resource
+
+Filled = TypeVar("Filled", bound=BaseModel)
+_EXHIBITS = ("evidence", "opinions", "precedents", "question")
+_CITED = ("evidence", "precedents")
+_TAKEN = frozenset({"role", "state", "runtime", "check", "mend", "draw", "shared"})  # what `ask` itself is given
+
+
+class SeatNode(Protocol):
+    """A node that asks a seat."""
+
+    async def __call__(self, state: Any, runtime: Runtime[Context]) -> JSON: ...
+
+
+def seat(
+    name: str,
+    *,
+    prompt: str | Path,
+    form: type[Filled] | Maker[Filled],
+    shows: Sequence[str] = (),
+    system: str = "court",
+    temperature: float | None = None,
+    falls_to: Literal["aux_model", "judge_model"] = "aux_model",
+    final: bool = False,
+    required: bool = True,
+    writes: Sequence[str] = ("transcript",),
+    write: Callable[[Filled, Any], JSON | Awaitable[JSON]] | None = None,
+) -> SeatNode:
+    """Return a node that asks a seat of one's own, as our agents are asked.
+
+        builder.add_node("sarcasm", seat("sarcasm", prompt="my_package:prompts/sarcasm.md", form=Sarcasm))
+
+    The call is recorded, budgeted, cached and traced. A model and a temperature may be set for the seat by its name.
+    It is shown the post, and whatever `shows` names. Its citations are held to the evidence and the precedents that it
+    is shown.
+
+    Args:
+        name: the seat. One of several of a kind has a colon: `annotator:left`.
+        prompt: a path; `package:path` of a file in an installed package; the text itself; or the name of a prompt of a
+            system, such as `two_annotators/annotate`. The prompt has a variable for each channel in `shows`.
+        form: the form of the answer: a pydantic model, or a function that makes one of the policy and the scheme in
+            force, such as `decision_form`.
+        shows: the channels of the state that it is shown beside the post, such as `transcript` or `evidence`. What
+            stands in them is quoted, so that a model doesn't obey it.
+        system: whose standing instructions it gets: `court`, `panel`, `research`, `task`, `plain`, or those of a
+            `System`, by its name.
+        temperature: None leaves it to the model.
+        falls_to: the setting that names its model where the seat has none.
+        final: whether it is asked even when the budget is spent, as a judge is.
+        required: whether its refusal or failure ends the case. Otherwise a warning says so and the case goes on. Seats
+            that are asked at the same time are not required: only one node of a step can end a case.
+        writes: the channels that it writes.
+        write: returns the update of the state, from the form and the state. It may be a coroutine, and may return what
+            `verdict` gives. Without it the seat says its answer in the transcript.
+
+    Raises:
+        BadInput: the name is no seat's, a channel can't be shown, or no `write` fills what `writes` names. When asked:
+            the prompt can't be read, or doesn't name what it is shown.
+    """
+    register_seats([name])
+    if write is None and tuple(writes) != ("transcript",):
+        raise BadInput(f"seat: {name}: writes {', '.join(writes)}, and nothing fills them; give write as well")
+    if taken := sorted({*shows} & _TAKEN):
+        raise BadInput(f"seat: {name}: shows {taken[0]}: can't be shown under this name; give the channel another one")
+    maker = cast("Maker[Filled]", always(form) if isinstance(form, type) else form)
+    called, read_text = _prompt_source(name, prompt)
+
+    async def speak(state: Any, runtime: Runtime[Context]) -> JSON:
+        text = await asyncio.to_thread(read_text)
+        role = Role(name, name, called, maker, temperature, falls_to, system, final, text=text)
+        await _check_prompt(role, shows, state, runtime)
+        material: JSON = {channel: _material(channel, state) for channel in shows}
+        try:
+            answer = await ask(role, state, runtime, mend=_citations(name, shows, state), **material)
+        except ModelError as fault:
+            if required:
+                raise
+            # Seats of one step may all fall silent: nothing is written here that only one of them may write.
+            warnings = [*fault.warnings, f"{name} gave no answer, and the case went on without it: {fault}"]
+            return {"calls": list(fault.calls), "warnings": warnings}
+        if write is None:
+            return spoke(_turn(name, answer.value, state), answer, runtime)
+        return await _written(write, answer, state)
+
+    speak.__name__ = name.replace(":", "_")
+    return hold_to(Contract(("post",), tuple(shows), tuple(writes), besides=FAILED))(agent(speak))
+
+
+async def _written(
+    write: Callable[[Filled, Any], JSON | Awaitable[JSON]], answer: Answer[Filled], state: Mapping[str, Any]
+) -> JSON:
+    """Return what `write` makes of an answer, with the log of its call. It is given the state with this call in it."""
+    calls, warnings = answer.log["calls"], answer.log["warnings"]
+    with_call = {
+        **state,
+        "calls": [*state.get("calls", ()), *calls],
+        "warnings": [*state.get("warnings", ()), *warnings],
+    }
+    made = write(answer.value, with_call)
+    update = await made if inspect.isawaitable(made) else made
+    return {**update, "calls": calls, "warnings": [*warnings, *update.get("warnings", ())]}
+
+
+def _prompt_source(name: str, prompt: str | Path) -> tuple[str, Callable[[], str]]:
+    """Return the name of a prompt, and what reads its text: an empty one for a prompt of the set in force."""
+    own = f"own/{name.partition(':')[0]}"
+    if isinstance(prompt, str) and len(prompt.split()) > 1:
+        return own, lambda: prompt.strip()
+    if isinstance(prompt, str) and ":" not in prompt:
+        return prompt, lambda: ""
+
+    @cache
+    def read() -> str:
+        try:
+            return resource(prompt).read_text("utf-8").strip()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise BadInput(f"seat: {name}: prompt: {prompt}: {reason}; give a file that can be read") from error
+
+    return own, read
+
+
+async def _check_prompt(role: Role[Any], shows: Sequence[str], state: Any, runtime: Runtime[Context]) -> None:
+    """Check that a prompt is there, and names just what it is filled with.
+
+    Raises:
+        BadInput: it isn't, or doesn't; with the name that is wrong.
+    """
+    prompts = (await prompts_of(state, context_of(state, runtime).prompts)).including(role.prompt, role.text)
+    for name in (role.prompt, f"system/{role.system}"):
+        if name not in prompts.sources:
+            raise BadInput(f"seat: {role.seat}: there is no prompt {name!r}; give its text, its path or its name")
+    named = prompts.variables(role.prompt) - OF_THE_POLICY - OF_THE_RUN
+    if unknown := sorted(named - {*shows}):
+        raise BadInput(
+            f"prompts: {role.prompt}.md: there is no {unknown[0]!r} here; add it to shows of the seat {role.seat}, or "
+            "leave it out of the prompt"
+        )
+    if missing := sorted({*shows} - named):
+        raise BadInput(
+            f"prompts: {role.prompt}.md: leaves out {missing[0]}, which the seat {role.seat} is shown; write "
+            f"{{{{ {missing[0]} }}}} alone where it is to stand"
+        )
+
+
+def _material(channel: str, state: Any) -> Material | str:
+    """Return what stands in a channel as a prompt shows it, between marks; nothing where it is empty."""
+    if channel == "transcript":
+        turns = transcript_of(state)
+        return minutes(turns, cues_in(state)) if turns else ""
+    if channel in _EXHIBITS:
+        held = exhibits(state)
+        shown: Material | str = held.material.get(channel, "") if held else ""
+        return shown
+    value = state.get(channel)
+    if not value:
+        return ""
+    if isinstance(value, Mapping):
+        return entries(channel, [_entry(value)])
+    if isinstance(value, list | tuple):
+        if any(isinstance(each, Mapping) for each in value):
+            return entries(channel, [_entry(each if isinstance(each, Mapping) else {"": each}) for each in value])
+        return listing(channel, map(str, value))
+    return quote(channel, str(value), lines=True)
+
+
+def _entry(held: Mapping[str, Any]) -> Entry:
+    return Entry(None, [(str(name), str(value)) for name, value in held.items() if value not in (None, "")])
+
+
+def _citations(name: str, shows: Sequence[str], state: Any) -> Mend[Any] | None:
+    """Return a mender that strikes citations of what the case doesn't hold; None where nothing citable is shown."""
+    if not {*shows} & {*_CITED}:
+        return None
+
+    def mend(answer: Any, warnings: list[str]) -> Any:
+        for field, value in answer:
+            if type(value) is str:
+                answer = citations_mended(state, field, who=name)(answer, warnings)
+        return answer
+
+    return mend
+
+
+def _turn(name: str, answer: BaseModel, state: Any) -> Turn:
+    """Return what a seat said as a turn of the transcript."""
+    number = 1 + sum(turn["seat"] == name for turn in state.get("transcript", ()))
+    fields = answer.model_dump(mode="json", exclude_none=True)
+    text = "; ".join(f"{field}: {_in_words(value)}" for field, value in fields.items())
+    return Turn(id=f"{name}/{number}", seat=name, stage="answer", round=number, text=text)
+
+
+def _in_words(value: Any) -> str:
+    return ", ".join(map(_in_words, value)) if isinstance(value, list) else str(value)

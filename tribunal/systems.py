@@ -1,0 +1,145 @@
+"""Systems of one's own: what a graph outside of this project says of itself, so that it is treated as ours are.
+
+A system lives in a package of its own, whose `pyproject.toml` names its compiled graph (docs/systems_of_your_own.md):
+
+    [project.entry-points."tribunal.graphs"]
+    two_annotators = "two_annotators.court:graph"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from tribunal.errors import BadInput
+from tribunal.seats import register_seats
+from tribunal.settings import GRAPHS, SETTINGS
+from tribunal.text import meant
+
+# Settings that `seat`, `verdict` and `ask` heed by themselves, so that every system does.
+_ALWAYS = frozenset({"scheme", "judge_model", "aux_model", "max_calls", "max_tokens"})
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_systems: dict[str, System] = {}
+_places: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class System:
+    """A system of one's own. To make one registers it: its seats may be set, and its prompts may be asked with.
+
+    Attributes:
+        name: what users call its graph, and the name that the graph is compiled under.
+        about: one line on what it does, for lists.
+        seats: who may be asked in it, by name. Of several of a kind, such as `annotator:left`, the kind.
+        heeds: the settings that it heeds beside those that every graph heeds (docs/settings.md). Another one is
+            refused.
+        prompts: the folder of its prompts, as a path or as `package:folder`. A file `annotate.md` there is the prompt
+            `NAME/annotate`, and `system.md` holds its standing instructions, `system/NAME`.
+        experiments: the folder of its experiments (`*.toml`), as a path or as `package:folder`.
+
+    Raises:
+        BadInput: a name is no plain name or is taken, or a setting doesn't exist.
+    """
+
+    name: str
+    about: str
+    seats: tuple[str, ...]
+    heeds: tuple[str, ...] = ()
+    prompts: str | Path | None = None
+    experiments: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name) or self.name in GRAPHS:
+            raise BadInput(
+                f"system: {self.name!r}: can't be the name of a system; give small letters, digits and underscores, "
+                f"and none of {', '.join(GRAPHS)}"
+            )
+        # `mode` names the variants of our own systems.
+        if unknown := next((name for name in self.heeds if name not in SETTINGS or name == "mode"), None):
+            way = meant(unknown, SETTINGS) or "docs/settings.md has the settings"
+            raise BadInput(f"system: {self.name}: heeds {unknown!r}, which is no setting that it can heed; {way}")
+        register_seats(self.seats)
+        _systems[self.name] = self
+
+    def heeds_setting(self, name: str) -> bool:
+        """Return whether the system heeds a setting."""
+        return not SETTINGS[name].graphs or name in _ALWAYS or name in self.heeds
+
+    def read_prompts(self) -> dict[str, str]:
+        """Return the text of each of its prompts by name.
+
+        Raises:
+            BadInput: the folder can't be read, or holds no prompt.
+        """
+        if self.prompts is None:
+            return {}
+        found = {}
+        for file in _files_in(self.prompts, ".md", f"system: {self.name}: prompts"):
+            stem = file.name.removesuffix(".md")
+            if stem.upper() not in ("README", "LICENSE", "NOTICE"):
+                name = f"system/{self.name}" if stem == "system" else f"{self.name}/{stem}"
+                found[name] = file.read_text("utf-8").strip()
+        if not found:
+            raise BadInput(f"system: {self.name}: prompts: {self.prompts}: holds no prompt; put NAME.md files there")
+        return found
+
+    def read_experiments(self) -> dict[str, str]:
+        """Return the text of each of its experiments by name.
+
+        Raises:
+            BadInput: the folder can't be read.
+        """
+        if self.experiments is None:
+            return {}
+        listed = _files_in(self.experiments, ".toml", f"system: {self.name}: experiments")
+        return {file.name.removesuffix(".toml"): file.read_text("utf-8") for file in listed}
+
+
+def system_of(graph: str) -> System | None:
+    """Return the system that a graph belongs to; None for a graph that has none.
+
+    Args:
+        graph: the system's name, or the place by which `tribunal.graphs.graph` has loaded its graph.
+    """
+    return _systems.get(_places.get(graph, graph))
+
+
+def note_place(graph: str, called: str) -> None:
+    """Remember under which name the graph of a place was compiled, so that `system_of` finds its system."""
+    _places[graph] = called
+
+
+def systems() -> list[System]:
+    """Return the systems of this process, by name."""
+    return [_systems[name] for name in sorted(_systems)]
+
+
+def resource(place: str | Path) -> Traversable:
+    """Return the file or folder of a place.
+
+    Args:
+        place: a path, or `package:path`, which lies in an installed package.
+
+    Raises:
+        BadInput: there is no such package.
+    """
+    package, colon, inside = str(place).partition(":")
+    if isinstance(place, Path) or not colon:
+        return Path(place).expanduser()
+    try:
+        return files(package).joinpath(inside)
+    except (ImportError, TypeError, ValueError) as error:
+        raise BadInput(f"{place}: can't be read: {error}; give a path, or package:path") from error
+
+
+def _files_in(folder: str | Path, suffix: str, field: str) -> Iterator[Traversable]:
+    try:
+        yield from sorted(
+            (each for each in resource(folder).iterdir() if each.name.endswith(suffix)), key=lambda each: each.name
+        )
+    except OSError as error:
+        raise BadInput(f"{field}: {folder}: can't be read: {error.strerror or error}; give a folder") from error
