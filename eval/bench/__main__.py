@@ -27,6 +27,7 @@ from tribunal.eval.bench.research import research
 from tribunal.eval.bench.runs import runs
 from tribunal.eval.bench.service import service
 from tribunal.eval.bench.switches import switches
+from tribunal.eval.bench.tracing import tracing
 from tribunal.eval.bench.view import view
 from tribunal.eval.bench.workers import workers
 from tribunal.terminal import say
@@ -43,6 +44,7 @@ _ALL = (
     ray,
     research,
     switches,
+    tracing,
     runs,
     workers,
     service,

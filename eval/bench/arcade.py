@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
+
 from tribunal.eval.bench.bound import bound
 from tribunal.eval.bench.machine import peak
 from tribunal.eval.bench.scripts import court
@@ -55,8 +57,15 @@ class Measured:
         return 1000 * self.cpu / max(self.calls, 1)
 
 
-async def run(number: int, in_flight: int, latency: float, image: str | None = None, **settings: Any) -> Measured:
-    """So many posts through `arcade`, at most `in_flight` at once, in order."""
+async def run(
+    number: int,
+    in_flight: int,
+    latency: float,
+    image: str | None = None,
+    config: RunnableConfig | None = None,
+    **settings: Any,
+) -> Measured:
+    """Send so many posts through `arcade`, at most `in_flight` at once, in order; `config` is LangChain's."""
     from tribunal.cases.session import hear
     from tribunal.context import context_from
 
@@ -68,7 +77,7 @@ async def run(number: int, in_flight: int, latency: float, image: str | None = N
     async def seat() -> None:
         for text in waiting:
             place = next(places)
-            record = await hear(text, image, graph="arcade", context=context)
+            record = await hear(text, image, graph="arcade", context=context, config=config)
             if record.outcome != "verdict":
                 raise RuntimeError(f"the benchmark's court failed: {record.fault} {record.explanation}")
             calls[place] = len(record.calls)

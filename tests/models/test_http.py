@@ -16,7 +16,7 @@ from tribunal.models.providers.http import NoAnswer, ServerSaid, add_path, post_
 
 def test_certifi_is_trusted_where_python_knows_of_no_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: SimpleNamespace(cafile=None, capath=None))
-    made = http._authorities()
+    made = http._authorities("none is read yet", None)
     assert made.verify_mode is ssl.CERT_REQUIRED
     assert made.cert_store_stats()["x509_ca"] > 100
 

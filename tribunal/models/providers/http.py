@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import ssl
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -211,7 +214,7 @@ async def _open(proxy: str | None) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
         timeout=None,
-        verify=_authorities(),
+        verify=await asyncio.to_thread(_authorities, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")),
         proxy=proxy,
         follow_redirects=False,
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
@@ -228,8 +231,16 @@ async def _hide_redirect(response: httpx2.Response) -> None:
         response.headers = httpx2.Headers(raw)
 
 
-def _authorities() -> ssl.SSLContext:
-    """Return the system's authorities, SSL_CERT_FILE's if it is set; certifi's where Python knows none (some Macs)."""
+@lru_cache(maxsize=4)
+def _authorities(file: str | None, folder: str | None) -> ssl.SSLContext:
+    """Return the system's authorities, or those of a file or a folder; certifi's where Python knows none (some Macs).
+
+    They are read once: that takes as long as starting an event loop a hundred times.
+
+    Args:
+        file: SSL_CERT_FILE, which Python reads by itself.
+        folder: SSL_CERT_DIR, likewise.
+    """
     paths = ssl.get_default_verify_paths()
     if paths.cafile or paths.capath or sys.platform == "win32":
         return ssl.create_default_context()

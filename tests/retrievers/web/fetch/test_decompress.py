@@ -22,7 +22,14 @@ from tests.retrievers.web.fetch.small_web import Web, ok
         ("br", brotli.compress(b"a page" * 200_000)),
         ("identity", b"a page" * 200_000),
     ],
-    ids=["gzip", "two gzips", "zlib", "bare deflate", "br", "identity"],  # gzip packs the time, which differs by process
+    ids=[
+        "gzip",
+        "two gzips",
+        "zlib",
+        "bare deflate",
+        "br",
+        "identity",
+    ],  # gzip packs the time, which differs by process
 )
 async def test_packed_pages_come_out_whole(web: Web, coding: str, packed: bytes) -> None:
     async def in_bits(writer: asyncio.StreamWriter) -> None:
