@@ -148,7 +148,7 @@ def hold_to(contract: Contract) -> Callable[[Piece], Piece]:
         kept: Any
         if isinstance(node, Pregel):
             kept = _checked_output(node, contract)
-        elif isinstance(node, Runnable):
+        elif isinstance(node, Runnable) and not isinstance(node, NodeFunction):
             name = node.get_name()
             kept = (node | functools.partial(_returned, name, contract)).with_config(run_name=name)
         else:
@@ -179,7 +179,8 @@ def _checked_output(graph: Pregel[Any, Any, Any, Any], contract: Contract) -> Pr
 def _kept(node: Callable[..., Any], contract: Contract) -> Callable[..., Any]:
     """The node, held to its contract whenever it returns."""
     name = getattr(node, "__name__", type(node).__name__)
-    if inspect.iscoroutinefunction(node) or inspect.iscoroutinefunction(getattr(node, "__call__", None)):  # noqa: B004
+    call = getattr(node, "__call__", None)  # noqa: B004
+    if isinstance(node, NodeFunction) or inspect.iscoroutinefunction(node) or inspect.iscoroutinefunction(call):
 
         @functools.wraps(node)
         async def awaited(*given: Any, **named: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Coroutine
+from types import MethodType
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
@@ -23,6 +24,13 @@ class NodeFunction(Runnable[Any, Any]):
 
     def __init__(self, function: Callable[..., Coroutine[Any, Any, Any]]) -> None:
         functools.update_wrapper(self, function)
+
+        @functools.wraps(function)
+        def call(node: NodeFunction, *given: Any, **named: Any) -> Any:
+            return function(*given, **named)
+
+        # LangGraph reads the schema of the state, and where a `Command` may lead, off the annotations of `__call__`.
+        vars(self)["__call__"] = MethodType(call, self)
         self.name = function.__name__
         self._function = function
         self._takes_runtime = "runtime" in inspect.signature(function).parameters

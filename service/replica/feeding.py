@@ -103,6 +103,7 @@ class Feeder:
         self._turn += 1
         self._fed[turn.id] = self._turn
         for held in rows:
+            self.outages.begin(held.id, turn.id)
             trial = await self._worker.of_batch(held)
             if trial is not None:
                 self._trying.add(trial)

@@ -14,18 +14,21 @@ from tribunal.service.replica.batches import Batches
 from tribunal.service.replica.caseload import Held
 
 PAUSES = 10.0, 600.0  # seconds for which a batch is held: at first, and at most; each time twice as long
-_ENOUGH = 3  # tries of a row, while others were answered
+_ENOUGH = 3  # tries of a row, while others that began after its first were answered
 _MOST = 10  # tries of a row, whatever became of others
 
 
 class _Batch:
-    """What is known of one: how many rows were answered, how often it was held since, and whom nobody answered."""
+    """What is known of one: who was answered since when, how often it was held, and whom nobody answered."""
 
     def __init__(self) -> None:
-        self.answered = self.held = 0
+        self.held = 0
         self.until = 0.0
         self.trying: str | None = None  # the one row that is to show whether it goes on
-        self.tries: dict[str, tuple[int, int]] = {}  # of a row: how often, and how many were answered before the first
+        self.failures = 0  # trials that nobody answered
+        self.begun: dict[str, int] = {}  # of a row on trial: how many failures there were when it began
+        self.answered_since = 0  # the most failures that there were when a row began that was answered
+        self.tries: dict[str, tuple[int, int]] = {}  # of a row: how often, and the number of its first failure
 
 
 class Outages:
@@ -48,10 +51,18 @@ class Outages:
         if of is not None and of.held:
             of.trying = row_id
 
+    def begin(self, row_id: str, batch_id: str) -> None:
+        """Note that a trial begins."""
+        of = self._of.setdefault(batch_id, _Batch())
+        of.begun[row_id] = of.failures
+
     def over(self, row_id: str, batch_id: str) -> None:
         """A trial is over, in whatever way."""
         of = self._of.get(batch_id)
-        if of is not None and of.trying == row_id:
+        if of is None:
+            return
+        of.begun.pop(row_id, None)
+        if of.trying == row_id:
             of.trying = None
 
     def none_left(self, batch_id: str) -> None:
@@ -64,13 +75,15 @@ class Outages:
         """Whether a row is to be tried again, because nobody answered it; its batch is held meanwhile."""
         batch_id = row.batch_id or ""
         of = self._of.setdefault(batch_id, _Batch())
-        tries, before = of.tries.get(row.id, (0, of.answered))
         if not (unanswered(record) or kind_of_failure(record) in LOCKED_OUT):
             of.tries.pop(row.id, None)
-            of.answered, of.held = of.answered + 1, 0
+            of.answered_since, of.held = max(of.answered_since, of.begun.get(row.id, 0)), 0
             return False
-        of.tries[row.id] = tries, before = tries + 1, before
-        its_own = tries >= _ENOUGH and of.answered > before
+        of.failures += 1
+        tries, first = of.tries.get(row.id, (0, of.failures))
+        of.tries[row.id] = tries, first = tries + 1, first
+        # A row that began before the outage, and whose verdict is written during it, says nothing against the others.
+        its_own = tries >= _ENOUGH and of.answered_since >= first
         if its_own or tries >= _MOST or (await self._batches.batch(batch_id))["status"] == "cancelled":
             of.tries.pop(row.id, None)
             return False

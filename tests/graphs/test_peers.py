@@ -113,7 +113,8 @@ async def test_draws_are_the_call_of_the_baseline_drawn_anew() -> None:
     assert record.debate == (
         {"id": "vote", "votes": {"Racist": 3, "NotHate": 2}, "draws": 5, "spared": 0},
     )  # fmt: skip
-    assert [turn.stance for turn in record.transcript] == ["Racist", "NotHate", "Racist", "NotHate", "Racist"]
+    # The five are sent at once, on connections of their own: which of them arrives first is the network's matter.
+    assert sorted(turn.stance for turn in record.transcript) == ["NotHate", "NotHate", "Racist", "Racist", "Racist"]
 
 
 @pytest.mark.parametrize(
