@@ -56,6 +56,19 @@ class Learned:
     _bare_500s: dict[tuple[Rung, ModelName, str], int] = field(default_factory=dict)  # since the last answer
     _shown: dict[tuple[ModelName, str], int] = field(default_factory=dict)
 
+    def drop_objects(self, numbers: set[int]) -> None:
+        """Forget the lessons of model objects that are gone."""
+        if numbers:
+            self.sighted = {model for model in self.sighted if model.number not in numbers}
+            for lessons in (self._lessons, self._bare_500s):
+                for about in [each for each in lessons if each[1].number in numbers]:
+                    del lessons[about]
+            for about in [each for each in self._shown if each[0].number in numbers]:
+                del self._shown[about]
+            for by_model in (self.contexts, self.turns):
+                for model in [each for each in by_model if each.number in numbers]:
+                    del by_model[model]
+
     def leaves_out(self, part: Part, exchange: Exchange) -> bool:
         """Whether a call is to be sent without this part."""
         lesson = self._lessons.get(_about(part, exchange)) if self._lessons else None
