@@ -52,7 +52,11 @@ async def prepare(exchange: Exchange, door: Door) -> None:
     model, post, learned = exchange.model, exchange.question.post, door.learned
     client = door.client(model, exchange.provider, door.keys(model, exchange.provider).keys[0])
     exchange.rung = learned.rung(exchange)
-    takes_one = exchange.provider.takes_temperature and takes_temperature(client) and not learned.leaves_out("temperature", exchange)
+    takes_one = (
+        exchange.provider.takes_temperature
+        and takes_temperature(client)
+        and not learned.leaves_out("temperature", exchange)
+    )
     exchange.temperature = exchange.wanted_temperature if takes_one else None
     bounds = door.server(exchange.provider).bounds
     exchange.bounds = frozenset() if learned.leaves_out("bounds", exchange) else bounds
