@@ -5,150 +5,43 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from langchain_anthropic import ChatAnthropic
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.messages.ai import UsageMetadata
-from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableConfig
-from langchain_google_genai import ChatGoogleGenerativeAI
-from langchain_ollama import ChatOllama
-from langchain_openai import AzureChatOpenAI, ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
-from pydantic import Field, SecretStr
-from typer.testing import CliRunner
 
 import tribunal
 from tests.court import court_script
 from tests.models.classified import GOOD, came_of
-from tribunal.cases.session import hear
-from tribunal.commands import app
+from tests.models.model_objects import (
+    KEY,
+    NAMES,
+    Maker,
+    close,
+    make_anthropic,
+    make_azure,
+    make_google,
+    make_ollama,
+    make_openai,
+    opened,
+    own_model,
+    scripted,
+)
 from tribunal.context import Context, context_from, kept_settings
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
-from tribunal.eval.evaluate import Evaluation, evaluate
-from tribunal.eval.runs.engines import Engine
 from tribunal.graphs import builder
-from tribunal.loops import run_in_background
 from tribunal.models.providers import model_names
-from tribunal.trust import check_request
 
-KEY = "objects-own-key-0123456789"
-Maker = Callable[..., BaseChatModel]
-
-
-def make_openai(url: str, **more: Any) -> BaseChatModel:
-    return ChatOpenAI(model="gpt-4o", base_url=f"{url}/v1", api_key=SecretStr(KEY), max_retries=0, **more)
-
-
-def make_azure(url: str, **more: Any) -> BaseChatModel:
-    return AzureChatOpenAI(
-        azure_deployment="mine", model="gpt-4o", azure_endpoint=url, api_key=SecretStr(KEY), api_version="2024-10-21",
-        max_retries=0, **more,
-    )  # fmt: skip
-
-
-def make_anthropic(url: str, **more: Any) -> BaseChatModel:
-    return ChatAnthropic(
-        model_name="claude-haiku-4-5",
-        base_url=url,
-        api_key=SecretStr(KEY),
-        max_retries=0,
-        timeout=10,
-        stop=None,
-        **more,
-    )
-
-
-def make_google(url: str, **more: Any) -> BaseChatModel:
-    return ChatGoogleGenerativeAI(model="gemini-2.5-flash", base_url=url, api_key=SecretStr(KEY), max_retries=1, **more)
-
-
-def make_ollama(url: str, **more: Any) -> BaseChatModel:
-    return ChatOllama(model="gemma3:4b", base_url=url, num_ctx=8192, seed=7, **more)
-
-
-NAMES = {
-    make_openai: "openai:gpt-4o",
-    make_anthropic: "anthropic:claude-haiku-4-5",
-    make_google: "google_genai:gemini-2.5-flash",
-    make_ollama: "ollama:gemma3:4b",
-}
 # Both are of the library of Google's client.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:coroutine 'ClientResponse.json' was never awaited:RuntimeWarning"),
 ]
 by_class = pytest.mark.parametrize("make", NAMES, ids=[name.partition(":")[0] for name in NAMES.values()])
-
-
-class OwnModel(BaseChatModel):
-    """A chat model of somebody's own, which answers what it is given and keeps what it was shown."""
-
-    model_name: str = "mine"
-    temperature: float = 0.3
-    own_key: str = KEY
-    answers: list[Any]
-    shown: list[list[BaseMessage]] = Field(default_factory=list)
-    options: list[dict[str, Any]] = Field(default_factory=list)
-
-    @property
-    def _llm_type(self) -> str:
-        return "own"
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        self.shown.append(messages)
-        self.options.append(kwargs)
-        answer = self.answers[min(len(self.shown), len(self.answers)) - 1]
-        if isinstance(answer, Exception):
-            raise answer
-        usage: UsageMetadata = {"input_tokens": 11, "output_tokens": 7, "total_tokens": 18}
-        message = AIMessage(answer, usage_metadata=usage)
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-
-def own_model(*answers: Any, **more: Any) -> OwnModel:
-    return OwnModel(answers=[each if isinstance(each, Exception) else json.dumps(each) for each in answers], **more)
-
-
-async def close(model: Any) -> None:
-    """Close the connections of an object, which are its owner's to close, on the loop that they belong to."""
-    if isinstance(model, ChatOpenAI | AzureChatOpenAI):
-        await model.root_async_client.close()
-    elif isinstance(model, ChatGoogleGenerativeAI):
-        await model.aclose()
-        gc.collect()  # its library leaves coroutines behind, and says so when they are collected
-    elif not isinstance(model, OwnModel):
-        await model._async_client.close()
-
-
-@contextmanager
-def opened(model: BaseChatModel) -> Iterator[BaseChatModel]:
-    """Close an object in the end that was used by callers that can't await."""
-    try:
-        yield model
-    finally:
-        run_in_background(lambda: close(model))
-
-
-@contextmanager
-def scripted(answers: Any, make: Maker, **more: Any) -> Iterator[tuple[BaseChatModel, ScriptedServer]]:
-    with ScriptedServer(court_script(classifier=answers)) as server, opened(make(server.url, **more)) as model:
-        yield model, server
 
 
 # Over the wire
@@ -172,7 +65,7 @@ def test_an_object_is_asked_as_the_model_of_its_class(make: Maker) -> None:
     assert KEY not in record.model_dump_json()
 
 
-@by_class
+@pytest.mark.parametrize("make", [make_openai, make_google])  # the two that keep their connections here
 def test_four_calls_in_a_row_lose_no_request(make: Maker) -> None:
     with scripted(GOOD, make) as (model, server):
         records = [tribunal.judge("a post", graph="baseline", model=model) for _ in range(4)]
@@ -344,66 +237,3 @@ def test_a_cached_answer_is_found_again_by_another_object_of_the_same_make(tmp_p
                 records.append(tribunal.judge("a post", graph="baseline", model=model, cache=cache))
     assert [record.calls[0].cached for record in records] == [False, True, False]
     assert KEY.encode() not in Path(cache).read_bytes()
-
-
-# Runs
-
-
-def evaluation(tmp_path: Path, model: Any) -> Evaluation:
-    data = tmp_path / "posts.csv"
-    data.write_text("id,text,label\n" + "".join(f"p{number},post {number},0\n" for number in range(4)))
-    return Evaluation(data=data, dataset="table", graph="baseline", settings={"model": model})
-
-
-def test_a_run_of_one_process_takes_an_object(tmp_path: Path) -> None:
-    model = own_model(GOOD)
-    tally = evaluate(evaluation(tmp_path, model), tmp_path / "run")
-    assert (tally.done, tally.stopped) == (4, "")
-    assert len(model.shown) == 4
-    held = (tmp_path / "run" / "run.json").read_text()
-    assert json.loads(held)["settings"]["model"].startswith("object:ownmodel:mine")
-    assert KEY not in held
-    again = evaluate(evaluation(tmp_path, model), tmp_path / "run")
-    assert (again.before, again.done) == (4, 0)
-
-
-def test_a_run_of_several_processes_takes_names_alone(tmp_path: Path) -> None:
-    model = own_model(GOOD)
-    for engine in (Engine(workers=2), Engine(name="ray")):
-        with pytest.raises(BadInput, match=r"^model: an object can't go .*; name it .* or use workers=1$"):
-            evaluate(evaluation(tmp_path, model), tmp_path / "run", engine=engine)
-    assert model.shown == []
-    assert not (tmp_path / "run" / "run.json").exists()
-
-
-# Where names alone go
-
-
-def test_what_is_no_chat_model_is_refused() -> None:
-    bound = own_model(GOOD).bind(stop=["x"])
-    with pytest.raises(BadInput, match=r"^model: .*Binding: no chat model") as caught:
-        tribunal.judge("a post", model=bound)
-    assert KEY not in str(caught.value)
-    assert "\n" not in str(caught.value)
-    with pytest.raises(BadInput, match=r"^seats.judge: object: no chat model"):
-        tribunal.judge("a post", seats={"judge": object()})
-
-
-def test_the_command_line_takes_no_name_of_an_object() -> None:
-    said = CliRunner().invoke(app, ["judge", "a post", "--model", "object:openai:gone"])
-    assert said.exit_code != 0
-    assert "an object can't go to other processes" in " ".join(said.output.split())
-
-
-async def test_an_object_of_another_process_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^model: an object can't go to other processes; name it"):
-        await hear("a post", graph="baseline", context=context_from({"model": "object:openai:gone"}))
-
-
-def test_a_client_of_a_server_reaches_no_object_of_its_operator(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = own_model(GOOD)
-    name = kept_settings(context_from({"model": model}))["model"]
-    monkeypatch.setenv("TRIBUNAL_ALLOW", "model=*")
-    for given in ({"model": name}, {"seats": {"judge": name}}):
-        with pytest.raises(BadInput, match="an object can't come from another process"):
-            check_request(given, {"model": None, "seats": {}})
