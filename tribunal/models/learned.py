@@ -58,16 +58,15 @@ class Learned:
 
     def drop_objects(self, numbers: set[int]) -> None:
         """Forget the lessons of model objects that are gone."""
-        if numbers:
-            self.sighted = {model for model in self.sighted if model.number not in numbers}
-            for lessons in (self._lessons, self._bare_500s):
-                for about in [each for each in lessons if each[1].number in numbers]:
-                    del lessons[about]
-            for about in [each for each in self._shown if each[0].number in numbers]:
-                del self._shown[about]
-            for by_model in (self.contexts, self.turns):
-                for model in [each for each in by_model if each.number in numbers]:
-                    del by_model[model]
+        if not numbers:
+            return
+        self.sighted = {model for model in self.sighted if model.number not in numbers}
+        self.contexts = {model: size for model, size in self.contexts.items() if model.number not in numbers}
+        for model in [each for each in self.turns if each.number in numbers]:
+            del self.turns[model]
+        self._lessons = {at: lesson for at, lesson in self._lessons.items() if at[1].number not in numbers}
+        self._bare_500s = {at: count for at, count in self._bare_500s.items() if at[1].number not in numbers}
+        self._shown = {at: count for at, count in self._shown.items() if at[0].number not in numbers}
 
     def leaves_out(self, part: Part, exchange: Exchange) -> bool:
         """Whether a call is to be sent without this part."""

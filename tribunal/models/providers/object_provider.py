@@ -65,7 +65,9 @@ def _address(model: BaseChatModel, known: Provider | None) -> str | None:
     told: Any = next((url for name in _ADDRESSES if (url := getattr(model, name, None))), None)
     if told is None and known is not None and known.name == "openai":
         told = getattr(getattr(model, "root_async_client", None), "base_url", None)  # it may read the environment
-    return str(told).rstrip("/") if told else known and (known.default_url or known.rest_url)
+    if told:
+        return str(told).rstrip("/")
+    return known.default_url or known.rest_url if known else None
 
 
 def _with_its_own(model: BaseChatModel, known: Provider, options: JSON, wanted: RequestSettings) -> JSON:
