@@ -34,6 +34,9 @@ from tribunal.trust import check_settings, for_clients
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
+    from typing_extensions import Unpack
+
+    from tribunal.settings_keywords import SettingsKeywords
 
 Mode = Literal[
     "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
@@ -139,6 +142,11 @@ class Context(BaseModel):
     repeat: int = _set("repeat", 0, ge=0)
     trace: bool = _set("trace", False)
     stops: list[str] = _set("stops", list)
+
+    if TYPE_CHECKING:
+
+        def __init__(self, **settings: Unpack[SettingsKeywords]) -> None:
+            """Take the settings by name; a model may be an object."""
 
     # The model objects that were given, which live at least as long as these settings; the settings name them.
     _objects: tuple[Any, ...] = PrivateAttr(default=())
