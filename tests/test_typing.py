@@ -98,7 +98,7 @@ def test_the_data_of_a_channel_is_the_json_of_its_model(model: type[BaseModel]) 
 
 def test_the_keywords_are_the_fields_of_the_context() -> None:
     Model = str | BaseChatModel
-    fields = {name: field.annotation for name, field in Context.model_fields.items()}
+    fields: dict[str, Any] = {name: field.annotation for name, field in Context.model_fields.items()}
     fields |= dict.fromkeys(FIELDS, Model | None) | {"seats": Mapping[str, Model]}  # objects, of which it holds names
     local = {"BaseChatModel": BaseChatModel}
     assert get_type_hints(SettingsKeywords, localns=local) == fields

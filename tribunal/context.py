@@ -29,6 +29,7 @@ from tribunal.parsed import from_json
 from tribunal.schema import JSON, Scheme, Task
 from tribunal.seats import VIEWS, seat_exists, seat_names
 from tribunal.settings import RENAMED, SETTINGS, description
+from tribunal.settings_keywords import Mode, SettingsKeywords
 from tribunal.text import meant
 from tribunal.trust import check_settings, for_clients
 
@@ -36,12 +37,7 @@ if TYPE_CHECKING:
     from langgraph.runtime import Runtime
     from typing_extensions import Unpack
 
-    from tribunal.settings_keywords import SettingsKeywords
 
-Mode = Literal[
-    "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
-    "no-knowledge", "no-search", "no-details", "zero-shot",
-]  # fmt: skip
 MAX_ROUNDS = 10
 # The shipped policy of each task.
 POLICIES: dict[Task, str] = {"hate": "h-vli", "sarcasm": "sarcasm", "misinformation": "misinformation"}

@@ -10,13 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
 from typing_extensions import TypedDict
 
-from tribunal.context import Mode
 from tribunal.schema import Scheme, Task
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 Model: TypeAlias = Union[str, "BaseChatModel"]
+
+
+Mode = Literal[
+    "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
+    "no-knowledge", "no-search", "no-details", "zero-shot",
+]  # fmt: skip
 
 
 class CallKeywords(TypedDict, total=False):

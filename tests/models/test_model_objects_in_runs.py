@@ -57,13 +57,14 @@ def test_a_run_of_several_processes_takes_names_alone(tmp_path: Path) -> None:
 
 
 def test_what_is_no_chat_model_is_refused() -> None:
-    bound = own_model(GOOD).bind(stop=["x"])
+    bound: Any = own_model(GOOD).bind(stop=["x"])
     with pytest.raises(BadInput, match=r"^model: .*Binding: no chat model") as caught:
         tribunal.judge("a post", model=bound)
     assert KEY not in str(caught.value)
     assert "\n" not in str(caught.value)
+    nothing: Any = object()
     with pytest.raises(BadInput, match=r"^seats.judge: object: no chat model"):
-        tribunal.judge("a post", seats={"judge": object()})
+        tribunal.judge("a post", seats={"judge": nothing})
 
 
 def test_the_command_line_takes_no_name_of_an_object() -> None:
