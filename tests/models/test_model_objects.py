@@ -33,7 +33,7 @@ from tests.models.model_objects import (
 from tribunal.context import Context, context_from, kept_settings
 from tribunal.errors import BadInput
 from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
-from tribunal.graphs import builder
+from tribunal.graphs import builder, graph
 from tribunal.models.providers import model_names
 
 # Both are of the library of Google's client.
@@ -211,6 +211,13 @@ def test_a_tool_that_can_t_be_awaited() -> None:
         tool = tribunal.as_tool(graph="baseline", model=model)
         said = [json.loads(tool.invoke({"text": "a post"})) for _ in range(2)]
     assert [each["outcome"] for each in said] == ["verdict"] * 2
+    assert len(server.requests) == 2
+
+
+def test_a_graph_that_is_invoked_without_an_event_loop() -> None:
+    with scripted(GOOD, make_openai) as (model, server):
+        states = [graph("baseline").invoke({"text": "a post"}, context=Context(model=model)) for _ in range(2)]
+    assert [call["attempts"] for state in states for call in state["calls"]] == [1, 1]
     assert len(server.requests) == 2
 
 
