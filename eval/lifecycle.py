@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from tribunal.context import kept_settings
 from tribunal.errors import BadInput
 from tribunal.eval.runs.elsewhere import fitted_elsewhere
 from tribunal.eval.runs.engine import Job, order_of, run
@@ -19,6 +20,7 @@ from tribunal.eval.runs.spending import NO_LIMITS, Limits
 from tribunal.eval.runs.tally import Tally, Watch
 from tribunal.extras import wants
 from tribunal.loops import run_many
+from tribunal.model_objects import refuse_objects
 from tribunal.opened import opened_once
 from tribunal.schema import JSON
 
@@ -62,6 +64,8 @@ def carry_out(
         BadInput: the folder holds another run, another process is at it, or a setting is wrong.
     """
     limits.check(prices)
+    if engine.name != "embedded" or (engine.workers or 1) > 1:
+        refuse_objects(kept_settings(job.context))
 
     async def carried_out() -> Tally:
         found_in(folder)

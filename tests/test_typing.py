@@ -7,17 +7,20 @@ import operator
 import subprocess
 import sys
 import types
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints
 
 import pytest
+from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel
 
 from tests import PROJECT
 from tribunal import channel_data
 from tribunal.boxes import Box
 from tribunal.context import Context
+from tribunal.model_objects import FIELDS
 from tribunal.schema import (
     Appeal,
     Argument,
@@ -35,11 +38,17 @@ from tribunal.settings_keywords import SettingsKeywords
 
 RIGHT = """\
 import tribunal
+from langchain_core.language_models import BaseChatModel
 from tribunal.pieces import Case
 
 def judge(settings: dict[str, object]) -> None:
     record = tribunal.judge("a post", graph="arcade", rounds=2, seats={"judge": "ollama:gemma3:4b"}, web=True)
     print(record.category)
+
+def judge_by(model: BaseChatModel) -> None:
+    tribunal.judge("a post", model="rehearsal", seats={"judge": model})
+    tribunal.as_tool(model=model)
+    tribunal.Context(model=model)
 
 def read(state: Case) -> str:
     return state["transcript"][0]["seat"] + state["post"]["text"]
@@ -88,8 +97,11 @@ def test_the_data_of_a_channel_is_the_json_of_its_model(model: type[BaseModel]) 
 
 
 def test_the_keywords_are_the_fields_of_the_context() -> None:
-    fields = {name: field.annotation for name, field in Context.model_fields.items()}
-    assert get_type_hints(SettingsKeywords) == fields
+    Model = str | BaseChatModel
+    fields: dict[str, Any] = {name: field.annotation for name, field in Context.model_fields.items()}
+    fields |= dict.fromkeys(FIELDS, Model | None) | {"seats": Mapping[str, Model]}  # objects, of which it holds names
+    local = {"BaseChatModel": BaseChatModel}
+    assert get_type_hints(SettingsKeywords, localns=local) == fields
 
 
 @pytest.fixture(scope="module")

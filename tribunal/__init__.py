@@ -141,6 +141,8 @@ def judge(
     """
     import asyncio
 
+    from tribunal.model_objects import run_to_end
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -156,7 +158,7 @@ def judge(
             config=config,
             **settings,
         )
-        return asyncio.run(decided)
+        return run_to_end(decided, settings)
     raise RuntimeError(
         "tribunal.judge() can't wait where an event loop runs, as in a notebook; write: await tribunal.ajudge(…)"
     )

@@ -160,6 +160,7 @@ class CallData(TypedDict):
     role: str
     seat: str
     model: str
+    model_class: NotRequired[str | None]
     served: NotRequired[str | None]
     temperature: float | None
     wanted_temperature: NotRequired[float | None]

@@ -11,24 +11,33 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from tribunal.errors import BadInput
+from tribunal.model_objects import name_objects
 from tribunal.parsed import from_json
 from tribunal.schema import JSON, Scheme, Task
 from tribunal.seats import VIEWS, seat_exists, seat_names
 from tribunal.settings import RENAMED, SETTINGS, description
+from tribunal.settings_keywords import Mode, SettingsKeywords
 from tribunal.text import meant
 from tribunal.trust import check_settings, for_clients
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
+    from typing_extensions import Unpack
 
-Mode = Literal[
-    "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
-    "no-knowledge", "no-search", "no-details", "zero-shot",
-]  # fmt: skip
+
 MAX_ROUNDS = 10
 # The shipped policy of each task.
 POLICIES: dict[Task, str] = {"hate": "h-vli", "sarcasm": "sarcasm", "misinformation": "misinformation"}
@@ -130,6 +139,14 @@ class Context(BaseModel):
     trace: bool = _set("trace", False)
     stops: list[str] = _set("stops", list)
 
+    if TYPE_CHECKING:
+
+        def __init__(self, **settings: Unpack[SettingsKeywords]) -> None:
+            """Take the settings by name; a model may be an object."""
+
+    # The model objects that were given, which live at least as long as these settings; the settings name them.
+    _objects: tuple[Any, ...] = PrivateAttr(default=())
+
     @field_validator("seats", "temperatures")
     @classmethod
     def _seats_exist(cls, by_seat: dict[str, Any]) -> dict[str, Any]:
@@ -191,6 +208,21 @@ class Context(BaseModel):
         policy = given.get("policy") or POLICIES.get(task, "")
         return {**given, "policy": policy, **({} if task == "hate" else {"scheme": "binary"})}
 
+    @model_validator(mode="wrap")
+    @classmethod
+    def _take_model_objects(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Put the name of each model object in its place, so that no state, record or error holds the object."""
+        if not isinstance(given, Mapping):
+            return handler(given)
+        try:
+            named, objects = name_objects(given)
+        except TypeError as error:
+            raise PydanticCustomError("no_model", "{problem}", {"problem": str(error)}) from error
+        context = handler(named)
+        if objects:
+            context._objects = objects
+        return context
+
     @model_validator(mode="after")
     def _windows_go_forward(self) -> Self:
         if self.window_overlap >= self.window_tokens:
@@ -222,7 +254,7 @@ def describe(error: ValidationError) -> str:
     """A validation error as one line: field, value, what was expected."""
     first = error.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or "settings"
-    if first["type"] in ("renamed", "unknown"):
+    if first["type"] in ("renamed", "unknown", "no_model"):
         return first["msg"]
     value = repr(first["input"])
     problem = first["msg"].removeprefix("Value error, ")

@@ -127,6 +127,9 @@ class Call(Frozen):
     role: str
     seat: str
     model: str
+    model_class: str | None = Field(
+        default=None, description="the class of the model where it was given as an object; None where it was named"
+    )
     served: str | None = Field(default=None, description="the model that answered, as its provider calls it")
     temperature: float | None
     wanted_temperature: float | None = None

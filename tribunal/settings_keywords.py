@@ -1,16 +1,27 @@
 """The settings as keywords of `judge` and its sisters, so that editors complete them and type checkers refuse others.
 
-They are the fields of `Context`; a test compares the two.
+They are the fields of `Context`; a test compares the two. A model may be an object here; `Context` then holds its name.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Union
 
 from typing_extensions import TypedDict
 
-from tribunal.context import Mode
 from tribunal.schema import Scheme, Task
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+Model: TypeAlias = Union[str, "BaseChatModel"]
+
+
+Mode = Literal[
+    "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
+    "no-knowledge", "no-search", "no-details", "zero-shot",
+]  # fmt: skip
 
 
 class CallKeywords(TypedDict, total=False):
@@ -20,10 +31,10 @@ class CallKeywords(TypedDict, total=False):
     policy_language: Literal["policy", "post"]
     prompts: str | None
     scheme: Scheme
-    model: str | None
-    judge_model: str | None
-    aux_model: str | None
-    seats: dict[str, str]
+    model: Model | None
+    judge_model: Model | None
+    aux_model: Model | None
+    seats: Mapping[str, Model]
     temperatures: dict[str, float]
     draw_temperature: float
     extra_body: dict[str, dict[str, Any]]
@@ -45,7 +56,7 @@ class CallKeywords(TypedDict, total=False):
     window_tokens: int
     window_overlap: int
     max_seconds: float
-    triage: str | None
+    triage: Model | None
     triage_confidence: float
     rounds: int
     early_exit: bool | None

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from tribunal.errors import BadInput
 from tribunal.learnt import PREFIX
+from tribunal.model_objects import object_names
 from tribunal.settings import SETTINGS
 from tribunal.text import one_line
 
@@ -106,6 +107,8 @@ def check_request(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None
         BadInput: as there.
     """
     entries = _entries(os.environ.get(ALLOW, ""))
+    if objects := object_names(given):
+        raise BadInput(f"{objects[0]}: an object can't come from another process; name it as provider:model")
     for name, value in given.items():
         whole = str(value) if _is_folder(value) else None
         if value == defaults[name] or _harmless(name, value, defaults[name]) or _is_allowed(entries, name, whole):

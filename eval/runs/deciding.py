@@ -23,6 +23,7 @@ from tribunal.eval.runs.pins import check_pins
 from tribunal.eval.runs.prices import Prices
 from tribunal.graphs import load_seats
 from tribunal.kept.wanted import Wanted
+from tribunal.model_objects import refuse_objects
 from tribunal.models.door import Door, door_here
 from tribunal.models.providers import ModelName
 from tribunal.schema import JSON, Frozen, Record
@@ -79,8 +80,13 @@ class Order(Frozen):
         pinned: JSON | None = None,
         config: RunnableConfig | None = None,
     ) -> tuple[Self, Mapping[str, str]]:
-        """The order, and what it withholds: by the environment variable that has to hold it in the other process."""
+        """Return the order, and what it withholds: by the variable that has to hold it in the other process.
+
+        Raises:
+            BadInput: a model is an object.
+        """
         settings, secret = kept_settings(context), dict[str, str]()
+        refuse_objects(settings)
         if context.searxng_url and "searxng_url" not in settings:
             secret["SEARXNG_URL"] = context.searxng_url
         if keep is not None and _PASSWORD.search(keep.database or ""):

@@ -11,13 +11,14 @@ import pytest
 import tribunal
 from tests.commands.test_judge import run
 from tests.commands.test_options import VALUES, settings_of
-from tribunal.context import Context, Mode, context_from
+from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.eval.protocols.following import Asked, follow
 from tribunal.graphs import GRAPHS, graph
 from tribunal.heeding import IDLE, MODES, SITTING, Idle, unheeded
 from tribunal.seats import KINDS, SEATS
 from tribunal.settings import SETTINGS
+from tribunal.settings_keywords import Mode
 
 POST = "Good morning, everybody."
 # Each is refused by its own rule, by seat or by mode, below.

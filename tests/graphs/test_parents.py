@@ -18,7 +18,7 @@ from tribunal.errors import BadInput
 from tribunal.graphs import graph
 
 POST = "Immigrants: the weeds in our garden."
-OURS = {"rounds": 1, "scheme": "binary"}
+OURS: dict[str, Any] = {"rounds": 1, "scheme": "binary"}
 
 
 class Feed(TypedDict, total=False):

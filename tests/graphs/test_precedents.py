@@ -236,7 +236,8 @@ async def test_the_piece_in_a_pipeline_of_ones_own_and_alone(scripted_model: Scr
         ("receive", receive), ("scan", scan), ("look_back", find_precedents), ("panel", panel), ("trial", deep_trial),
         ("judge", court_judge),
     )  # fmt: skip
-    settings = {"model": "openai:scripted", "precedents": "ours", "precedents_k": 1, "perspectives": ["example-harm"]}
+    settings: dict[str, Any] = {"model": "openai:scripted", "precedents": "ours", "precedents_k": 1}
+    settings |= {"perspectives": ["example-harm"]}
     state = await graph.ainvoke({"text": POST}, context=Context(**{**settings, "rounds": 1}))
     assert [each["case"] for each in state["precedents"]] == ["case-1"]
     for name in ("gatekeeper", "perspective"):

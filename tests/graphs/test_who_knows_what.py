@@ -9,8 +9,8 @@ from typing import Any, get_args
 import pytest
 
 from tests.golden.test_requests import CASES, asked
-from tribunal.context import Mode
 from tribunal.graphs import GRAPHS
+from tribunal.settings_keywords import Mode
 
 POLICY = """
 name = "marked"

@@ -12,6 +12,7 @@ from tribunal.cases.run_config import caller_config, merge_metadata
 from tribunal.explained.finding import AtHand, explained
 from tribunal.explained.plain import plain
 from tribunal.explained.shape import Explanation, Plain
+from tribunal.model_objects import run_to_end
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import Record
 from tribunal.settings_keywords import CallKeywords
@@ -95,7 +96,7 @@ def explain(
             config=config,
             **settings,
         )
-        return asyncio.run(explaining)
+        return run_to_end(explaining, settings)
     raise RuntimeError(
         "tribunal.explain() can't wait where an event loop runs, as in a notebook; write: await tribunal.aexplain(…)"
     )

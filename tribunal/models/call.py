@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
 from tribunal.errors import BadModelOutput, CallFailed, Refused
+from tribunal.model_objects import fingerprint
 from tribunal.models.answer import Unreadable
 from tribunal.models.client import ask_client, sees_images, takes_temperature
 from tribunal.models.diagnosis import LENGTH, Diagnosis, diagnose, finish_of, refusal_in
@@ -51,7 +52,11 @@ async def prepare(exchange: Exchange, door: Door) -> None:
     model, post, learned = exchange.model, exchange.question.post, door.learned
     client = door.client(model, exchange.provider, door.keys(model, exchange.provider).keys[0])
     exchange.rung = learned.rung(exchange)
-    takes_one = takes_temperature(client) and not learned.leaves_out("temperature", exchange)
+    takes_one = (
+        exchange.provider.takes_temperature
+        and takes_temperature(client)
+        and not learned.leaves_out("temperature", exchange)
+    )
     exchange.temperature = exchange.wanted_temperature if takes_one else None
     bounds = door.server(exchange.provider).bounds
     exchange.bounds = frozenset() if learned.leaves_out("bounds", exchange) else bounds
@@ -324,6 +329,7 @@ def _cache_key(exchange: Exchange, door: Door) -> str:
         image=image and [image.sha256, exchange.context.image_edge],
         schema=exchange.schema(door.server(exchange.provider).bounds),
         **({"extra_body": exchange.extra} if exchange.extra else {}),
+        **({"object": fingerprint(given)} if (given := exchange.provider.client) else {}),
         temperature=exchange.wanted_temperature,
         max_tokens=exchange.max_output_tokens,
         draw=(question.repeat, question.draw),

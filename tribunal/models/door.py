@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tribunal.environment import dotenv, environment
 from tribunal.loops import PerLoop
+from tribunal.model_objects import object_numbered, secrets_in
 from tribunal.models.keys import KeyPool
 from tribunal.models.learned import Learned
 from tribunal.models.providers import Endpoint, ModelName, Provider, providers_in_use
@@ -51,6 +52,7 @@ class Door:
     def forget(self) -> None:
         """Begin anew with every key and every model."""
         self._pools: dict[str, KeyPool] = {}
+        self._object_pools: dict[int, KeyPool] = {}  # by the object's number
         self.learned = Learned()
 
     def look_around(self) -> None:
@@ -70,7 +72,13 @@ class Door:
             self.forget()
 
     def keys(self, model: ModelName, provider: Provider) -> KeyPool:
-        """The keys of a model's provider."""
+        """The keys of a model's provider; of a model object, the one that it holds itself."""
+        if provider.client is not None:
+            pool = self._object_pools.get(model.number)
+            if pool is None:
+                self._drop_objects()
+                pool = self._object_pools[model.number] = KeyPool(str(model), [])
+            return pool
         pool = self._pools.get(model.provider)
         if pool is None:
             self.secrets |= provider.secrets(self.environment)
@@ -80,6 +88,12 @@ class Door:
                 if name == model.provider:
                     pool.rest_quietly(number, until - time.monotonic())
         return pool
+
+    def _drop_objects(self) -> None:
+        """Forget what was learned of model objects that are gone."""
+        gone = {number for number in self._object_pools if object_numbered(number) is None}
+        self._object_pools = {number: pool for number, pool in self._object_pools.items() if number not in gone}
+        self.learned.drop_objects(gone)
 
     def rest_elsewhere(self, provider: str, number: int, seconds: float) -> None:
         """Another process that uses the same keys was asked to let one rest: so does this one, and tells nobody.
@@ -104,6 +118,8 @@ class Door:
         Raises:
             BadInput: its address stands in a `.env` file, and the key that would be sent there doesn't.
         """
+        if provider.client is not None:
+            return Server(provider.default_url, False, provider.bounds)
         held = self._servers.get(provider.name)
         if held is None:
             at = self.environment
@@ -112,7 +128,10 @@ class Door:
         return held
 
     def client(self, model: ModelName, provider: Provider, key: str | None) -> BaseChatModel:
-        """The client of a model, with this key."""
+        """The client of a model, with this key; a model object is its own."""
+        if provider.client is not None:
+            self.secrets |= secrets_in(provider.client)
+            return provider.client
         at = model, self.server(provider).url, key
         held = self._clients.get(at)
         if held is None:

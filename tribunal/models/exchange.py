@@ -219,6 +219,7 @@ class Exchange:
             "role": role.name,
             "seat": role.seat,
             "model": str(self.model),
+            **({"model_class": type(given).__name__} if (given := self.provider.client) else {}),
             "served": self.served,
             "temperature": self.temperature,
             "wanted_temperature": self.wanted_temperature,

@@ -56,6 +56,18 @@ class Learned:
     _bare_500s: dict[tuple[Rung, ModelName, str], int] = field(default_factory=dict)  # since the last answer
     _shown: dict[tuple[ModelName, str], int] = field(default_factory=dict)
 
+    def drop_objects(self, numbers: set[int]) -> None:
+        """Forget the lessons of model objects that are gone."""
+        if not numbers:
+            return
+        self.sighted = {model for model in self.sighted if model.number not in numbers}
+        self.contexts = {model: size for model, size in self.contexts.items() if model.number not in numbers}
+        for model in [each for each in self.turns if each.number in numbers]:
+            del self.turns[model]
+        self._lessons = {at: lesson for at, lesson in self._lessons.items() if at[1].number not in numbers}
+        self._bare_500s = {at: count for at, count in self._bare_500s.items() if at[1].number not in numbers}
+        self._shown = {at: count for at, count in self._shown.items() if at[0].number not in numbers}
+
     def leaves_out(self, part: Part, exchange: Exchange) -> bool:
         """Whether a call is to be sent without this part."""
         lesson = self._lessons.get(_about(part, exchange)) if self._lessons else None

@@ -12,11 +12,20 @@ from functools import lru_cache
 
 from tribunal import plugins
 from tribunal.errors import BadInput
+from tribunal.model_objects import (
+    describe_object,
+    find_object,
+    is_object_name,
+    known_provider,
+    object_numbered,
+    refusal_elsewhere,
+)
 from tribunal.models.providers.anthropic import ANTHROPIC
 from tribunal.models.providers.azure import AZURE_OPENAI
 from tribunal.models.providers.compatible import GLM, QWEN, compatible
 from tribunal.models.providers.google import GOOGLE
 from tribunal.models.providers.langchain import KEYS, SECRETS, langchain_provider
+from tribunal.models.providers.object_provider import provider_of_object
 from tribunal.models.providers.ollama import OLLAMA
 from tribunal.models.providers.openai import OPENAI
 from tribunal.models.providers.provider import (
@@ -72,7 +81,16 @@ def find_provider(name: str, field: str) -> Provider | None:
 
 
 def provider_of(model: ModelName) -> Provider:
-    """The provider of a model that `model_names` gave."""
+    """Return the provider of a model that `model_names` gave.
+
+    Raises:
+        BadInput: it was a model object, which is gone.
+    """
+    if model.number:
+        given = object_numbered(model.number)
+        if given is None:
+            raise BadInput(f"model: {model}: the object is gone; keep it as long as its cases run")
+        return provider_of_object(given, PROVIDERS.get(known_provider(given) or ""))
     return PROVIDERS.get(model.provider) or _plugged[model.provider]
 
 
@@ -103,7 +121,22 @@ def model_names(names: str, field: str) -> tuple[ModelName, ...]:
     Raises:
         BadInput: naming the setting, the value and the providers there are.
     """
-    return tuple(_model_name(name.strip(), field) for name in names.split(","))
+    return tuple(
+        _object_model(name.strip(), field) if is_object_name(name) else _model_name(name.strip(), field)
+        for name in names.split(",")
+    )
+
+
+def _object_model(name: str, field: str) -> ModelName:
+    """Return the model of this name that the caller gave as an object.
+
+    Raises:
+        BadInput: this process has no such object.
+    """
+    found = find_object(name)
+    if found is None:
+        raise BadInput(f"{refusal_elsewhere(field)} ({name} isn't in this process)")
+    return ModelName(*describe_object(found.model), found.number)
 
 
 @lru_cache(maxsize=256)  # it is asked at every call
@@ -131,7 +164,9 @@ def _model_name(name: str, field: str) -> ModelName:
 
 def check_key(name: ModelName, provider: Provider, environment: Mapping[str, str], field: str, instead: str) -> None:
     """Raise `BadInput` where a provider's address is none, or its key is missing; `instead` is what may be done without
-    one."""
+    one. A model object has its own."""
+    if provider.client is not None:
+        return
     provider.check_address(environment)
     if provider.keys_wanted(environment) and not provider.key_pool(environment):
         where = f" (from {provider.where})" if provider.where else ""

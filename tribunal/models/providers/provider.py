@@ -24,10 +24,14 @@ LENGTHS = frozenset({"minLength", "maxLength"})
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """One model of one provider, written `provider:model`."""
+    """One model of one provider, written `provider:model`.
+
+    `number` is that of a model object that the caller gave (`tribunal.model_objects`); 0: the model was named.
+    """
 
     provider: str
     model: str
+    number: int = 0
 
     def __str__(self) -> str:
         return f"{self.provider}:{self.model}"
@@ -119,6 +123,8 @@ class Provider:
         takes_schema: whether `options` can ask for a form; else the words of each request say what form is wanted.
         takes_extra: whether `options` sends the further fields that the setting `extra_body` gives.
         bare_port: the port of an address that stands without `http://`, as OLLAMA_HOST may; None: such a one is none.
+        takes_temperature: whether `options` sends the temperature.
+        client: the model object that the caller gave, in place of one that `make` makes.
     """
 
     name: str
@@ -142,6 +148,8 @@ class Provider:
     takes_schema: bool = True
     takes_extra: bool = False
     bare_port: int | None = None
+    takes_temperature: bool = True
+    client: BaseChatModel | None = field(default=None, repr=False, compare=False)
 
     @property
     def keyless(self) -> bool:
@@ -237,4 +245,4 @@ class Provider:
 
     def bounds_taken(self, environment: Mapping[str, str]) -> frozenset[str]:
         """Which bounds may stand in a schema."""
-        return self.bounds if self.keys_wanted(environment) else LISTS | RANGES | LENGTHS
+        return self.bounds if self.client or self.keys_wanted(environment) else LISTS | RANGES | LENGTHS

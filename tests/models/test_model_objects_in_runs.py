@@ -1,0 +1,87 @@
+"""Model objects of the caller's in runs, and where names alone go."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import tribunal
+from tests.models.classified import GOOD
+from tests.models.model_objects import (
+    KEY,
+    own_model,
+)
+from tribunal.cases.session import hear
+from tribunal.commands import app
+from tribunal.context import context_from, kept_settings
+from tribunal.errors import BadInput
+from tribunal.eval.evaluate import Evaluation, evaluate
+from tribunal.eval.runs.engines import Engine
+from tribunal.trust import check_request
+
+# Runs
+
+
+def evaluation(tmp_path: Path, model: Any) -> Evaluation:
+    data = tmp_path / "posts.csv"
+    data.write_text("id,text,label\n" + "".join(f"p{number},post {number},0\n" for number in range(4)))
+    return Evaluation(data=data, dataset="table", graph="baseline", settings={"model": model})
+
+
+def test_a_run_of_one_process_takes_an_object(tmp_path: Path) -> None:
+    model = own_model(GOOD)
+    tally = evaluate(evaluation(tmp_path, model), tmp_path / "run")
+    assert (tally.done, tally.stopped) == (4, "")
+    assert len(model.shown) == 4
+    held = (tmp_path / "run" / "run.json").read_text()
+    assert json.loads(held)["settings"]["model"].startswith("object:ownmodel:mine")
+    assert KEY not in held
+    again = evaluate(evaluation(tmp_path, model), tmp_path / "run")
+    assert (again.before, again.done) == (4, 0)
+
+
+def test_a_run_of_several_processes_takes_names_alone(tmp_path: Path) -> None:
+    model = own_model(GOOD)
+    for engine in (Engine(workers=2), Engine(name="ray")):
+        with pytest.raises(BadInput, match=r"^model: an object can't go .*; name it .* or use workers=1$"):
+            evaluate(evaluation(tmp_path, model), tmp_path / "run", engine=engine)
+    assert model.shown == []
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+# Where names alone go
+
+
+def test_what_is_no_chat_model_is_refused() -> None:
+    bound: Any = own_model(GOOD).bind(stop=["x"])
+    with pytest.raises(BadInput, match=r"^model: .*Binding: no chat model") as caught:
+        tribunal.judge("a post", model=bound)
+    assert KEY not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    nothing: Any = object()
+    with pytest.raises(BadInput, match=r"^seats.judge: object: no chat model"):
+        tribunal.judge("a post", seats={"judge": nothing})
+
+
+def test_the_command_line_takes_no_name_of_an_object() -> None:
+    said = CliRunner().invoke(app, ["judge", "a post", "--model", "object:openai:gone"])
+    assert said.exit_code != 0
+    assert "an object can't go to other processes" in " ".join(said.output.split())
+
+
+async def test_an_object_of_another_process_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"^model: an object can't go to other processes; name it"):
+        await hear("a post", graph="baseline", context=context_from({"model": "object:openai:gone"}))
+
+
+def test_a_client_of_a_server_reaches_no_object_of_its_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = own_model(GOOD)
+    name = kept_settings(context_from({"model": model}))["model"]
+    monkeypatch.setenv("TRIBUNAL_ALLOW", "model=*")
+    for given in ({"model": name}, {"seats": {"judge": name}}):
+        with pytest.raises(BadInput, match="an object can't come from another process"):
+            check_request(given, {"model": None, "seats": {}})

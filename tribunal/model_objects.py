@@ -1,0 +1,237 @@
+"""Chat models that a caller gives as objects: settings, states and records hold the name of one, and never the object.
+
+A name is good in this process, as long as the object lives. Whoever gives the object keeps it alive: the run's
+`Context` holds it beside its name, and nothing here does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import sys
+import threading
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
+
+from pydantic import BaseModel, SecretStr
+
+from tribunal.errors import BadInput
+from tribunal.loops import run_in_background
+from tribunal.text import one_line
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+Outcome = TypeVar("Outcome")
+
+PREFIX = "object:"
+# The settings that take a model object; `seats` takes one for each seat.
+FIELDS = ("model", "judge_model", "aux_model", "triage")
+# The classes whose requests are known: by the package and the name, the provider.
+_KNOWN = {
+    ("langchain_openai", "AzureChatOpenAI"): "azure_openai",
+    ("langchain_openai", "ChatOpenAI"): "openai",
+    ("langchain_google_genai", "ChatGoogleGenerativeAI"): "google_genai",
+    ("langchain_anthropic", "ChatAnthropic"): "anthropic",
+    ("langchain_ollama", "ChatOllama"): "ollama",
+}
+# Where classes keep the name of their model.
+_NAMES = ("model_name", "model", "model_id", "deployment_name")
+_SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.I)
+
+
+class ModelObject(NamedTuple):
+    """A model object that lives, and its number: no other object of this process has or had it."""
+
+    model: BaseChatModel
+    number: int
+
+
+_living: WeakValueDictionary[int, Any] = WeakValueDictionary()
+_numbers: dict[str, int] = {}  # by name; where the object is gone, the name may be given again
+_counter, _lock = count(1), threading.Lock()
+
+
+def name_objects(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[BaseChatModel, ...]]:
+    """Return settings with the name of each model object in its place, and the objects.
+
+    Raises:
+        TypeError: a model is neither text nor a chat model of LangChain's.
+    """
+    named, objects = dict(settings), list[Any]()
+
+    def name(field: str, value: Any) -> Any:
+        if not _is_object(value):
+            return value
+        if not is_chat_model(value):
+            raise TypeError(
+                f"{field}: {type(value).__name__}: no chat model of LangChain's; give a BaseChatModel itself, without "
+                ".bind() or .with_retry(), or a name as provider:model"
+            )
+        objects.append(value)
+        return name_object(value)
+
+    for field in FIELDS:
+        if field in named:
+            named[field] = name(field, named[field])
+    if isinstance(seats := named.get("seats"), Mapping):
+        named["seats"] = {seat: name(f"seats.{seat}", value) for seat, value in seats.items()}
+    return named, tuple(objects)
+
+
+def run_to_end(work: Coroutine[Any, Any, Outcome], settings: Mapping[str, Any]) -> Outcome:
+    """Run a coroutine and return its result to a caller that can't await.
+
+    A model object has connections of its own, which belong to an event loop, so that all such calls with one share the
+    background loop of the process. Without one the coroutine has a loop of its own.
+
+    Args:
+        work: the coroutine.
+        settings: those that the caller was given.
+    """
+    seats = settings.get("seats")
+    named = [*map(settings.get, FIELDS), *(seats.values() if isinstance(seats, Mapping) else ())]
+    return run_in_background(lambda: work) if any(map(_is_object, named)) else asyncio.run(work)
+
+
+def _is_object(value: Any) -> bool:
+    """Return whether a value is something else than plain data, which the settings check by themselves."""
+    return not isinstance(value, str | bytes | int | float | list | tuple | set | Mapping | None)
+
+
+def is_chat_model(value: object) -> bool:
+    """Return whether a value is a chat model of LangChain's; whoever has one has imported the class."""
+    core = sys.modules.get("langchain_core.language_models")
+    return core is not None and isinstance(value, core.BaseChatModel)
+
+
+def name_object(model: BaseChatModel) -> str:
+    """Return the name of a model object: the same one each time, and none that another living object has."""
+    stem = PREFIX + re.sub(r"[\s,#]+", "-", ":".join(describe_object(model)))
+    with _lock:
+        for name, number in _numbers.items():
+            if _living.get(number) is model:
+                return name
+        name = next(each for each in _candidates(stem) if _living.get(_numbers.get(each, 0)) is None)
+        number = _numbers[name] = next(_counter)
+        _living[number] = model
+    return name
+
+
+def _candidates(stem: str) -> Iterator[str]:
+    yield stem
+    yield from (f"{stem}#{number}" for number in count(2))
+
+
+def is_object_name(name: str) -> bool:
+    """Return whether a model's name is that of a model object."""
+    return name.strip().startswith(PREFIX)
+
+
+def find_object(name: str) -> ModelObject | None:
+    """Return the model object of this name, or None if this process holds none."""
+    with _lock:
+        number = _numbers.get(name.strip(), 0)
+        model = _living.get(number)
+    return None if model is None else ModelObject(model, number)
+
+
+def object_numbered(number: int) -> BaseChatModel | None:
+    """Return the model object of this number, or None if it is gone."""
+    return _living.get(number)
+
+
+def object_names(settings: Mapping[str, Any]) -> list[str]:
+    """Return the settings that name a model object, such as `model` or `seats.judge`."""
+    seats = settings.get("seats")
+    named = {field: settings.get(field) for field in FIELDS}
+    named |= {f"seats.{seat}": value for seat, value in seats.items()} if isinstance(seats, Mapping) else {}
+    return [field for field, value in named.items() if isinstance(value, str) and is_object_name(value)]
+
+
+def refuse_objects(settings: Mapping[str, Any]) -> None:
+    """Raise `BadInput` where settings that other processes are to have name a model object."""
+    if named := object_names(settings):
+        raise BadInput(refusal_elsewhere(named[0]))
+
+
+def refusal_elsewhere(field: str) -> str:
+    """Return the error for a model object that would have to be in another process."""
+    return f"{field}: an object can't go to other processes; name it as provider:model, or use workers=1"
+
+
+def describe_object(model: BaseChatModel) -> tuple[str, str]:
+    """Return the provider and the model of an object, as records name them."""
+    kind = type(model).__name__
+    name = next((value for each in _NAMES if isinstance(value := getattr(model, each, None), str) and value), kind)
+    # As LangChain's own tracing calls the provider of a class that it doesn't know.
+    bare = kind.removeprefix("Chat") if kind.startswith("Chat") else kind.removesuffix("Chat")
+    return known_provider(model) or (bare or kind).lower(), one_line(name).removeprefix("models/")
+
+
+def known_provider(model: BaseChatModel) -> str | None:
+    """Return the provider whose requests a model object takes, or None if its class is another one."""
+    if getattr(model, "use_responses_api", None) or getattr(model, "output_version", None) == "responses/v1":
+        return None
+    kinds = ((each.__module__.partition(".")[0], each.__name__) for each in type(model).__mro__)
+    return next((_KNOWN[kind] for kind in kinds if kind in _KNOWN), None)
+
+
+def fingerprint(model: BaseChatModel) -> str:
+    """Return a hash of a model object's class and of its fields that are plain data, for the cache of answers.
+
+    What every chat model has, such as callbacks, decides no answer, and is left out. So are the keys.
+    """
+    from langchain_core.language_models import BaseChatModel
+
+    kind = type(model)
+    fields = {
+        name: value
+        for name in kind.model_fields
+        if name not in BaseChatModel.model_fields and not _SECRET.search(name.replace("max_tokens", ""))
+        if _is_plain(value := getattr(model, name, None))
+    }
+    told = json.dumps([kind.__module__, kind.__qualname__, fields], sort_keys=True, default=str)
+    return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    if isinstance(value, dict):
+        return all(isinstance(name, str) and _is_plain(each) for name, each in value.items())
+    return isinstance(value, str | int | float | bool | None)
+
+
+def secrets_in(model: BaseChatModel) -> set[str]:
+    """Return the keys and passwords that stand in a model object's fields."""
+    found: set[str] = set()
+    _collect_secrets(((name, getattr(model, name, None)) for name in type(model).model_fields), found)
+    return found - {""}
+
+
+def _collect_secrets(fields: Iterable[tuple[str, Any]], found: set[str]) -> None:
+    for name, value in fields:
+        if isinstance(value, SecretStr):
+            found.add(value.get_secret_value())
+        elif isinstance(value, str):
+            if _SECRET.search(name):
+                found.update((value, value.removeprefix("Bearer ")))
+            if "://" in value and "@" in value:
+                found.add(_password_in(value))
+        elif isinstance(value, Mapping):
+            _collect_secrets(((str(key), each) for key, each in value.items()), found)
+        elif isinstance(value, BaseModel):
+            _collect_secrets(((key, getattr(value, key, None)) for key in type(value).model_fields), found)
+
+
+def _password_in(address: str) -> str:
+    try:
+        return urlsplit(address).password or ""
+    except ValueError:
+        return ""
