@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.runnables import RunnableConfig
 
 from tribunal.eval.bench.arcade import run
 from tribunal.eval.bench.machine import in_a_process
@@ -44,9 +45,9 @@ class _Listener(AsyncCallbackHandler):
 
 def watched(number: int, watcher: int) -> dict[str, Any]:
     """Return what so many posts take under a watcher, by its place in `WATCHERS`: seconds, and CPU in ms a call."""
-    listener = {"config": {"callbacks": [_Listener()]}} if watcher == 1 else {}
+    config: RunnableConfig | None = {"callbacks": [_Listener()]} if watcher == 1 else None
     with server(LATENCY, court), _langsmith() if watcher == 2 else contextlib.nullcontext():
-        took = run_many(run(number, IN_FLIGHT, LATENCY, **listener))
+        took = run_many(run(number, IN_FLIGHT, LATENCY, config=config))
     return {"calls": took.calls, "wall": took.wall, "bound": took.bound, "cpu": took.cpu_per_call}
 
 

@@ -17,7 +17,7 @@ from tribunal.cases.session import hear
 from tribunal.context import context_from
 from tribunal.errors import ModelError
 from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.nodes import agents
+from tribunal.nodes import agents, state
 from tribunal.schema import JSON
 
 KEYS = ["key-zero-aaaaaaaa", "key-one-bbbbbbbb", "key-two-cccccccc"]
@@ -136,7 +136,7 @@ async def test_no_key_is_ever_told(
 @pytest.mark.parametrize("echo", [*ECHOES, Reply(PROSE)], ids=str)
 async def test_no_key_is_in_an_exception_or_what_led_to_it(echo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[BaseException] = []
-    outcome_of = agents.outcome_of
+    outcome_of = state.outcome_of
 
     def overheard(fault: ModelError) -> JSON:
         seen.append(fault)
