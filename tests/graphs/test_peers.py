@@ -114,7 +114,13 @@ async def test_draws_are_the_call_of_the_baseline_drawn_anew() -> None:
         {"id": "vote", "votes": {"Racist": 3, "NotHate": 2}, "draws": 5, "spared": 0},
     )  # fmt: skip
     # The five are sent at once, on connections of their own: which of them arrives first is the network's matter.
-    assert sorted(str(turn.stance) for turn in record.transcript) == ["NotHate", "NotHate", "Racist", "Racist", "Racist"]
+    assert sorted(str(turn.stance) for turn in record.transcript) == [
+        "NotHate",
+        "NotHate",
+        "Racist",
+        "Racist",
+        "Racist",
+    ]
 
 
 @pytest.mark.parametrize(
