@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from PIL import Image
 import tribunal
 from tests import PROJECT
 from tests.dev_server import dev_server
+from tests.eval.experiments.small_sets import write_small
 from tests.langsmith_server import KEY, LangSmithServer, TracedRun, langsmith_server
 from tests.service.command import started
 from tests.service.live import sqlite
@@ -75,6 +77,8 @@ def check_calls(server: LangSmithServer, calls: list[Any], **expected: Any) -> l
     traced = server.wait_for_calls(len(calls))
     assert sorted(run.metadata["seat"] for run in traced) == seats
     for each in traced:
+        assert each["run_type"] == "llm"  # a chat model of LangChain's
+        assert each.metadata["langgraph_node"]  # in a node that LangGraph ran
         assert each.metadata["post_id"]
         assert len(each.metadata["policy"]) == 16
         assert each.metadata["ls_provider"] in ("rehearsal", "openai")
@@ -251,6 +255,44 @@ def test_langsmith_gets_every_call_of_batch(traced: LangSmithServer, tmp_path: P
     assert len(calls) == 3
     for root in check_calls(traced, calls, graph="baseline", run="decided.csv.run"):
         check_root(root, graph="baseline")
+
+
+def calls_in(folder: Path) -> list[Any]:
+    """Return every call in the results below a folder."""
+    lines = [line for file in sorted(folder.rglob("results.jsonl")) for line in file.read_text().splitlines()]
+    return [call for line in lines for call in json.loads(line)["calls"]]
+
+
+def test_langsmith_gets_every_call_of_a_sweep(traced: LangSmithServer, tmp_path: Path) -> None:
+    table(tmp_path)
+    (tmp_path / "grid.toml").write_text(
+        'dataset = "table"\ndata = "posts.csv"\nout = "out"\ngraph = "baseline"\n'
+        '[settings]\nmodel = "rehearsal"\n[grid]\nscheme = ["binary", "fine"]\n'
+    )
+    run("sweep", str(tmp_path / "grid.toml"))
+    calls = calls_in(tmp_path / "out")
+    assert len(calls) == 6
+    assert {root.metadata["graph"] for root in check_calls(traced, calls)} == {"baseline"}
+
+
+def test_langsmith_gets_every_call_of_an_experiment(traced: LangSmithServer, tmp_path: Path) -> None:
+    given = ("--data", str(write_small(tmp_path / "sets")), "--out", str(tmp_path / "runs"), "--samples", "2")
+    run("experiment", "run", "arcade-table8", *given, "--model", "rehearsal", "--yes")
+    calls = Counter(call["seat"] for call in calls_in(tmp_path / "runs"))
+    assert calls
+    # The plan that a person is asked about is made by a rehearsal, whose calls are traced too.
+    heard = traced.wait_for_calls(calls.total())
+    assert Counter(call.metadata["seat"] for call in heard) >= calls
+    assert all(call["run_type"] == "llm" and call.metadata["langgraph_node"] for call in heard)
+
+
+def test_langsmith_gets_every_call_of_ray(traced: LangSmithServer, tmp_path: Path) -> None:
+    out = tmp_path / "decided.csv"
+    asked = ("--graph", "baseline", "--model", "rehearsal", "--engine", "ray", "--workers", "1")
+    run("batch", str(table(tmp_path)), "--out", str(out), *asked)
+    calls = calls_in(tmp_path / "decided.csv.run")
+    assert len(calls) == 3
+    check_calls(traced, calls, graph="baseline")
 
 
 async def test_langsmith_gets_every_call_of_serve(traced: LangSmithServer, tmp_path: Path) -> None:
