@@ -85,11 +85,11 @@ def naming_wrong_channel(state: Mapping[str, Any]) -> Iterator[None]:
 
 def _name_wrong_channel(function: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
     @functools.wraps(function)
-    async def read(state: Any, *more: Any, **named: Any) -> Any:
+    async def call_and_name(state: Any, *more: Any, **named: Any) -> Any:
         with naming_wrong_channel(state):
             return await function(state, *more, **named)
 
-    return read
+    return call_and_name
 
 
 def _stops_passed_by(update: JSON, state: Court, runtime: Runtime[Context]) -> list[str]:

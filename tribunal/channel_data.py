@@ -1,4 +1,4 @@
-"""What the channels of a case hold, as plain JSON: so that editors complete them and type checkers know their fields.
+"""Types of a case's channels as plain JSON, by which editors complete them and type checkers know their fields.
 
 Each is the JSON of a model of `tribunal.schema`; a test compares the two.
 """

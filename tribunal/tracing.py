@@ -1,4 +1,4 @@
-"""What leaves this process with a LangSmith trace: no image, and no key."""
+"""Keep images and keys out of LangSmith traces."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def mask_trace() -> Callable[[Any], Any]:
     secrets = {value for name, value in environment().items() if KEY_NAME.fullmatch(name)}
 
     def mask(text: str, path: list[str | int]) -> str:
-        return scrub(_BASE64.sub(_named, _IMAGE.sub(_named, text)), secrets)
+        return scrub(_BASE64.sub(_name_image, _IMAGE.sub(_name_image, text)), secrets)
 
     return create_anonymizer(mask, max_depth=_DEEP)
 
 
-def _named(image: re.Match[str]) -> str:
+def _name_image(image: re.Match[str]) -> str:
     written = image[0].partition("base64,")[2] or image[0]
     return f"(an image, whose base64 has the SHA-256 {hashlib.sha256(written.encode()).hexdigest()})"
 

@@ -36,7 +36,7 @@ def counts(quick: bool) -> None:
 
 
 class _Counted(NamedTuple):
-    """What a run of a graph takes, per model call."""
+    """Counts of one model call."""
 
     python: Counter[str]
     of_the_loop: tuple[str, ...]

@@ -35,7 +35,7 @@ class FileNote(Frozen):
 
 
 class OtherFormat(NamedTuple):
-    """What a manifest of another version says of itself, and the embedding that it names."""
+    """Return what a manifest of another version says of itself, and the embedding that it names."""
 
     message: str
     embedding: str

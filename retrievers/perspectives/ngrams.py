@@ -34,7 +34,7 @@ _BLANK = np.uint64(ord(" ") + 1)
 
 
 class NgramCounts(NamedTuple):
-    """How often each n-gram stands in each text; the entries are sorted by text, and then by n-gram.
+    """Counts of n-grams in texts; the entries are sorted by text, and then by n-gram.
 
     Attributes:
         gram: the n-gram of each entry, as a number that spells it.
@@ -96,7 +96,7 @@ class NgramEmbedder:
         self.gram, self.rarity, self.shares = gram, rarity, shares
 
     async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
-        """As `Embedder.embed`, but for the length of a query's vector."""
+        """Embed texts as `Embedder.embed` does; a query's vector may be shorter than one."""
         rows = await asyncio.to_thread(self._embed, texts)
         return of_unit_length(rows) if use == "passage" else rows
 

@@ -84,7 +84,7 @@ class Store:
         return await self.nearest((await self.embedder.embed([text], "query"))[0], text, k)
 
     async def nearest(self, query: Vectors, text: str, k: int = 3) -> list[Example]:
-        """As `search`, for a text whose vector, (dimension,), is known."""
+        """Search as `search` does, for a text whose vector, (dimension,), is known."""
         if k < 1:
             raise BadInput(f"k: {k}: at least one example is asked for")
         if len(query) != self._index.vectors.dimension:

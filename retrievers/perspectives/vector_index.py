@@ -30,7 +30,7 @@ class VectorIndex:
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has."""
+        """Return the number of dimensions of a vector."""
         return int(self.vectors.d)
 
     def nearest(self, query: Vectors, count: int) -> tuple[Vectors, npt.NDArray[np.int64]]:

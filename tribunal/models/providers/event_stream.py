@@ -101,7 +101,7 @@ class EventStream:
             words = self._words.setdefault(place, Words(self._key))
             if not ends:
                 self._templates[place] = (beside, event)
-            _put(event, place[0], words.more(piece) + (words.rest() if ends else ""))
+            _set_text(event, place[0], words.more(piece) + (words.rest() if ends else ""))
         return [*due, self._encode_event(beside, json.dumps(self._strike_key(event)).encode())]
 
     def _flush(self, places: list[Place]) -> list[bytes]:
@@ -112,8 +112,8 @@ class EventStream:
                 beside, template = self._templates[place]
                 event = copy.deepcopy(template)
                 for (other, _), _ in list(_find_pieces(event, ())):
-                    _put(event, other, "")
-                _put(event, place[0], rest)
+                    _set_text(event, other, "")
+                _set_text(event, place[0], rest)
                 due.append(self._encode_event(beside, json.dumps(self._strike_key(event)).encode()))
         return due
 
@@ -178,7 +178,7 @@ def _find_pieces(value: Any, path: Path) -> Iterator[tuple[Place, str]]:
             yield from _find_pieces(each, (*path, name))
 
 
-def _put(event: Any, path: Path, text: str) -> None:
+def _set_text(event: Any, path: Path, text: str) -> None:
     for name in path[:-1]:
         event = event[name]
     event[path[-1]] = text

@@ -122,7 +122,7 @@ def _delta_reader() -> Callable[[JSON], None]:
     """Return what puts a stream's words where LangChain looks for them: a refusal, and an answer taken for thoughts."""
     thought, said, refused = "", False, False
 
-    def read(event: JSON) -> None:
+    def move_words(event: JSON) -> None:
         nonlocal thought, said, refused
         for choice in event.get("choices") or []:
             if "message" in choice:  # it knows the form of a stream, and answers in one piece
@@ -142,7 +142,7 @@ def _delta_reader() -> Callable[[JSON], None]:
                 if not said and (bare := _bare_json(thought)):
                     delta["content"] = bare
 
-    return read
+    return move_words
 
 
 def _thought_in(message: JSON) -> str:

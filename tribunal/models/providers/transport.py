@@ -65,7 +65,7 @@ def make_clients(library: Library, transport: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _TransportSettings:
-    """How a client's requests go out, and how their answers are read: as `make_transport` has it."""
+    """Settings of a transport, as `make_transport` explains them."""
 
     key: str = field(repr=False)
     proxy: str | None = field(repr=False)
