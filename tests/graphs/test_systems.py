@@ -18,6 +18,7 @@ from tribunal.cases.protocol import protocol
 from tribunal.commands import app
 from tribunal.contents import met
 from tribunal.errors import BadInput
+from tribunal.eval.experiments.declared import experiments
 from tribunal.eval.protocols import declared, shape
 from tribunal.eval.runs.runfile import beside
 from tribunal.graphs import GRAPHS, code_of, graph, named_graphs
@@ -36,7 +37,8 @@ POST = "Well done, you parked on my foot."
 
 def forget_packages() -> None:
     """Let the next look find what is installed by then."""
-    for cached in (plugins._declared, plugins.load_all, with_system, declared.raw, declared.protocols, shape.shape_of):
+    files = (declared.raw, declared.protocols, shape.shape_of, experiments)
+    for cached in (plugins._declared, plugins.load_all, with_system, *files):
         cached.cache_clear()
 
 
