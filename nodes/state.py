@@ -6,8 +6,8 @@ State is plain JSON throughout: what a person edits in Studio is what a node rea
 # Annotations are not put off here: LangGraph reads those of a state for each of its nodes, and each time evaluates what
 # was put off.
 import functools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeVar, cast
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, cast
 
 from langgraph.runtime import Runtime
 from pydantic import ConfigDict, Field, JsonValue, with_config
@@ -269,9 +269,6 @@ class Ruling(CourtOutput, WebOutput, total=False):
     first_look: ch.FirstLookNamed
     review: ch.Reviewed
     trials: ch.Trials
-
-
-Node = TypeVar("Node", bound=Callable[..., Awaitable[Any]])
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""What it costs to be watched: ARCADE with nobody listening, with a callback handler, and with LangSmith's client."""
+"""Measure what watching costs: ARCADE with nobody listening, with a callback handler, and with LangSmith's client."""
 
 from __future__ import annotations
 

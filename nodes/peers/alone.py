@@ -15,10 +15,10 @@ from langgraph.runtime import Runtime
 from tribunal.context import Context, context_of
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
-from tribunal.nodes.agents import agent, node
+from tribunal.nodes.agents import Node, agent, node
 from tribunal.nodes.arcade.judge import CLASSIFIER
 from tribunal.nodes.mv_debate.views import YES, answer_form
-from tribunal.nodes.state import Node, Views
+from tribunal.nodes.state import Views
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.marks import operators
 from tribunal.prompts.policy import policy_of

@@ -19,7 +19,7 @@ _MOST = 10  # tries of a row, whatever became of others
 
 
 class _Batch:
-    """What is known of one: who was answered since when, how often it was held, and whom nobody answered."""
+    """Facts about one batch: who was answered since when, how often it was held, and whom nobody answered."""
 
     def __init__(self) -> None:
         self.held = 0

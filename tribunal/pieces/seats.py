@@ -139,14 +139,14 @@ def _prompt_source(name: str, prompt: str | Path) -> tuple[str, Callable[[], str
         return prompt, lambda: ""
 
     @cache
-    def read() -> str:
+    def read_prompt() -> str:
         try:
             return resource(prompt).read_text("utf-8").strip()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise BadInput(f"seat: {name}: prompt: {prompt}: {reason}; give a file that can be read") from error
 
-    return own, read
+    return own, read_prompt
 
 
 async def _check_prompt(role: Role[Any], shows: Sequence[str], state: Any, runtime: Runtime[Context]) -> None:
