@@ -82,6 +82,7 @@ def serve() -> None:
         child = os.fork()
         if not child:
             os.environ.update(asked["environment"])
+            sys.dont_write_bytecode = True  # a module compiled here would be cut off, and kept
             resource.setrlimit(resource.RLIMIT_FSIZE, (asked["room"], resource.RLIM_INFINITY))
             _command(asked["arguments"], asked["kill_at"], out, err, count)
         _, how = os.waitpid(child, 0)

@@ -15,7 +15,7 @@ import pytest
 
 from tests.cases.forked import Done, Forked
 from tests.court import court_script
-from tribunal.eval.doubles.scripted import ScriptedServer
+from tests.doubles import ScriptedServer
 
 pytestmark = pytest.mark.timeout(900)  # dozens of processes, on a machine that may be busy
 # Every write with the slow tests, every twelfth in CI: each costs a process or three.
@@ -44,11 +44,11 @@ class Desk:
         return len(self._server.requests)
 
     def half_a_minute_passes(self) -> None:
-        file = self.folder / "cases.sqlite"
+        file = self.folder / "service.sqlite"
         if file.exists():
             with sqlite3.connect(file) as held:
-                if held.execute("SELECT 1 FROM sqlite_master WHERE name = 'leases'").fetchone():
-                    held.execute("UPDATE leases SET until = until - 31")
+                if held.execute("SELECT 1 FROM sqlite_master WHERE name = 'replicas'").fetchone():
+                    held.execute("UPDATE replicas SET seen = seen - 31")
             held.close()
 
     async def listed(self, *options: str) -> list[dict[str, Any]]:
@@ -129,7 +129,7 @@ async def test_a_trial(forked: Forked, tmp_path: Path, step: int) -> None:
                 assert desk.calls == before, "a trial was paid for and nothing of it is left"
                 continue
             found += 1
-            assert cases[0]["status"] == "cut_off"
+            assert cases[0]["status"] in ("cut_off", "pending")  # that it is kept, too, is noted at last
             record = await desk.to_a_decision(cases[0]["thread"])
             assert (record["review"]["action"], record["category"]) == ("accept", "Religious")
             assert desk.calls - before <= TRIAL + 1, "more was paid for again than what was in flight"

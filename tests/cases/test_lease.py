@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from tests import PROJECT
 from tests.cases.forked import Done, Forked
 from tests.court import PATIENCE, court_script
+from tests.doubles import Reply, ScriptedServer
 from tribunal.cases.docket import Docket
-from tribunal.eval.doubles.scripted import Reply, ScriptedServer
+from tribunal.store.tables import replicas
 
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
 LATER = {**UNSURE, "explanation": "words-of-the-first"}
@@ -63,14 +65,15 @@ async def calls(server: ScriptedServer, number: int) -> None:
 
 
 def half_a_minute_passes() -> None:
-    with sqlite3.connect(Path(os.environ["TRIBUNAL_DATA"]) / "cases.sqlite") as held:
-        held.execute("UPDATE leases SET until = until - 31")
+    with sqlite3.connect(Path(os.environ["TRIBUNAL_DATA"]) / "service.sqlite") as held:
+        held.execute("UPDATE replicas SET seen = seen - 31")
     held.close()
 
 
 JUDGE = ("judge", "post-words", "--model", "openai:scripted", "--review", "--json")
 
 
+@pytest.mark.long
 async def test_the_live_trial_of_another_process_is_no_case_to_resume(forked: Forked) -> None:
     answered = asyncio.Event()
 
@@ -124,20 +127,23 @@ async def test_a_process_that_slept_too_long_replaces_no_decision(forked: Forked
 
 
 def everything() -> list[Any]:
-    """Every row of the docket."""
-    with sqlite3.connect(Path(os.environ["TRIBUNAL_DATA"]) / "cases.sqlite") as held:
+    """Every row of the cases, and of their checkpoints."""
+    with sqlite3.connect(Path(os.environ["TRIBUNAL_DATA"]) / "service.sqlite") as held:
         rows = [held.execute(f"SELECT * FROM {table}").fetchall() for table in ("cases", "checkpoints", "writes")]
     held.close()
     return rows
 
 
 async def test_a_lease_is_renewed_while_its_process_works(monkeypatch: Any) -> None:
-    monkeypatch.setattr("tribunal.cases.lease.LEASE", 0.6)
-    docket, other = await Docket.open(), await Docket.open()
-    async with docket._leases.held("a-case", "is being tried"):
-        first = await other._db.rows("SELECT until FROM leases")
+    monkeypatch.setattr("tribunal.cases.leases.LEASE", 0.6)
+    docket = await Docket.open()
+
+    async def last_heartbeat() -> float:
+        async with docket.store.reading() as connection:
+            return float(await connection.scalar(select(replicas.c.seen)) or 0)
+
+    async with docket._heartbeat:
+        first = await last_heartbeat()
         await asyncio.sleep(1.5)
-        second = await other._db.rows("SELECT until FROM leases")
-    assert second[0]["until"] - first[0]["until"] > 0.9
-    await docket.close()
-    await other.close()
+        assert await last_heartbeat() - first > 0.9
+    assert await last_heartbeat() == 0, "it says so when it is done"

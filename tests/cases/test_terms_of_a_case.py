@@ -73,6 +73,7 @@ def run(*arguments: str, code: int = 0) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("spoil", [Terms.edit, Terms.move, Terms.delete])
 def test_a_waiting_case_is_decided_by_what_it_began_with(
     spoil: Callable[[Terms], None], tmp_path: Path, scripted_model: ScriptedModel

@@ -17,9 +17,9 @@ from PIL import Image
 
 import tribunal
 from tests.court import court_script
+from tests.doubles import Reply, Request, ScriptedServer
 from tribunal import trust
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Reply, Request, ScriptedServer
 from tribunal.testing import Fault, ScriptedModel
 
 POST = "Immigrants: the weeds in our garden."

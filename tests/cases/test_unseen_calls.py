@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 import tribunal
@@ -65,6 +66,7 @@ def test_the_command_and_a_run_say_so(tmp_path: Path) -> None:
     assert "0.0 (12 calls not seen)" in page
 
 
+@pytest.mark.long
 def test_such_a_run_is_not_on_the_front_and_beats_no_other(tmp_path: Path) -> None:
     def answers(right: int, **more: Any) -> list[Any]:
         return [line(f"p{n}", n % 2, n % 2 if n < right else 1 - n % 2, **more) for n in range(10)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sqlite3
 import stat
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 
 from tests.cases.forked import Forked
 from tests.court import court_script
-from tribunal.eval.doubles.scripted import ScriptedServer
+from tests.doubles import ScriptedServer
 
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
 JUDGE = ("judge", "post-words", "--model", "openai:scripted", "--review")
@@ -44,7 +45,7 @@ async def test_a_folder_that_can_t_be_made_loses_no_verdict(forked: Forked) -> N
         listed = await asyncio.to_thread(forked.run, "review", "list", folder=Path("/proc/none"))
     assert (done.status, json.loads(done.out)["category"]) == (0, "Religious")
     assert (listed.status, listed.err.count("\n")) == (2, 1)
-    assert "/proc/none/cases.sqlite: can't be written" in listed.err
+    assert "/proc/none/service.sqlite: can't be written" in listed.err
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="rights don't bind root")
@@ -75,6 +76,9 @@ async def test_a_disk_that_is_full_in_the_middle_of_a_second_trial(forked: Forke
         assert (asked.status, asked.err.count("\n")) == (2, 1)
         assert "can't be written" in asked.err
         assert "make room" in asked.err
+        with sqlite3.connect(Path(os.environ["TRIBUNAL_DATA"]) / "service.sqlite") as held:
+            held.execute("UPDATE replicas SET seen = seen - 31")  # half a minute passes
+        held.close()
         [case] = json.loads((await asyncio.to_thread(forked.run, "review", "list", "--json")).out)
         ways = {"pending": ("decide", thread, "--accept"), "cut_off": ("resume", thread)}
         done = await asyncio.to_thread(forked.run, "review", *ways[case["status"]])
@@ -87,8 +91,7 @@ async def test_files_are_their_owner_s_alone(forked: Forked, tmp_path: Path) -> 
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         await asyncio.to_thread(forked.run, *JUDGE, "--cache", str(tmp_path / "own" / "answers.sqlite"), kill_at=20)
     held = {each.name: oct(stat.S_IMODE(each.stat().st_mode)) for each in folder.iterdir()}
-    docket = {f"cases.sqlite{suffix}" for suffix in ("", "-wal", "-shm")}
-    assert docket | {"service.sqlite", "service.sqlite.migrating"} <= held.keys()
+    assert {f"service.sqlite{suffix}" for suffix in ("", "-wal", "-shm")} <= held.keys()
     assert set(held.values()) == {"0o600"}
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {oct(stat.S_IMODE(each.stat().st_mode)) for each in (tmp_path / "own").iterdir()} == {"0o600"}

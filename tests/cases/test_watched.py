@@ -11,11 +11,12 @@ import pytest
 
 import tribunal
 from tests.court import court_script, cue
-from tribunal.cases.session import hear
+from tests.doubles import ScriptedServer
+from tribunal.cases.session import judge_post
 from tribunal.context import Context
-from tribunal.eval.doubles.scripted import ScriptedServer
 from tribunal.graphs import GRAPHS
 from tribunal.schema import Evidence, Opinion, Record, Review, Step
+from tribunal.text import count_noun
 
 HOSTILE = '<script>alert(1)</script><img src="http://a.example/x.png" onerror=x>&amp;"\'\u202e{0}%s'
 
@@ -30,7 +31,7 @@ async def test_judge_in_a_running_loop_says_what_to_do() -> None:
 async def test_a_trial_gives_every_event_and_at_last_the_record(graph: str) -> None:
     listened: list[dict[str, Any]] = []
     settings: dict[str, Any] = {"search": "none"} if graph == "antihate" else {}
-    heard = await hear("Good morning.", graph=graph, context=Context(**settings), listen=listened.append)
+    heard = await judge_post("Good morning.", graph=graph, context=Context(**settings), listen=listened.append)
     *events, record = [event async for event in tribunal.trial("Good morning.", graph=graph, **settings)]
     assert isinstance(record, Record)
     assert (record.category, record.explanation) == (heard.category, heard.explanation)
@@ -52,7 +53,7 @@ async def test_whoever_stops_watching_ends_the_case() -> None:
         await asyncio.sleep(0.5)
         assert len(server.requests) <= 2  # the gatekeeper, and whoever was asked in the same moment
         others = asyncio.all_tasks() - {asyncio.current_task()}
-        assert not [task for task in others if "hear" in repr(task.get_coro())]
+        assert not [task for task in others if "judge_post" in repr(task.get_coro())]
 
 
 async def test_a_wrong_setting_of_a_trial_is_bad_input() -> None:
@@ -100,7 +101,8 @@ def test_a_record_of_every_graph_draws_itself(graph: str) -> None:
     page = drawn(record)
     assert page.tags <= HARMLESS
     assert page.attributes <= {"style", "open", "role"}
-    for words in (record.explanation, "no moderator has seen this post", f"{record.usage.calls} calls", record.post_id):
+    calls = count_noun(record.usage.calls, "call")
+    for words in (record.explanation, "not a moderation decision", calls, record.post_id):
         assert words in page.words
     for each in (*(found.claim for found in record.cues), *(opinion.reason for opinion in record.opinions)):
         assert each in page.words
@@ -111,7 +113,7 @@ def test_a_record_of_every_graph_draws_itself(graph: str) -> None:
 def test_a_claim_is_drawn_once() -> None:
     words = drawn(tribunal.judge("Immigrants: the weeds in our garden.")).words
     assert words.count("C1 concedes: ") == 1
-    assert words.split("The debate")[1].count("unwanted and to be rooted out: “") == 0
+    assert words.split("Debate")[1].count("unwanted and to be rooted out: “") == 0
 
 
 def test_a_hostile_record_is_nothing_but_text() -> None:

@@ -1,0 +1,1 @@
+"""One post through a graph to its record, kept, reviewed and explained."""

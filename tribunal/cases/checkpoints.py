@@ -1,92 +1,149 @@
-"""LangGraph's checkpoints in the docket's file: written whole, under a lease, and read as plain values."""
+"""LangGraph's checkpoints in our database: gathered for a moment, and written by its own savers under a case's lease.
+
+A trial that is over before the moment has passed writes nothing at all, and of the checkpoints of a moment only the
+last counts. So a service that is killed loses the calls in flight and those of the last second. Without a moment each
+step is on disk before the next begins.
+"""
 
 from __future__ import annotations
 
-import json
+import asyncio
+import logging
 import random
-import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 from hashlib import blake2b
+from inspect import signature
 from typing import Any
 
 import ormsgpack
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
-    WRITES_IDX_MAP,
     BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
-    get_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.types import RESUME
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Interrupt, Overwrite, Send
+from sqlalchemy import select, text
+from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.cases.lease import Leases
-from tribunal.database import Database, DatabaseError, Unwritable
+from tribunal.cases.case_store import CaseStore
+from tribunal.cases.leases import MINE, Held
+from tribunal.database import DatabaseError
 from tribunal.errors import BadInput
+from tribunal.store.checkpoint_tables import library_saver, table_names
+from tribunal.store.engine import Store, is_away
+from tribunal.store.tables import cases
 
-_CHECKPOINT = (
-    "INSERT OR REPLACE INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, type,"
-    " checkpoint, metadata) VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-_WRITE = (
-    "INTO writes (thread_id, checkpoint_ns, checkpoint_id, task_id, task_path, idx, channel, type, value)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
+_LOG = logging.getLogger(__name__)
+MOMENT = 1.0  # seconds for which a service gathers checkpoints
+_STILL_MINE = select(cases.c.id).where(MINE).with_for_update(read=True)  # on SQLite the whole file is locked
+_Put = tuple[RunnableConfig, Checkpoint, CheckpointMetadata, set[str]]  # with the channels that changed
+_Writes = tuple[RunnableConfig, Sequence[tuple[str, Any]], str, str]
 
 
-class Checkpoints(BaseCheckpointSaver[str]):
-    """Each write is one transaction, which a process that has lost its lease can't make."""
+class TakenOver(Exception):
+    """Another process has the case now: nothing of this trial counts any more."""
 
-    def __init__(self, database: Database, leases: Leases) -> None:
-        super().__init__(serde=Plain())
-        self._db, self._leases = database, leases
-        self._unkept: dict[str, list[Unwritable]] = {}
 
-    @contextmanager
-    def forgiving(self, thread: str) -> Iterator[list[Unwritable]]:
-        """Let a case go on where it can't be written down: a new one, whose verdict is worth more than its place.
+class Attempt:
+    """An attempt at a case, with what it has still to write.
 
-        Gives a list that holds why, as soon as there is a reason; from then on nothing of the case is written.
+    That is of each graph and subgraph its last checkpoint, and what tasks wrote since.
+
+    Attributes:
+        written: whether something of it lies in the database; until its block ends that may change.
+        unwritable: why nothing of a forgiving one is written any more.
+    """
+
+    def __init__(self, held: Held, *, forgiving: bool = False) -> None:
+        """Begin with nothing to write."""
+        self.held, self.forgiving = held, forgiving
+        self.checkpoints: dict[str, _Put] = {}
+        self.writes: list[_Writes] = []
+        self.spaces: set[str] = set()  # the graph and those of its subgraphs that have put a checkpoint
+        self.lock = asyncio.Lock()
+        self.writing: asyncio.Task[None] | None = None
+        self.written = self.lost = self.unfit = False
+        self.unwritable: BaseException | None = None
+
+    def put(self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new: set[str]) -> None:
+        """Take a checkpoint in place of the one before it and of what was written on that."""
+        space = config["configurable"]["checkpoint_ns"]
+        before = self.checkpoints.get(space)
+        self.spaces.add(space)
+        self.checkpoints[space] = config, checkpoint, metadata, new | before[3] if before else new
+        self.writes = [each for each in self.writes if not _is_overtaken(each, space, checkpoint["id"])]
+
+    def forget_written(self, checkpoints: Sequence[_Put], writes: Sequence[_Writes]) -> None:
+        """Forget what was written; what came meanwhile stays."""
+        written = {id(each) for each in (*checkpoints, *writes)}
+        self.checkpoints = {space: each for space, each in self.checkpoints.items() if id(each) not in written}
+        self.writes = [each for each in self.writes if id(each) not in written]
+
+
+def _is_overtaken(writes: _Writes, space: str, checkpoint_id: str) -> bool:
+    where = writes[0]["configurable"]
+    return bool(where["checkpoint_ns"] == space and where["checkpoint_id"] != checkpoint_id)
+
+
+class CaseCheckpoints(BaseCheckpointSaver[str]):
+    """The checkpoints of the cases that a process tries; only of those that it has begun with (`attempt`)."""
+
+    def __init__(self, store: Store, case_store: CaseStore, moment: float = MOMENT) -> None:
+        """Gather checkpoints for so many seconds; 0: each is written before the graph goes on."""
+        super().__init__(serde=PlainSerializer())
+        self._store, self._case_store, self._moment = store, case_store, moment
+        self._attempts: dict[str, Attempt] = {}
+
+    @asynccontextmanager
+    async def attempt(self, held: Held, *, forgiving: bool = False) -> AsyncIterator[Attempt]:
+        """Take the checkpoints of a case as this attempt's while this is open.
+
+        A forgiving one, of a new case whose verdict is worth more than its place, goes on where it can't be written.
+        It then says why (`unwritable`), and nothing of it is written from there on.
         """
-        self._unkept[thread] = []
+        attempt = self._attempts[held.id] = Attempt(held, forgiving=forgiving)
         try:
-            yield self._unkept[thread]
+            yield attempt
+        except BaseException:
+            with suppress(Exception):
+                await asyncio.shield(self._write(attempt))  # for whoever takes it up next
+            raise
         finally:
-            del self._unkept[thread]
+            async with attempt.lock:  # a transaction that was begun is ended
+                if attempt.writing:
+                    attempt.writing.cancel()
+                    attempt.writing = None  # else it and its attempt hold each other until the collector finds them
+            if self._attempts.get(held.id) is attempt:
+                del self._attempts[held.id]
 
-    async def unanswer(self, thread: str) -> None:
-        """Take away answers to a question that the case still waits on.
+    def is_unwritable(self, held: Held) -> bool:
+        """Return whether a forgiving attempt, which is under way, could not be written down."""
+        return self._attempts[held.id].unwritable is not None
+
+    async def discard_pending_answer(self, held: Held) -> None:
+        """Delete answers to a question that the case still waits on.
 
         Raises:
-            LeaseLost: another process has the case now.
-            DatabaseError: it can't be written.
+            TakenOver: another process has the case now.
         """
-        delete = "DELETE FROM writes WHERE thread_id = ? AND channel = ?"
-        await self._write(thread, lambda made: made.execute(delete, (thread, RESUME)))
+        table = table_names(postgres=self._store.postgres)[-1]
+        gone = text(f"DELETE FROM {table} WHERE thread_id = :thread AND channel = :channel")  # noqa: S608
+        async with self._store.transaction() as connection:
+            await self._check_lease(connection, held)
+            await connection.execute(gone, {"thread": held.id, "channel": RESUME})
+
+    # What LangGraph asks; where another process has the case now, `TakenOver` is raised
 
     def get_next_version(self, current: str | None, channel: None) -> str:
-        """Return a channel's version after this one, as LangGraph's own savers count them."""
-        return next_version(current)
-
-    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return a checkpoint with what tasks wrote on it, or None if there is none.
-
-        Raises:
-            DatabaseError: it can't be read.
-        """
-
-        def read(connection: sqlite3.Connection) -> CheckpointTuple | None:
-            saver = SqliteSaver(connection, serde=self.serde)
-            saver.is_setup = True  # the docket makes the tables, with its own
-            return saver.get_tuple(config)
-
-        return await self._db.run(read)
+        """Return a channel's version after this one: a number that grows, and a random one that tells writers apart."""
+        number = int(str(current).partition(".")[0]) + 1 if current is not None else 1
+        return f"{number:032}.{random.random():016}"
 
     async def aput(
         self,
@@ -95,79 +152,110 @@ class Checkpoints(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Save a checkpoint.
-
-        Raises:
-            LeaseLost: another process has the case now.
-            DatabaseError: it can't be written.
-        """
-        statement, row = checkpoint_row(config, checkpoint, metadata, self.serde)
-        await self._write(row[0], lambda made: made.execute(statement, row))
-        return made_at(config, checkpoint)
+        """Take a checkpoint, which is written in a moment."""
+        attempt, place = self._attempt_of(config), config["configurable"]
+        attempt.put(config, checkpoint, metadata, set(new_versions))
+        await self._write_soon(attempt)
+        where = {"thread_id": place["thread_id"], "checkpoint_ns": place["checkpoint_ns"]}
+        return {"configurable": {**where, "checkpoint_id": checkpoint["id"]}}
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Save what a task wrote, all of it or nothing: a half would be taken for the whole.
+        """Take what a task wrote, which is written in a moment."""
+        attempt = self._attempt_of(config)
+        attempt.writes.append((config, list(writes), task_id, task_path))
+        await self._write_soon(attempt)
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Return a checkpoint with what tasks wrote on it, or None if there is none."""
+        attempt = self._attempts.get(str(config["configurable"]["thread_id"]))
+        if attempt is not None:
+            if attempt.held.attempt == 1 and config["configurable"].get("checkpoint_ns", "") not in attempt.spaces:
+                return None  # there can be nothing yet
+            await self._write(attempt)
+        async with self._store.reading() as connection:
+            return await (await library_saver(connection, self.serde)).aget_tuple(config)
+
+    def _attempt_of(self, config: RunnableConfig) -> Attempt:
+        attempt = self._attempts[str(config["configurable"]["thread_id"])]
+        if attempt.lost:
+            raise TakenOver
+        return attempt
+
+    # The database
+
+    async def _write(self, attempt: Attempt) -> None:
+        """Write what was gathered.
 
         Raises:
-            LeaseLost: another process has the case now.
-            DatabaseError: it can't be written.
+            TakenOver: another process has the case now.
         """
-        statement, rows = write_rows(config, writes, task_id, task_path, self.serde)
-        await self._write(str(config["configurable"]["thread_id"]), lambda made: made.executemany(statement, rows))
-
-    async def _write(self, thread: str, work: Callable[[sqlite3.Connection], object]) -> None:
-        def fenced(made: sqlite3.Connection) -> None:
-            self._leases.check(made, thread)
-            work(made)
-
-        unkept = self._unkept.get(thread)
-        if unkept:
-            return
-        try:
-            await self._db.together(fenced)
-        except Unwritable as error:
-            if unkept is None:
+        async with attempt.lock:
+            checkpoints, writes = list(attempt.checkpoints.values()), list(attempt.writes)
+            if not (checkpoints or writes) or attempt.unfit or attempt.unwritable:
+                return
+            try:
+                async with self._store.transaction() as connection:
+                    await self._check_lease(connection, attempt.held)
+                    await self._put(connection, checkpoints, writes)
+            except TakenOver:
+                attempt.lost = True
                 raise
-            unkept.append(error)
+            except BadInput as error:  # a state that holds more than plain values
+                if not self._moment:
+                    raise
+                _LOG.warning("case %s: has no checkpoints: %s", attempt.held.id, error)
+                attempt.unfit = True
+            except BaseException as error:
+                if not (attempt.forgiving and is_away(error)):
+                    raise
+                attempt.unwritable = error
+                return
+            attempt.forget_written(checkpoints, writes)
+            attempt.written = True
+
+    async def _write_soon(self, attempt: Attempt) -> None:
+        if not self._moment:
+            await self._write(attempt)
+        elif attempt.writing is None or attempt.writing.done():
+            attempt.writing = asyncio.create_task(self._write_in_a_moment(attempt))
+
+    async def _write_in_a_moment(self, attempt: Attempt) -> None:
+        while (attempt.checkpoints or attempt.writes) and not attempt.lost and not attempt.unfit:
+            await asyncio.sleep(self._moment)
+            try:
+                await self._write(attempt)
+            except TakenOver:
+                return  # which the trial is told at its next step
+            except Exception as error:  # noqa: BLE001 (the database may come back)
+                _LOG.warning("case %s: checkpoints can't be written: %s", attempt.held.id, type(error).__name__)
+
+    async def _check_lease(self, connection: AsyncConnection, held: Held) -> None:
+        """Go on only while the case is this attempt's, and let nobody take it up before the transaction ends."""
+        if (await connection.execute(_STILL_MINE, self._case_store.lease_of(held))).first() is None:
+            raise TakenOver
+
+    async def _put(self, connection: AsyncConnection, checkpoints: Sequence[_Put], writes: Sequence[_Writes]) -> None:
+        saver = await library_saver(connection, self.serde)
+        for config, checkpoint, metadata, changed in checkpoints:
+            # Words go where the rest of the state goes: PostgreSQL's JSONB takes neither NUL nor half a surrogate pair.
+            values = checkpoint["channel_values"]
+            if self._store.postgres:
+                values = {
+                    name: Packed(each) if isinstance(each, str | float) else each for name, each in values.items()
+                }
+            versions = {name: version for name, version in checkpoint["channel_versions"].items() if name in changed}
+            await saver.aput(config, {**checkpoint, "channel_values": values}, metadata, versions)
+        for each in writes:
+            await saver.aput_writes(*each)
 
 
-def next_version(current: str | None) -> str:
-    """Return a channel's version after this one: a number that grows, and a random one that tells two writers apart."""
-    number = int(str(current).partition(".")[0]) + 1 if current is not None else 1
-    return f"{number:032}.{random.random():016}"
+# LangGraph looks at it for every graph that it begins, and would else work it out anew.
+CaseCheckpoints.aput_writes.__signature__ = signature(CaseCheckpoints.aput_writes)  # type: ignore[attr-defined]
 
 
-def made_at(config: RunnableConfig, checkpoint: Checkpoint) -> RunnableConfig:
-    """Where a checkpoint lies: what `aput` gives."""
-    where = config["configurable"]
-    place = {"thread_id": where["thread_id"], "checkpoint_ns": where["checkpoint_ns"]}
-    return {"configurable": {**place, "checkpoint_id": checkpoint["id"]}}
-
-
-def checkpoint_row(
-    config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, serde: SerializerProtocol
-) -> tuple[str, tuple[Any, ...]]:
-    """The statement for SQLite that saves a checkpoint, and its row."""
-    where = config["configurable"]
-    place = (str(where["thread_id"]), where["checkpoint_ns"], checkpoint["id"], where.get("checkpoint_id"))
-    about = json.dumps(get_checkpoint_metadata(config, metadata), ensure_ascii=False).encode("utf-8", "ignore")
-    return _CHECKPOINT, (*place, *serde.dumps_typed(checkpoint), about)
-
-
-def write_rows(
-    config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str, serde: SerializerProtocol
-) -> tuple[str, list[tuple[Any, ...]]]:
-    """The statement for SQLite that saves what a task wrote, and its rows."""
-    where = config["configurable"]
-    place = (str(where["thread_id"]), str(where["checkpoint_ns"]), str(where["checkpoint_id"]), task_id, task_path)
-    special = all(channel in WRITES_IDX_MAP for channel, _ in writes)
-    rows = [
-        (*place, WRITES_IDX_MAP.get(channel, number), channel, *serde.dumps_typed(value))
-        for number, (channel, value) in enumerate(writes)
-    ]
-    return f"INSERT OR {'REPLACE' if special else 'IGNORE'} {_WRITE}", rows
+# State as plain values
 
 
 class Packed:
@@ -176,10 +264,11 @@ class Packed:
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
+        """Take a value."""
         self.value = value
 
 
-class Plain(SerializerProtocol):
+class PlainSerializer(SerializerProtocol):
     """State as msgpack behind a digest, by which a byte that has changed on the disk is found.
 
     Of objects it knows LangGraph's own three, by a number: the file names no class and no function, so that reading it
@@ -187,13 +276,13 @@ class Plain(SerializerProtocol):
     """
 
     def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
-        """The value's kind and bytes.
+        """Return the value's kind and bytes.
 
         Raises:
             BadInput: it holds something else than plain values.
         """
         try:
-            packed = _packed(obj)
+            packed = _pack(obj)
         except ormsgpack.MsgpackEncodeError as error:
             raise BadInput(
                 f"graph: a case of this graph can't wait for a person: {error.__cause__ or error}; keep plain JSON in"
@@ -202,7 +291,7 @@ class Plain(SerializerProtocol):
         return "plain", _digest(packed) + packed
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
-        """The value again.
+        """Return the value again.
 
         Raises:
             DatabaseError: it isn't what was written.
@@ -228,42 +317,40 @@ _OPTIONS = (
     | ormsgpack.OPT_PASSTHROUGH_UUID
     | ormsgpack.OPT_REPLACE_SURROGATES
 )
-_SEND, _INTERRUPT, _OVERWRITE, _VALUE = 1, 2, 3, 4
 
 
 def _digest(packed: bytes) -> bytes:
     return blake2b(packed, digest_size=_DIGEST).digest()
 
 
-def _packed(value: Any) -> bytes:
+def _pack(value: Any) -> bytes:
     return ormsgpack.packb(value, default=_plain, option=_OPTIONS)
 
 
+# LangGraph's own objects, by a number from 1 on: what is packed of each, and how it is made again.
+_OBJECTS: tuple[tuple[Any, Callable[[Any], Any], Callable[[Any], Any]], ...] = (
+    (Send, lambda each: [each.node, each.arg], lambda held: Send(*held)),
+    (
+        Interrupt,
+        lambda each: [each.value, each.id, each.response_schema],
+        lambda held: Interrupt(held[0], held[1], response_schema=held[2]),
+    ),
+    (Overwrite, lambda each: each.value, Overwrite),
+    (Packed, lambda each: each.value, lambda held: held),
+)
+
+
 def _plain(value: Any) -> Any:
-    match value:
-        case Send():
-            return ormsgpack.Ext(_SEND, _packed([value.node, value.arg]))
-        case Interrupt():
-            return ormsgpack.Ext(_INTERRUPT, _packed([value.value, value.id, value.response_schema]))
-        case Overwrite():
-            return ormsgpack.Ext(_OVERWRITE, _packed(value.value))
-        case Packed():
-            return ormsgpack.Ext(_VALUE, _packed(value.value))
-        case BaseException():
-            return repr(value)  # what a node raised, which nobody reads back
+    for number, (kind, parts_of, _) in enumerate(_OBJECTS, start=1):
+        if isinstance(value, kind):
+            return ormsgpack.Ext(number, _pack(parts_of(value)))
+    if isinstance(value, BaseException):
+        return repr(value)  # what a node raised, which nobody reads back
     raise TypeError(f"it holds a {type(value).__name__}")
 
 
-def _object(kind: int, packed: bytes) -> Any:
+def _object(number: int, packed: bytes) -> Any:
     held = ormsgpack.unpackb(packed, ext_hook=_object, option=ormsgpack.OPT_NON_STR_KEYS)
-    match kind:
-        case 1:
-            return Send(*held)
-        case 2:
-            value, id_, schema = held
-            return Interrupt(value, id_, response_schema=schema)
-        case 3:
-            return Overwrite(held)
-        case 4:
-            return held
-    raise ValueError(f"there is no object of number {kind}")
+    if not 1 <= number <= len(_OBJECTS):
+        raise ValueError(f"there is no object of number {number}")
+    return _OBJECTS[number - 1][2](held)

@@ -1,394 +1,375 @@
-"""The docket: cases that a person may have to decide, in a SQLite file, so that another process can take them up.
+"""The docket: cases that a person may have to decide, as the terminal, Python and precedents have them.
 
-LangGraph's checkpoints of a case and our list of cases lie in the same file. A case that no person has to see leaves
-nothing in it. One process at a time works on a case, under a lease. How far a case is, its checkpoints say: the list is
-written when it comes to rest, and whoever takes up one that was cut off looks at them first.
+They lie in the one database, beside those of the service: its desk shows these, and here those are listed, claimed and
+decided. A process that works on a case says so in the case's row, and gives a heartbeat for as long as it does. How far
+a case is, its checkpoints say: whoever takes up one that was cut off looks at them first.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import sqlite3
+import logging
+import os
 import time
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
-from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.errors import is_invalid_resume
-from langgraph.types import Command
+from sqlalchemy import and_, or_, select
 
-from tribunal.cases.checkpoints import Checkpoints
-from tribunal.cases.docket_file import make, told
-from tribunal.cases.following import notes_of_run
-from tribunal.cases.lease import LeaseLost, Leases
-from tribunal.cases.shape import GIVEN, DocketEntry, Status, find_wrong_state
-from tribunal.cases.threads import Looked, Threads
-from tribunal.context import Context, context_from, kept_settings
-from tribunal.database import Database, DatabaseError, Unwritable
-from tribunal.environment import data_folder
+from tribunal.calls import Usage
+from tribunal.cases.archive import store_here
+from tribunal.cases.case_store import CaseStore, Spending
+from tribunal.cases.checkpoints import TakenOver
+from tribunal.cases.decision_effects import Sampling, load_sampling
+from tribunal.cases.docket_entries import DocketEntry, decided_line, entry_of_row, holder_line
+from tribunal.cases.leases import LEASE, Heartbeat, Held, NewCase, held_case_from_row, new_owner
+from tribunal.cases.old_docket import Checkpoints, find_old_docket, insert_old_case, read_old_docket
+from tribunal.cases.problem import Problem
+from tribunal.cases.trials import TrialResult, Trials, trusted_graph
+from tribunal.cases.waiting_cases import SOMEBODY, WaitingCases, check_waits
+from tribunal.context import Context, context_from, settings_for_record
 from tribunal.errors import BadInput
-from tribunal.graphs import GRAPHS, load_seats
+from tribunal.graphs import load_seats
 from tribunal.loops import PerLoop
-from tribunal.parsed import from_json
-from tribunal.plugins import names
-from tribunal.schema import JSON
-from tribunal.store.ids import new_id
-from tribunal.telling import Listener
-from tribunal.trust import check_code, stored_settings
+from tribunal.schema import JSON, Record
+from tribunal.store.audit import Who
+from tribunal.store.engine import DatabaseUnreachable, Store, database_problems
+from tribunal.store.tables import cases, replicas
+from tribunal.trust import stored_settings
 
-_LISTED = (
-    "SELECT cases.thread, graph, settings, opened, post_id, reason, court, decided, holder, CASE"
-    " WHEN until > ? THEN 'running' WHEN until IS NOT NULL OR status = 'running' THEN 'cut_off' ELSE status END"
-    " AS status FROM cases LEFT JOIN leases USING (thread)"
-)
-_FORGET = (
-    "DELETE FROM checkpoints WHERE thread_id = ?",
-    "DELETE FROM writes WHERE thread_id = ?",
-    "DELETE FROM cases WHERE thread = ?",
-)
-_TRIED = "is being tried"
+if TYPE_CHECKING:
+    from tribunal.events import Listener
 
-
-def _in_a_word(court: JSON) -> str:
-    """The court's outcome as the docket lists it; what the rehearsal model had a part in says so."""
-    said = str(court.get("category") or court["outcome"])
-    return f"{said} (by the rehearsal's rules)" if court.get("rehearsed") else said
+_LOG = logging.getLogger("tribunal")
+_SERVED = "service"  # the way in of cases that the service tries by itself
 
 
 class Docket:
-    """An open docket, of one event loop.
+    """The docket of one database, of one event loop.
 
-    All methods raise `BadInput` where the file is damaged, and `DocketUnwritable` where it can't be written.
+    All methods raise `BadInput` where the database is damaged, and `DatabaseUnreachable` where it can't be written.
+
+    Attributes:
+        store: the database.
+        waiting: its cases that wait for a person, to be claimed and given back.
     """
 
-    def __init__(self, database: Database) -> None:
-        self.path = database.path
-        self._db = database
-        self._leases = Leases(database)
-        self._saver = Checkpoints(database, self._leases)
+    def __init__(self, store: Store, sampling: Sampling | None = None) -> None:
+        """Use `open`."""
+        self.store = store
+        self._cases = CaseStore(store, new_owner(), LEASE, sampling=sampling)
+        self.waiting = WaitingCases(store)
         # Each step is on disk before the next begins, so that a crash costs no call but those in flight.
-        self._threads = Threads(self._saver, "sync")
+        self._trials = Trials(store, self._cases, moment=0)
+        self._heartbeat = Heartbeat(self._send_heartbeat, self._cases.deregister)
 
     @classmethod
-    async def open(cls, path: str | Path | None = None) -> Docket:
-        """The docket in a file; None is the one in the data folder.
+    async def open(cls, database: str | None = None) -> Docket:
+        """Open the docket of a database; None is the one in the data folder.
 
         Raises:
-            BadInput: the file can't be used.
+            BadInput: it can't be used.
         """
-        file = await asyncio.to_thread(lambda: Path(path).expanduser() if path else data_folder() / "cases.sqlite")
-        with told(file):
-            return cls(await Database.open(file, prepare=partial(make, file)))
+        store = await store_here(database)
+        await migrate_old_docket(store)
+        return cls(store, await load_sampling(store))
 
-    async def close(self) -> None:
-        await self._db.close()
-
-    async def open_case(
+    async def judge(
         self, post: JSON, graph: str, context: Context, listen: Listener | None, config: RunnableConfig | None = None
-    ) -> tuple[str, JSON]:
+    ) -> Record:
         """Try a new case until it is decided, or waits for a person.
 
         Returns:
-            its thread, and its state. The thread is empty where nobody needs to see the case, and nothing is kept; and
-            where it couldn't be kept, which a warning in the state says.
+            its record. It has no thread where nobody needs to see the case, and nothing is kept; and where it couldn't
+            be kept, which a warning says.
 
         Raises:
             BadInput: the post or a setting is wrong, or another process has taken the case over meanwhile.
+            DatabaseUnreachable: the database can't be written; nothing was asked yet.
         """
-        thread = new_id()
-        graph = await asyncio.to_thread(_trusted, graph)
-        row = (thread, graph, json.dumps(kept_settings(context)), json.dumps(post), time.time())
-        insert = "INSERT INTO cases (thread, graph, settings, given, opened, status) VALUES (?, ?, ?, ?, ?, 'running')"
-        with told(self.path), self._saver.forgiving(thread) as unkept:
-            async with AsyncExitStack() as lease:
+        graph = await asyncio.to_thread(trusted_graph, graph)
+        given = {name: value for name, value in post.items() if value}
+        new = NewCase(graph=graph, post=given, settings=settings_for_record(context), via="python")
+        async with self._heartbeat:
+            with database_problems(self.store.address):
+                held = await self._cases.begin(new)
+            try:
+                result = await self._try(held, listen, context, config, forgiving=True)
+            except BadInput:
+                await self._discard(held)
+                raise
+            why = result.unwritable
+            if why is None:
                 try:
-                    taking = self._leases.held(thread, _TRIED, lambda made: made.execute(insert, row))
-                    await lease.enter_async_context(taking)
-                except Unwritable as error:
-                    unkept.append(error)
-                try:
-                    state = await self._run(thread, graph, context, post, listen, config)
-                except LeaseLost:
-                    raise
-                except BadInput:
-                    await self._let_go(thread)
-                    raise
-                if find_wrong_state(state, context):  # nobody can review it; its record says why
-                    await self._let_go(thread)
-                    return "", state | {"thread": "", "waits": None}
-                if not unkept:
-                    try:
-                        state = await self._rest(thread, graph, context) | notes_of_run(state)
-                    except Unwritable as error:
-                        unkept.append(error)
-                if unkept:
-                    await self._let_go(thread)
-                    why = f"this case could not be kept for a person to review ({unkept[0]}); no thread holds it"
-                    state |= {"warnings": [*state.get("warnings", []), why], "thread": "", "waits": None}
-        return state["thread"], state
+                    return await self._finish(held, result)
+                except DatabaseUnreachable as error:
+                    why = str(error)
+            await self._discard(held)
+            return _without_thread(
+                result.record, f"this case could not be kept for a person to review ({why}); no thread holds it"
+            )
 
-    async def finish(self, thread: str, listen: Listener | None = None) -> JSON:
+    async def resume(self, thread: str, listen: Listener | None = None) -> Record:
         """Go on with a case whose process ended in the middle.
 
         Returns:
-            its state: decided, waiting, or over with nobody to decide it, and then it isn't kept.
+            its record: decided, waiting, or over with nobody to decide it, and then it isn't kept.
 
         Raises:
             BadInput: there is no such case, it isn't in the middle of anything, or a process works on it.
         """
-        entry = await self.entry(thread)
-        _check_open(entry)
-        graph, context = await self._of(entry)
-        with told(self.path), stored_settings():
-            async with self._leases.held(thread, _TRIED):
-                standing, *_ = await self._look(thread, graph, context)
-                notes: JSON = {}
-                if standing in ("unbegun", "under_way"):
-                    given = await self.given(thread) if standing == "unbegun" else None
-                    notes = notes_of_run(await self._run(thread, graph, context, given, listen))
-                state = await self._rest(thread, graph, context) | notes
-        if standing == "waiting" and entry.status == "pending":
-            raise BadInput(f"thread: {thread}: is pending, and not in the middle of a trial; decide it")
-        return state
+        row = await self.row(thread)
+        await self._check_at_rest(row, resumed=True)
+        context = await self._context(row)
+        waits = row["status"] == "done"
+        if waits:
+            with stored_settings():
+                if (await self._trials.look(row, context)).standing == "waiting":
+                    raise BadInput(f"thread: {thread}: is pending, and not in the middle of a trial; decide it")
+        async with self._heartbeat:
+            with database_problems(self.store.address):
+                held = await (self._cases.reopen(row) if waits else self._cases.take_up(thread, any_way_in=True))
+            if held is None:
+                await self._check_at_rest(await self.row(thread), resumed=True)
+                raise _taken_over(thread)
+            return await self._finish(held, await self._try(held, listen, context))
 
     async def decide(
         self, thread: str, answer: JSON, listen: Listener | None = None, config: RunnableConfig | None = None
-    ) -> JSON:
+    ) -> Record:
         """Give a waiting case a reviewer's answer (`ReviewAnswer`, as JSON), and go on with it.
 
         Returns:
-            its state: decided, or waiting again after one more trial.
+            its record: decided, or waiting again after one more trial.
 
         Raises:
-            BadInput: there is no such case, somebody else has decided it or is deciding it, its trial isn't over, or
-                the answer is wrong. The case is as it was.
+            BadInput: there is no such case, somebody else has decided, claimed or is deciding it, its trial isn't over,
+                or the answer is wrong. The case is as it was.
         """
-        entry = await self.entry(thread)
-        _check_open(entry)
-        graph, context = await self._of(entry)
-        wrong = None
-        with told(self.path), stored_settings():
-            async with self._leases.held(thread, f"is being decided by {answer.get('reviewer') or 'another reviewer'}"):
-                standing, state, _ = await self._look(thread, graph, context)
-                if standing == "waiting":
-                    # An answer that a killed process left half taken in would be heard in the place of this one.
-                    await self._saver.unanswer(thread)
-                    try:
-                        await self._run(thread, graph, context, Command(resume=answer), listen, config)
-                    except BadInput as error:
-                        if not is_invalid_resume(error):
-                            raise
-                        wrong = error
-                elif standing != "over" or not state.get("review"):
-                    raise _not_over(thread)
-                state = await self._rest(thread, graph, context)
-        if wrong:
-            raise wrong
-        if standing == "over":
-            raise _decided(await self.entry(thread))
-        return state
+        reviewer = str(answer.get("reviewer") or SOMEBODY)
+        row = await self.row(thread)
+        await self._check_at_rest(row)
+        context = await self._context(row)
+        with _as_bad_input(thread), database_problems(self.store.address, reading=thread), stored_settings():
+            check_waits(row, reviewer)
+            await self._trials.check_answer(row, answer)
+        by = Who(who="operator", name=reviewer)
+        async with self._heartbeat:
+            with _as_bad_input(thread), database_problems(self.store.address):
+                changed = await self.waiting.take_answer(row, reviewer, answer, by, self._cases.replica)
+            held = held_case_from_row(changed)
+            try:
+                result = await self._try(held, listen, context, config)
+            except DatabaseUnreachable:
+                raise
+            except BadInput as error:
+                with suppress(Exception):
+                    await self._cases.cancel(held, str(error))  # it goes back to whoever is asked
+                raise
+            return await self._finish(held, result)
 
-    async def state(self, thread: str) -> JSON:
-        """The state of a case that waits or is decided, as it lies in the file.
+    async def record(self, thread: str) -> Record:
+        """Return the record of a case that waits or is decided.
 
         Raises:
-            BadInput: there is no such case, or its trial isn't over.
+            BadInput: there is no such case, its trial isn't over, or its words were erased.
         """
-        entry = await self.entry(thread)
-        if entry.status == "erased":
-            raise _erased(entry)
-        standing, state, _ = await self._look(thread, *await self._of(entry))
-        if standing == "waiting" or state.get("review"):
-            return state
-        if entry.status == "running":
-            raise BadInput(f"thread: {thread}: {entry.holder} right now; look again in a moment")
-        raise _not_over(thread)
+        row = await self.row(thread)
+        if row["erased"] is not None and row["words"]:
+            raise BadInput(f"thread: {thread}: its words were erased, and only this is left: {decided_line(row)}")
+        if row["status"] != "done":
+            await self._check_at_rest(row)
+        with database_problems(self.store.address, reading=thread):
+            return Record.model_validate(row["record"])
 
-    async def entry(self, thread: str) -> DocketEntry:
-        """A case as the docket lists it.
+    async def row(self, thread: str) -> JSON:
+        """Return a case as it lies in the database.
 
         Raises:
             BadInput: there is no such case.
         """
-        found = await self._rows("thread = ?", thread)
-        if not found:
-            raise BadInput(f"thread: {thread}: there is no such case in {self.path}; tribunal review list shows them")
-        return found[0]
+        with database_problems(self.store.address, reading=thread):
+            try:
+                row = await self._cases.case(thread)
+                entry_of_row({**row, "seen": None})  # else it is told that the row can't be read
+                return row
+            except Problem:
+                raise BadInput(
+                    f"thread: {thread}: there is no such case in {self.store.address}; tribunal review list shows them"
+                ) from None
 
-    async def cases(self, *statuses: Status) -> list[DocketEntry]:
-        """The cases of these states, the oldest first."""
-        return [each for each in await self._rows("TRUE") if each.status in statuses]
+    async def entries(self, *, decided: bool = False) -> list[DocketEntry]:
+        """Return the cases that wait for a person or are under way, the oldest first; also those `decided` by one."""
+        under_way = and_(
+            cases.c.status.in_(("running", "queued")), or_(cases.c.via != _SERVED, cases.c.answer.is_not(None))
+        )
+        meant = [cases.c.waits_since.is_not(None), under_way, *([cases.c.reviewer.is_not(None)] if decided else [])]
+        shown = select(cases, replicas.c.seen).join(replicas, replicas.c.id == cases.c.owner, isouter=True)
+        wanted = shown.where(or_(*meant), cases.c.appeal_id.is_(None)).order_by(cases.c.created, cases.c.id)
+        with database_problems(self.store.address, reading="the list"):
+            return [entry_of_row(row) for row in await self.store.fetch_rows(wanted)]
 
-    async def chosen(
-        self, *, thread: str | None = None, post_id: str | None = None, before: float | None = None
-    ) -> tuple[list[str], int]:
-        """The cases whose words may be erased: by thread, by what the post is called, or decided and opened before.
+    async def adopt(self, row: JSON, checkpoints: Checkpoints) -> None:
+        """Bring in a case of an earlier release's docket.
 
-        Returns:
-            their threads; and how many were meant and are under way, or wait and were meant by their age alone.
+        It is written as one that was cut off, and then looked at: it waits, or is decided, as it did. One whose graph
+        isn't allowed here, or that was in the middle of a trial, stays cut off, and says why when somebody resumes it.
         """
-        meant = [
-            each
-            for each in await self._rows("status <> 'erased'")
-            if each.thread == thread
-            or (post_id is not None and each.post_id == post_id)
-            or (before is not None and each.opened < before)
-        ]
-        free = ("decided",) if before is not None else ("decided", "pending", "cut_off")
-        return [each.thread for each in meant if each.status in free], sum(each.status not in free for each in meant)
+        with database_problems(self.store.address):
+            async with self.store.transaction() as connection:
+                if not await insert_old_case(self.store, connection, row, checkpoints):
+                    return
+        with suppress(BadInput):
+            context = await self._context(row)
+            with stored_settings():
+                standing = (await self._trials.look(row, context)).standing
+            async with self._heartbeat:
+                if standing in ("waiting", "over") and (held := await self._cases.take_up(row["id"], any_way_in=True)):
+                    await self._finish(held, await self._try(held, None, context))
 
-    async def holds(self, words: str) -> bool:
-        """Whether a case whose words weren't erased was given these, as the path of its image is."""
-        wanted = "SELECT 1 FROM cases WHERE status <> 'erased' AND instr(given, ?) LIMIT 1"
-        with told(self.path, reading="the list"):
-            return bool(await self._db.rows(wanted, words))
+    # How a case is worked on
 
-    async def erase(self, thread: str) -> None:
-        """Erase the words of a case. Its line in the list stays, and says so.
+    async def _send_heartbeat(self) -> None:
+        with database_problems(self.store.address):
+            await self._cases.send_heartbeat()
 
-        Raises:
-            BadInput: there is no such case, or another process works on it.
-        """
-        entry = await self.entry(thread)
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        said = f"{entry.decided}; its words were erased at {at}" if entry.decided else f"its words were erased at {at}"
-        left = "UPDATE cases SET status = 'erased', given = '{}', decided = ? WHERE thread = ?"
-        with told(self.path):
-            async with self._leases.held(thread, "is being erased"):
-                gone = [(statement, (thread,)) for statement in _FORGET[:2]]
-                await self._end(thread, *gone, (left, (said, thread)))
-
-    async def _run(
-        self,
-        thread: str,
-        graph: str,
-        context: Context,
-        given: Any,
-        listen: Listener | None,
-        config: RunnableConfig | None = None,
-    ) -> JSON:
-        """Let a case go on until it ends or waits; gives its state as it was last streamed."""
-        state, _ = await self._threads.run(thread, graph, context, given, listen, config)
-        return state
-
-    async def _look(self, thread: str, graph: str, context: Context) -> Looked:
-        with told(self.path, reading=thread):
-            return await self._threads.look(thread, graph, context)
-
-    async def _rest(self, thread: str, graph: str, context: Context) -> JSON:
-        """Write down what the docket lists of a case that has come to rest, and give its lease back; gives its state.
-
-        A case that nobody has to decide is forgotten, and its state has no thread.
-        """
-        standing, state, _ = await self._look(thread, graph, context)
-        review: JSON | None = state.get("review")
-        if standing in ("unbegun", "under_way"):
-            raise _not_over(thread)
-        if review is None:
-            await self._end(thread)
-            return state | {"thread": ""}
-        court = review["court"]
-        decided = f"{review['action']} by {review['reviewer'] or 'somebody'} at {review['at']}"
-        status = "pending" if standing == "waiting" else "decided"
-        row = (
-            status, state["post"]["id"], review["reason"], _in_a_word(court),
-            decided if status == "decided" else None, thread,
-        )  # fmt: skip
-        update = "UPDATE cases SET status = ?, post_id = ?, reason = ?, court = ?, decided = ? WHERE thread = ?"
-        await self._end(thread, (update, row))
-        return state
-
-    async def _end(self, thread: str, *statements: tuple[str, Sequence[Any]]) -> None:
-        """The last write of a process that worked on a case: these statements, and without any it is forgotten."""
-
-        def end(made: sqlite3.Connection) -> None:
-            self._leases.check(made, thread)
-            for statement, values in statements or [(each, (thread,)) for each in _FORGET]:
-                made.execute(statement, values)
-            self._leases.done(made, thread)
-
-        await self._db.together(end)
-
-    async def _let_go(self, thread: str) -> None:
-        """Forget a new case that came to nothing, if that can be written."""
-        with suppress(DatabaseError, LeaseLost):
-            await self._end(thread)
-
-    async def _of(self, entry: DocketEntry) -> tuple[str, Context]:
-        """The graph and the settings of a case.
-
-        Raises:
-            BadInput: the graph isn't trusted, or a setting is none.
-        """
-        graph = await asyncio.to_thread(_trusted, entry.graph)
+    async def _try(
+        self, held: Held, listen: Listener | None, context: Context, config: RunnableConfig | None = None,
+        *, forgiving: bool = False,
+    ) -> TrialResult:  # fmt: skip
+        """Let a case go on until it ends or waits, as `Trials.run`; one that isn't new has stored settings."""
         try:
-            await asyncio.to_thread(load_seats, graph, entry.settings)
-            return graph, context_from(entry.settings)
-        except BadInput as error:
-            raise BadInput(f"thread: {entry.thread}: a setting of it in {self.path} can't be used: {error}") from error
+            with database_problems(self.store.address), nullcontext() if forgiving else stored_settings():
+                return await self._trials.run(held, listen, context, config, forgiving=forgiving)
+        except TakenOver:
+            raise _taken_over(held.id) from None
 
-    async def given(self, thread: str) -> JSON:
-        """The post of a case, as it was given.
+    async def _finish(self, held: Held, result: TrialResult) -> Record:
+        """Write down how a case came to rest; one that nobody has to decide is forgotten.
 
         Raises:
-            BadInput: what lies there is none.
+            DatabaseUnreachable: that can't be written.
+            BadInput: another process has taken the case over.
         """
-        with told(self.path, reading=thread):
-            [row] = await self._db.rows("SELECT given FROM cases WHERE thread = ?", thread)
-            given: JSON = GIVEN.validate_json(row["given"])
-        return given
+        seen = held.record or {}
+        record = result.record.model_copy(update={"kept": seen.get("kept")})
+        with database_problems(self.store.address):
+            if (result.question is None and record.review is None) or not result.readable:
+                await self._cases.discard(held)
+                return _without_thread(record)
+            question = result.question.dump() if result.question else None
+            calls = record.calls[len(seen.get("calls") or []) :] if held.answer is not None else record.calls
+            usage = Usage.from_calls([call.dump() for call in calls])
+            spending = Spending(calls=usage.calls, tokens=usage.prompt_tokens + usage.completion_tokens)
+            money = None if calls else 0.0  # what calls cost, the service's price table says
+            if not await self._cases.finish(held, record, question, spent=spending, money=money):
+                raise _taken_over(held.id)
+        return record
 
-    async def _rows(self, where: str, *values: Any) -> list[DocketEntry]:
-        query = f"SELECT * FROM ({_LISTED}) WHERE {where} ORDER BY opened"  # noqa: S608
-        with told(self.path, reading="the list"):
-            rows = [dict(row) for row in await self._db.rows(query, time.time(), *values)]
-            return [DocketEntry(**{**row, "settings": from_json(row["settings"])}) for row in rows]
+    async def _discard(self, held: Held) -> None:
+        """Forget a new case that came to nothing, if that can be written."""
+        with suppress(Exception):
+            await self._cases.discard(held)
+
+    async def _context(self, row: JSON) -> Context:
+        """Return the settings of a case.
+
+        Raises:
+            BadInput: its graph isn't trusted, or a setting is none.
+        """
+        await asyncio.to_thread(trusted_graph, row["graph"])
+        try:
+            with stored_settings():
+                await asyncio.to_thread(load_seats, row["graph"], row["settings"])
+                return context_from(row["settings"])
+        except BadInput as error:
+            raise BadInput(f"thread: {row['id']}: a setting of it can't be used: {error}") from error
+
+    async def _check_at_rest(self, row: JSON, *, resumed: bool = False) -> None:
+        """Check that no process works on a case, and that its trial is over unless it is to be resumed.
+
+        Raises:
+            BadInput: one does, or it isn't; or it was decided already.
+        """
+        thread = row["id"]
+        if row["erased"] is not None and row["question"] is None and row["words"]:
+            raise BadInput(f"thread: {thread}: its words were erased, and only this is left: {decided_line(row)}")
+        if row["status"] in ("done", "cancelled"):
+            if row["question"] is None:
+                raise BadInput(f"thread: {thread}: was decided already: {decided_line(row)}; nothing was changed")
+            return
+        seen = await self.store.fetch_value(select(replicas.c.seen).where(replicas.c.id == row["owner"]))
+        left = 0.0 if seen is None else seen + LEASE - time.time()
+        if left > 0:
+            raise BadInput(
+                f"thread: {thread}: {holder_line(row)} right now, in another process; look again in a moment "
+                f"(if that process was killed: in {max(1, round(left))} s)"
+            )
+        if not resumed:
+            raise BadInput(f"thread: {thread}: its trial is not over; tribunal review resume {thread} goes on with it")
 
 
-def _trusted(graph: str) -> str:
-    """The name by which a case holds its graph: a shipped or an installed one's, or the place of one that is allowed.
+def _without_thread(record: Record, *warnings: str) -> Record:
+    """Return the record of a case that lies nowhere."""
+    return record.model_copy(update={"thread": None, "warnings": (*record.warnings, *warnings)})
+
+
+def _taken_over(thread: str) -> BadInput:
+    return BadInput(
+        f"thread: {thread}: another process has taken this case over, so nothing of this one was kept; "
+        f"tribunal review show {thread} has it"
+    )
+
+
+@contextmanager
+def _as_bad_input(thread: str) -> Iterator[None]:
+    """Raise a conflict of the case store as the terminal does."""
+    try:
+        yield
+    except Problem as problem:
+        raise BadInput(f"thread: {thread}: {problem.message.removeprefix(f'case: {thread}: ')}") from None
+
+
+async def migrate_old_docket(store: Store) -> None:
+    """Bring an earlier release's docket into the database beside it; on any other database, log that it is left alone.
+
+    A process that is killed over it does no harm: the file is there until the last case is in the database.
 
     Raises:
-        BadInput: it is neither.
+        BadInput: the old docket's file is damaged, none of ours, or of another version.
     """
-    if graph in GRAPHS or graph in names("tribunal.graphs"):
-        return graph
-    if not graph.partition(":")[0].endswith(".py"):
-        check_code(graph, stored=True)
-        return graph
-    path, _, member = graph.partition(":")
-    place = f"{Path(path).expanduser().resolve()}:{member or 'graph'}"
-    check_code(place, stored=True)
-    return place
+    file = await asyncio.to_thread(find_old_docket)
+    if file is None:
+        return
+    beside = file.with_name("service.sqlite")
+    if store.file is None or store.file.resolve() != beside.resolve():
+        _LOG.warning(
+            "%s: holds cases of an earlier release, and they are not in %s; without --database and TRIBUNAL_DATABASE, "
+            "tribunal review list moves them to %s", file, store.address, beside,
+        )  # fmt: skip
+        return
+    try:
+        old = await asyncio.to_thread(read_old_docket, file)
+    except BadInput:
+        if await asyncio.to_thread(find_old_docket):
+            raise
+        return  # another process has just brought them in
+    docket = Docket(store)
+    for row, checkpoints in old:
+        await docket.adopt(row, checkpoints)
+    for suffix in ("", "-wal", "-shm"):
+        file.with_name(f"{file.name}{suffix}").unlink(missing_ok=True)
 
 
-def _check_open(entry: DocketEntry) -> None:
-    if entry.status == "decided":
-        raise _decided(entry)
-    if entry.status == "erased":
-        raise _erased(entry)
+_dockets = PerLoop(Docket.open)
 
 
-def _erased(entry: DocketEntry) -> BadInput:
-    return BadInput(f"thread: {entry.thread}: its words were erased, and only this is left: {entry.decided}")
+async def docket_here(database: str | None = None) -> Docket:
+    """Return the running event loop's docket of a database; None is the one in force: TRIBUNAL_DATABASE's, or the file.
 
-
-def _decided(entry: DocketEntry) -> BadInput:
-    return BadInput(f"thread: {entry.thread}: was decided already: {entry.decided}; nothing was changed")
-
-
-def _not_over(thread: str) -> BadInput:
-    return BadInput(f"thread: {thread}: its trial is not over; tribunal review resume {thread} goes on with it")
-
-
-_dockets = PerLoop(Docket.open, Docket.close)
-
-
-async def docket_here() -> Docket:
-    """The docket in the data folder, open in the running event loop."""
-    return await _dockets.here()
+    Raises:
+        BadInput: as `Docket.open`.
+    """
+    return await _dockets.get(database or os.environ.get("TRIBUNAL_DATABASE") or None)

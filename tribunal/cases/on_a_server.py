@@ -10,18 +10,16 @@ from uuid import UUID
 from langchain_core.callbacks import AsyncCallbackHandler
 from langgraph.callbacks import GraphCallbackHandler, GraphInterruptEvent
 
-from tribunal.cases.session import record
-from tribunal.cases.shape import checked_state
-from tribunal.cases.threads import paused_state
+from tribunal.cases.archive import keep_record
+from tribunal.cases.keep_options import keep_options
+from tribunal.cases.records import check_state, make_record
+from tribunal.cases.trials import paused_state
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.graphs import GRAPHS
-from tribunal.kept.keeping import Keeper
-from tribunal.kept.wanted import wanted
+from tribunal.graphs import GRAPHS, graph
 from tribunal.schema import JSON
 
 _LOG = logging.getLogger("tribunal")
-_POST = ("text", "image", "post_id", "language", "earlier")
 
 
 @dataclass
@@ -37,6 +35,7 @@ class CaseKeeper(AsyncCallbackHandler, GraphCallbackHandler):
     """Keeps the case of each run of a graph when the run ends or waits for a person."""
 
     def __init__(self) -> None:
+        """Begin with no run."""
         self._runs: dict[UUID, _Run] = {}
 
     async def on_chain_start(
@@ -78,44 +77,27 @@ class CaseKeeper(AsyncCallbackHandler, GraphCallbackHandler):
         self._runs.pop(run_id, None)
 
 
-async def _keep_case(called: str, values: Any, request: Any) -> None:
-    """Keep the case that a run has come to.
-
-    Args:
-        called: the name of its graph, as it was compiled.
-        values: the last state of the graph.
-        request: what a person is asked; None where the run is over.
+async def _keep_case(compiled_name: str, values: Any, request: Any) -> None:
+    """Keep the case that a run of this graph has come to; `request` is what a person is asked, if it isn't over.
 
     Raises:
         BadInput: the case can't be kept.
         ValueError, TypeError, LookupError: the state holds something else than a case.
     """
-    wish = wanted("studio")
-    if wish is None:
+    options = keep_options("studio")
+    if options is None or not values.get("outcome"):  # it stopped before an agent, say
         return
-    if not values.get("outcome"):  # it stopped before an agent, say
-        return
-    state = paused_state(values, request) if request is not None else checked_state(values)
+    state = paused_state(values, request) if request is not None else check_state(values)
     case = (state.get("context") or {}).get("case")
     if not isinstance(case, str):
         return
     settings: JSON = state["context"]["settings"]
-    name = next((each for each in GRAPHS if called == _called(each)), called)
-    made = record(state | {"thread": None}, name, context_from(settings)).model_copy(update={"kept": case})
-    keeper = Keeper(wish)
-    kept = await keeper.keep(made, _given(state), settings)
-    if keeper.missed:
+    name = next((each for each in GRAPHS if compiled_name == str(graph(each).name)), compiled_name)
+    record = make_record(state | {"thread": None}, name, context_from(settings)).model_copy(update={"kept": case})
+    # The post as it was given: of one that came in a message, as it was taken in.
+    image: JSON = state["post"].get("image") or {}
+    given = {"text": state["post"]["text"], "image": image.get("ref")}
+    post = {**{name: state.get(name) for name in ("post_id", "language", "earlier")}, **given}
+    kept = await keep_record(options, record, post, settings)
+    if kept.kept is None:
         _LOG.warning("%s", kept.warnings[-1])
-
-
-def _called(name: str) -> str:
-    from tribunal.graphs import graph
-
-    return str(graph(name).name)
-
-
-def _given(state: JSON) -> JSON:
-    """The post as it was given: of one that came in a message, as it was taken in."""
-    post: JSON = state["post"]
-    image: JSON = post.get("image") or {}
-    return {**{name: state.get(name) for name in _POST}, "text": post["text"], "image": image.get("ref")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs, var_child_runnable_config
@@ -13,17 +13,19 @@ from langchain_core.tools import StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import Unpack
 
-from tribunal.cases.run_config import agent_config, caller_config
-from tribunal.cases.session import hear
-from tribunal.context import Context, context_from
+from tribunal.cases.graph_run import agent_config, caller_config
+from tribunal.cases.keep_options import keep_options
+from tribunal.cases.session import judge_post
+from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.graphs import graph as graph_named
-from tribunal.heeding import refuse_unheeded
-from tribunal.kept.wanted import wanted
 from tribunal.loops import run_in_background
 from tribunal.schema import JSON, Record, Task
-from tribunal.settings_keywords import SettingsKeywords
 from tribunal.trust import for_an_agent
+from tribunal.unused_settings import refuse_unused_settings
+
+if TYPE_CHECKING:
+    from tribunal.typed_names import SettingsKeywords
 
 _QUESTIONS: dict[Task, str] = {
     "hate": "is hate speech",
@@ -60,7 +62,7 @@ def as_tool(
     config: RunnableConfig | None = None,
     **settings: Unpack[SettingsKeywords],
 ) -> StructuredTool:
-    """The court as a tool for an agent, who gives it a post and gets a verdict with its reasons.
+    """Return the court as a tool for an agent, who gives it a post and gets a verdict with its reasons.
 
         agent = create_agent(model, [tribunal.as_tool(model="ollama:gemma3:4b", rounds=2)])
 
@@ -85,73 +87,60 @@ def as_tool(
     """
     graph_named(graph)  # one of your own brings seats of its own, which may be set
     context, own = context_from({**settings}), caller_config(config)
-    kept = wanted("python", review=context.review)
-    refuse_unheeded(graph, context)
+    kept = keep_options("python", review=context.review)
+    refuse_unused_settings(graph, context)
 
     async def decide(
         config: RunnableConfig, text: str = "", image: str | None = None, language: str | None = None
     ) -> tuple[str, JSON]:
         run = merge_configs(own, agent_config(config))
         try:
-            with _apart():
-                record = await hear(text, image, graph=graph, context=context, language=language, keep=kept, config=run)
+            with _outside_agent_run():
+                record = await judge_post(
+                    text, image, graph=graph, context=context, language=language, keep=kept, config=run
+                )
         except BadInput as error:
             raise ToolException(str(error)) from error
-        return said_of(record), record.dump()
+        return tool_answer(record), record.dump()
 
-    def decide_now(
-        config: RunnableConfig, text: str = "", image: str | None = None, language: str | None = None
-    ) -> tuple[str, JSON]:
-        return run_in_background(lambda: decide(config, text, image, language))
+    def decide_now(config: RunnableConfig, **post: Any) -> tuple[str, JSON]:
+        return run_in_background(lambda: decide(config, **post))
 
+    answer = "`hateful` is true or false, " if context.task == "hate" else ""
     return StructuredTool.from_function(
         func=decide_now,
         coroutine=decide,
         name=name,
-        description=description or _described(context),
+        description=description or _DESCRIPTION.format(question=_QUESTIONS[context.task], answer=answer),
         args_schema=PostArguments,
         response_format="content_and_artifact",
         handle_tool_error=True,
-        handle_validation_error=_mistaken,
+        handle_validation_error=_argument_error,
     )
 
 
-def said_of(record: Record) -> str:
-    """What an agent is told of a case: JSON in one line, with no more than it can use."""
+def tool_answer(record: Record) -> str:
+    """Return what an agent is told of a case: JSON in one line, with no more than it can use."""
+    names = ("outcome", "hateful", "category", "explanation", "confidence", "warnings", "thread")
     said = {
-        "outcome": record.outcome,
-        "hateful": record.hateful,
-        "category": record.category,
-        "explanation": record.explanation,
-        "confidence": record.confidence,
+        **{name: getattr(record, name) for name in names},
         "uncertain": record.uncertain or None,
-        "cues": [
-            {"claim": cue.claim, "target_group": cue.target_group, "type": cue.type, "category": cue.category}
-            for cue in record.cues
-        ],
-        "evidence": [{"id": each.id, "title": each.title, "url": each.url} for each in record.evidence],
-        "warnings": record.warnings,
-        "thread": record.thread,
+        "cues": [cue.model_dump(include={"claim", "target_group", "type", "category"}) for cue in record.cues],
+        "evidence": [each.model_dump(include={"id", "title", "url"}) for each in record.evidence],
     }
-    always = ("outcome", "explanation")
-    kept = {name: value for name, value in said.items() if name in always or value not in (None, [], ())}
+    kept = {name: value for name, value in said.items() if name == "explanation" or value not in (None, [], ())}
     return json.dumps(kept, ensure_ascii=False)
 
 
-def _described(context: Context) -> str:
-    answer = "`hateful` is true or false, " if context.task == "hate" else ""
-    return _DESCRIPTION.format(question=_QUESTIONS[context.task], answer=answer)
-
-
-def _mistaken(error: Any) -> str:
-    """What an agent is told of arguments that the tool doesn't take."""
+def _argument_error(error: Any) -> str:
+    """Return what an agent is told of arguments that the tool doesn't take."""
     problem = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
     field = ".".join(map(str, problem["loc"])) or "arguments"
     return f"{field}: {problem['msg']}; give {', '.join(PostArguments.model_fields)}"
 
 
 @contextmanager
-def _apart() -> Iterator[None]:
+def _outside_agent_run() -> Iterator[None]:
     """Leave the run that the agent is in: its checkpointer, its thread and its streams are the agent's own."""
     token = var_child_runnable_config.set(None)
     try:

@@ -1,4 +1,4 @@
-"""Cases as tasks for Label Studio, in its own JSON, with the labelling interface that fits them; and its export read.
+"""Cases as tasks for Label Studio, in its own JSON, and its export read and carried out as decisions.
 
 https://labelstud.io/guide/tasks and https://labelstud.io/guide/export have the forms.
 """
@@ -6,27 +6,37 @@ https://labelstud.io/guide/tasks and https://labelstud.io/guide/export have the 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import aiohttp
 from pydantic import Field
 
+from tribunal.cases.waiting_cases import answer_of
 from tribunal.errors import BadInput
-from tribunal.exports.dataset import Exported, Images
-from tribunal.exports.decided import by_people, finished, has_words
-from tribunal.exports.policies import Policies
-from tribunal.exports.studio import LOCAL_FILES, TASKS, Annotation, Interface, Read, choice, read_tasks
-from tribunal.files import whole, write_whole
+from tribunal.exports import check_address
+from tribunal.exports.case_tables import ERASED, ExportResult, copy_image
+from tribunal.exports.finished_cases import cases_decided_by_people, finished_cases, has_words, policy_of_row
+from tribunal.exports.label_studio_format import (
+    LOCAL_FILES,
+    TASKS,
+    Annotation,
+    ExportModel,
+    LabellingInterface,
+    choice_result,
+    read_tasks,
+    write_task,
+)
+from tribunal.files import write_atomically, write_whole
 from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases
+from tribunal.text import parse_json
 
 CATEGORY, NOTE = "category", "note"
 INTERFACE = "interface.xml"
-_ERASED = "erased, or never kept"
-_NO_POLICY = "without the text of its policy"
+_SECONDS = 120.0  # for one decision
 
 
 async def export_tasks(
@@ -37,86 +47,74 @@ async def export_tasks(
     since: float | None = None,
     until: float | None = None,
     prefix: str = LOCAL_FILES,
-) -> Exported:
+) -> ExportResult:
     """Write cases as tasks, and the interface to label them in, into a folder.
 
-    Args:
-        store: the database.
-        folder: new or not; tasks.json, interface.xml and images/ in it are written anew.
-        decided: the cases that people have decided, with their decisions as annotations; else those that wait for one.
-        since: seconds of the epoch; the first end of a trial, or first decision, that counts.
-        until: the first that doesn't.
-        prefix: what stands before the name of an image that isn't on the web.
+    Those are the cases that wait for a person; or with `decided`, those that people have decided, with their decisions
+    as annotations. tasks.json, interface.xml and images/ are written anew. `prefix` stands before the name of an image
+    that isn't on the web.
 
     Raises:
         OSError: the folder can't be written.
     """
-    done, policies = Exported(), Policies(store)
-    images, choices, pictured = Images(folder / "images", prefix), dict[str, str](), False
+    done, choices, pictured = ExportResult(), dict[str, str](), False
+    rows = cases_decided_by_people(store, since, until)
+    if not decided:
+        rows = finished_cases(store, cases.c.outcome == "pending", since=since, until=until)
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    with whole(folder / TASKS) as file:
+    with write_atomically(folder / TASKS) as file:
         file.write(b"[")
-        async for row in _wanted(store, since, until, decided=decided):
-            policy = await policies.of(row)
-            if not has_words(row):
-                done.left_out[_ERASED] += 1
+        async for row in rows:
+            policy = await policy_of_row(store, row)
+            if not has_words(row) or not row["record"]:
+                done.left_out[ERASED] += 1
             elif policy is None:
-                done.left_out[_NO_POLICY] += 1
+                done.left_out["without the text of its policy"] += 1
             else:
-                task = await asyncio.to_thread(_task, row, policy, images, done)
-                pictured = pictured or bool(task["data"]["image"])
+                ref = row["post"].get("image")
+                image = await asyncio.to_thread(copy_image, ref, folder / "images", prefix)
+                done.images_lost += bool(ref) and image is None
+                pictured = pictured or bool(image)
                 meanings = {each.name: each.meaning for each in policy.categories(row["record"]["scheme"])}
                 choices = {**meanings, **choices}
-                lead = b",\n" if done.rows else b"\n"
-                file.write(lead + json.dumps(task, ensure_ascii=False).encode("utf-8", "replace"))
+                write_task(file, _make_task(row, policy, image), first=not done.rows)
                 done.rows += 1
         file.write(b"\n]\n")
-    await asyncio.to_thread(write_whole, folder / INTERFACE, interface(choices, pictured=pictured))
+    await asyncio.to_thread(write_whole, folder / INTERFACE, labelling_interface(choices, pictured=pictured))
     return done
 
 
-async def _wanted(store: Store, since: float | None, until: float | None, *, decided: bool) -> AsyncIterator[JSON]:
-    pending = finished(store, since, until, cases.c.outcome == "pending")
-    async for row in by_people(store, since, until) if decided else pending:
-        if row["record"] is not None:
-            yield row
-
-
-def _task(row: JSON, policy: Policy, images: Images, done: Exported) -> JSON:
+def _make_task(row: JSON, policy: Policy, image: str | None) -> JSON:
     post, record = row["post"], row["record"]
     court: JSON = (record.get("review") or {}).get("court") or {}
-    categories = policy.categories(record["scheme"])
-    image = images.placed(post.get("image"))
-    done.images_lost += bool(post.get("image")) and image is None
     data = {
         "text": post.get("text") or "", "image": image or "", "language": record.get("language") or "",
         "earlier": list(post.get("earlier") or ()), "case": row["id"], "thread": record.get("thread") or "",
         "post_id": record["post_id"], "policy": policy.name, "policy_sha": policy.sha,
-        "hate": [each.name for each in categories if each.hate], "court": court.get("category") or "",
-        "question": (row["question"] or {}).get("id") or "",
+        "hate": [each.name for each in policy.categories(record["scheme"]) if each.hate],
+        "court": court.get("category") or "", "question": (row["question"] or {}).get("id") or "",
         "conversation": "\n\n".join(post.get("earlier") or ()),
     }  # fmt: skip
     task: JSON = {"data": data}
     if court.get("category"):
-        said = {"model_version": f"tribunal {row['graph']}", "result": [choice(CATEGORY, court["category"])]}
+        said = {"model_version": f"tribunal {row['graph']}", "result": [choice_result(CATEGORY, court["category"])]}
         task["predictions"] = [said if court.get("confidence") is None else {**said, "score": court["confidence"]}]
     if record["outcome"] == "verdict":
-        task["annotations"] = [{"result": [choice(CATEGORY, row["category"])], "ground_truth": True}]
+        task["annotations"] = [{"result": [choice_result(CATEGORY, row["category"])], "ground_truth": True}]
     return task
 
 
-def interface(choices: Mapping[str, str], *, pictured: bool) -> str:
-    """The labelling interface: the post, one category of these (with what it means), and a note."""
-    made = Interface(pictured=pictured)
-    made.choices(CATEGORY, choices, required=True)
-    made.words(NOTE, "Why")
-    return made.xml()
+def labelling_interface(choices: Mapping[str, str], *, pictured: bool) -> str:
+    """Return the labelling interface: the post, one category of these (with what it means), and a note."""
+    made = LabellingInterface(pictured=pictured)
+    made.add_choices(CATEGORY, choices, required=True)
+    return made.to_xml(NOTE)
 
 
 # Reading
 
 
-class _Data(Read):
+class _TaskData(ExportModel):
     case: str = Field(min_length=1)
     thread: str = ""
     text: str = ""
@@ -131,47 +129,47 @@ class _Data(Read):
     question: str = ""
 
 
-class _Task(Read):
-    data: _Data
+class _LabelledTask(ExportModel):
+    data: _TaskData
     annotations: list[Annotation]
 
 
-class Labelled(Read):
+class LabelledCase(ExportModel):
     """What annotators made of a case. `category` is None where nobody has labelled it, or they differ."""
 
-    data: _Data
+    data: _TaskData
     category: str | None
     note: str = ""
     by: str = ""
     differ: tuple[str, ...] = ()
 
 
-def read_export(path: Path) -> list[Labelled]:
-    """The tasks of an export of Label Studio (the format JSON), with what was chosen.
+def read_export(path: Path) -> list[LabelledCase]:
+    """Return the tasks of an export of Label Studio (the format JSON), with what was chosen.
 
     Raises:
         BadInput: the file can't be read, or it is something else.
     """
-    return [_labelled(task) for task in read_tasks(path, _Task)]
+    return [_labelled_case(task) for task in read_tasks(path, _LabelledTask)]
 
 
-def _labelled(task: _Task) -> Labelled:
+def _labelled_case(task: _LabelledTask) -> LabelledCase:
     chosen: dict[str, tuple[str, str]] = {}
     for each in task.annotations:
         if each.was_cancelled:
             continue
-        note = " ".join(word for result in each.result if result.from_name == NOTE for word in result.words("text"))
+        note = " ".join(word for result in each.result if result.from_name == NOTE for word in result.texts_of("text"))
         for result in each.result:
-            for name in result.words("choices") if result.from_name == CATEGORY else ():
-                chosen.setdefault(name, (note, f"Label Studio {each.who}".rstrip()))
+            for name in result.texts_of("choices") if result.from_name == CATEGORY else ():
+                chosen.setdefault(name, (note, f"Label Studio {each.annotator}".rstrip()))
     if len(chosen) != 1:
-        return Labelled(data=task.data, category=None, differ=tuple(sorted(chosen)))
+        return LabelledCase(data=task.data, category=None, differ=tuple(sorted(chosen)))
     [(category, (note, by))] = chosen.items()
-    return Labelled(data=task.data, category=category, note=note, by=by)
+    return LabelledCase(data=task.data, category=category, note=note, by=by)
 
 
-def as_sample(labelled: Labelled) -> JSON:
-    """A labelled task as a row of a data set, by the names of `tribunal.exports.dataset.COLUMNS`.
+def labelled_dataset_row(labelled: LabelledCase) -> JSON:
+    """Return a labelled task as a row of a data set, by the names of `DATASET_COLUMNS`.
 
     An image that isn't on the web is the copy in images/, beside tasks.json; so the data set belongs there, too.
 
@@ -188,3 +186,59 @@ def as_sample(labelled: Labelled) -> JSON:
         "id": data.case, "image": image, "category": labelled.category,
         "label": "hate" if labelled.category in data.hate else "not",
     }  # fmt: skip
+
+
+async def decide_in_docket(labelled: Iterable[LabelledCase], database: str | None = None) -> dict[str, str]:
+    """Decide cases that wait in the docket of this machine, and return the ids of those that were refused, and why."""
+    from tribunal.cases.docket import docket_here
+
+    refused = {}
+    for each in labelled:
+        thread = each.data.thread
+        if not thread:
+            refused[each.data.case] = "has no thread here; give the --service that it waits at"
+            continue
+        try:
+            docket = await docket_here(database)
+            review = (await docket.record(thread)).review
+            same = review is not None and review.court.get("category") == each.category
+            choice: JSON = {"action": "accept"} if same else {"action": "change", "category": each.category}
+            await docket.decide(thread, answer_of(**choice, note=each.note, reviewer=each.by))
+        except BadInput as error:
+            refused[each.data.case] = str(error)
+    return refused
+
+
+async def decide_at_service(url: str, key: str, labelled: Iterable[LabelledCase]) -> dict[str, str]:
+    """Decide cases that wait at a service, and return the ids of those that were refused, and why.
+
+    `key` has the scope review; it is empty where the service takes any.
+
+    Raises:
+        BadInput: the address is wrong, or nobody answers there.
+    """
+    base = check_address("service", url).rstrip("/")
+    refused = {}
+    headers = {"X-API-Key": key} if key else {}
+    timeout = aiohttp.ClientTimeout(total=_SECONDS)
+    async with aiohttp.ClientSession(headers=headers, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar()) as session:
+        for each in labelled:
+            said: JSON = {"action": "change", "category": each.category, "note": each.note, "reviewer": each.by or None}
+            if each.category == each.data.court and each.data.question:
+                # Where the case was tried again since, the court may have come to something else, and this is refused.
+                said |= {"action": "accept", "category": None, "answers": each.data.question}
+            address = f"{base}/v1/cases/{each.data.case}/decision"
+            try:
+                async with session.post(address, json=said, allow_redirects=False) as answer:
+                    if answer.status not in (200, 202):
+                        refused[each.data.case] = _error_message(answer.status, await answer.text())
+            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+                raise BadInput(f"service: {base}: {type(error).__name__}; see that it runs") from None
+    return refused
+
+
+def _error_message(status: int, body: str) -> str:
+    try:
+        return str(parse_json(body)["error"]["message"])
+    except (ValueError, LookupError, TypeError):
+        return f"answered {status}"

@@ -4,34 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
-from functools import cache
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from filelock import FileLock
-from sqlalchemy import Connection, event, make_url, text
+from sqlalchemy import Connection, create_engine, event, inspect, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, SQLAlchemyError, TimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.dml import Insert
 
-from tribunal.database import set_write_ahead_mode
+from tribunal.database import Unwritable, check_sqlite_file, database_error, set_write_ahead_mode
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
-from tribunal.store.checkpoint_tables import VERSION_IN_POSTGRES, newest_in_postgres
+from tribunal.plugins import require_extra
+from tribunal.store.checkpoint_tables import VERSION_IN_POSTGRES, newest_in_postgres, upgrade_checkpoint_tables
+from tribunal.store.tables import METADATA, VERSION, audit_head
 
 WAIT = 30.0  # seconds that one writer of a SQLite file waits for another
-POOL = 16  # connections of a replica that are open at once; on SQLite all but one only read
+_POOL = 16  # connections of a process that are open at once; on SQLite all but one only read
+_ONE_AT_A_TIME = 7_481_160_231  # of PostgreSQL's advisory locks: who makes or changes tables
+_VERSIONS = "alembic_version"  # the table in which Alembic writes the version of the others
+# What reading rows that somebody else has written into may come to, besides the database's own errors.
+_MISSHAPEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
 
 
-class Unreachable(BadInput):
+class DatabaseUnreachable(BadInput):
     """A database that may be there again in a moment: it doesn't answer, is locked, or can't be written."""
 
 
@@ -54,68 +55,59 @@ class Store:
 
     @classmethod
     async def open(cls, address: str | None = None, *, make: bool | None = None) -> Store:
-        """The store at an address.
+        """Open the store at an address: `postgresql://…`, `sqlite:///FILE`; None: the file in the data folder.
 
-        Args:
-            address: `postgresql://…`, `sqlite:///FILE`, or None for `service.sqlite` in the data folder.
-            make: bring its tables up to date. None does so for SQLite only: a shared database is changed by
-                `tribunal migrate` and by nothing else.
+        With `make` its tables are brought up to date. None does so for SQLite only: a shared database is changed by
+        `tribunal migrate` and by nothing else.
 
         Raises:
             BadInput: the address is wrong, it can't be reached, or its tables are of another version.
         """
-        url, wanted = await asyncio.to_thread(lambda: (_url(address), newest()))
+        url = await asyncio.to_thread(_parse_address, address)  # it reads `.env`, to find the data folder
         postgres = url.get_backend_name() == "postgresql"
         reader = None
         # Parameters are hidden in errors: they are posts, records and secrets. Every transaction is ended by whoever
         # began it, so a connection that is given back need not be rolled back once more.
         common: dict[str, Any] = {"hide_parameters": True, "max_overflow": 0, "pool_reset_on_return": None}
         if postgres:
-            engine = create_async_engine(url, pool_size=POOL, pool_pre_ping=True, **common)
+            require_extra("database", "service")
+            engine = create_async_engine(url, pool_size=_POOL, pool_pre_ping=True, **common)
         else:
-            try:
-                await asyncio.to_thread(_own_folder, Path(url.database))
-            except OSError as error:
-                why = error.strerror or type(error).__name__
-                raise Unreachable(f"database: {url.database}: can't be made: {why}; give another place") from None
+            await asyncio.to_thread(_prepare_file, Path(url.database))
             # One connection that writes: several would wait for each other's lock by sleeping, and not in turn. So a
             # transaction must not be begun within another.
             driver = {"timeout": WAIT, "isolation_level": None, "factory": _ReleasedOnClose}
             common |= {"connect_args": driver, "pool_timeout": WAIT}
             engine = create_async_engine(url, pool_size=1, **common)
-            event.listen(engine.sync_engine, "connect", _set_up_writer)
+            _set_pragmas(engine.sync_engine, "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON",
+                         "secure_delete=ON")  # fmt: skip
             event.listen(engine.sync_engine, "begin", _begin_writing)
-            reader = create_async_engine(url, pool_size=POOL, **common)
-            event.listen(reader.sync_engine, "connect", _set_up_reader)
+            reader = create_async_engine(url, pool_size=_POOL, **common)
+            _set_pragmas(reader.sync_engine, "query_only=ON")
         store = cls(engine, reader)
         try:
-            held = await store.version()
-            if held != wanted:
-                if make or (make is None and not postgres):
-                    await asyncio.to_thread(upgrade, address)
-                elif held is None:
-                    raise BadInput(f"database: {store.address}: has no tables yet; run tribunal migrate once")
-                else:
-                    raise BadInput(
-                        f"database: {store.address}: its tables are of version {held}, and this program wants "
-                        f"{wanted}; run tribunal migrate, or the program that they are of"
-                    )
-            if postgres:
-                await store._check_checkpoints()
-        except (SQLAlchemyError, OSError) as error:
-            await store.close()
-            raise Unreachable(
-                f"database: {store.address}: {_said(error)}; see that it runs and takes this user"
-            ) from None
+            with database_problems(store.address):
+                await store._check_version(address, make=not postgres if make is None else make)
         except BadInput:
             await store.close()
             raise
         return store
 
-    async def _check_checkpoints(self) -> None:
-        async with self._engine.connect() as connection:
-            there = await connection.scalar(text("SELECT to_regclass('checkpoint_migrations')"))
-            held = await connection.scalar(text(VERSION_IN_POSTGRES)) if there else None
+    async def _check_version(self, address: str | None, *, make: bool) -> None:
+        version = await self.version()
+        if version != VERSION:
+            if version is None and not make:
+                raise BadInput(f"database: {self.address}: has no tables yet; run tribunal migrate once")
+            if not make:
+                raise BadInput(
+                    f"database: {self.address}: its tables are of version {version}, and this program wants {VERSION}; "
+                    "run tribunal migrate, or the program that they are of"
+                )
+            await asyncio.to_thread(upgrade, address)
+        if not self.postgres:
+            return
+        there = await self.fetch_value(text("SELECT to_regclass('checkpoint_migrations')"))
+        held = await self.fetch_value(text(VERSION_IN_POSTGRES)) if there else None
         if held != newest_in_postgres():
             raise BadInput(
                 f"database: {self.address}: its tables of checkpoints are of version {held}, and the installed "
@@ -125,7 +117,7 @@ class Store:
     async def version(self) -> str | None:
         """Return the version of its tables, or None if it has none."""
         async with self.reading() as connection:
-            return await connection.run_sync(_version)
+            return await connection.run_sync(_read_version)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -147,19 +139,35 @@ class Store:
         async with self._reader.begin() as connection:
             yield connection
 
+    async def fetch_rows(self, query: Any) -> list[dict[str, Any]]:
+        """Return the rows that a query selects, each by the names of its columns."""
+        async with self.reading() as connection:
+            return [dict(row) for row in (await connection.execute(query)).mappings()]
+
+    async def fetch_row(self, query: Any) -> dict[str, Any] | None:
+        """Return the first row that a query selects, or None if there is none."""
+        async with self.reading() as connection:
+            row = (await connection.execute(query)).mappings().first()
+        return None if row is None else dict(row)
+
+    async def fetch_value(self, query: Any) -> Any:
+        """Return the first column of the first row that a query selects, or None if there is none."""
+        async with self.reading() as connection:
+            return (await connection.execute(query)).scalar()
+
     def insert(self, table: Any) -> Any:
-        """An INSERT that may say what to do on a conflict."""
+        """Return an INSERT that may say what to do on a conflict."""
         made: Insert = postgresql.insert(table) if self.postgres else sqlite.insert(table)
         return made
 
 
-def _url(address: str | None) -> Any:
+def _parse_address(address: str | None) -> Any:
     if address is None:
         return make_url(f"sqlite+aiosqlite:///{data_folder() / 'service.sqlite'}")
     try:
         url = make_url(address)
     except ArgumentError as error:
-        raise BadInput(f"database: is no address ({_said(error)}); write postgresql://user@host/name") from None
+        raise BadInput(f"database: is no address ({_one_line(error)}); write postgresql://user@host/name") from None
     kinds = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "sqlite": "sqlite+aiosqlite"}
     if (kind := kinds.get(url.drivername.partition("+")[0])) is None:
         raise BadInput(f"database: {url.drivername}: is no kind that is known; they are postgresql and sqlite")
@@ -168,9 +176,20 @@ def _url(address: str | None) -> Any:
     return url.set(drivername=kind)
 
 
-def _own_folder(file: Path) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file.touch(mode=0o600, exist_ok=True)
+def _prepare_file(file: Path) -> None:
+    """Make a SQLite file and its folder for their owner alone, and put it into write-ahead mode.
+
+    Raises:
+        BadInput: it can't be made, or is something else than a SQLite file.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        check_sqlite_file(file)
+        file.touch(mode=0o600, exist_ok=True)
+        with closing(sqlite3.connect(file, timeout=WAIT, isolation_level=None)) as connection:
+            set_write_ahead_mode(connection)
+    except (OSError, sqlite3.Error) as error:
+        raise database_problem(str(file), error) from None
 
 
 class _ReleasedOnClose(sqlite3.Connection):
@@ -186,19 +205,16 @@ class _ReleasedOnClose(sqlite3.Connection):
         super().close()
 
 
-def _set_up_writer(connection: Any, _: object) -> None:
-    _set_pragmas(connection, "journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "secure_delete=ON")
+def _set_pragmas(engine: Any, *pragmas: str) -> None:
+    """Set these on every new connection of an engine."""
 
+    def set_up(connection: Any, _: object) -> None:
+        cursor = connection.cursor()
+        for pragma in pragmas:
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
 
-def _set_up_reader(connection: Any, _: object) -> None:
-    _set_pragmas(connection, "query_only=ON")
-
-
-def _set_pragmas(connection: Any, *pragmas: str) -> None:
-    cursor = connection.cursor()
-    for pragma in pragmas:
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
+    event.listen(engine, "connect", set_up)
 
 
 def _begin_writing(connection: Connection) -> None:
@@ -206,47 +222,146 @@ def _begin_writing(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
-def _said(error: Exception) -> str:
-    """What a driver says, on one line; SQLAlchemy's own words repeat the statement and point at the web."""
+def _one_line(error: BaseException) -> str:
+    """Return what a driver says, on one line; SQLAlchemy's own words repeat the statement and point at the web."""
     return " ".join(str(getattr(error, "orig", None) or error).split())[:300]
+
+
+# Errors
+
+
+def is_away(error: BaseException) -> bool:
+    """Return whether an error says that the database can't be reached or written now, through no fault of its own."""
+    cause = getattr(error, "orig", None) or error
+    if isinstance(cause, sqlite3.Error | OSError):
+        return isinstance(database_error(Path(), cause), Unwritable)
+    if isinstance(error, OperationalError | InterfaceError | TimeoutError | DatabaseUnreachable):
+        return True
+    psycopg: Any = sys.modules.get("psycopg")
+    return psycopg is not None and isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError)
+
+
+def database_problem(address: str, error: BaseException) -> BadInput:
+    """Return the error that a user reads for one of a driver: a line with the way out."""
+    if address.startswith("postgresql"):
+        return DatabaseUnreachable(f"database: {address}: {_one_line(error)}; see that it runs and takes this user")
+    if is_away(error):
+        return DatabaseUnreachable(
+            f"database: {address}: can't be written: {_one_line(error)}; make room, or see that you may write there "
+            "and that no other program keeps it locked, or set TRIBUNAL_DATA to another folder"
+        )
+    return BadInput(
+        f"database: {address}: can't be used: it is damaged or none of ours: {_one_line(error)}; put back a copy, or "
+        "move it away, or set TRIBUNAL_DATA to another folder"
+    )
+
+
+@contextmanager
+def database_problems(address: str, reading: str = "") -> Iterator[None]:
+    """Say in a line what is the matter with the database.
+
+    With what is read from it (`reading`), whatever can't be read is told as well.
+
+    Raises:
+        BadInput: it can't be reached, written or read.
+    """
+    try:
+        yield
+    except BadInput:
+        raise
+    except Exception as error:
+        told: BaseException = error
+        if isinstance(error, _MISSHAPEN) and reading:
+            told = ValueError(f"{reading}: {type(error).__name__}: {error}")
+        elif not isinstance(error, SQLAlchemyError | sqlite3.Error | OSError) and not is_away(error):
+            raise  # `is_away`: of a driver that is asked past SQLAlchemy
+        raise database_problem(address, told) from error
 
 
 # Migrations
 
 
-def _config(address: str | None = None) -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(files("tribunal.store") / "migrations"))
-    config.attributes["url"] = _url(address)
-    return config
-
-
-@cache
-def newest() -> str:
-    """The version of the tables that this program works on."""
-    return str(ScriptDirectory.from_config(_config()).get_current_head())
-
-
-def _version(connection: Connection) -> str | None:
-    return MigrationContext.configure(connection).get_current_revision()
+def _read_version(connection: Connection) -> str | None:
+    if not inspect(connection).has_table(_VERSIONS):
+        return None
+    version = connection.execute(text(f"SELECT version_num FROM {_VERSIONS}")).scalar()  # noqa: S608
+    return None if version is None else str(version)
 
 
 def upgrade(address: str | None = None) -> str:
-    """Bring the tables up to date; gives their version. Blocks: call it off the event loop.
+    """Make the tables, or bring them up to date, and return their version. Blocks: call it off the event loop.
 
     Raises:
         BadInput: as `Store.open`.
     """
-    url = _url(address)
+    url = _parse_address(address)
+    if postgres := url.get_backend_name() == "postgresql":
+        require_extra("database", "service")
+    shown = url.render_as_string(hide_password=True)
+    if postgres:
+        engine = create_engine(url)
+    else:
+        _prepare_file(Path(url.database))
+        # All of it in one transaction, which others wait for, so that nobody ever finds a half.
+        engine = create_engine(url.set(drivername="sqlite"), connect_args={"timeout": WAIT, "isolation_level": None})
+        event.listen(engine, "begin", _begin_writing)
     try:
-        if url.get_backend_name() == "sqlite":  # PostgreSQL has a lock of its own for this
-            with FileLock(f"{url.database}.migrating", mode=0o600):
-                with closing(sqlite3.connect(url.database, timeout=WAIT)) as file:
-                    set_write_ahead_mode(file)
-                command.upgrade(_config(address), "head")
-        else:
-            command.upgrade(_config(address), "head")
+        with engine.begin() as connection:
+            if postgres:
+                connection.execute(text(f"SELECT pg_advisory_xact_lock({_ONE_AT_A_TIME})"))
+            version = _read_version(connection)
+            if version is None:
+                _create_tables(connection, shown)
+            elif version != VERSION:
+                _run_migrations(connection, shown, version)
+            if version is None or postgres:  # PostgreSQL's have versions of their own, those of the installed library
+                upgrade_checkpoint_tables(connection)
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:
-        shown = url.render_as_string(hide_password=True)
-        raise Unreachable(f"database: {shown}: {_said(error)}; see that it runs and takes this user") from None
-    return newest()
+        raise database_problem(shown, error) from None
+    finally:
+        engine.dispose()
+    return VERSION
+
+
+def _create_tables(connection: Connection, shown: str) -> None:
+    """Make every table in an empty database.
+
+    Raises:
+        BadInput: it isn't empty, and none of ours.
+    """
+    others = set() if connection.dialect.name == "postgresql" else set(inspect(connection).get_table_names())
+    if others:
+        raise BadInput(
+            f"database: {shown}: can't be used: it is none of ours: it holds the table {min(others)}; give another "
+            "place, or set TRIBUNAL_DATA to another folder"
+        )
+    METADATA.create_all(connection)
+    connection.execute(audit_head.insert().values(id=1, seq=0, previous="0" * 64, hash="0" * 64))
+    connection.exec_driver_sql(f"CREATE TABLE {_VERSIONS} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+    connection.exec_driver_sql(f"INSERT INTO {_VERSIONS} (version_num) VALUES ('{VERSION}')")  # noqa: S608
+    if connection.dialect.name == "postgresql":  # the queue's own tables; on SQLite the table of cases is the queue
+        statements = (files("procrastinate") / "sql" / "schema.sql").read_text("utf-8")
+        driver: Any = connection.connection
+        driver.cursor().execute(statements)  # by the driver itself: the text holds percent signs
+
+
+def _run_migrations(connection: Connection, shown: str, version: str) -> None:
+    """Bring older tables up to date.
+
+    Raises:
+        BadInput: they are newer than this program.
+    """
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util.exc import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(files("tribunal.store") / "migrations"))
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, "head")
+    except CommandError:
+        raise BadInput(
+            f"database: {shown}: its tables are of version {version}, and this program wants {VERSION}; take the "
+            "program that they are of, or set TRIBUNAL_DATA to another folder"
+        ) from None

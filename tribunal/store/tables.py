@@ -1,26 +1,23 @@
 """The tables. Times are seconds of the epoch; ids are made here and not by the database.
 
 A column of words of or about a post, in a table with a `case_id`, says with `info={"erased": VALUE}` what stands in it
-once they are erased (`tribunal.kept.erase`).
+once they are erased (`tribunal.cases.erasure`).
 """
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    Column,
-    Double,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-)
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, ForeignKey, Integer, MetaData, Table, Text
 
 METADATA = MetaData()
+VERSION = "0002"  # of these tables: the last of the migrations
+
+
+def _index(name: str, *columns: Any, where: Any = None, unique: bool = False) -> None:
+    sa.Index(name, *columns, unique=unique, postgresql_where=where, sqlite_where=where)
+
 
 batches = Table(
     "batches",
@@ -42,7 +39,7 @@ batches = Table(
     Column("held", Text, comment="why no more of it is tried now"),
     Column("held_until", Double),
 )
-Index("batches_by_status", batches.c.status, batches.c.created)
+_index("batches_by_status", batches.c.status, batches.c.created)
 
 cases = Table(
     "cases",
@@ -55,11 +52,7 @@ cases = Table(
     Column("attempt", Integer, nullable=False, default=0, comment="how often a replica has taken it up"),
     Column("key_id", Text, comment="whose request it was"),
     Column("graph", Text, nullable=False),
-    Column(
-        "post",
-        JSON(none_as_null=True),
-        comment="text, image, post_id, language, context; none where it must not be kept",
-    ),
+    Column("post", JSON(none_as_null=True), comment="text, image, post_id, language; none where it must not be kept"),
     Column("settings", JSON, nullable=False),
     Column("keep", Boolean, nullable=False, default=True, comment="whether post and record are kept when it is done"),
     Column("outcome", Text),
@@ -83,9 +76,7 @@ cases = Table(
     Column("waits_since", Double, comment="when it was last put before one, while it is theirs to decide"),
     Column("reviewer", Text, comment="the person who decided it"),
     Column("escalated", Double, comment="since when it waits for a lead"),
-    Column(
-        "via", Text, nullable=False, default="service", comment="the way in: command, python, batch, service or studio"
-    ),
+    Column("via", Text, nullable=False, default="service", comment="the way in: command, python, batch, studio, …"),
     Column("post_id", Text, comment="what the post is called, in its record"),
     Column("post_sha", Text, comment="SHA-256 of the post as it was given, whether or not its words are kept"),
     Column("image_sha", Text, comment="of its image's bytes, by which the file in the data folder is called"),
@@ -94,32 +85,26 @@ cases = Table(
     Column("money", Double, comment="what its calls cost, by the price table; none where there was none"),
     Column("erased", Double, comment="when its words were erased"),
     Column("appeal_id", Text, comment="the appeal whose new trial it is: no case of its own, and counted nowhere"),
+    # Whether its words stay once it is decided.
+    Column("words", Boolean, nullable=False, default=True, server_default=sa.true()),
 )
-Index("cases_by_post", cases.c.post_id)
-Index("cases_by_image", cases.c.image_sha)
+_index("cases_by_post", cases.c.post_id)
+_index("cases_by_image", cases.c.image_sha)
 _OF_A_BATCH = cases.c.batch_id.is_not(None)
-Index(
-    "cases_of_batch", cases.c.batch_id, cases.c.place, unique=True,
-    postgresql_where=_OF_A_BATCH, sqlite_where=_OF_A_BATCH,
-)  # fmt: skip
-Index(
-    "cases_of_batch_by_status", cases.c.batch_id, cases.c.status, cases.c.outcome, cases.c.place,
-    postgresql_where=_OF_A_BATCH, sqlite_where=_OF_A_BATCH,
-)  # fmt: skip
-Index("cases_by_status", cases.c.status, cases.c.created)
-Index("cases_by_time", cases.c.created)
+_index("cases_of_batch", cases.c.batch_id, cases.c.place, unique=True, where=_OF_A_BATCH)
+_index("cases_of_batch_by_status", cases.c.batch_id, cases.c.status, cases.c.outcome, cases.c.place, where=_OF_A_BATCH)
+_index("cases_by_status", cases.c.status, cases.c.created)
+_index("cases_by_time", cases.c.created)
 # All that the desk's queue counts, filters and sorts by, so that it never reads a case that it doesn't show.
-_WAITS = cases.c.waits_since.is_not(None)
-Index(
+_index(
     "cases_that_wait", cases.c.created, cases.c.id, cases.c.waits_since, cases.c.status, cases.c.reason,
     cases.c.policy_name, cases.c.language, cases.c.confidence, cases.c.escalated, cases.c.claimed_by,
-    cases.c.claimed_until, cases.c.appeal_id, postgresql_where=_WAITS, sqlite_where=_WAITS,
+    cases.c.claimed_until, cases.c.appeal_id, where=cases.c.waits_since.is_not(None),
 )  # fmt: skip
 # What the figures of a time are counted from, without a look at the rows, which are wide.
-_ENDED = cases.c.outcome.is_not(None)
-Index(
+_index(
     "cases_by_end", cases.c.finished, cases.c.outcome, cases.c.category, cases.c.hateful, cases.c.created,
-    cases.c.money, cases.c.appeal_id, cases.c.reviewer, postgresql_where=_ENDED, sqlite_where=_ENDED,
+    cases.c.money, cases.c.appeal_id, cases.c.reviewer, where=cases.c.outcome.is_not(None),
 )  # fmt: skip
 
 # What people decided, one row a decision, and none is ever changed. Their words stand in the case's record.
@@ -138,7 +123,7 @@ decisions = Table(
     Column("category", Text),
     Column("hateful", Boolean),
 )
-Index("decisions_by_time", decisions.c.at, decisions.c.kind, decisions.c.result, decisions.c.case_id)
+_index("decisions_by_time", decisions.c.at, decisions.c.kind, decisions.c.result, decisions.c.case_id)
 
 appeals = Table(
     "appeals",
@@ -148,13 +133,7 @@ appeals = Table(
     Column("kind", Text, nullable=False, comment="appeal, or reopened: by a lead"),
     Column("created", Double, nullable=False),
     Column("key_id", Text, comment="whose request it was"),
-    Column(
-        "appellant",
-        Text,
-        nullable=False,
-        info={"erased": ""},
-        comment="who appeals, as the platform calls them; or the lead",
-    ),
+    Column("appellant", Text, nullable=False, info={"erased": ""}, comment="as the platform calls them; or the lead"),
     Column("reason", Text, nullable=False, info={"erased": ""}),
     Column("context", Text, nullable=False, comment="what is new", info={"erased": ""}),
     Column("status", Text, nullable=False, comment="waiting, trying, tried or decided"),
@@ -172,10 +151,9 @@ appeals = Table(
     Column("note", Text, nullable=False, comment="why it was decided so", info={"erased": ""}),
     Column("decided", Double),
 )
-_OPEN = appeals.c.decided.is_(None)
-Index("appeals_open", appeals.c.case_id, unique=True, postgresql_where=_OPEN, sqlite_where=_OPEN)
-Index("appeals_of_case", appeals.c.case_id, appeals.c.created)
-Index("appeals_by_status", appeals.c.status, appeals.c.created)
+_index("appeals_open", appeals.c.case_id, unique=True, where=appeals.c.decided.is_(None))
+_index("appeals_of_case", appeals.c.case_id, appeals.c.created)
+_index("appeals_by_status", appeals.c.status, appeals.c.created)
 
 second_opinions = Table(
     "second_opinions",
@@ -196,8 +174,8 @@ second_opinions = Table(
     Column("settled", Double),
     Column("appeal_id", Text, comment="of the case that was reopened for it"),
 )
-Index("second_opinions_by_status", second_opinions.c.status, second_opinions.c.created)
-Index("second_opinions_by_time", second_opinions.c.given)
+_index("second_opinions_by_status", second_opinions.c.status, second_opinions.c.created)
+_index("second_opinions_by_time", second_opinions.c.given)
 
 # One secret a purpose, made by whichever replica needs it first.
 secrets = Table(
@@ -306,9 +284,7 @@ webhooks = Table(
     Column("url", Text, nullable=False),
     Column("secret", Text, nullable=False, comment="readable, since each message is signed with it"),
     Column("events", JSON, nullable=False, comment="the types that are sent there"),
-    Column(
-        "with_record", Boolean, nullable=False, comment="whether the whole record is sent, the post's words among it"
-    ),
+    Column("with_record", Boolean, nullable=False, comment="whether the whole record is sent, with the post's words"),
     Column("coop", JSON(none_as_null=True), comment="its own names, where it is told in Coop's form"),
     Column("created", Double, nullable=False),
     Column("disabled", Double, comment="since when nothing is sent there"),
@@ -331,7 +307,7 @@ deliveries = Table(
     Column("answered", Integer, comment="the status of the last answer"),
     Column("error", Text, comment="why the last attempt failed"),
 )
-Index("deliveries_due", deliveries.c.status, deliveries.c.webhook_id, deliveries.c.due)
+_index("deliveries_due", deliveries.c.status, deliveries.c.webhook_id, deliveries.c.due)
 
 # What was said to a public register outlives the case that it was said of, so it refers to nothing.
 statements = Table(
@@ -342,20 +318,15 @@ statements = Table(
     Column("created", Double, nullable=False),
     Column("file", Text, nullable=False, comment="the batch that it was written in"),
     Column("place", Integer, nullable=False, comment="in the batch, from 0"),
-    Column(
-        "body",
-        JSON(none_as_null=True),
-        info={"erased": None},
-        comment="the statement, to the letter; none once the words of its case were erased",
-    ),
+    Column("body", JSON(none_as_null=True), info={"erased": None}, comment="the statement, to the letter"),
     Column("status", Text, nullable=False, comment="made, sent, known (the register had it before) or refused"),
     Column("sent", Double, comment="when the register answered"),
     Column("uuid", Text, comment="the register's own id"),
     Column("permalink", Text),
     Column("error", Text, comment="why it was refused"),
 )
-Index("statements_by_case", statements.c.case_id)
-Index("statements_by_status", statements.c.status, statements.c.file, statements.c.place)
+_index("statements_by_case", statements.c.case_id)
+_index("statements_by_status", statements.c.status, statements.c.file, statements.c.place)
 
 # What stands in the audit log outlives what it tells of, so it refers to nothing.
 audit = Table(
@@ -372,8 +343,8 @@ audit = Table(
     Column("previous", Text, nullable=False, comment="the hash of the entry before"),
     Column("hash", Text, nullable=False),
 )
-Index("audit_by_subject", audit.c.subject, audit.c.seq)
-Index("audit_by_time", audit.c.at)
+_index("audit_by_subject", audit.c.subject, audit.c.seq)
+_index("audit_by_time", audit.c.at)
 
 audit_head = Table(
     "audit_head",

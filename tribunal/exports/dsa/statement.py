@@ -1,4 +1,4 @@
-"""A statement of reasons in the form of the EU Transparency Database, held to its rules before anything is written.
+"""A statement of reasons in the form of the EU Transparency Database, and the file that says what a platform did.
 
 The rules are those of https://transparency.dsa.ec.europa.eu/page/api-documentation, in the form in force since 1 July
 2025 (the templates of Implementing Regulation (EU) 2024/2835), and of the validation in the register's own source,
@@ -8,11 +8,17 @@ github.com/digital-services-act/transparency-database. Dates before 2038-01-02, 
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Literal, Self
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AnyUrl, Field, StringConstraints, field_validator, model_validator
+from pydantic import AnyUrl, Field, StringConstraints, ValidationError, field_validator, model_validator
 
+from tribunal.context import describe_validation_error
+from tribunal.errors import BadInput
+from tribunal.files import read_regular
 from tribunal.schema import JSON, Frozen
+from tribunal.text import parse_toml
 
 MOST_IN_A_BATCH = 100
 Visibility = Literal[
@@ -56,15 +62,20 @@ Country = Literal[
     "AT", "BE", "BG", "CY", "CZ", "DE", "DK", "EE", "ES", "FI", "FR", "GR", "HR", "HU", "IE", "IS", "IT", "LI", "LT",
     "LU", "LV", "MT", "NL", "NO", "PL", "PT", "RO", "SE", "SI", "SK",
 ]  # fmt: skip
+_OUTSIDE_THE_UNION = ("IS", "LI", "NO")
+_SCOPES = {
+    "EU": tuple(each for each in get_args(Country) if each not in _OUTSIDE_THE_UNION),
+    "EEA": get_args(Country),
+}
 _LAST = date(2038, 1, 1)
-
+FIELD = "field:"
 
 Short = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 Long = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
 Facts = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=5000)]
 
 
-class Told(Frozen):
+class StatementFields(Frozen):
     """What a platform may say of its decisions, each field as the register calls it. None is not told."""
 
     decision_visibility: tuple[Visibility, ...] | None = Field(default=None, min_length=1)
@@ -107,7 +118,7 @@ class Told(Frozen):
         return value
 
 
-class Statement(Told):
+class Statement(StatementFields):
     """One statement of reasons, whole."""
 
     decision_ground: Ground
@@ -155,6 +166,59 @@ class Statement(Told):
                 raise ValueError(f"{name}: {end}: lies before the application date, {self.application_date}")
         return self
 
-    def wire(self) -> JSON:
-        """The JSON object that the register takes."""
+    def to_wire(self) -> JSON:
+        """Return the JSON object that the register takes."""
         return self.model_dump(mode="json", exclude_none=True)
+
+
+class MappedFields(StatementFields):
+    """One table of the file: fields of a statement, and where its dates are from.
+
+    `content_date` is when the post was published: `received`, the day on which it came here; or `field:NAME`, the
+    column of a batch. `application_date` is when the decision applied from: `decided`, or `field:NAME`.
+    """
+
+    content_date: str | None = Field(default=None, pattern=f"^(received|{FIELD}.+)$")
+    application_date: str | None = Field(default=None, pattern=f"^(decided|{FIELD}.+)$")
+
+    @field_validator("territorial_scope", mode="before")
+    @classmethod
+    def _expand_scope(cls, value: Any) -> Any:
+        return _SCOPES.get(value, value) if isinstance(value, str) else value
+
+
+class DecisionMapping(Frozen):
+    """The file: `[all]`, and `[category.NAME]` for what differs for a category of the policy."""
+
+    all: MappedFields = MappedFields()
+    category: dict[str, MappedFields] = Field(default_factory=dict)
+
+    def fields_for(self, category: str) -> JSON:
+        """Return what is said of a decision of this category, by field."""
+        tables = (self.all, self.category.get(category, MappedFields()))
+        return {name: value for table in tables for name, value in table if value is not None}
+
+
+def example_mapping() -> str:
+    """Return a mapping to begin with."""
+    return files(__package__).joinpath("mapping.toml").read_text("utf-8")
+
+
+def read_mapping(path: Path | None, fields: JSON) -> DecisionMapping:
+    """Return the mapping in a file, if there is one; the fields of options beat its table for all.
+
+    Raises:
+        BadInput: the file can't be read, or a field of it or an option is wrong.
+    """
+    try:
+        held = parse_toml(read_regular(path)) if path is not None else {}
+    except OSError as error:
+        raise BadInput(f"mapping: {path}: {error.strerror}; tribunal dsa mapping prints one to begin with") from error
+    except ValueError as error:
+        raise BadInput(f"mapping: {path}: is no TOML file: {error}") from error
+    if not isinstance(held.get("all", {}), dict):
+        raise BadInput(f"mapping: {path}: all: is no table; write [all]")
+    try:
+        return DecisionMapping.model_validate({**held, "all": {**held.get("all", {}), **fields}})
+    except ValidationError as error:
+        raise BadInput(f"mapping: {path or 'options'}: {describe_validation_error(error)}") from error

@@ -1,0 +1,104 @@
+"""Cases, found: by when, outcome, category, policy, way in, who decided, and by the post."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Text, case, cast, func, null, or_, select
+
+from tribunal.errors import BadInput
+from tribunal.schema import JSON, Frozen
+from tribunal.store.engine import Store
+from tribunal.store.tables import cases
+
+_SUMMARY = (
+    "id", "created", "finished", "via", "graph", "status", "outcome", "category", "hateful", "uncertain", "confidence",
+    "language", "reviewer", "policy_name", "policy_sha", "prompts_sha", "protocol_sha", "post_id", "post_sha", "money",
+    "batch_id", "erased",
+)  # fmt: skip
+
+
+class CaseFilter(Frozen):
+    """Which cases; what is None may be anything. Times are in seconds of the epoch, of when a case was taken in.
+
+    `policy` is its name, or how its hash begins; `text` words of the post; `reviewer` the key's name, or the one given
+    beside it.
+    """
+
+    outcome: str | None = None
+    status: str | None = None
+    category: str | None = None
+    hateful: bool | None = None
+    uncertain: bool | None = None
+    via: str | None = None
+    batch_id: str | None = None
+    post_id: str | None = None
+    policy_sha: str | None = None
+    policy: str | None = None
+    text: str | None = None
+    reviewer: str | None = None
+    since: float | None = None
+    until: float | None = None
+
+
+async def find_cases(
+    store: Store,
+    wanted: CaseFilter,
+    *conditions: Any,
+    before: str | None = None,
+    limit: int = 50,
+    columns: Sequence[Any] | None = None,
+) -> list[JSON]:
+    """Return a page of cases, the newest first. New trials of appeals are no cases of their own.
+
+    `before` is the id of the last case of the page before; `columns` what is read of each, by default all but posts,
+    settings and records.
+    """
+    shown = [cases.c[name] for name in _SUMMARY] if columns is None else columns
+    query = select(*shown).where(cases.c.appeal_id.is_(None), *conditions).order_by(cases.c.id.desc()).limit(limit)
+    if before is not None:
+        query = query.where(cases.c.id < before)
+    for name, value in wanted:
+        if value is not None:
+            query = query.where(_condition(store, name, value))
+    return await store.fetch_rows(query)
+
+
+def _condition(store: Store, name: str, value: Any) -> Any:
+    match name:
+        case "since":
+            return cases.c.created >= value
+        case "until":
+            return cases.c.created < value
+        case "policy":
+            return or_(cases.c.policy_name == value, cases.c.policy_sha.startswith(value, autoescape=True))
+        case "text":
+            return post_text(store).icontains(value, autoescape=True)
+        case "reviewer":
+            named = cases.c.reviewer
+            as_person = named.startswith(f"{value} (", autoescape=True)
+            return or_(named == value, as_person, named.endswith(f"({value})", autoescape=True))
+    return cases.c[name] == value
+
+
+def post_text(store: Store) -> Any:
+    """Return the words of a case's post, as a column."""
+    words = cases.c.post["text"].as_string()
+    if not store.postgres:
+        return words
+    # PostgreSQL reads no JSON in which a NUL is written; such a post is there, and its words can't be looked for.
+    return case((func.strpos(cast(cases.c.post, Text), "\\u0000") > 0, null()), else_=words)
+
+
+async def load_case(store: Store, case_id: str) -> JSON:
+    """Return a case whole: its columns, post, settings and record.
+
+    Raises:
+        BadInput: there is none.
+    """
+    shown = [cases.c[name] for name in (*_SUMMARY, "post", "settings", "record")]
+    row = await store.fetch_row(select(*shown).where(cases.c.id == case_id))
+    if row is None:
+        raise BadInput(f"case: {case_id[:80]}: there is none in {store.address}; tribunal cases list shows them")
+    return row

@@ -1,0 +1,327 @@
+"""The cases of the service in its store: taken in once, taken up by one replica at a time, and finished once."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tribunal.cases import webhook_payload as payload
+from tribunal.cases.decision_effects import Sampling, cancel_appeal_trial, write_effects
+from tribunal.cases.erasure import post_without_words, without_words
+from tribunal.cases.leases import MINE, Held, NewCase, existing_for_request, held_case_from_row, owner_is_dead
+from tribunal.cases.outbox import Outbox
+from tribunal.cases.problem import Problem
+from tribunal.cases.record_rows import cancel_entry, decision_entry, intake_entry, record_columns, store_texts
+from tribunal.schema import JSON, Frozen, Record
+from tribunal.store.audit import OPERATOR, LogEntry, Who, append, replica_actor, sha
+from tribunal.store.checkpoint_tables import delete_checkpoints
+from tribunal.store.engine import Store
+from tribunal.store.tables import appeals, cases, events, replicas, usage
+from tribunal.times import new_id
+
+_LET_GO = update(cases).where(MINE)
+
+
+class CaseStore:
+    """The cases, as one replica sees them. Another one counts as dead after `takeover` seconds of silence."""
+
+    def __init__(
+        self, store: Store, replica: str, takeover: float, outbox: Outbox | None = None,
+        sampling: Sampling | None = None,
+    ) -> None:  # fmt: skip
+        """Use a database."""
+        self._store, self.replica, self._takeover, self._sampling = store, replica, takeover, sampling
+        self.outbox = outbox or Outbox(store)
+        self._insert_events = store.insert(events).on_conflict_do_nothing()
+
+    # Taken in, and taken up
+
+    async def take_in(
+        self,
+        new: NewCase,
+        key_id: str,
+        *,
+        here: bool,
+        most_waiting: int,
+        idempotency_key: str | None = None,
+        again: float | None = None,
+        by: Who = OPERATOR,
+    ) -> tuple[str, bool]:
+        """Write a case down.
+
+        Args:
+            new: the case.
+            key_id: whose it is.
+            here: whether this replica takes it up at once.
+            most_waiting: how many cases may wait; ignored where `here`.
+            idempotency_key: the request's own name, under which it is done once.
+            again: give the same case of the same key instead, if it is under way or was decided so few seconds ago.
+            by: who asks, for the audit log.
+
+        Returns:
+            the case's id, and whether it is new: a request that was made before gives the case that it made.
+
+        Raises:
+            Problem: too many cases wait, or the idempotency key belongs to another request.
+        """
+        case_id, row = new_id(), new.model_dump(mode="json")
+        async with self._store.transaction() as connection:
+            if idempotency_key is not None or again is not None:
+                before = await existing_for_request(
+                    self._store, connection, key_id, row, case_id, key=idempotency_key, again=again or 0.0
+                )
+                if before is not None:
+                    return before, False
+            if not here:
+                waiting = select(func.count()).select_from(cases).where(cases.c.status == "queued")
+                if (await connection.execute(waiting)).scalar_one() >= most_waiting:
+                    raise Problem("busy", f"{most_waiting} cases wait already; come back later", retry_after=10)
+            if not new.keep:
+                row["post"] = None  # it lives in this process alone
+            begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1} if here else {"status": "queued"}
+            made = {"id": case_id, "created": time.time(), "key_id": key_id or None, "attempt": 0, **row, **begun}
+            await connection.execute(cases.insert(), made)
+            entry = intake_entry(case_id, new.graph, new.post, new.settings, keep=new.keep)
+            await append(connection, by, entry)
+        return case_id, True
+
+    async def begin(self, new: NewCase) -> Held:
+        """Write a case down that this process tries at once, and that leaves nothing if no person has to see it."""
+        row = new.model_dump(mode="json")
+        begun: JSON = {"id": new_id(), "created": time.time(), "status": "running", "owner": self.replica, "attempt": 1}
+        async with self._store.transaction() as connection:
+            made = (await connection.execute(cases.insert().returning(cases), row | begun)).mappings().one()
+        return held_case_from_row(made)
+
+    async def list_free(self, limit: int) -> list[str]:
+        """Return cases that could be taken up, the oldest first."""
+        wanted = select(cases.c.id).where(self._is_free()).order_by(cases.c.created).limit(limit)
+        return [row["id"] for row in await self._store.fetch_rows(wanted)]
+
+    async def take_up(self, case_id: str, *, any_way_in: bool = False) -> Held | None:
+        """Take a case up; None where somebody else has it, or it is finished.
+
+        With `any_way_in` one of the terminal may be taken up, too, that no person has answered.
+        """
+        return await self._take_up(cases.c.id == case_id, self._is_free(any_way_in=any_way_in))
+
+    async def reopen(self, row: JSON) -> Held | None:
+        """Take up a case that waits for a person, and whose trial is lost; None where somebody else has taken it up."""
+        return await self._take_up(cases.c.id == row["id"], cases.c.attempt == row["attempt"], cases.c.status == "done")
+
+    def _is_free(self, *, any_way_in: bool = False) -> Any:
+        """Return the condition of cases that nobody tries: those that wait, and those whose process is dead.
+
+        Rows of batches aside; and so are cases of the terminal that no person has answered: whoever began one has it
+        resumed, with models and keys of their own.
+        """
+        owned = or_(and_(cases.c.batch_id.is_(None), cases.c.via == "service"), cases.c.answer.is_not(None))
+        dead = owner_is_dead(cases.c.owner, self.replica, self._takeover)
+        lost = and_(cases.c.status == "running", or_(dead, cases.c.owner.is_(None)))
+        return or_(cases.c.status == "queued", lost if any_way_in else and_(lost, owned))
+
+    async def _take_up(self, *conditions: Any) -> Held | None:
+        taking = update(cases).where(*conditions).returning(cases)
+        async with self._store.transaction() as connection:
+            found = await connection.execute(
+                taking.values(status="running", owner=self.replica, attempt=cases.c.attempt + 1)
+            )
+            row = found.mappings().first()
+        return None if row is None else held_case_from_row(row)
+
+    # Let go
+
+    def lease_of(self, held: Held) -> JSON:
+        """Return the parameters of `MINE`."""
+        return {"its_id": held.id, "its_owner": self.replica, "its_attempt": held.attempt}
+
+    async def discard(self, held: Held) -> None:
+        """Forget a case that this process has, with all that was written of it."""
+        async with self._store.transaction() as connection:
+            if (await connection.execute(delete(cases).where(MINE), self.lease_of(held))).rowcount:
+                await delete_checkpoints(connection, [held.id])
+
+    async def clear_events(self, held: Held) -> None:
+        """Forget what an earlier attempt said: this one begins anew."""
+        async with self._store.transaction() as connection:
+            await connection.execute(delete(events).where(events.c.case_id == held.id))
+
+    async def give_back(self, held: Held) -> None:
+        """Let another replica try it: this one stops."""
+        back = {"status": "queued" if held.batch_id is None else "waiting", "owner": None}
+        async with self._store.transaction() as connection:
+            await connection.execute(_LET_GO, {**self.lease_of(held), **back})
+
+    async def try_again(self, held: Held, spent: Spending) -> None:
+        """Let a row of a batch be tried anew, from its beginning; what it has cost is counted."""
+        anew = {"status": "waiting", "owner": None, "attempts_before": held.attempt}
+        async with self._store.transaction() as connection:
+            if (await connection.execute(_LET_GO, {**self.lease_of(held), **anew})).rowcount:
+                await delete_checkpoints(connection, [held.id])
+                if held.key_id:
+                    await add_spending(self._store, connection, held.key_id, spent)
+
+    async def finish(
+        self,
+        held: Held,
+        record: Record,
+        question: JSON | None = None,
+        *,
+        written: bool = True,
+        said: Sequence[JSON] = (),
+        spent: Spending | None = None,
+        money: float | None = None,
+    ) -> bool:
+        """Write the outcome down, and all that follows from it: together, or not at all.
+
+        Args:
+            held: the case.
+            record: its record.
+            question: what a person is asked, where one has to decide.
+            written: whether the trial has left checkpoints; with a question they stay.
+            said: events of the trial that aren't written down yet, as for `write_events`.
+            spent: what is added to the account of the key that asked for it.
+            money: what this attempt cost; None where that isn't known, and then nor is what the case cost.
+
+        Returns:
+            whether it counts; False where another replica has taken the case over meanwhile.
+        """
+        dumped, before, now = record.dump(), held.money if held.answer is not None else 0.0, time.time()
+        values: JSON = {
+            "status": "done", "finished": now, "post_sha": sha(held.post), **record_columns(record, keep=held.keep),
+            "money": None if money is None or before is None else before + money, "question": question,
+            "waits_since": None if question is None else now, "answer": None,
+        }  # fmt: skip
+        forgotten = question is None and not held.words
+        if question is None:
+            values |= {"claimed_by": None, "claimed_until": None, "escalated": None}
+        if forgotten:
+            dumped = without_words(dumped)
+            values |= {"post": post_without_words(held.post), "erased": now}
+        values["record"] = dumped if held.keep else None
+        async with self._store.transaction() as connection:
+            if not (await connection.execute(_LET_GO, {**self.lease_of(held), **values})).rowcount:
+                return False
+            await store_texts(self._store, connection, record)
+            if written and question is None:
+                await delete_checkpoints(connection, [held.id])
+            if held.keep and said:
+                await connection.execute(self._insert_events, said)
+            if not held.keep or forgotten:
+                await connection.execute(delete(events).where(events.c.case_id == held.id))
+            if held.appeal_id is None:
+                link = self.outbox.link(held.id)
+                event, told = payload.decision_message(held.id, held.graph, record, values["record"], link)
+                await self.outbox.announce(connection, event, told)
+            sampling = None if forgotten else self._sampling  # nobody could read it any more
+            effects = await write_effects(self._store, connection, self.outbox, sampling, record, held, now)
+            if spent is not None and held.key_id:
+                await add_spending(self._store, connection, held.key_id, spent)
+            batch = {"batch": held.batch_id} if held.batch_id else {}
+            ended = decision_entry(held.id, values["post_sha"], record, dumped, **batch)
+            await append(connection, replica_actor(self.replica), ended, *effects)
+        self.outbox.send()
+        return True
+
+    async def cancel(self, held: Held, why: str) -> None:
+        """End a case without an outcome: nobody waits for it, or what it was about is gone.
+
+        One that a person has answered goes back to them instead: what they were asked stands, and their answer is gone.
+        """
+        by = replica_actor(self.replica)
+        if held.answer is not None:
+            back = {"status": "done", "answer": None, "owner": None}
+            entry = LogEntry(kind="case.pending", subject=held.id, details={"answer": "not carried out"})
+            async with self._store.transaction() as connection:
+                if (await connection.execute(_LET_GO, {**self.lease_of(held), **back})).rowcount:
+                    await append(connection, by, entry)
+            return
+        values: JSON = {"status": "cancelled", "finished": time.time(), "record": {"cancelled": why}}
+        post_id = (held.post or {}).get("post_id")
+        told = payload.cancel_message(held.id, held.graph, post_id, why, self.outbox.link(held.id), keep=held.keep)
+        async with self._store.transaction() as connection:
+            if (await connection.execute(_LET_GO, {**self.lease_of(held), **values})).rowcount:
+                await delete_checkpoints(connection, [held.id])
+                if held.appeal_id is None:
+                    await self.outbox.announce(connection, "case.cancelled", told)
+                effects = await cancel_appeal_trial(connection, held, why)
+                await append(connection, by, cancel_entry(held.id, values["record"]), *effects)
+        self.outbox.send()
+
+    # Read
+
+    async def case(self, case_id: str) -> JSON:
+        """Return a case as it lies in the store.
+
+        Raises:
+            Problem: there is none.
+        """
+        row = await self._store.fetch_row(select(cases).where(cases.c.id == case_id))
+        if row is None:
+            raise Problem("not_found", f"case: {case_id[:80]}: there is none")
+        return row
+
+    async def is_appealed(self, case_id: str) -> bool:
+        """Return whether somebody has appealed what was decided, or a lead has reopened it."""
+        return await self._store.fetch_value(select(appeals.c.id).where(appeals.c.case_id == case_id)) is not None
+
+    async def count_under_way(self) -> dict[str, int]:
+        """Return how many cases are queued, and how many running, in the whole database."""
+        under_way = cases.c.status.in_(("queued", "running"))
+        counted = select(cases.c.status, func.count().label("number")).where(under_way).group_by(cases.c.status)
+        return {row["status"]: row["number"] for row in await self._store.fetch_rows(counted)}
+
+    async def status(self, case_id: str) -> str | None:
+        """Return the status of a case alone; None where there is no such case."""
+        status: str | None = await self._store.fetch_value(select(cases.c.status).where(cases.c.id == case_id))
+        return status
+
+    # Events and heartbeats
+
+    async def write_events(self, said: Sequence[JSON]) -> None:
+        """Write down what is said in trials, for those who listen to them from any replica."""
+        if said:
+            async with self._store.transaction() as connection:
+                await connection.execute(self._insert_events, said)
+
+    async def events_after(self, case_id: str, number: int) -> list[tuple[int, JSON]]:
+        """Return what was said in a trial after the event of this number."""
+        wanted = select(events.c.number, events.c.event).where(events.c.case_id == case_id, events.c.number > number)
+        return [(row["number"], row["event"]) for row in await self._store.fetch_rows(wanted.order_by(events.c.number))]
+
+    async def send_heartbeat(self) -> None:
+        """Say that this replica is alive, and forget those that are long dead."""
+        now = time.time()
+        row = self._store.insert(replicas).values(id=self.replica, seen=now)
+        async with self._store.transaction() as connection:
+            await connection.execute(row.on_conflict_do_update(index_elements=["id"], set_={"seen": now}))
+            await connection.execute(delete(replicas).where(replicas.c.seen < now - 100 * self._takeover))
+
+    async def deregister(self) -> None:
+        """Let what this replica still has be taken up at once: it stops."""
+        async with self._store.transaction() as connection:
+            await connection.execute(delete(replicas).where(replicas.c.id == self.replica))
+
+
+class Spending(Frozen):
+    """What a case has cost: calls, tokens, and money by the price table."""
+
+    calls: int = 0
+    tokens: int = 0
+    money: float = 0.0
+
+
+async def add_spending(store: Store, connection: AsyncConnection, key_id: str, spending: Spending) -> None:
+    """Add what a case has cost to the day's account of the key that asked for it, in the transaction that ends it.
+
+    Do it last: others who add to this account wait from here to the transaction's end.
+    """
+    day, values = datetime.now(UTC).strftime("%Y-%m-%d"), spending.model_dump()
+    statement = store.insert(usage).values(key_id=key_id, period=day, requests=0, **values)
+    added = {name: usage.c[name] + value for name, value in values.items()}
+    await connection.execute(statement.on_conflict_do_update(index_elements=["key_id", "period"], set_=added))

@@ -1,0 +1,259 @@
+"""One picture of a case: terminal, page, desk, run viewer, notebook and letter are drawn from it.
+
+`view_case` (`tribunal.cases.view_maker`) makes it of a record and of what else is at hand. Everything in it is plain,
+frozen data; the templates beside this file draw it (`tribunal.cases.case_drawing`). A text that isn't at hand is None,
+and a field beside it says why. What has no section of its own stands in `details`, which every template lists.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from tribunal.exhibit import Box
+from tribunal.schema import JSON, Appealed, Cue, Evidence, Frozen, Opinion, Precedent, Step, Vote
+
+Tone = Literal["hate", "other", "open"]
+# What an agent's word on a cue amounts to; pages colour it by this.
+ChipKind = Literal["found", "pressed", "withdrawn", "refuted", "conceded", "named", "plain"]
+
+
+class TextSegment(Frozen):
+    """A piece of the post's text, and the numbers of the cues that quote it. `ends`: those whose words end with it."""
+
+    text: str
+    cues: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
+
+
+class ImageRegion(Frozen):
+    """Where in the image a cue is seen, by the cue's number."""
+
+    cue: int
+    box: Box
+
+
+class ViewedImage(Frozen):
+    """The image of a post. `source` is a data URI, or an address on the server that shows it; None: not at hand."""
+
+    source: str | None
+    alt: str = Field(description="what a screen reader says in its place")
+    absent: str = Field(default="", description="why it isn't at hand")
+    width: int = 1000
+    height: int = 1000
+    regions: tuple[ImageRegion, ...] = ()
+
+
+class ViewedPost(Frozen):
+    """The post, its text in pieces with the marks of the cues. `absent` says why its words aren't at hand."""
+
+    id: str
+    segments: tuple[TextSegment, ...] = ()
+    image: ViewedImage | None = None
+    language: str | None = None
+    language_from: str | None = None
+    earlier: tuple[str, ...] = ()
+    absent: str = ""
+
+    @property
+    def text(self) -> str:
+        """The words of the post."""
+        return "".join(each.text for each in self.segments)
+
+
+class StepRemark(Frozen):
+    """What an agent says in one step: of a cue a chip and the argument, of anything else the stance and the text."""
+
+    speaker: str = Field(default="", description="empty where the row or the column says who")
+    chip: str = ""
+    kind: ChipKind = "plain"
+    text: str = ""
+
+
+class StepRow(Frozen):
+    """A row of a step table: a cue, or a speaker; and in each column what was said there."""
+
+    title: str
+    cue: int | None = None
+    cells: tuple[tuple[StepRemark, ...], ...]
+
+
+class StepTable(Frozen):
+    """A debate as a table: a row for each cue (or speaker), a column for each step."""
+
+    caption: str
+    rows_are: Literal["cue", "speaker"]
+    columns: tuple[str, ...]
+    rows: tuple[StepRow, ...]
+
+
+class ViewedCue(Cue):
+    """A cue, by its number on the page. The gatekeeper's have ids of their own, such as scan C1."""
+
+    number: int
+    by: str
+    marked: bool | None = Field(default=None, description="whether it quotes the post; None: its words aren't at hand")
+    standing: tuple[StepRemark, ...] = Field(default=(), description="the last word of each side")
+
+
+class SpokenTurn(Frozen):
+    """One turn of a debate in words, whole."""
+
+    title: str
+    words: tuple[str, ...]
+
+
+class ViewedTrial(Frozen):
+    """One run of the agents: its cues, its table, and every turn. An earlier one has the question that followed it."""
+
+    title: str
+    question: str = ""
+    of_cues: bool = Field(default=False, description="whether it was about cues")
+    outcome: str = ""
+    reasons: str = ""
+    cues: tuple[ViewedCue, ...] = ()
+    tables: tuple[StepTable, ...] = ()
+    turns: tuple[SpokenTurn, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class AppliedPolicy(Frozen):
+    """The part of the policy that was applied: the category's own words, and the passages that it rests on."""
+
+    name: str
+    sha: str = ""
+    category: str = ""
+    sentence: str = Field(default="", description="what the policy says of the category")
+    rests_on: tuple[tuple[str, str], ...] = Field(default=(), description="further passages: title and words")
+    absent: str = Field(default="", description="why the policy's words aren't at hand")
+
+
+class EvidenceCard(Evidence):
+    """A passage, with its address where that is one of the web (`href`), and the date of its page."""
+
+    href: str | None
+    date: str
+
+
+class DecisionStep(Frozen):
+    """Who decided, when and how. What isn't known is said to be unknown."""
+
+    by: str
+    at: str
+    how: str
+    note: str = ""
+
+
+class ModelUse(Frozen):
+    """How often a model was asked in which seats, and what that cost."""
+
+    model: str
+    seats: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: str
+
+
+class CaseCost(Frozen):
+    """What the case cost, over all calls."""
+
+    models: tuple[ModelUse, ...]
+    total: str
+    money: str
+    line: str
+
+
+class CaseStatus(Frozen):
+    """Where a stored case stands: whether it needs review and why, and who is reviewing it.
+
+    `open` says whether a person has to decide it; `appeals` lists the appeals that are open.
+    """
+
+    open: bool
+    line: str = Field(description="such as: Needs review: the model was unsure")
+    claim: str = Field(default="", description="who is reviewing it, and how long the claim still holds")
+    escalated: str = Field(default="", description="since when it waits for a lead")
+    appeals: tuple[str, ...] = ()
+
+
+class CaseNote(Frozen):
+    """What a person wrote of a case beside deciding it."""
+
+    by: str
+    at: str
+    words: str
+
+
+class ActivityEntry(Frozen):
+    """One entry of the audit log about a case: who did what, and when."""
+
+    number: int
+    by: str
+    did: str
+    at: str
+    details: tuple[str, ...] = ()
+
+
+class CaseView(Frozen):
+    """A case with all that is known of it. Every section that is empty is left out where it is drawn."""
+
+    told_to: Literal["auditor"] = "auditor"
+    case: str | None = Field(default=None, description="the case's id, where it has one")
+    erased: str | None = Field(default=None, description="when the words of the case were erased; None: they weren't")
+    title: str
+    tone: Tone
+    outcome: Literal["verdict", "refusal", "failure", "pending"]
+    first: str = Field(description="the decision in a line")
+    track: str = Field(description="which way through the graph it took")
+    reasons: tuple[str, ...]
+    rehearsed: bool
+    status: CaseStatus | None = Field(default=None, description="where it stands in its store, if one was asked")
+    post: ViewedPost
+    trial: ViewedTrial
+    earlier_trials: tuple[ViewedTrial, ...] = ()
+    applied: AppliedPolicy | None = None
+    rationale: tuple[Step, ...] = ()
+    evidence: tuple[EvidenceCard, ...] = ()
+    opinions: tuple[Opinion, ...] = ()
+    precedents: tuple[Precedent, ...] = ()
+    appeals: tuple[Appealed, ...] = ()
+    appeal_trials: tuple[ViewedTrial | None, ...] = Field(default=(), description="the new run of each, if any")
+    votes: tuple[Vote, ...] = ()
+    decided: tuple[DecisionStep, ...]
+    cost: CaseCost
+    warnings: tuple[str, ...] = ()
+    notes: tuple[CaseNote, ...] = ()
+    activity: tuple[ActivityEntry, ...] = ()
+    details: tuple[tuple[str, str], ...] = Field(default=(), description="what else is known, by name")
+
+    def _repr_html_(self) -> str:
+        """Return the whole case as a notebook shows it."""
+        from tribunal import draw_page
+
+        return draw_page(self)
+
+
+class AuthorLetter(Frozen):
+    """A case for the person who posted: what was decided and why, in their language. Nothing about anybody else."""
+
+    told_to: Literal["poster"] = "poster"
+    outcome: Literal["verdict", "refusal", "failure", "pending"]
+    hateful: bool | None
+    language: str
+    title: str
+    text: str
+    post: str | None = Field(description="the words of the post; None where they aren't at hand")
+    quoted: tuple[str, ...] = Field(default=(), description="the words of the post that the decision rests on")
+    rule: str = Field(default="", description="what the policy says, where it was applied")
+    details: tuple[tuple[str, str], ...] = Field(default=(), description="those of the case that its author may read")
+    source: Literal["written", "fixed"] = Field(description="whether a model wrote the text, or it is the fixed one")
+    warnings: tuple[str, ...] = Field(default=(), exclude=True, description="for whoever sends it, and not for them")
+    calls: tuple[JSON, ...] = Field(default=(), exclude=True, repr=False)
+
+    def _repr_html_(self) -> str:
+        """Return the letter as a notebook shows it."""
+        from tribunal import draw_page
+
+        return draw_page(self)

@@ -1,0 +1,202 @@
+"""Who decided a case, with which models, and what that cost. What isn't known is said to be unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tribunal.calls import Call
+from tribunal.cases.case_drawing import line_of_case
+from tribunal.cases.case_view import AppliedPolicy, CaseCost, DecisionStep, ModelUse
+from tribunal.cases.quotations import withdrawn_cue_ids
+from tribunal.contents import remembered_text
+from tribunal.errors import BadInput
+from tribunal.prompts.policy import Policy, list_shipped_policies, load_policy, parse_policy
+from tribunal.schema import JSON, Record, Review
+from tribunal.text import count_noun
+from tribunal.times import format_date
+
+PriceOfCall = Callable[[Call], float | None]
+_DECIDING_SEATS = ("judge", "classifier", "summary", "annotator", "triage")
+_UNKNOWN_TIME = "not recorded"
+_UNNAMED = "an unnamed reviewer"
+# Why a case needs review, as people read it; a record has the words on the left.
+_REASONS = {
+    "the verdict is uncertain": "the model was unsure",
+    "the verdict is a tie": "the votes were tied",
+    "no confidence is stated": "the model stated no confidence",
+    "it was tried again for a reviewer's question": "it ran again with a reviewer's question",
+    "somebody sent it here by hand": "it was sent to review by hand",
+}
+
+
+def read_reason(reason: str | None) -> str:
+    """Return why a case needs review, as people read it."""
+    return _REASONS.get(reason or "", reason or "")
+
+
+def cost_of_case(record: Record, price: PriceOfCall | None) -> CaseCost:
+    """Return what a case cost, in calls, tokens, time and money."""
+    by_model: dict[str, list[Call]] = {}
+    for call in record.calls:
+        by_model.setdefault(call.model, []).append(call)
+    usage = record.usage
+    total = (
+        f"{count_noun(usage.calls, 'call')}, {usage.prompt_tokens} + {usage.completion_tokens} tokens, "
+        f"{usage.seconds:.2f} s"
+    )
+    counts = (
+        (sum(call.cached for call in record.calls), "answer", "from the cache"),
+        (sum(each.calls for each in record.saved), "call", "saved"),
+        (sum(each.tokens for each in record.saved), "token", "saved"),
+    )
+    parts = [f"{total} in calls", *(f"{count_noun(number, noun)} {how}" for number, noun, how in counts if number)]
+    return CaseCost(
+        models=tuple(_model_use(model, calls, price) for model, calls in by_model.items()),
+        total=total,
+        money=_money(record.calls, price),
+        line=f"{record.post_id} · {', '.join(parts)}",
+    )
+
+
+def _model_use(model: str, calls: Sequence[Call], price: PriceOfCall | None) -> ModelUse:
+    """Return what a model was asked; its provider's own name of what answered stands beside it where it differs."""
+    own = model.partition(":")[2]
+    served = [each for each in dict.fromkeys(call.served for call in calls) if each and each not in (own, model)]
+    paid = [call for call in calls if not call.cached]
+    return ModelUse(
+        model=f"{model} (answered by {', '.join(served)})" if served else model,
+        seats=", ".join(dict.fromkeys(call.seat for call in calls)),
+        calls=len(paid),
+        prompt_tokens=sum(call.prompt_tokens for call in paid),
+        completion_tokens=sum(call.completion_tokens for call in paid),
+        cost=_money(calls, price),
+    )
+
+
+def _money(calls: Sequence[Call], price: PriceOfCall | None) -> str:
+    """Return what calls cost, or why that isn't known."""
+    if price is None:
+        return "unknown: no price table was given"
+    prices = [price(call) for call in calls]
+    lacking = dict.fromkeys(call.model for call, paid in zip(calls, prices, strict=True) if paid is None)
+    if lacking:
+        return f"unknown: the price table has no price for {', '.join(lacking)}"
+    return f"{sum(each or 0.0 for each in prices):.6f}, by the price table"
+
+
+def decision_steps(record: Record, ended_at: str | None) -> tuple[DecisionStep, ...]:
+    """Return who decided, the models first; `ended_at` is when the case ended, as text, where that is known."""
+    review, known = record.review, ended_at or _UNKNOWN_TIME
+    if record.appeals or (review and review.action):  # the time of the end isn't that of the models' verdict
+        known = _UNKNOWN_TIME
+    steps = [
+        DecisionStep(
+            by=each.reviewer or _UNNAMED, at=format_date(each.at), how="returned the case with a question",
+            note=each.question,
+        )
+        for each in record.trials
+    ]  # fmt: skip
+    own = {name: getattr(record, name) for name in ("outcome", "category", "confidence", "tie")}
+    how = line_of_case("outcome", {**own, **model_verdict(record)})
+    steps.append(DecisionStep(by=_deciding_models(record), at=known, how=how))
+    if review is not None:
+        steps.append(_review_step(review))
+    for each in record.appeals:
+        did = "decided the appeal" if each.kind == "appeal" else "reopened the case"
+        how, at = f"{did}: {each.result}", format_date(each.decided)
+        steps.append(DecisionStep(by=each.reviewer, at=at, how=how, note=each.note))
+    return tuple(steps)
+
+
+def _review_step(review: Review) -> DecisionStep:
+    """Return what a reviewer did, or that a case needs review."""
+    if review.action is None:
+        return DecisionStep(by="nobody yet", at="open", how=f"needs review: {read_reason(review.reason)}")
+    verdict = review.court.get("category") or review.court.get("outcome")
+    how = "accepted the model verdict" if review.action == "accept" else f"changed the model verdict ({verdict})"
+    at = format_date(review.at) if review.at else _UNKNOWN_TIME
+    return DecisionStep(by=review.reviewer or _UNNAMED, at=at, how=how, note=review.note)
+
+
+def _deciding_models(record: Record) -> str:
+    """Return the models that decided, each with its seat."""
+    if record.track == "dismissed":
+        return "no judge: the case was dismissed"
+    if record.track == "triage" and record.first_look:
+        return f"the screening classifier ({record.first_look[:12]})"
+    if record.outcome in ("refusal", "failure") and record.fault and not record.review:
+        return f"{record.fault.get('model')} ({record.fault.get('seat')})"
+    deciding = [call for call in record.calls if call.seat in _DECIDING_SEATS and call.error is None]
+    if len(record.votes) <= 1:
+        deciding = deciding[-1:]
+    if not deciding and record.calls:
+        return "a vote of " + ", ".join(dict.fromkeys(call.model for call in record.calls))
+    models = dict.fromkeys(f"{call.model} ({call.seat})" for call in deciding)
+    return ", ".join(models) or "unknown: the record holds no call"
+
+
+def model_verdict(record: Record) -> JSON:
+    """Return what the agents came to, whatever people have decided since."""
+    if record.review:
+        return record.review.court
+    if record.appeals:
+        return record.appeals[0].before
+    names = ("outcome", "category", "explanation", "confidence", "tie")
+    return {name: getattr(record, name) for name in names}
+
+
+# The policy that was applied
+
+
+def recorded_policy(record: Record, text: str | None) -> Policy | None:
+    """Return the policy that a record names, as it was then, in the language of its file; None if it isn't at hand.
+
+    `text` is the whole text of its file; without it a policy that this process has met, or a shipped one, is known by
+    its hash.
+
+    Raises:
+        BadInput: the text is no policy, or another one than the record names.
+    """
+    if not record.policy:
+        return None
+    name, sha = str(record.policy.get("name", "")), str(record.policy.get("sha") or "")
+    text = remembered_text("policy", sha) if text is None else text
+    if text is None:
+        return next((each for each in map(load_policy, list_shipped_policies()) if each.sha == sha), None)
+    policy = parse_policy(text, name)
+    if sha and policy.sha != sha:
+        raise BadInput(
+            f"policy: {policy.name}: its hash is {policy.sha}, and the record's is {sha}; give the policy as it was"
+        )
+    return policy
+
+
+def applied_policy(record: Record, policy: Policy | None) -> AppliedPolicy | None:
+    """Return the part of the policy that was applied; None where no policy was shown to any model."""
+    if not record.policy:
+        return None
+    name, sha = str(record.policy.get("name", "")), str(record.policy.get("sha", ""))
+    verdict = {"category": record.category} if record.outcome == "verdict" else {}
+    if record.outcome == "pending" and record.review:
+        verdict = model_verdict(record)
+    category = str(verdict.get("category") or "")
+    if policy is None:
+        why = f"The text of this policy isn't stored here; its hash is {sha or 'unknown'}."
+        return AppliedPolicy(name=name, sha=sha, category=category, absent=why)
+    name, sha, passages = policy.name, policy.sha, [("Definition", policy.definition)]
+    if not category:
+        return AppliedPolicy(name=name, sha=sha, rests_on=tuple(passages))
+    categories = policy.categories(record.scheme)
+    applied = next((each for each in categories if each.name == category), None)
+    if applied is None:
+        why = f"The policy has no category {category} in the scheme {record.scheme}."
+        return AppliedPolicy(name=name, sha=sha, category=category, absent=why)
+    if categories[0].name == category:
+        passages = [("Exceptions", policy.exclusions), ("What may excuse a post", policy.excuses)]
+    else:
+        gone = withdrawn_cue_ids(record)
+        named = {cue.characteristic for cue in record.cues if cue.id not in gone}
+        protected = ", ".join(each for each in policy.protected_groups if each in named)
+        passages.append(("Protected characteristics that are named", protected))
+    rests_on = tuple((title, words) for title, words in passages if words)
+    return AppliedPolicy(name=name, sha=sha, category=category, sentence=applied.meaning, rests_on=rests_on)

@@ -1,0 +1,147 @@
+"""What follows when a case ends, in the transaction that ends it.
+
+A person's decision is noted, some cases are given to another person for a second opinion, and an appeal learns what its
+new trial came to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets as random
+
+from sqlalchemy import func, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tribunal.cases import webhook_payload as payload
+from tribunal.cases.leases import Held
+from tribunal.cases.outbox import Outbox
+from tribunal.schema import JSON, Record
+from tribunal.store.audit import LogEntry
+from tribunal.store.engine import Store
+from tribunal.store.tables import appeals, cases, decisions, second_opinions, secrets
+from tribunal.text import parse_json
+from tribunal.times import new_id
+
+_COURT = "court"  # who decided, where no person did
+_KEY, _SHARES = "second opinions", "second opinions: shares"  # their names among the secrets
+
+
+class Sampling:
+    """Which cases are given to another person.
+
+    By a keyed hash of the case's id: the same on every replica and in every attempt, and nobody can tell beforehand.
+    """
+
+    def __init__(self, secret: str = "", people: float = 0.0, court: float = 0.0) -> None:
+        """Sample a share of the cases that a person decided, and one of those that the court decided alone."""
+        self._secret, self._people, self._court = secret.encode(), people, court
+
+    def is_sampled(self, case_id: str, *, by_court: bool) -> bool:
+        """Return whether a case is given to another person."""
+        digest = hmac.new(self._secret, case_id.encode(), hashlib.sha256).digest()
+        return int.from_bytes(digest[:8]) < (self._court if by_court else self._people) * 2**64
+
+
+async def store_sampling(store: Store, people: float, court: float) -> Sampling:
+    """Write a service's sampling into the database, so that every terminal on it samples alike; and return it."""
+    key = store.insert(secrets).values(name=_KEY, value=random.token_urlsafe(32)).on_conflict_do_nothing()
+    shares = {"value": json.dumps([people, court])}
+    written = store.insert(secrets).values(name=_SHARES, **shares)
+    async with store.transaction() as connection:
+        await connection.execute(key)
+        await connection.execute(written.on_conflict_do_update(index_elements=["name"], set_=shares))
+    return await load_sampling(store)
+
+
+async def load_sampling(store: Store) -> Sampling:
+    """Return the sampling of the service that was started last on this database; where none was, nothing is sampled."""
+    rows = await store.fetch_rows(select(secrets).where(secrets.c.name.in_((_KEY, _SHARES))))
+    found = {row["name"]: row["value"] for row in rows}
+    people, court = parse_json(found.get(_SHARES, "[0, 0]"))
+    return Sampling(found.get(_KEY, ""), people, court)
+
+
+async def write_effects(
+    store: Store, connection: AsyncConnection, outbox: Outbox, sampling: Sampling | None, record: Record, held: Held,
+    at: float,
+) -> list[LogEntry]:  # fmt: skip
+    """Write what follows from a record that was just written.
+
+    Returns:
+        what the audit log is told of it, as the last thing of the transaction.
+    """
+    if held.appeal_id is not None:
+        row = await _end_appeal_trial(connection, held, {"status": "tried"})
+        if row is None:
+            return []
+        await announce_step(connection, outbox, "appeal.tried", row)
+        return [_trial_entry(held, row, record)]
+    review = record.review
+    if record.outcome != "verdict" or not held.keep:
+        return []
+    first = _COURT
+    if review is not None and review.action is not None:
+        first = review.reviewer or "a reviewer"
+        result = "accepted" if review.court.get("category") == record.category else "changed"
+        after = {"category": record.category, "hateful": record.hateful}
+        await insert_decision(connection, held.id, "review", first, result, review.court, after, at=at)
+    if record.category is None or sampling is None or not sampling.is_sampled(held.id, by_court=first == _COURT):
+        return []
+    row = {"id": new_id("opinion"), "case_id": held.id, "created": at, "first": first, "status": "waiting"}
+    row |= {"first_category": record.category, "note": ""}
+    asked = store.insert(second_opinions).values(**row).on_conflict_do_nothing()
+    if not (await connection.execute(asked)).rowcount:
+        return []
+    return [LogEntry(kind="opinion.sought", subject=held.id, details={"opinion": row["id"]})]
+
+
+async def cancel_appeal_trial(connection: AsyncConnection, held: Held, why: str) -> list[LogEntry]:
+    """Let an appeal whose new trial was cancelled wait for a person again, who is told why. As `write_effects`."""
+    back = {"status": "waiting", "trial_id": None, "trial_failed": why, "reviewer": None}
+    row = await _end_appeal_trial(connection, held, back)
+    return [] if row is None else [_trial_entry(held, row, None)]
+
+
+async def _end_appeal_trial(connection: AsyncConnection, held: Held, values: JSON) -> JSON | None:
+    mine = (appeals.c.id == held.appeal_id) & (appeals.c.trial_id == held.id) & (appeals.c.status == "trying")
+    changed = update(appeals).where(mine).values(**values).returning(appeals)
+    row = (await connection.execute(changed)).mappings().first()
+    return None if row is None else dict(row)
+
+
+def _trial_entry(held: Held, appeal: JSON, record: Record | None) -> LogEntry:
+    details: JSON = {"appeal": held.appeal_id, "trial": held.id, "outcome": record and record.outcome}
+    details |= {"category": record.category} if record else {}
+    return LogEntry(kind="appeal.tried", subject=appeal["case_id"], details=details)
+
+
+async def announce_step(
+    connection: AsyncConnection, outbox: Outbox, event: payload.EventType, appeal: JSON, case: JSON | None = None
+) -> None:
+    """Tell the webhooks of a step of an appeal; `case` has graph and record of its case, where they are at hand."""
+    if case is None:
+        wanted = select(cases.c.graph, cases.c.record).where(cases.c.id == appeal["case_id"])
+        case = dict((await connection.execute(wanted)).mappings().one())
+    if case["record"] is not None:  # else it was erased: there is nothing to tell
+        record, link = Record.model_validate(case["record"]), outbox.link(appeal["case_id"])
+        await outbox.announce(connection, event, payload.appeal_message(appeal, case["graph"], record, link))
+
+
+async def insert_decision(
+    connection: AsyncConnection, case_id: str, kind: str, reviewer: str, result: str, before: JSON, after: JSON,
+    *, at: float, appeal_id: str | None = None,
+) -> None:  # fmt: skip
+    """Write down what a person decided, in the transaction that decides. The case's row is locked already.
+
+    `kind` is review, appeal or reopened, and `result` accepted or changed; of an appeal upheld, reversed or changed.
+    `before` and `after` are outcomes, of which `category` and `hateful` are read.
+    """
+    counted = select(func.count()).select_from(decisions).where(decisions.c.case_id == case_id)
+    number = 1 + int((await connection.execute(counted)).scalar_one())
+    row = {"case_id": case_id, "number": number, "at": at, "kind": kind, "appeal_id": appeal_id}
+    row |= {"reviewer": reviewer, "result": result}
+    row |= {"category_before": before.get("category"), "hateful_before": before.get("hateful")}
+    row |= {"category": after.get("category"), "hateful": after.get("hateful")}
+    await connection.execute(decisions.insert().values(**row))

@@ -1,0 +1,256 @@
+"""Erasing the words and images of cases: what was decided stays, and so does the audit log, which tells of it.
+
+What stays is named here: what was decided, by whom, by which models, and hashes. A part of a record that is added later
+is erased until somebody says that it holds no words. Of an id one can't tell what it is: a post's is kept, since a
+platform finds its post by it. What lies elsewhere is not reached: a cache or an archive that was named, the results of
+a run, logs, copies of the database, and what was sent to others.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tribunal.cases.leases import LEASE
+from tribunal.environment import data_folder
+from tribunal.schema import JSON, Frozen, Record
+from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
+from tribunal.store.checkpoint_tables import delete_checkpoints
+from tribunal.store.engine import WAIT, Store
+from tribunal.store.tables import METADATA, appeals, batches, cases, deliveries, events, replicas
+from tribunal.text import parse_json
+
+_AT_ONCE = 100  # cases in one transaction
+_ERASED = "its words were erased"
+# Parts of a record that hold no words of a post, of a person or of a model.
+_OF_RECORD = (
+    "outcome", "post_id", "graph", "task", "scheme", "label", "category", "hateful", "rehearsed", "track", "rounds",
+    "calls", "usage", "shown", "policy", "prompts", "protocol", "language", "language_from", "image_sha256", "tie",
+    "confidence", "uncertain", "saved", "thread", "kept", "precedents",
+)  # fmt: skip
+_OF_OUTCOME = (
+    "outcome", "task", "label", "category", "hateful", "rehearsed", "track", "tie", "confidence", "uncertain", "seat",
+    "role", "model", "form", "error",
+)  # fmt: skip
+_OF_MESSAGE = (
+    "id", "graph", "outcome", "category", "hateful", "confidence", "uncertain", "rehearsed", "policy_sha", "link",
+)  # fmt: skip
+
+
+class ErasureRequest(Frozen):
+    """Whose words: of one post, of one case, or of all that came to rest so many seconds ago. One of the three.
+
+    A row of a batch came to rest when its batch did. By age, no case is chosen that waits for a person.
+    """
+
+    post: str | None = Field(default=None, description="what the post is called in its record")
+    case: str | None = None
+    older_than: float | None = Field(default=None, ge=0, description="seconds")
+
+
+class ErasureResult(Frozen):
+    """How many cases lost their words, how many were left, and the hashes of images that no case has any more."""
+
+    cases: int = 0
+    left: int = 0
+    images: frozenset[str] = frozenset()
+
+
+def _is_meant(wanted: ErasureRequest) -> Any:
+    """Return the condition of cases that were meant and have words, whether or not they can be erased now."""
+    meant: ColumnElement[bool]
+    if wanted.case is not None:
+        meant = cases.c.id == wanted.case
+    elif wanted.post is not None:
+        meant = cases.c.post_id == wanted.post
+    else:
+        until = time.time() - (wanted.older_than or 0.0)
+        over = exists().where(batches.c.id == cases.c.batch_id, batches.c.finished < until)
+        meant = or_(and_(cases.c.batch_id.is_(None), cases.c.finished < until), over)
+        # A new trial for an appeal goes with the case that the appeal is about.
+        meant = and_(meant, cases.c.outcome.is_not(None) | (cases.c.status == "cancelled"), cases.c.appeal_id.is_(None))
+    return and_(cases.c.erased.is_(None), or_(cases.c.post.is_not(None), cases.c.record.is_not(None)), meant)
+
+
+def _is_free(wanted: ErasureRequest) -> Any:
+    """Return the condition of cases that nobody is at work on: neither a trial nor an appeal.
+
+    One of the terminal may have been cut off.
+    """
+    at_rest: ColumnElement[bool] = cases.c.status.in_(("done", "cancelled"))
+    appealed = exists().where(appeals.c.case_id == cases.c.id, appeals.c.decided.is_(None))
+    if wanted.older_than is not None:
+        at_rest = and_(at_rest, cases.c.question.is_(None))
+    else:
+        alive = select(replicas.c.id).where(replicas.c.seen > time.time() - LEASE)
+        cut_off = and_(cases.c.status == "running", cases.c.via != "service", cases.c.owner.not_in(alive))
+        at_rest = or_(at_rest, cut_off)
+    return and_(at_rest, ~appealed)
+
+
+async def count_erasable(store: Store, wanted: ErasureRequest) -> ErasureResult:
+    """Return how many cases would lose their words now, and how many be left: those that wait, or are under way."""
+    found = select(func.count()).select_from(cases)
+    every = await store.fetch_value(found.where(_is_meant(wanted)))
+    free = await store.fetch_value(found.where(_is_meant(wanted), _is_free(wanted)))
+    return ErasureResult(cases=free, left=every - free)
+
+
+async def erase_words(store: Store, wanted: ErasureRequest, by: Who = OPERATOR) -> ErasureResult:
+    """Erase the words of cases: post, record, events, checkpoints, messages, notes, and a batch's other columns.
+
+    The audit log says of each that it was erased, and at last by whom and how many.
+    """
+    number, images = 0, set[str]()
+    while True:
+        async with store.transaction() as connection:
+            if rows := await _mark_next(store, connection, wanted):
+                await _erase(connection, rows, by, wanted)
+        if not rows:
+            break
+        images |= {row["image_sha"] for row in rows if row["image_sha"]}
+        number += sum(row["appeal_id"] is None for row in rows)
+    left = (await count_erasable(store, wanted)).left
+    held = select(cases.c.image_sha).where(cases.c.image_sha.in_(images), cases.c.erased.is_(None))
+    used = {row["image_sha"] for row in await store.fetch_rows(held)} if images else set()
+    if number:
+        details = {"cases": number, "left": left, **wanted.model_dump(exclude_none=True)}
+        async with store.transaction() as connection:
+            await append(connection, by, LogEntry(kind="words.erased", subject="cases", details=details))
+    return ErasureResult(cases=number, left=left, images=frozenset(images - used))
+
+
+async def _mark_next(store: Store, connection: AsyncConnection, wanted: ErasureRequest) -> list[JSON]:
+    """Return the next cases, marked as erased so that nobody else erases them too, and with them their new trials."""
+    ids = select(cases.c.id).where(_is_meant(wanted), _is_free(wanted)).limit(_AT_ONCE)
+    marking = update(cases).values(erased=time.time()).returning(cases)
+    found = marking.where(cases.c.id.in_(ids.with_for_update(skip_locked=True) if store.postgres else ids))
+    rows = [dict(row) for row in (await connection.execute(found)).mappings()]
+    if rows:
+        of_these = select(appeals.c.id).where(appeals.c.case_id.in_([row["id"] for row in rows]))
+        trials = marking.where(cases.c.appeal_id.in_(of_these), cases.c.erased.is_(None))
+        rows += [dict(row) for row in (await connection.execute(trials)).mappings()]
+    return rows
+
+
+async def _erase(connection: AsyncConnection, rows: Sequence[JSON], by: Who, wanted: ErasureRequest) -> None:
+    ids = [row["id"] for row in rows]
+    left = [_row_without_words(row) for row in rows]
+    values = {name: bindparam(name, type_=cases.c[name].type) for name in left[0] if name != "its_id"}
+    await connection.execute(update(cases).where(cases.c.id == bindparam("its_id")).values(**values), left)
+    await connection.execute(delete(events).where(events.c.case_id.in_(ids)))
+    await delete_checkpoints(connection, ids)
+    messages = select(deliveries.c.id, deliveries.c.body).where(deliveries.c.case_id.in_(ids))
+    for message in (await connection.execute(messages)).all():  # one that is still to be sent is sent so
+        said = parse_json(message.body)
+        data = {name: value if name in _OF_MESSAGE else None for name, value in (said.get("data") or {}).items()}
+        body = json.dumps({**said, "data": data})
+        await connection.execute(update(deliveries).where(deliveries.c.id == message.id).values(body=body))
+    for table in METADATA.tables.values():
+        words = {column.name: column.info["erased"] for column in table.c if "erased" in column.info}
+        if words and "case_id" in table.c:
+            await connection.execute(update(table).where(table.c.case_id.in_(ids)).values(**words))
+    how = next(name for name, value in wanted if value is not None)
+    entries = [
+        LogEntry(kind="case.erased", subject=each["its_id"], details={"by": how, "record_sha": sha(each["record"])})
+        for each in left
+    ]
+    await append(connection, by, *entries)
+
+
+def _row_without_words(row: JSON) -> JSON:
+    waited = row["question"] is not None or row["status"] == "running"
+    record: JSON | None = None
+    if waited or row["status"] == "cancelled":
+        record = {"cancelled": f"{_ERASED} before anybody had decided" if waited else _ERASED}
+    elif row["record"] is not None:
+        record = without_words(row["record"])
+    return {
+        "its_id": row["id"], "record": record, "post": post_without_words(row["post"]), "fields": None,
+        "question": None, "answer": None, "claimed_by": None, "claimed_until": None, "escalated": None,
+        "status": "cancelled" if waited else row["status"], "outcome": None if waited else row["outcome"],
+    }  # fmt: skip
+
+
+def _only(held: Mapping[str, object], *names: str) -> JSON:
+    return {name: held[name] for name in names if name in held}
+
+
+def without_words(record: JSON) -> JSON:
+    """Return a record, as it is stored, without words; still a `Record`."""
+    kept = {**_only(record, *_OF_RECORD), "explanation": "", "transcript": [], "cues": [], "warnings": []}
+    kept["votes"] = [{**vote, "explanation": ""} for vote in record.get("votes") or []]
+    if fault := record.get("fault"):
+        kept["fault"] = _only(fault, "seat", "role", "model", "kind")
+    if review := record.get("review"):
+        stays = _only(review, "reason", "action", "reviewer", "at")
+        kept["review"] = {**stays, "court": _outcome_without_words(review["court"])}
+    kept["trials"] = [_trial_without_words(trial) for trial in record.get("trials") or []]
+    kept["appeals"] = [
+        {
+            **_only(each, "id", "kind", "at", "decided_by", "result", "reviewer", "decided"),
+            "appellant": "",
+            "reason": "",
+            "before": _outcome_without_words(each["before"]),
+            "trial": _trial_without_words(each["trial"]) if each.get("trial") else None,
+        }
+        for each in record.get("appeals") or []
+    ]
+    return Record.model_validate(kept).dump()
+
+
+def _outcome_without_words(held: Mapping[str, object]) -> JSON:
+    return {**_only(held, *_OF_OUTCOME), "explanation": ""}
+
+
+def _trial_without_words(trial: JSON) -> JSON:
+    outcome = _outcome_without_words(trial["outcome"])
+    return {**_only(trial, "id", "reviewer", "at"), "question": "", "outcome": outcome, "cues": [], "transcript": []}
+
+
+def post_without_words(post: JSON | None) -> JSON | None:
+    """Return what stays of a post as it was given: what its platform calls it."""
+    return _only(post or {}, "post_id") or None
+
+
+# What erased words leave on this machine's disk
+
+
+def remove_images(hashes: Iterable[str]) -> None:
+    """Delete the images of these hashes from the data folder."""
+    for each in hashes:
+        for path in (data_folder() / "images").glob(f"{each}.*"):
+            with suppress(FileNotFoundError):
+                path.unlink()
+
+
+def wipe_file(file: Path, *, rewrite: bool) -> bool:
+    """Wipe what was erased from a SQLite file, and from the write-ahead log beside it.
+
+    Every connection of ours overwrites what it deletes (secure_delete). The log is emptied here, and with `rewrite` the
+    file is written anew, which takes as long as to copy it.
+
+    Returns:
+        whether that was done; False where another process was reading all the while, and the log keeps old pages.
+    """
+    patience = WAIT if rewrite else 5.0  # a running service tries again later
+    with closing(sqlite3.connect(file, timeout=patience, isolation_level=None)) as connection:
+        connection.execute("PRAGMA secure_delete=ON")
+        try:
+            if rewrite:
+                connection.execute("VACUUM")
+            [busy, *_] = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
+            return False
+    return not busy

@@ -1,0 +1,223 @@
+"""Explaining a case: `tribunal.explain`, and finding the case in a store, in the docket, or as a record in JSON."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from pydantic import ValidationError
+from typing_extensions import Unpack
+
+from tribunal.cases.author_letter import load_image, write_letter
+from tribunal.cases.case_view import AuthorLetter, CaseStatus, CaseView
+from tribunal.cases.deciders import read_reason
+from tribunal.cases.graph_run import caller_config, merge_metadata
+from tribunal.cases.view_maker import view_case
+from tribunal.context import context_from, describe_validation_error
+from tribunal.errors import BadInput
+from tribunal.model_objects import run_to_end
+from tribunal.prompts.policy import policy_in_force
+from tribunal.schema import JSON, Record
+from tribunal.text import parse_json
+from tribunal.times import format_date, format_time_left
+from tribunal.tracing import mask_traces
+
+if TYPE_CHECKING:
+    from tribunal.cases.deciders import PriceOfCall
+    from tribunal.store.engine import Store
+    from tribunal.typed_names import CallKeywords
+
+
+class CaseAtHand(NamedTuple):
+    """A case, and what is at hand of it. `post` is what was asked: text, image, language, earlier."""
+
+    record: Record
+    post: JSON | None = None
+    policy_text: str | None = None
+    decided_at: str | None = None
+    case: str | None = None
+    settings: JSON | None = None
+    erased: str | None = None
+    status: CaseStatus | None = None
+
+
+async def aexplain(
+    record: Record,
+    *,
+    text: str | None = None,
+    image: str | None = None,
+    policy: str | None = None,
+    told_to: Literal["auditor", "poster"] = "auditor",
+    language: str | None = None,
+    config: RunnableConfig | None = None,
+    **settings: Unpack[CallKeywords],
+) -> CaseView | AuthorLetter:
+    """Explain a case.
+
+    Args:
+        record: of any graph and any outcome.
+        text: the words of the post, which a record doesn't hold; without them nothing is marked.
+        image: its image: a path or a data URI.
+        policy: the policy's name or file as it was, where this process hasn't met it.
+        told_to: `auditor`: all of it, and no model is asked. `poster`: plain words for the person who posted, with
+            nothing about anybody else; a model writes them, and they are checked against the record.
+        language: of the poster's explanation, as a tag; by default the post's.
+        config: callbacks, tags and metadata of the one call, as LangChain has them.
+        settings: of the one call: the fields of `Context`, such as `model`.
+
+    Returns:
+        what is known, as data; `draw_page` and `draw_markdown` of `tribunal.cases.case_drawing` draw it. A notebook
+        shows it by itself.
+
+    Raises:
+        BadInput: the policy is another one than the record names, or a setting is wrong.
+    """
+    post = {"text": text, "image": image} if text is not None or image is not None else None
+    policy_text = (await policy_in_force(policy)).source if policy else None
+    context, run = context_from({**settings}), caller_config(config)
+    if told_to == "auditor":
+        return await explain_case(CaseAtHand(record, post, policy_text))
+    mask_traces()
+
+    async def explain_to_poster(_: Record) -> AuthorLetter:
+        return await write_letter(record, post=post, policy_text=policy_text, language=language, context=context)
+
+    about = {"graph": record.graph, "post_id": record.post_id, "policy": record.policy.get("sha")}
+    return await RunnableLambda(explain_to_poster).ainvoke(record, merge_metadata(run, about))
+
+
+def explain(
+    record: Record,
+    *,
+    text: str | None = None,
+    image: str | None = None,
+    policy: str | None = None,
+    told_to: Literal["auditor", "poster"] = "auditor",
+    language: str | None = None,
+    config: RunnableConfig | None = None,
+    **settings: Unpack[CallKeywords],
+) -> CaseView | AuthorLetter:
+    """Explain a case and wait for it; arguments, result and errors are those of `aexplain`.
+
+    Raises:
+        RuntimeError: an event loop runs already, as in a notebook; await `aexplain` there.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        explaining = aexplain(
+            record, text=text, image=image, policy=policy, told_to=told_to, language=language, config=config, **settings
+        )
+        return run_to_end(explaining, settings)
+    raise RuntimeError(
+        "tribunal.explain() can't wait where an event loop runs, as in a notebook; write: await tribunal.aexplain(…)"
+    )
+
+
+async def explain_case(at_hand: CaseAtHand, price: PriceOfCall | None = None, *, files: bool = True) -> CaseView:
+    """Return the picture of a case that was found, with its image in it where that is on this machine.
+
+    Without `files`, no file of this machine that the post names is read, but one of the data folder alone.
+
+    Raises:
+        BadInput: as `view_case`.
+    """
+    source, size, absent = await load_image(at_hand.record, at_hand.post, files=files)
+    known = {name: value for name, value in at_hand._asdict().items() if name != "settings"}
+    known |= {"image": source, "image_size": size, "image_absent": absent}
+    # The shipped policies may have to be read.
+    return await asyncio.to_thread(view_case, **known, price=price)
+
+
+def is_case_id(name: str) -> bool:
+    """Return whether a name is that of a case, and not of a file."""
+    return name.startswith("case-") and not Path(name).is_file()
+
+
+async def find_in_store(store: Store, case_id: str) -> CaseAtHand | None:
+    """Return a case of the service's database; None where there is none of this id.
+
+    Raises:
+        BadInput: it isn't at its end, has no outcome, or its record isn't kept.
+    """
+    from sqlalchemy import select
+
+    from tribunal.store.tables import cases
+
+    row = await store.fetch_row(select(cases).where(cases.c.id == case_id))
+    return None if row is None else await case_from_row(store, row)
+
+
+async def case_from_row(store: Store, row: JSON) -> CaseAtHand:
+    """Return a case from its row.
+
+    Raises:
+        BadInput: as `find_in_store`.
+    """
+    from tribunal.cases.record_rows import text_of
+
+    fields, case_id = row["record"], row["id"]
+    if row["status"] == "cancelled":
+        raise BadInput(f"case: {case_id}: ended without an outcome: {(fields or {}).get('cancelled')}")
+    if fields is None:
+        why = "its record isn't kept" if row["outcome"] else "has no outcome yet; look again once it has run"
+        raise BadInput(f"case: {case_id}: {why}")
+    record = Record.model_validate(fields)
+    return CaseAtHand(
+        record,
+        row["post"] if row["erased"] is None else None,
+        await text_of(store, record.policy.get("sha"), "policy"),
+        # The time of a case that needs review is when it was sent there: the models have decided then.
+        None if row["finished"] is None else format_date(row["finished"]),
+        case_id,
+        row["settings"],
+        None if row["erased"] is None else format_date(row["erased"]),
+        case_status(row),
+    )
+
+
+def case_status(row: JSON, *, reviewer: str = "", appeals: tuple[str, ...] = ()) -> CaseStatus:
+    """Return where a stored case stands, by its row. A claim of the `reviewer` who reads it is said to be theirs."""
+    needs_review = row["status"] == "done" and row["question"] is not None
+    line = row["outcome"] or row["status"]
+    if needs_review:
+        line = f"Needs review: {read_reason(row['reason']) or 'a person has to decide'}"
+    left = (row["claimed_until"] or 0) - time.time() if row["claimed_by"] else 0.0
+    who = "You are" if row["claimed_by"] == reviewer else f"{row['claimed_by']} is"
+    return CaseStatus(
+        open=needs_review,
+        line=line[:1].upper() + line[1:],
+        claim=f"{who} reviewing this ({format_time_left(left)})." if left > 0 else "",
+        escalated=f"Escalated {format_date(row['escalated'])}" if row["escalated"] else "",
+        appeals=appeals,
+    )
+
+
+def case_from_json(text: str, name: str) -> CaseAtHand:
+    """Return a record as `tribunal judge --json` prints it, or a case as `GET /v1/cases/ID` gives it.
+
+    Raises:
+        BadInput: the text of the file of this name is neither.
+    """
+    way_out = "give what tribunal judge --json prints"
+    try:
+        value = parse_json(text)
+    except ValueError as error:
+        raise BadInput(f"case: {name}: is not JSON: {error}; {way_out}") from error
+    if not isinstance(value, dict):
+        raise BadInput(f"case: {name}: is no record; {way_out}")
+    whole = value if isinstance(value.get("record"), dict) else {}
+    try:
+        record = Record.model_validate(whole.get("record") or value)
+    except ValidationError as error:
+        raise BadInput(f"case: {name}: is no record: {describe_validation_error(error)}; {way_out}") from error
+    post, finished, case = whole.get("post"), whole.get("finished"), whole.get("id")
+    return CaseAtHand(
+        record,
+        post if isinstance(post, dict) else None,
+        decided_at=format_date(finished) if isinstance(finished, int | float) else None,
+        case=case if isinstance(case, str) else record.kept,
+    )

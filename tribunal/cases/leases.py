@@ -1,0 +1,178 @@
+"""Who has a case: the process that its row names, as long as that gives a heartbeat, and by which attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import socket
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from sqlalchemy import and_, bindparam, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tribunal.cases.problem import Problem
+from tribunal.schema import JSON, Frozen
+from tribunal.store.engine import Store
+from tribunal.store.tables import cases, idempotency, replicas
+
+LEASE = 30.0  # seconds after which a process of the terminal that gave no heartbeat has lost its cases
+
+
+def new_owner() -> str:
+    """Return the id of this process, as an owner of cases: of its machine, and of no other process."""
+    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+
+
+class NewCase(Frozen):
+    """What a request wants decided.
+
+    Attributes:
+        post: text, image, post_id, language, as a graph takes them.
+        keep: whether post and record are kept when it is done.
+        via: the way in.
+    """
+
+    graph: str
+    post: JSON
+    settings: JSON
+    keep: bool = True
+    via: str = "service"
+
+
+class Held(Frozen):
+    """A case that a replica has taken up; `attempt` is its proof that it still has it.
+
+    `answer` is what a person has said of it and it has still to go on from; `record` is then the one that they saw.
+    """
+
+    id: str
+    attempt: int
+    graph: str
+    post: JSON | None
+    settings: JSON
+    keep: bool
+    key_id: str | None
+    batch_id: str | None = None
+    appeal_id: str | None = None
+    attempts_before: int = 0
+    money: float | None = None
+    record: JSON | None = None
+    answer: JSON | None = None
+    via: str = "service"
+    words: bool = True
+
+
+def held_case_from_row(row: Mapping[str, Any]) -> Held:
+    """Return a case that was just taken up. One that a person has answered is no longer a batch's to see to."""
+    held = Held.model_validate({name: row[name] for name in Held.model_fields})
+    return held.model_copy(update={"batch_id": None}) if held.answer is not None else held
+
+
+def owner_is_dead(owner: Any, replica: str, takeover: float) -> Any:
+    """Return the condition that an owner is a replica that has been silent for too long.
+
+    This `replica` is alive, however late its own heartbeat is.
+    """
+    alive = select(replicas.c.id).where(replicas.c.seen > time.time() - takeover)
+    return and_(owner != replica, owner.not_in(alive))
+
+
+# The condition that a case is still in the hands of an attempt; its parameters are `CaseStore.lease_of`.
+MINE = and_(
+    cases.c.id == bindparam("its_id"),
+    cases.c.status == "running",
+    cases.c.owner == bindparam("its_owner"),
+    cases.c.attempt == bindparam("its_attempt"),
+)
+
+
+class Heartbeat:
+    """Gives a heartbeat while any block of it is open, by which others know that this process has its cases still."""
+
+    def __init__(self, beat: Callable[[], Awaitable[None]], stop: Callable[[], Awaitable[None]]) -> None:
+        """Rest; `beat` gives one heartbeat, and `stop` says that there will be none."""
+        self._beat, self._stop, self._open = beat, stop, 0
+        self._at_rest = asyncio.Event()
+        self._beating: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> None:
+        """Begin; what the first heartbeat raises is raised here."""
+        self._open += 1
+        try:
+            if self._open == 1:
+                await self._beat()
+                self._at_rest.clear()
+                self._beating = asyncio.create_task(self._go_on())
+        except BaseException:
+            await self.__aexit__()
+            raise
+
+    async def __aexit__(self, *error: object) -> None:
+        """End, where no other block is open."""
+        self._open -= 1
+        if not self._open:
+            self._at_rest.set()
+            if self._beating is not None:  # not cancelled: it may be writing
+                await self._beating
+                self._beating = None
+            with suppress(Exception):
+                await self._stop()
+
+    async def _go_on(self) -> None:
+        while not self._at_rest.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._at_rest.wait(), LEASE / 6)
+            if not self._at_rest.is_set():
+                with suppress(Exception):  # a disk that is full for a while; it beats again in a moment
+                    await self._beat()
+
+
+# The same request, sent again: by a client that gave up waiting, or whose connection broke
+
+
+def fingerprint(request: JSON) -> str:
+    """Return what an idempotency key holds a request to."""
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+
+
+async def existing_for_request(
+    store: Store, connection: AsyncConnection, key_id: str, request: JSON, made: str,
+    *, key: str | None = None, again: float = 0.0,
+) -> str | None:  # fmt: skip
+    """Let an idempotency key, or a request itself, stand for what it makes, in the transaction that makes it.
+
+    Returns:
+        the id of what the same request made before, or None where it is the first. A case without a key counts while it
+        is under way, or where it came to a verdict or before a person at most `again` seconds ago; else the new one
+        takes its place.
+
+    Raises:
+        Problem: the key belongs to another request.
+    """
+    asked = fingerprint(request)
+    # No header holds a line break, so nobody's Idempotency-Key is one of these.
+    row = {"key_id": key_id, "key": key or f"\n{asked}", "request": asked, "made": made, "created": time.time()}
+    first = store.insert(idempotency).values(**row).on_conflict_do_nothing().returning(idempotency.c.made)
+    if (await connection.execute(first)).first() is not None:
+        return None
+    where = (idempotency.c.key_id == key_id) & (idempotency.c.key == row["key"])
+    while True:
+        held = (await connection.execute(select(idempotency).where(where))).mappings().one()
+        if held["request"] != asked:
+            raise Problem(
+                "conflict", f"Idempotency-Key: {str(key)[:80]}: belongs to another request; give this one its own"
+            )
+        lately = cases.c.outcome.in_(("verdict", "pending")) & (cases.c.finished > time.time() - again)
+        counts = cases.c.status.in_(("queued", "running")) | lately
+        found = select(cases.c.id).where(cases.c.id == held["made"], counts)
+        if key is not None or (await connection.execute(found)).first() is not None:
+            return str(held["made"])
+        mine = update(idempotency).where(where, idempotency.c.made == held["made"])
+        if (await connection.execute(mine.values(made=made, created=row["created"]))).rowcount:
+            return None  # else somebody else has just replaced it: look at theirs

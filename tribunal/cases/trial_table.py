@@ -1,0 +1,206 @@
+"""A run of the agents as a table: a row for each cue, a column for each step; without cues, a row for each speaker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tribunal.cases.case_view import ChipKind, SpokenTurn, StepRemark, StepRow, StepTable, ViewedCue, ViewedTrial
+from tribunal.cases.quotations import MarkedCue, quoted_spans
+from tribunal.schema import Argument, Cue, Turn
+from tribunal.shared_settings import VIEWS
+
+_STAGES = {
+    "scan": "rapid scan",
+    "indictment": "indictment",
+    "investigation": "investigation",
+    "argument": "argument",
+    "rebuttal": "defence",
+    "opening": "argument",
+    "response": "answer",
+    "answer": "answer",
+    "score": "scores",
+    "reflection": "reflection",
+    "revision": "answer after the reflection",
+}
+_SPEAKERS = {"debater:hate": "Debater for hate", "debater:not_hate": "Debater for non-hate"}
+_CHIPS: dict[str, ChipKind] = {
+    "press": "pressed", "withdraw": "withdrawn", "refute": "refuted", "concede": "conceded",
+}  # fmt: skip
+_CUE_STAGES = ("scan", "indictment", "investigation", "argument", "rebuttal")
+
+
+def _speaker_name(seat: str) -> str:
+    """Return a seat in words: a view by its title, others by their kind and name."""
+    kind, _, name = seat.partition(":")
+    if kind == "view" and name in VIEWS:
+        return VIEWS[name]
+    return _SPEAKERS.get(seat) or f"{kind.capitalize()} {name}".strip()
+
+
+def quote_claim(claim: str) -> str:
+    """Return a claim between quotation marks, of which it may have brought its own."""
+    return claim if claim.startswith("“") and claim.endswith("”") and claim.count("“") == 1 else f"“{claim}”"
+
+
+def turn_title(turn: Turn) -> str:
+    """Return who speaks in a turn, in which round and stage."""
+    round_named = f", round {turn.round}" if turn.round else ""
+    return f"{_speaker_name(turn.seat)}{round_named}: {_STAGES[turn.stage]}"
+
+
+def cue_line(cue: Cue) -> str:
+    """Return a cue without its justification: its id, type, whom it attacks, its category and its claim."""
+    return f"{cue.id} {cue.type} · {cue.attacked_group} · {cue.category}: {quote_claim(cue.claim)}"
+
+
+def spoken_turn(turn: Turn, listed: Sequence[Cue] = ()) -> SpokenTurn:
+    """Return a turn in words; `listed` are cues that stand in full beside it, so that it only names them."""
+    ids = {cue.id for cue in listed}
+    words = [f"{cue.id}, as above" if cue in listed else f"{cue_line(cue)} {cue.justification}" for cue in turn.cues]
+    for each in turn.arguments:
+        claim = "" if each.cue_id in ids else f"{quote_claim(each.claim)} "
+        words.append(f"{each.cue_id} {each.says}: {claim}{each.argument}")
+    if turn.text or not words:
+        words.append(": ".join(each for each in (turn.stance, turn.text or "nothing") if each))
+    return SpokenTurn(title=turn_title(turn), words=tuple(words))
+
+
+def mark_cues(turns: Sequence[Turn], cues: Sequence[Cue], text: str | None) -> list[MarkedCue]:
+    """Return the cues of a run by their numbers, with the places in the post that they quote.
+
+    The prosecutor's come first, then those that the gatekeeper alone saw. `text` is None where it isn't at hand.
+    """
+    marked = [MarkedCue(cue, number, quoted_spans(cue, text or "")) for number, cue in enumerate(cues, start=1)]
+    for cue in (cue for turn in turns if turn.stage == "scan" for cue in turn.cues):
+        spans = quoted_spans(cue, text or "")
+        if _find_scanned(cue, marked, text) is None:
+            marked.append(MarkedCue(cue, len(marked) + 1, spans, by_gate=True))
+    return marked
+
+
+def _find_scanned(cue: Cue, marked: Sequence[MarkedCue], text: str | None) -> MarkedCue | None:
+    """Return a cue of the gatekeeper's among these: itself, or the prosecutor's with the same claim or words."""
+    own = quoted_spans(cue, text or "")
+    for each in marked:
+        if each.by_gate:
+            same = each.cue is cue
+        else:
+            overlaps = any(begin < end_ and begin_ < end for begin, end in own for begin_, end_ in each.spans)
+            same = overlaps or each.cue.claim.casefold() == cue.claim.casefold()
+        if same:
+            return each
+    return None
+
+
+def view_trial(
+    turns: Sequence[Turn],
+    marked: Sequence[MarkedCue],
+    text: str | None,
+    *,
+    title: str,
+    last_column: str,
+    outcome: str,
+    reasons: str,
+    question: str = "",
+    notes: Sequence[str] = (),
+) -> ViewedTrial:
+    """Return a run of the agents as it is viewed.
+
+    `last_column` names who ended it, `outcome` what it came to, and `reasons` why; `question` is what a reviewer asked
+    afterwards, and `notes` say what came of its rounds.
+    """
+    brought = [each.cue for each in marked if not each.by_gate]
+    tables = [_cue_table(marked, turns, text, last_column, reasons)] if marked else []
+    if others := [turn for turn in turns if turn.stage not in _CUE_STAGES or (turn.text and not turn.cues)]:
+        tables.append(_speaker_table(others))
+    return ViewedTrial(
+        title=title,
+        question=question,
+        of_cues=any(turn.stage in _CUE_STAGES for turn in turns),
+        outcome=outcome,
+        reasons=reasons,
+        cues=tuple(_view_cue(each, turns, text) for each in marked),
+        tables=tuple(tables),
+        turns=tuple(spoken_turn(turn, brought) for turn in turns),
+        notes=tuple(notes),
+    )
+
+
+def _view_cue(each: MarkedCue, turns: Sequence[Turn], text: str | None) -> ViewedCue:
+    fields = {**dict(each.cue), "number": each.number, "marked": None if text is None else bool(each.spans)}
+    if each.by_gate:
+        return ViewedCue(**{**fields, "id": f"scan {each.cue.id}", "by": "the gatekeeper alone"})
+    last: dict[bool, StepRemark] = {}  # the last word of each side, the prosecution's first
+    for turn in turns:
+        for argument in turn.arguments:
+            if argument.cue_id == each.cue.id:
+                last[argument.stance in ("press", "withdraw")] = _remark_on_cue(turn, argument)
+    standing = tuple(last[side] for side in (True, False) if side in last)
+    return ViewedCue(**fields, by="the prosecution", standing=standing)
+
+
+def _remark_on_cue(turn: Turn, argument: Argument) -> StepRemark:
+    """Return an argument as a remark with its chip."""
+    kind = _CHIPS[argument.stance]
+    chip = f"{kind}, unchanged" if argument.held else kind
+    return StepRemark(speaker=_speaker_name(turn.seat), chip=chip, kind=kind, text=argument.argument)
+
+
+def _cue_table(
+    marked: Sequence[MarkedCue], turns: Sequence[Turn], text: str | None, last_column: str, reasons: str
+) -> StepTable:
+    """Return the table of the cues."""
+    cells: dict[str, dict[int, list[StepRemark]]] = {}  # by column and cue
+    numbers = {each.cue.id: each.number for each in marked if not each.by_gate}
+    for turn in (turn for turn in turns if turn.stage in _CUE_STAGES):
+        scan = turn.stage == "scan"
+        column = cells.setdefault("Gatekeeper" if scan else f"Round {turn.round}", {})
+        for cue in turn.cues:
+            same = _find_scanned(cue, marked, text) if scan else None
+            if number := same.number if same else numbers.get(cue.id):
+                chip, speaker = "found" if scan else "brought", _speaker_name(turn.seat)
+                remark = StepRemark(speaker=speaker, chip=chip, kind="found", text=cue.justification)
+                column.setdefault(number, []).append(remark)
+        for argument in turn.arguments:
+            if number := numbers.get(argument.cue_id):
+                column.setdefault(number, []).append(_remark_on_cue(turn, argument))
+    rows = [
+        StepRow(
+            title=f"{each.number}. {each.cue.claim}",
+            cue=each.number,
+            cells=(*(tuple(column.get(each.number, ())) for column in cells.values()), (_judge_remark(each, reasons),)),
+        )
+        for each in marked
+    ]
+    return StepTable(caption="Cues, step by step", rows_are="cue", columns=(*cells, last_column), rows=tuple(rows))
+
+
+def _judge_remark(each: MarkedCue, reasons: str) -> StepRemark:
+    """Return whether the reasons name a cue. They aren't given cue by cue, so nothing more is taken from them."""
+    if each.by_gate:
+        return StepRemark(chip="not charged")
+    if re.search(rf"(?<!\w){re.escape(each.cue.id)}(?!\w)", reasons):
+        return StepRemark(chip="named in the reasons", kind="named")
+    return StepRemark(chip="not named in the reasons")
+
+
+def _speaker_table(turns: Sequence[Turn]) -> StepTable:
+    """Return the turns that speak of no cue: a row for each speaker, a column for each step."""
+    rows: dict[str, dict[str, list[StepRemark]]] = {}
+    columns: dict[str, None] = {}
+    for turn in turns:
+        stage = _STAGES[turn.stage]
+        step = f"Round {turn.round}: {stage}" if turn.round else stage.capitalize()
+        columns[step] = None
+        remark = StepRemark(chip=turn.stance or "", text=turn.text)
+        rows.setdefault(_speaker_name(turn.seat), {}).setdefault(step, []).append(remark)
+    return StepTable(
+        caption="Who said what, step by step",
+        rows_are="speaker",
+        columns=tuple(columns),
+        rows=tuple(
+            StepRow(title=speaker, cells=tuple(tuple(steps.get(column, ())) for column in columns))
+            for speaker, steps in rows.items()
+        ),
+    )

@@ -1,0 +1,229 @@
+"""Trials that go on where an earlier attempt left off, and wait for a person where one has to decide."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.serde.types import INTERRUPT
+from langgraph.types import Command, Interrupt
+from pydantic import Field
+from sqlalchemy import select
+
+from tribunal.cases.case_store import CaseStore
+from tribunal.cases.checkpoints import MOMENT, CaseCheckpoints
+from tribunal.cases.graph_run import NOTES, judge_unreviewed, merge_metadata, run_graph
+from tribunal.cases.leases import Held
+from tribunal.cases.record_rows import text_of
+from tribunal.cases.records import POST, check_state, find_wrong_state, graph_input, make_record
+from tribunal.context import Context, context_from
+from tribunal.errors import BadInput
+from tribunal.graphs import GRAPHS, builder
+from tribunal.nodes.court.case import review_reason
+from tribunal.nodes.court.review import check_review_answer
+from tribunal.nodes.state import Case
+from tribunal.plugins import names
+from tribunal.prompts.policy import use_stored_policy
+from tribunal.schema import JSON, Frozen, Record, Review
+from tribunal.store.engine import Store, database_problems
+from tribunal.store.tables import appeals, cases
+from tribunal.trust import check_code
+
+if TYPE_CHECKING:
+    from tribunal.events import Listener
+
+_UNKEPT = "this case can't wait for a person to review it, because it is not to be kept"
+
+
+class Progress(NamedTuple):
+    """How far a case is, by its checkpoints, its state, and what a person is asked where it waits for one.
+
+    The state of one that waits holds what they are to look at (`waits`), and why (`review`).
+    """
+
+    standing: Literal["unbegun", "under_way", "waiting", "over"]
+    state: JSON
+    question: Interrupt | None = None
+
+
+class ReviewerQuestion(Frozen):
+    """What a person is asked."""
+
+    id: str = Field(description="another one after each trial")
+    request: JSON = Field(description="what they are shown, in the shape of LangGraph's Agent Inbox")
+    form: JSON = Field(description="the JSON schema of an answer in that shape; it names the policy's categories")
+
+
+class TrialResult(Frozen):
+    """How a trial came to rest.
+
+    Attributes:
+        record: its record so far.
+        question: what a person is asked, where one has to decide.
+        written: whether it has left checkpoints.
+        unwritable: why a forgiving one could not be written down, in a line.
+        readable: whether a person could review it; else its record says why not.
+    """
+
+    record: Record
+    question: ReviewerQuestion | None = None
+    written: bool = False
+    unwritable: str | None = None
+    readable: bool = True
+
+
+class Trials:
+    """The trials of one process. Without a `moment` to gather them in, each checkpoint is written at once."""
+
+    def __init__(self, store: Store, case_store: CaseStore, moment: float = MOMENT) -> None:
+        """Begin with no trial."""
+        self._store, self._case_store = store, case_store
+        self._checkpoints = CaseCheckpoints(store, case_store, moment)
+        self._durability = "async" if moment else "sync"
+        self._compiled: dict[str, Any] = {}
+
+    async def run(
+        self,
+        held: Held,
+        listen: Listener | None,
+        context: Context | None = None,
+        config: RunnableConfig | None = None,
+        *,
+        forgiving: bool = False,
+    ) -> TrialResult:
+        """Try a case until it is decided or waits for a person.
+
+        Without a context, its settings are those in the store. A forgiving trial goes on if it can't be written.
+
+        Raises:
+            BadInput: the post or a setting is wrong; no model was called.
+            TakenOver: another process has the case now.
+        """
+        context, fields = context or context_from(held.settings), held.post or {}
+        config = merge_metadata(config, {"case": held.id, "run": held.batch_id})
+        if problem := fields.get("problem"):  # of a row of a batch
+            raise BadInput(problem)
+        # Its image lies on this machine from here on.
+        post = await graph_input(
+            **{name: value for name, value in fields.items() if name in POST and value is not None}
+        )
+        if not held.keep:
+            # Nothing of it may be kept, so it can't wait for anybody.
+            return TrialResult(record=await judge_unreviewed(post, held.graph, context, listen, config, _UNKEPT))
+        of_appeal = select(cases.c.policy_sha).join(appeals, appeals.c.case_id == cases.c.id)
+        sha = await self._store.fetch_value(of_appeal.where(appeals.c.id == held.appeal_id)) if held.appeal_id else None
+        first = await text_of(self._store, sha, "policy")
+        with use_stored_policy(context.policy, first):  # a new trial has the policy of the first one
+            async with self._checkpoints.attempt(held, forgiving=forgiving) as attempt:
+                result = await self._run(held, post, context, listen, config)
+        why = None if attempt.unwritable is None else " ".join(str(attempt.unwritable).split())
+        return result.model_copy(update={"written": held.attempt > 1 or attempt.written, "unwritable": why})
+
+    async def look(self, row: JSON, context: Context | None = None) -> Progress:
+        """Return how far a case is that lies in the store, and its state, by its checkpoints.
+
+        Raises:
+            ValueError, TypeError, LookupError: its checkpoints hold something else than a case.
+        """
+        return await self._look(row["id"], row["graph"], context or context_from(row["settings"]))
+
+    async def check_answer(self, row: JSON, answer: JSON) -> None:
+        """Check that a person's answer, in the shape of the Agent Inbox, fits the case that they have before them.
+
+        Raises:
+            BadInput: it doesn't: the field, the value, and what it may be.
+        """
+        progress = await self.look(row)
+        if progress.question is None:
+            raise BadInput(
+                f"thread: {row['id']}: its trial is not over; tribunal review resume {row['id']} goes on with it"
+            )
+        await check_review_answer(cast("Case", progress.state), answer)
+
+    async def _run(
+        self, held: Held, post: JSON, context: Context, listen: Listener | None, config: RunnableConfig
+    ) -> TrialResult:
+        given: JSON | Command[Any] | None = post
+        progress = Progress("unbegun", {})
+        if held.attempt > 1:
+            progress = await self._look(held.id, held.graph, context)
+            if progress.standing == "unbegun":
+                await self._case_store.clear_events(held)
+            elif progress.question is not None and held.answer and held.answer["question"] == progress.question.id:
+                given = Command(resume=held.answer["answer"])
+                # Of an answer that a process was killed over, a half may be there.
+                await self._checkpoints.discard_pending_answer(held)
+            else:
+                given = None
+        state, waits = progress.state, progress.standing == "waiting"
+        if given is not None or progress.standing == "under_way":
+            state = await run_graph(
+                self._graph(held.graph), held.graph, given, held.id, listen,
+                context=context, config=config, durability=self._durability,
+            )  # fmt: skip
+            waits = state.pop(INTERRUPT, None) is not None
+        wrong = find_wrong_state(state, context) is not None  # nobody can review it; its record says why
+        if wrong or not waits or self._checkpoints.is_unwritable(held):
+            thread = held.id if state.get("review") and not (wrong and waits) else ""
+            record = make_record(state | {"thread": thread, "waits": None}, held.graph, context)
+            return TrialResult(record=record, readable=not wrong)
+        notes = {name: state[name] for name in NOTES if name in state}
+        progress = await self._look(held.id, held.graph, context)
+        record = make_record(progress.state | notes, held.graph, context)
+        asked: Any = progress.question
+        question = ReviewerQuestion(id=asked.id, request=progress.state["waits"], form=asked.response_schema or {})
+        return TrialResult(record=record, question=question)
+
+    async def _look(self, thread: str, graph: str, context: Context) -> Progress:
+        place = RunnableConfig(configurable={"thread_id": thread})
+        gathers = self._durability == "async"  # a service, which tries such a case again
+        with nullcontext() if gathers else database_problems(self._store.address, reading=thread):
+            snapshot = await self._graph(graph).aget_state(place)
+            state = check_state(snapshot.values) | {"thread": thread, "waits": None}
+            # A task that was answered keeps its question, and has a result.
+            open_questions = [each for task in snapshot.tasks if task.result is None for each in task.interrupts]
+            if open_questions:
+                [question] = open_questions
+                return Progress("waiting", paused_state(state, question.value, context), question)
+            if snapshot.created_at is None:
+                return Progress("unbegun", state)
+            # `next` leaves out the tasks whose results are written down, and that nobody has gone on from yet.
+            return Progress("under_way" if snapshot.tasks else "over", state)
+
+    def _graph(self, name: str) -> Any:
+        if name not in self._compiled:
+            self._compiled[name] = builder(name).compile(checkpointer=self._checkpoints, name=name)
+        return self._compiled[name]
+
+
+def paused_state(values: Any, asked: Any, context: Context | None = None) -> JSON:
+    """Return the state of a case that waits for a person, with what they are asked (`waits`) and why (`review`).
+
+    `asked` is the value of its one interrupt. Without a context, the settings are those that lie in the case.
+
+    Raises:
+        ValueError, TypeError, LookupError: this isn't a case.
+    """
+    state = check_state(values)
+    [request] = asked
+    if not isinstance(request["description"], str):
+        raise TypeError("the question has no description")
+    settings = context if context is not None else context_from(state["context"]["settings"])
+    review = Review(reason=review_reason(state, settings), court=state["outcome"]).dump()
+    return state | {"waits": request, "review": review}
+
+
+def trusted_graph(graph: str) -> str:
+    """Return the name by which a case holds its graph: a known one's, or the place of one that is allowed.
+
+    Raises:
+        BadInput: it is neither.
+    """
+    if graph in GRAPHS or graph in names("tribunal.graphs"):
+        return graph
+    path, _, member = graph.partition(":")
+    place = f"{Path(path).expanduser().resolve()}:{member or 'graph'}" if path.endswith(".py") else graph
+    check_code(place, stored=True)
+    return place

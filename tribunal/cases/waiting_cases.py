@@ -1,0 +1,209 @@
+"""Cases that wait for a person: claimed by one at a time, and decided once, at the desk or at a terminal.
+
+What a person says is written down in the transaction that takes the case up again, so it outlives the process that it
+was said to: whoever takes the case up next goes on from it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Literal
+
+from sqlalchemy import and_, or_, select, update
+
+from tribunal.cases.problem import Problem
+from tribunal.cases.record_rows import answer_entry
+from tribunal.errors import BadInput
+from tribunal.schema import JSON
+from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
+from tribunal.store.engine import Store
+from tribunal.store.tables import cases, notes
+from tribunal.times import new_id
+
+SOMEBODY = "another reviewer"  # who decides, where nobody was named
+_NO_CLAIM: JSON = {"claimed_by": None, "claimed_until": None}
+
+
+def answer_of(
+    action: Literal["accept", "change", "ask"],
+    *,
+    category: str | None = None,
+    question: str | None = None,
+    note: str = "",
+    reviewer: str | None = None,
+) -> JSON:
+    """Return a person's answer, in the shape of the Agent Inbox.
+
+    Args:
+        action: `accept` the court's outcome, `change` it to a category, or `ask` a question, which sends the case back.
+        category: of a change: a category of the policy, by its name or its number.
+        question: of an ask.
+        note: why; it becomes the explanation of a changed verdict.
+        reviewer: who decides.
+
+    Raises:
+        BadInput: something is missing, or doesn't belong to the action.
+    """
+    wanted = {"change": "category", "ask": "question"}.get(action)
+    given = {"category": category, "question": question}
+    for name, value in given.items():
+        if value is not None and name != wanted:
+            raise BadInput(f"{name}: {value[:80]!r}: doesn't belong to {action}; leave it out")
+    if wanted is not None and not (given[wanted] or "").strip():
+        raise BadInput(f"{wanted}: {given[wanted]!r}: {action} wants one; give it")
+    by: JSON = {} if reviewer is None else {"reviewer": reviewer}
+    if action == "accept":
+        return {"type": "accept", "args": None, "note": note, **by}
+    if action == "ask":
+        return {"type": "response", "args": question, **by}
+    named = str(category)
+    chosen: JSON = {"label": int(named)} if named.isdecimal() else {"category": named}
+    return {"type": "edit", "args": {"action": "decide", "args": {**chosen, "note": note}}, **by}
+
+
+class WaitingCases:
+    """The cases of a database that wait for a person.
+
+    Each method raises a `Problem` where there is no such case, it doesn't wait for a person, somebody else has claimed
+    it, or it waits for a lead; and else returns the case as it lies in the store. `by` is who asks, for the audit log.
+    """
+
+    def __init__(self, store: Store) -> None:
+        """Use a database."""
+        self._store = store
+
+    async def claim(
+        self, case_id: str, reviewer: str, seconds: float, by: Who = OPERATOR, *, leads: bool = True
+    ) -> JSON:
+        """Let nobody else decide a case for so many seconds; to claim it again is to keep it longer.
+
+        With `leads` they may decide what was escalated.
+        """
+        values = {"claimed_by": reviewer, "claimed_until": time.time() + seconds}
+        details = {"reviewer": reviewer, "until": values["claimed_until"]}
+        entry = LogEntry(kind="case.claimed", subject=case_id, details=details)
+        return await self._change(case_id, reviewer, values, by, entry, leads=leads)
+
+    async def escalate(self, case_id: str, reviewer: str, reason: str, by: Who = OPERATOR) -> JSON:
+        """Leave a case to the leads: from here on only they decide it, and nobody has claimed it."""
+        if not reason.strip():
+            raise Problem("bad_input", "reason: is empty; say to the leads why you leave it to them")
+        note = new_note_row(case_id, reviewer, "escalated", reason.strip())
+        values = {**_NO_CLAIM, "escalated": note["at"]}
+        return await self._change(case_id, reviewer, values, by, note_entry(note), leads=False, note=note)
+
+    async def skip(self, case_id: str, reviewer: str, by: Who = OPERATOR) -> JSON:
+        """Leave a case to others; for a day the desk doesn't give it to this person again."""
+        note = new_note_row(case_id, reviewer, "skipped", "")
+        return await self._change(case_id, reviewer, _NO_CLAIM, by, note_entry(note), note=note)
+
+    async def release(self, case_id: str, reviewer: str, by: Who = OPERATOR) -> JSON:
+        """Give a claim back."""
+        entry = LogEntry(kind="case.given_back", subject=case_id, details={"reviewer": reviewer})
+        return await self._change(case_id, reviewer, _NO_CLAIM, by, entry)
+
+    async def take_answer(
+        self, row: JSON, reviewer: str, answer: JSON, by: Who, owner: str | None, *, leads: bool = True
+    ) -> JSON:
+        """Write down what a person says of a case, in the transaction that takes it up again.
+
+        `row` is the case as it lay in the store when the answer, in the Agent Inbox's shape, was checked. `owner` is
+        the process that goes on with it; without one it is queued.
+        """
+        values: JSON = {
+            "status": "queued" if owner is None else "running",
+            "owner": owner,
+            "attempt": row["attempt"] + (0 if owner is None else 1),
+            "attempts_before": row["attempt"],
+            "answer": {"question": row["question"]["id"], "answer": answer},
+        }
+        entry, same = answer_entry(row["id"], reviewer, answer), cases.c.attempt == row["attempt"]
+        return await self._change(row["id"], reviewer, values, by, entry, same, leads=leads)
+
+    async def _change(
+        self, case_id: str, reviewer: str, values: JSON, by: Who, entry: LogEntry, *more: Any, leads: bool = True,
+        note: JSON | None = None,
+    ) -> JSON:  # fmt: skip
+        """Change a case that waits and that nobody else has claimed, and keep a note with it."""
+        if not leads:
+            more = (*more, cases.c.escalated.is_(None))
+        mine = or_(cases.c.claimed_by.is_(None), cases.c.claimed_by == reviewer, cases.c.claimed_until <= time.time())
+        waits = and_(cases.c.id == case_id, cases.c.status == "done", cases.c.question.is_not(None), mine, *more)
+        changing = update(cases).where(waits).values(**values).returning(cases)
+        async with self._store.transaction() as connection:
+            row = (await connection.execute(changing)).mappings().first()
+            if row is not None:
+                if note is not None:
+                    await connection.execute(notes.insert().values(**note))
+                await append(connection, by, entry)
+                return dict(row)
+        check_waits(await self._store.fetch_row(select(cases).where(cases.c.id == case_id)), reviewer, leads=leads)
+        raise Problem("conflict", f"case: {case_id[:80]}: somebody else has just decided it; look at it once more")
+
+
+def check_waits(row: JSON | None, reviewer: str, *, leads: bool = True) -> None:
+    """Check that a person may say something of a case; with `leads` also of one that was escalated.
+
+    Raises:
+        Problem: there is none, it doesn't wait, somebody else has claimed it, or it waits for a lead.
+    """
+    if row is None:
+        raise Problem("not_found", "case: there is none")
+    why, left = "", (row["claimed_until"] or 0.0) - time.time()
+    if row["question"] is None:
+        review: JSON = (row["record"] or {}).get("review") or {}
+        why = "waits for nobody's decision; nothing was changed"
+        if review.get("action"):
+            who, at = review.get("reviewer"), review.get("at")
+            why = f"was decided already: {review['action']} by {who} at {at}; nothing was changed"
+    elif row["status"] != "done":
+        by = ((row["answer"] or {}).get("answer") or {}).get("reviewer") or SOMEBODY
+        why = f"is being decided by {by} right now; look again in a moment"
+    elif row["escalated"] is not None and not leads:
+        why = "was escalated and waits for a lead; nothing was changed"
+    elif row["claimed_by"] not in (None, reviewer) and left > 0:
+        seconds = max(1, round(left))
+        claimed = f"case: {row['id']}: {row['claimed_by']} has claimed it for {seconds} s more"
+        raise Problem("conflict", claimed, retry_after=seconds)
+    if why:
+        raise Problem("conflict", f"case: {row['id']}: {why}")
+
+
+# Notes
+
+
+NoteKind = Literal["note", "escalated", "skipped"]
+
+
+def new_note_row(case_id: str, person: str, kind: NoteKind, words: str) -> JSON:
+    """Return a note, as a row."""
+    row = {"id": new_id("note"), "case_id": case_id, "at": time.time(), "person": person}
+    return {**row, "kind": kind, "words": words}
+
+
+def note_entry(row: JSON) -> LogEntry:
+    """Return what the audit log is told of a note: whose it is, and the hash of its words."""
+    details = {"reviewer": row["person"], **({"words_sha": sha(row["words"])} if row["words"] else {})}
+    kind = "case.noted" if row["kind"] == "note" else f"case.{row['kind']}"
+    return LogEntry.model_validate({"kind": kind, "subject": row["case_id"], "details": details})
+
+
+async def write_note(store: Store, case_id: str, person: str, words: str, by: Who = OPERATOR) -> None:
+    """Keep a note with a case, whatever became of it.
+
+    Raises:
+        Problem: there is no such case, or a note without words.
+    """
+    if not words.strip():
+        raise Problem("bad_input", "note: is empty; write it")
+    row = new_note_row(case_id, person, "note", words.strip())
+    async with store.transaction() as connection:
+        if (await connection.execute(select(cases.c.id).where(cases.c.id == case_id))).first() is None:
+            raise Problem("not_found", f"case: {case_id[:80]}: there is none")
+        await connection.execute(notes.insert().values(**row))
+        await append(connection, by, note_entry(row))
+
+
+async def list_notes(store: Store, case_id: str) -> list[JSON]:
+    """Return the notes of a case, the oldest first; of those that were erased, the words are empty."""
+    return await store.fetch_rows(select(notes).where(notes.c.case_id == case_id).order_by(notes.c.at, notes.c.id))

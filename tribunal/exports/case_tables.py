@@ -1,0 +1,194 @@
+"""A data set of the cases that people decided: what `tribunal eval --dataset table` reads, and a policy is tried on."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tribunal.exports.finished_cases import cases_decided_by_people, finished_cases, has_words, iso_time, models_of
+from tribunal.exports.table_files import ColumnKind, TableWriter
+from tribunal.files import read_regular, write_atomically
+from tribunal.schema import JSON
+from tribunal.store.engine import Store
+
+# `label` is what people decided, in the words that every reader of a table knows. The columns of the court say what it
+# had come to before them. Nobody's name is there.
+DATASET_COLUMNS: dict[str, ColumnKind] = {
+    "id": "text", "post_id": "text", "text": "text", "image": "text", "language": "text", "earlier": "texts",
+    "label": "text", "category": "text", "scheme": "text", "action": "text", "decided": "text",
+    "court_outcome": "text", "court_category": "text", "court_hateful": "flag", "court_confidence": "number",
+    "court_uncertain": "flag", "rehearsed": "flag", "reason": "text", "graph": "text", "models": "text",
+    "line_up": "text", "policy": "text", "policy_sha": "text", "prompts_sha": "text", "calls": "integer",
+    "tokens": "integer",
+}  # fmt: skip
+ERASED = "erased, or never kept"
+_OF_MODELS = ("model", "aux_model", "judge_model", "seats")  # the settings that name a model
+_OF_ROW = ("id", "via", "graph", "outcome", "category", "hateful", "uncertain", "policy_sha")
+_OF_COURT = ("outcome", "category", "hateful", "confidence", "uncertain")
+_MOST_IMAGE = 20 * 1024**2  # bytes, as the service takes them
+
+
+@dataclass
+class ExportResult:
+    """How an export went: rows written, and those left out, by reason; `images_lost` are posts without theirs."""
+
+    rows: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
+    images_lost: int = 0
+
+
+async def export_decided(
+    store: Store, out: Path, form: str, *, since: float | None = None, until: float | None = None
+) -> ExportResult:
+    """Write the cases that people decided in this time to a file; whole, or not at all.
+
+    Images are copied to a folder beside it.
+
+    Raises:
+        BadInput: there is no such format.
+        OSError: the file can't be written.
+    """
+    done, images = ExportResult(), out.with_name(f"{out.name}.images")
+    with write_atomically(out) as file:
+        table = TableWriter(form, DATASET_COLUMNS, file)
+        async for row in cases_decided_by_people(store, since, until):
+            if not has_words(row):
+                done.left_out[ERASED] += 1
+                continue
+            if row["hateful"] is None:
+                done.left_out["not about hate"] += 1
+                continue
+            post, made = row["post"], case_row(row)
+            image = await asyncio.to_thread(copy_image, post.get("image"), images, f"{images.name}/")
+            lost = bool(post.get("image")) and image is None
+            done.images_lost += lost
+            if lost and not (post.get("text") or "").strip():
+                done.left_out["nothing but an image, which is gone"] += 1
+                continue
+            made |= {
+                "text": post.get("text") or "", "image": image, "language": post.get("language") or made["language"],
+                "earlier": list(post.get("earlier") or ()),
+            }  # fmt: skip
+            await asyncio.to_thread(table.add, made)
+            done.rows += 1
+        await asyncio.to_thread(table.close)
+    return done
+
+
+def case_row(row: JSON) -> JSON:
+    """Return a case as a row: what was decided, by the court and by people, and how; and its post and record."""
+    record, post = row["record"] or {}, row["post"] or {}
+    review, appeals, usage = record.get("review") or {}, record.get("appeals") or [], record.get("usage") or {}
+    court = review.get("court") or (appeals[0]["before"] if appeals else {})
+    last = appeals[-1] if appeals else {}
+    by_people = iso_time(row["finished"]) if review.get("action") else None
+    return {
+        **{name: row[name] for name in _OF_ROW},
+        **{name: record.get(name) for name in ("rehearsed", "language", "scheme", "confidence")},
+        **{name: iso_time(row[name]) for name in ("created", "finished", "erased")},
+        **{name: usage.get(name) for name in ("calls", "prompt_tokens", "completion_tokens", "seconds")},
+        **{f"court_{name}": court.get(name) for name in _OF_COURT},
+        **{name: post.get(name) for name in ("text", "image")},
+        "post_id": record.get("post_id") or post.get("post_id"),
+        "batch": row["batch_id"],
+        "label": "hate" if row["hateful"] else "not",
+        "action": last.get("result") or review.get("action"),
+        "decided": last.get("decided") or review.get("at") or by_people,
+        "reason": review.get("reason") or "an appeal",
+        "review": review.get("action") or ("waits" if review else None),
+        "appeals": len(appeals),
+        "appeal": last.get("result"),
+        "models": models_of(record) or None,
+        "line_up": json.dumps({name: row["settings"][name] for name in _OF_MODELS if row["settings"].get(name)}),
+        "policy": (record.get("policy") or {}).get("name"),
+        "prompts_sha": (record.get("prompts") or {}).get("sha"),
+        "tokens": (usage.get("prompt_tokens") or 0) + (usage.get("completion_tokens") or 0),
+        "record": json.dumps(record, ensure_ascii=False) if record else None,
+    }
+
+
+def copy_image(ref: str | None, folder: Path, prefix: str) -> str | None:
+    """Copy an image into a folder, by its content, and return where it is, or None if it is gone.
+
+    One on the web stays where it is. `prefix` stands before a copy's name.
+    """
+    if not ref or ref.casefold().startswith(("http://", "https://")):
+        return ref or None
+    try:
+        raw, suffix = _decode_data_uri(ref) if ref.startswith("data:") else (read_regular(Path(ref), _MOST_IMAGE), "")
+    except (OSError, ValueError):
+        return None
+    if not _is_image(raw):  # whatever else a path leads to is nobody's to hand out
+        return None
+    name = hashlib.sha256(raw).hexdigest()[:32] + (suffix or Path(ref).suffix.casefold()[:8])
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (copy := folder / name).exists():
+        copy.write_bytes(raw)
+    return f"{prefix}{name}"
+
+
+def _is_image(raw: bytes) -> bool:
+    starts = (b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8", b"BM", b"II*\x00", b"MM\x00*")
+    return raw.startswith(starts) or raw[8:12] == b"WEBP" or raw[4:8] == b"ftyp"
+
+
+def _decode_data_uri(uri: str) -> tuple[bytes, str]:
+    """Return the bytes of a data URI, and the suffix of a file of its type.
+
+    Raises:
+        ValueError: it holds no bytes in base64.
+    """
+    head, _, encoded = uri.partition(",")
+    kind = head.removeprefix("data:").partition(";")[0].rpartition("/")[2]
+    return base64.b64decode(encoded, validate=True), f".{kind}" if kind.isalnum() else ".img"
+
+
+# Every case as a row
+
+
+CASE_COLUMNS: dict[str, ColumnKind] = {
+    "id": "text", "post_id": "text", "created": "text", "finished": "text", "via": "text", "batch": "text",
+    "graph": "text", "outcome": "text", "category": "text", "hateful": "flag", "uncertain": "flag",
+    "confidence": "number", "rehearsed": "flag", "language": "text", "scheme": "text", "policy": "text",
+    "policy_sha": "text", "prompts_sha": "text", "models": "text", "calls": "integer", "prompt_tokens": "integer",
+    "completion_tokens": "integer", "seconds": "number", "review": "text", "appeals": "integer",
+    "appeal": "text", "decided": "text",
+    "court_outcome": "text", "court_category": "text", "court_hateful": "flag", "erased": "text",
+}  # fmt: skip
+WITH_POSTS: dict[str, ColumnKind] = {"text": "text", "image": "text"}
+WITH_RECORDS: dict[str, ColumnKind] = {"record": "text"}
+
+
+async def export_cases(
+    store: Store,
+    out: Path,
+    form: str,
+    *,
+    since: float | None = None,
+    until: float | None = None,
+    posts: bool = False,
+    records: bool = False,
+) -> int:
+    """Write all cases that ended in this time to a file, and return how many there are; whole, or not at all.
+
+    With `posts`, the words and the image of each post that is still kept; with `records`, each whole record as JSON,
+    which may quote the post.
+
+    Raises:
+        BadInput: there is no such format.
+        OSError: the file can't be written.
+    """
+    columns = CASE_COLUMNS | (WITH_POSTS if posts else {}) | (WITH_RECORDS if records else {})
+    count = 0
+    with write_atomically(out) as file:
+        table = TableWriter(form, columns, file)
+        async for row in finished_cases(store, since=since, until=until):
+            await asyncio.to_thread(table.add, case_row(row))
+            count += 1
+        await asyncio.to_thread(table.close)
+    return count

@@ -1,0 +1,271 @@
+"""Statements of reasons made of decided cases: each case once, in batches of at most 100."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import ValidationError
+from sqlalchemy import exists, insert
+from sqlalchemy.exc import IntegrityError
+
+from tribunal.context import describe_validation_error
+from tribunal.errors import BadInput
+from tribunal.exports.dsa.statement import FIELD, MOST_IN_A_BATCH, DecisionMapping, Statement
+from tribunal.exports.finished_cases import (
+    count_cases,
+    decision_time_conditions,
+    finished_cases,
+    has_words,
+    policy_of_row,
+)
+from tribunal.files import write_whole
+from tribunal.schema import JSON
+from tribunal.store.audit import OPERATOR, LogEntry, append, sha
+from tribunal.store.engine import Store
+from tribunal.store.tables import cases, statements
+from tribunal.text import make_visible, one_line
+
+_GONE = "[…]"
+_MOST = 2000
+_WORD = re.compile(r"\w+")
+_RUN = 3  # words in a row that an explanation shares with the post are taken for a quotation
+_QUOTED = re.compile(r"“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|«[^»]*»|「[^」]*」|『[^』]*』|‘[^’]*’(?!\w)|(?<!\w)'[^']*'(?!\w)")
+_PERSONAL = re.compile(r"https?://\S+|www\.\S+|[\w.+-]+@[\w-]+\.\w[\w.-]*|[@#]\w+|\+?\d[\d\s()/-]{5,}\d")
+
+
+class StatementBatch(NamedTuple):
+    """Statements that were written together."""
+
+    path: Path
+    number: int
+
+
+@dataclass
+class StatementsMade:
+    """How it went: the files that were written, and the cases that were left out, by reason."""
+
+    batches: list[StatementBatch] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def count(self) -> int:
+        """Return how many statements were written."""
+        return sum(batch.number for batch in self.batches)
+
+
+class StatementRequest(NamedTuple):
+    """Which cases, and how they are told of: `explanations` are the model's own words, with quotations taken out."""
+
+    mapping: DecisionMapping
+    since: float | None = None
+    until: float | None = None
+    explanations: bool = False
+
+
+async def make_statements(store: Store, folder: Path, wanted: StatementRequest) -> StatementsMade:
+    """Make a statement of each case that was decided to be hateful, and write them down; of a case that has one, none.
+
+    Raises:
+        BadInput: a field of a statement is missing or wrong. Then none was made.
+        OSError: a file can't be written. Those before it are made.
+    """
+    async for _ in _missing_statements(store, wanted, StatementsMade()):
+        pass  # every one is held to the rules before the first is kept
+    made, batch = StatementsMade(), list[tuple[str, Statement]]()
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    name = f"statements-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+
+    async def keep_batch() -> None:
+        path = folder / f"{name}-{len(made.batches) + 1:04}.json"
+        await _keep_batch(store, path, batch)
+        made.batches.append(StatementBatch(path, len(batch)))
+        batch.clear()
+
+    async for each in _missing_statements(store, wanted, made):
+        batch.append(each)
+        if len(batch) == MOST_IN_A_BATCH:
+            await keep_batch()
+    if batch:
+        await keep_batch()
+    return made
+
+
+async def _missing_statements(
+    store: Store, wanted: StatementRequest, made: StatementsMade
+) -> AsyncIterator[tuple[str, Statement]]:
+    """Give the statements that are still to be made, with the ids of their cases."""
+    within = decision_time_conditions(wanted.since, wanted.until)
+    hateful = (cases.c.outcome == "verdict", cases.c.hateful.is_(True), *within)
+    stated = exists().where(statements.c.case_id == cases.c.id)
+    if before := await count_cases(store, *hateful, stated):
+        made.left_out["stated before"] = before
+    async for row in finished_cases(store, *hateful, ~stated):
+        if not row["record"] or row["record"].get("outcome") != "verdict":
+            made.left_out["without a record, or erased"] += 1
+        elif row["record"].get("rehearsed"):
+            made.left_out["decided by the rehearsal model"] += 1
+        else:
+            policy = await policy_of_row(store, row)
+            categories = policy.categories(row["record"]["scheme"]) if policy else ()
+            meaning = next((each.meaning for each in categories if each.name == row["category"]), None)
+            yield row["id"], statement_of(row, wanted, meaning)
+
+
+async def _keep_batch(store: Store, path: Path, batch: list[tuple[str, Statement]]) -> None:
+    """Keep a batch in the database and write its file: both, or neither."""
+    bodies = [each.to_wire() for _, each in batch]
+    common = {"created": time.time(), "file": path.name, "status": "made"}
+    rows = [
+        {"puid": body["puid"], "case_id": case_id, "place": place, "body": body, **common}
+        for place, ((case_id, _), body) in enumerate(zip(batch, bodies, strict=True))
+    ]
+    details = {"statements": len(rows), "body_sha": sha(bodies)}
+    content = json.dumps({"statements": bodies}, indent=1, ensure_ascii=False) + "\n"
+    try:
+        async with store.transaction() as connection:
+            await connection.execute(insert(statements), rows)
+            await asyncio.to_thread(write_whole, path, content)
+            made = LogEntry(kind="statements.made", subject=path.name, details=details)
+            await append(connection, OPERATOR, made)
+    except IntegrityError:
+        raise BadInput(
+            "statements: another process makes the same ones now; run it again when that has ended"
+        ) from None
+
+
+def statement_of(row: JSON, wanted: StatementRequest, meaning: str | None) -> Statement:
+    """Return the statement of a case; `meaning` is what the policy says of its category.
+
+    Raises:
+        BadInput: a field is missing or wrong; which, and where it may be told.
+    """
+    told, record, content = wanted.mapping.fields_for(row["category"]), row["record"], _content_types(row)
+    # A person who accepts or changes an outcome decides with a machine's help.
+    by_person = bool(record.get("appeals") or (record.get("review") or {}).get("action"))
+    why = (model_explanation(row) if wanted.explanations else None) or category_explanation(row, meaning)
+    illegal = told.get("decision_ground") == "DECISION_GROUND_ILLEGAL_CONTENT"
+    language = str(record.get("language") or "").partition("-")[0].upper()
+    # The register's id follows from the case's, which can't be derived from it.
+    digest = hashlib.sha256(f"statement of reasons {row['id']}".encode()).hexdigest()
+    derived: JSON = {
+        "content_type": list(content) or None,
+        "content_language": language if re.fullmatch("[A-Z]{2}", language) else None,
+        "category": "STATEMENT_CATEGORY_ILLEGAL_OR_HARMFUL_SPEECH",
+        "decision_facts": decision_facts(row, list(content.values())),
+        "automated_decision": "AUTOMATED_DECISION_PARTIALLY" if by_person else "AUTOMATED_DECISION_FULLY",
+        "application_date": "decided",
+        "illegal_content_explanation" if illegal else "incompatible_content_explanation": why,
+        "puid": f"tribunal-{digest[:40]}",
+    }
+    fields = {**{name: value for name, value in derived.items() if value is not None}, **told}
+    turned = [each["decided"] for each in record.get("appeals") or () if each["result"] != "upheld"]
+    decided = date.fromisoformat(turned[-1][:10]) if turned else _day_of(row["finished"])
+    for name, of_case in (("content_date", _day_of(row["created"])), ("application_date", decided)):
+        if name in fields:
+            fields[name] = _resolve_day(row, name, str(fields[name]), of_case)
+    try:
+        return Statement.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        fault = describe_validation_error(error) if first["loc"] else first["msg"].removeprefix("Value error, ")
+        if first["type"] == "missing":
+            fault = f"{first['loc'][-1]}: is missing"
+        raise BadInput(
+            f"case {row['id']} ({row['category']}): {fault}; set it in the mapping (tribunal dsa mapping prints one), "
+            "or with --field"
+        ) from error
+
+
+def _content_types(row: JSON) -> dict[str, str]:
+    """Return what the post consists of, each with its words; of one that was erased, what a model was shown of it."""
+    shown, post, kept = row["record"].get("shown") or (), row["post"] or {}, has_words(row)
+    text = str(post.get("text") or "").strip() if kept else "text" in shown
+    image = post.get("image") if kept else "image" in shown
+    return {
+        **({"CONTENT_TYPE_TEXT": "text"} if text else {}),
+        **({"CONTENT_TYPE_IMAGE": "an image"} if image else {}),
+    }
+
+
+def _day_of(seconds: float) -> date:
+    return datetime.fromtimestamp(seconds, UTC).date()
+
+
+def _resolve_day(row: JSON, name: str, source: str, of_case: date) -> date:
+    if not source.startswith(FIELD):
+        return of_case
+    column = source.removeprefix(FIELD)
+    try:
+        return date.fromisoformat(str((row["fields"] or {}).get(column))[:10])
+    except ValueError:
+        raise BadInput(
+            f"case {row['id']}: {name}: its column {column} holds no date such as 2026-11-22; put one there, or tell "
+            "the date another way"
+        ) from None
+
+
+def decision_facts(row: JSON, content: list[str]) -> str:
+    """Return the facts of a decision, without a word of the post: field `decision_facts`."""
+    record, review = row["record"], row["record"].get("review") or {}
+    named = (record.get("policy") or {}).get("name")
+    policy = f"the policy {make_visible(named)}" if named else "the platform's rules"
+    person = {
+        "accept": "A person reviewed the case and confirmed the outcome.",
+        "edit": "A person reviewed the case and changed the outcome.",
+    }.get(review.get("action") or "", "No person reviewed the case before it was decided.")
+    if record.get("appeals"):
+        person = "The decision was contested, and a person decided on that."
+    return (
+        f"A post that consists of {' and '.join(content) or 'content'} was examined under {policy} by an automated "
+        f"system of language models, which weighs what speaks for and against. It was found to be hate speech of the "
+        f"category {make_visible(row['category'])}. {person}"
+    )
+
+
+def category_explanation(row: JSON, meaning: str | None) -> str:
+    """Return why it breaks the rules, without a word of the post: fields `…_content_explanation`."""
+    said = f", which is: {one_line(meaning).rstrip('.')}" if meaning else ""
+    category = make_visible(row["category"])
+    return f"The content was found to belong to the category {category} of the rules{said}."[:_MOST]
+
+
+def model_explanation(row: JSON) -> str | None:
+    """Return the model's own words, with quotations, names of accounts, addresses and numbers taken out.
+
+    None where a person changed the outcome (they are the person's words then), or the post isn't there to compare with.
+    """
+    record, post = row["record"], row["post"]
+    theirs = any(each["result"] != "upheld" for each in record.get("appeals") or [])
+    if not post or theirs or (record.get("review") or {}).get("action") == "edit":
+        return None
+    said = one_line(make_visible(str(record["explanation"])))
+    said = _PERSONAL.sub(_GONE, _QUOTED.sub(_GONE, said))
+    for text in (post.get("text") or "", *(post.get("earlier") or ())):
+        said = _remove_quotations(said, text)
+    said = re.sub(rf"(?:{re.escape(_GONE)}\W*){{2,}}", f"{_GONE} ", said).strip()
+    return said[:_MOST] or None
+
+
+def _remove_quotations(said: str, post: str) -> str:
+    """Return an explanation without the runs of words that it shares with the post; of a short post, without any."""
+    words = [word.casefold() for word in _WORD.findall(post)]
+    if not words:
+        return said
+    length = min(_RUN, len(words))
+    runs = {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
+    found = list(_WORD.finditer(said))
+    told = [each[0].casefold() for each in found]
+    out = {at + step for at in range(len(told)) if tuple(told[at : at + length]) in runs for step in range(length)}
+    for at in sorted(out, reverse=True):
+        said = said[: found[at].start()] + _GONE + said[found[at].end() :]
+    return re.sub(rf"{re.escape(_GONE)}(?:\W{{1,3}}{re.escape(_GONE)})+", _GONE, said)

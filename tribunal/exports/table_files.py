@@ -1,0 +1,98 @@
+"""Rows written to a file as they come: JSON Lines, CSV or Parquet. Memory stays flat."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from typing import IO, Any, Literal
+
+from tribunal.errors import BadInput
+from tribunal.plugins import require_extra
+from tribunal.schema import JSON
+from tribunal.text import wellformed
+
+ColumnKind = Literal["text", "number", "integer", "flag", "texts"]
+FORMATS = ("jsonl", "csv", "parquet")
+_GROUP_BYTES = 8 * 1024**2  # of texts, roughly, that a group of rows in Parquet holds
+
+
+class TableWriter:
+    """Writes rows, one at a time; a column that a row lacks is empty. Close it.
+
+    CSV has a list as a JSON array, and each cell as it is: a data set that is changed is none.
+    """
+
+    def __init__(self, form: str, columns: Mapping[str, ColumnKind], file: IO[bytes], delimiter: str = ",") -> None:
+        """Begin a table; the delimiter is that of CSV.
+
+        Raises:
+            BadInput: there is no such format.
+        """
+        if form not in FORMATS:
+            raise BadInput(f"format: {form!r}: is none of {', '.join(FORMATS)}")
+        self._columns = columns
+        self._rows, self._bytes = list[JSON](), 0
+        self._parquet: Any = None
+        if form == "parquet":
+            self._parquet = _open_parquet(columns, file)
+            return
+        self._text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+        self._csv = csv.writer(self._text, delimiter=delimiter) if form == "csv" else None
+        if self._csv:
+            self._csv.writerow(columns)
+
+    def add(self, row: JSON) -> None:
+        """Write a row."""
+        cells = {name: _writable_value(row.get(name)) for name in self._columns}
+        if self._parquet:
+            self._rows.append(cells)
+            self._bytes += 200 + sum(len(value) for value in cells.values() if isinstance(value, str))
+            if self._bytes > _GROUP_BYTES:
+                self._write_group()
+        elif self._csv:
+            self._csv.writerow(
+                json.dumps(cell, ensure_ascii=False) if isinstance(cell, list) else cell for cell in cells.values()
+            )
+        else:
+            self._text.write(json.dumps(cells, ensure_ascii=False) + "\n")
+
+    def close(self) -> None:
+        """Write what is left, and the end."""
+        if self._parquet:
+            self._write_group()
+            self._parquet.close()
+        else:
+            self._text.detach()
+
+    def _write_group(self) -> None:
+        from pyarrow import Table
+
+        self._parquet.write_table(Table.from_pylist(self._rows, schema=self._parquet.schema))
+        self._rows, self._bytes = [], 0
+
+
+def _open_parquet(columns: Mapping[str, ColumnKind], file: IO[bytes]) -> Any:
+    require_extra("parquet", "eval")
+    from pyarrow.parquet import ParquetWriter
+
+    return ParquetWriter(file, arrow_schema(columns))
+
+
+def arrow_schema(columns: Mapping[str, ColumnKind]) -> Any:
+    """Return the Arrow schema of columns."""
+    import pyarrow as pa
+
+    kinds = {
+        "text": pa.string(), "number": pa.float64(), "integer": pa.int64(), "flag": pa.bool_(),
+        "texts": pa.list_(pa.string()),
+    }  # fmt: skip
+    return pa.schema([(name, kinds[kind]) for name, kind in columns.items()])
+
+
+def _writable_value(value: Any) -> Any:
+    """Return a cell that can be written: a post may hold half a pair of surrogates."""
+    if isinstance(value, list):
+        return [_writable_value(each) for each in value]
+    return wellformed(value) if isinstance(value, str) else value
