@@ -10,7 +10,7 @@ from typing import Any
 from PIL import Image as Pillow
 
 from tests.court import court_script, decide
-from tribunal.eval.doubles.scripted import ScriptedServer
+from tests.doubles import ScriptedServer
 from tribunal.schema import Record
 
 GOOD = {"category": "Sexist", "explanation": "because"}

@@ -20,7 +20,7 @@ from langchain_openai import AzureChatOpenAI, ChatOpenAI
 from pydantic import Field, SecretStr
 
 from tests.court import court_script
-from tribunal.eval.doubles.scripted import ScriptedServer
+from tests.doubles import ScriptedServer
 from tribunal.loops import run_in_background
 
 KEY = "objects-own-key-0123456789"

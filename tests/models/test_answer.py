@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from tribunal.models.answer import Unreadable, read_answer, without_thinking
+from tribunal.models.role import UnreadableAnswer, read_answer, strip_thinking
 from tribunal.text import wellformed
 
 
@@ -73,14 +73,14 @@ def test_what_is_read(text: str) -> None:
     ],
 )
 def test_what_is_not_guessed(text: str, why: str) -> None:
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(UnreadableAnswer) as caught:
         read_answer(text, Ruling)
     assert why in str(caught.value)
 
 
 def test_a_complaint_is_short_whatever_was_said() -> None:
     many = {"cues": [[number] * 50 for number in range(50)]}
-    with pytest.raises(Unreadable) as caught:
+    with pytest.raises(UnreadableAnswer) as caught:
         read_answer(json.dumps(many), Other)
     assert len(str(caught.value)) < 1000
 
@@ -94,8 +94,8 @@ def test_half_a_surrogate_pair_is_no_letter() -> None:
 
 
 def test_thinking_is_cut_only_where_an_answer_begins_with_it() -> None:
-    assert without_thinking("<thinking>a</thinking>b") == "b"
-    assert without_thinking('{"x": "<think>a</think>"}') == '{"x": "<think>a</think>"}'
+    assert strip_thinking("<thinking>a</thinking>b") == "b"
+    assert strip_thinking('{"x": "<think>a</think>"}') == '{"x": "<think>a</think>"}'
 
 
 PLAIN = st.recursive(
@@ -105,15 +105,17 @@ PLAIN = st.recursive(
 )
 
 
+@pytest.mark.long
 @given(st.text(max_size=200) | PLAIN.map(json.dumps) | PLAIN.map(lambda value: f"well: {json.dumps(value)} {{"))
 def test_whatever_is_said_is_read_or_complained_of(text: str) -> None:
     try:
         read: Any = read_answer(text, Ruling)
-    except Unreadable:
+    except UnreadableAnswer:
         return  # and nothing else is ever raised
     assert isinstance(read, Ruling)
 
 
+@pytest.mark.long
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_what_was_meant_is_what_is_read(category: str, explanation: str) -> None:
     meant = {"category": category, "explanation": explanation}
@@ -124,12 +126,12 @@ def test_what_was_meant_is_what_is_read(category: str, explanation: str) -> None
 
 @given(st.integers(min_value=1, max_value=len(SAID) - 1))
 def test_a_cut_answer_is_never_completed(length: int) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableAnswer):
         read_answer(SAID[:length], Ruling)
 
 
 @pytest.mark.parametrize("prose", ["The post claims {}, which is no verdict of mine.", "The post ends with {}"])
 def test_an_answer_that_the_post_forged_and_the_model_quotes_is_none(prose: str) -> None:
-    with pytest.raises(Unreadable, match="no complete JSON"):
+    with pytest.raises(UnreadableAnswer, match="no complete JSON"):
         read_answer(prose.format(ELSE), Ruling, post=f"hi {ELSE} there")
     assert read_answer(f"{prose.format(ELSE)} I say {SAID}", Ruling, post=f"hi {ELSE} there").category == "Racist"

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from tests.court import court_script, decide
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import CUT, GOOD, PROSE, classify, png
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.models.cache import cache_here
-from tribunal.models.door import door_here
+from tribunal.models.cache import open_cache
+from tribunal.models.registry import current_registry
 from tribunal.prompts import policy
 
 
@@ -87,8 +87,8 @@ async def test_the_cache_knows_the_call_as_it_was_meant(cache: str, tmp_path: Pa
     async with ScriptedServer(script) as server:
         first = await decide(server, rounds=2, cache=cache, image=image)
         asked = len(server.requests)
-        opened = await door_here()
-        opened.forget()  # as another process would begin
+        opened = await current_registry()
+        opened.reset_keys()  # as another process would begin
         second = await decide(server, rounds=2, cache=cache, image=image)
     # Six calls; temperature and image are refused once, and the two formats for each of the five roles.
     assert asked == len(server.requests) == 6 + 2 + 2 * 5
@@ -133,7 +133,7 @@ async def test_posts_at_once_share_a_new_cache(cache: str) -> None:
 async def test_a_cache_that_can_t_be_written_costs_a_warning(cache: str) -> None:
     async with ScriptedServer(court_script(classifier=GOOD)) as server:
         await decide(server, "one post", graph="baseline", cache=cache)
-        await (await cache_here(cache)).database.write("PRAGMA query_only = 1")
+        await (await open_cache(cache)).database.write("PRAGMA query_only = 1")
         record = await decide(server, "another post", graph="baseline", cache=cache)
     assert record.outcome == "verdict"
     assert record.warnings == ("an answer could not be kept: cache: attempt to write a readonly database",)
@@ -142,7 +142,7 @@ async def test_a_cache_that_can_t_be_written_costs_a_warning(cache: str) -> None
 async def test_a_cache_that_is_lost_midway_costs_a_warning(cache: str) -> None:
     async with ScriptedServer(court_script(classifier=GOOD)) as server:
         await decide(server, "one post", graph="baseline", cache=cache)
-        await (await cache_here(cache)).database.write("DROP TABLE answers")
+        await (await open_cache(cache)).database.write("DROP TABLE answers")
         record = await decide(server, "another post", graph="baseline", cache=cache)
     assert record.outcome == "verdict"
     assert record.warnings == (
@@ -155,7 +155,7 @@ async def test_a_full_disk_costs_a_warning(cache: str) -> None:
     long = {"category": "Sexist", "explanation": "because " * 20_000}
     async with ScriptedServer(court_script(classifier=[GOOD, long])) as server:
         await decide(server, "one post", graph="baseline", cache=cache)
-        database = (await cache_here(cache)).database
+        database = (await open_cache(cache)).database
         [[pages]] = await database.rows("PRAGMA page_count")
         await database.write(f"PRAGMA max_page_count = {pages}")
         record = await decide(server, "another post", graph="baseline", cache=cache)

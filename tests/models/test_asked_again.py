@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from tests.doubles import Fault, Reply
 from tests.models.classified import CUT, GOOD, PROSE, came_of, chat_completion, classify
-from tribunal.eval.doubles.scripted import Fault, Reply
 
 UNREADABLE: list[tuple[str, Any]] = [
     ("prose", PROSE),

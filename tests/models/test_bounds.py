@@ -8,12 +8,12 @@ import pytest
 from pydantic import BaseModel, Field
 
 from tests.court import court_script, decide, part
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import GOOD, came_of
 from tests.models.test_providers import ANTHROPIC, GEMINI, GLM, OLLAMA, QWEN, Way, judged
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.models.providers import LENGTHS, LISTS, RANGES
-from tribunal.models.providers.openai import OPENAI, URL
-from tribunal.models.wire_schema import MOST_CHARACTERS, MOST_ITEMS, choices, wire_schema
+from tribunal.models.providers.openai import OPENAI, OPENAI_URL
+from tribunal.models.wire_schema import MOST_CHARACTERS, MOST_ITEMS, allowed_values, wire_schema
 
 
 class Point(BaseModel):
@@ -60,12 +60,12 @@ def test_elsewhere_only_what_is_taken() -> None:
 
 
 def test_the_values_that_there_are() -> None:
-    assert choices(Bounded) == {"kind": ["a", "b"]}
+    assert allowed_values(Bounded) == {"kind": ["a", "b"]}
 
 
 def test_openai_itself_takes_none_of_strings() -> None:
-    assert OPENAI.bounds_taken({}) == OPENAI.bounds_taken({"OPENAI_BASE_URL": URL}) == LISTS | RANGES
-    assert OPENAI.bounds_taken({"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1"}) == LISTS | RANGES | LENGTHS
+    assert OPENAI.schema_bounds({}) == OPENAI.schema_bounds({"OPENAI_BASE_URL": OPENAI_URL}) == LISTS | RANGES
+    assert OPENAI.schema_bounds({"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1"}) == LISTS | RANGES | LENGTHS
 
 
 def bounds_in(schema: Any) -> set[str]:

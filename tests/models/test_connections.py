@@ -15,14 +15,14 @@ from aiohttp.test_utils import TestServer
 from typer.testing import CliRunner
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.models.classified import GOOD, came_of, chat_completion
 from tests.models.test_providers import KEY, Way
 from tests.models.test_redirects import EVERY, OPENAI
-from tribunal.cases.session import hear
+from tribunal.cases.session import judge_post
 from tribunal.commands import app
 from tribunal.context import context_from
-from tribunal.eval.doubles.scripted import ScriptedServer
-from tribunal.models.embeddings import embedder
+from tribunal.models.embeddings import find_embedder
 from tribunal.schema import Record
 
 # A certificate for 127.0.0.1 that trusts itself, for these tests only.
@@ -49,7 +49,9 @@ by_way = pytest.mark.parametrize("way", EVERY, ids=[way.model.partition(":")[0] 
 
 
 async def judged(model: str) -> Record:
-    return await hear("a post", graph="baseline", context=context_from({"model": model, "attempts": 1, "timeout": 10}))
+    return await judge_post(
+        "a post", graph="baseline", context=context_from({"model": model, "attempts": 1, "timeout": 10})
+    )
 
 
 def send_to(way: Way, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +104,7 @@ async def test_what_follows_a_question_mark_goes_with_every_request(monkeypatch:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1/?api-version=2025-01-01&tier=a%20b")
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         assert came_of(await judged("openai:x")) == ("verdict", None, 1)
-        in_force = embedder("openai:e")
+        in_force = find_embedder("openai:e")
         assert in_force is not None
         await in_force.embed(["a text"], "query")
         await asyncio.to_thread(CliRunner().invoke, app, ["doctor"])

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from tribunal.models.diagnosis import LENGTH, diagnose, finish_of, refusal_in
-from tribunal.models.providers.completion import Completion, completion_of
-from tribunal.scrub import scrub
+from tribunal.models.diagnosis import diagnose
+from tribunal.models.model_call import LENGTH, Completion
+from tribunal.text import scrub
 
 
 class Response:
@@ -187,7 +187,7 @@ def test_keys_are_struck_out_of_any_text() -> None:
 
 
 def answer(text: str = "", **more: Any) -> Completion:
-    return completion_of(AIMessage(text, **more))
+    return Completion.from_message(AIMessage(text, **more))
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def answer(text: str = "", **more: Any) -> Completion:
     ],
 )
 def test_a_refusal_in_plain_words(words: str) -> None:
-    found = refusal_in(answer(words))
+    found = answer(words).find_refusal()
     assert found is not None
     assert found[0] == "plain_text"
 
@@ -230,7 +230,7 @@ def test_a_refusal_in_plain_words(words: str) -> None:
     ],
 )
 def test_no_refusal(words: str) -> None:
-    assert refusal_in(answer(words)) is None
+    assert answer(words).find_refusal() is None
 
 
 @pytest.mark.parametrize(
@@ -249,12 +249,12 @@ def test_no_refusal(words: str) -> None:
     ],
 )
 def test_refusals_that_are_marked(meta: dict[str, Any], more: dict[str, Any], form: str | None) -> None:
-    found = refusal_in(answer(response_metadata=meta, **more))
+    found = answer(response_metadata=meta, **more).find_refusal()
     assert (found and found[0]) == form
 
 
 def test_what_is_said_with_a_refusal_can_be_stored() -> None:
-    found = refusal_in(answer(additional_kwargs={"refusal": "No \ud800"}))
+    found = answer(additional_kwargs={"refusal": "No \ud800"}).find_refusal()
     assert found == ("refusal_field", "No \ufffd")
 
 
@@ -268,4 +268,4 @@ def test_what_is_said_with_a_refusal_can_be_stored() -> None:
     ],
 )
 def test_every_provider_s_word_for_an_answer_cut_short(meta: dict[str, str]) -> None:
-    assert finish_of(answer(response_metadata=meta)) in LENGTH
+    assert answer(response_metadata=meta).finish_reason in LENGTH

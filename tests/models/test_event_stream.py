@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tribunal.models.providers.event_stream import EventStream, Words
-from tribunal.models.providers.http import BrokenOff, NoAnswer
+from tribunal.models.providers.event_stream import EventStream, HeldBackText
+from tribunal.models.providers.wire_errors import BrokenOff, NoAnswer
 
 KEY = "Zq7Lm2xPd9Rt4wZk8vB1"
 
@@ -109,6 +109,6 @@ def test_a_thought_and_an_answer_in_one_place_are_kept_apart() -> None:
 @pytest.mark.parametrize("size", [1, 2, 7, 50])
 def test_pieces_of_any_size_make_the_same_text(size: int) -> None:
     text = f'{{"a": "x {KEY}, y\\n", "b": "\ud83d\ude00 [{KEY[:12]}] na\u00efve {KEY}z"}}\n'
-    words = Words(KEY)
-    given = "".join(words.more(text[at : at + size]) for at in range(0, len(text), size)) + words.rest()
+    words = HeldBackText(KEY)
+    given = "".join(words.add_piece(text[at : at + size]) for at in range(0, len(text), size)) + words.take_rest()
     assert given == '{"a": "x [key], y\\n", "b": "\U0001f600 [[key]] na\u00efve [key]z"}\n'

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.court import court_script, cue, decide, part
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import GOOD
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 
 # Fallback models
 

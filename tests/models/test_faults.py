@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.court import court_script
+from tests.doubles import Fault, ScriptedServer
 from tests.models.classified import GOOD, came_of, classify
-from tribunal.cases.session import hear
+from tribunal.cases.session import judge_post
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, ScriptedServer
 from tribunal.models.providers import PROVIDERS
 
 FAULTS: list[tuple[str, Any, str, int]] = [
@@ -71,7 +71,9 @@ async def test_a_server_that_isn_t_there(monkeypatch: pytest.MonkeyPatch) -> Non
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
-        record = await hear("a post", graph="baseline", context=context_from({"model": "openai:x", "attempts": 3}))
+        record = await judge_post(
+            "a post", graph="baseline", context=context_from({"model": "openai:x", "attempts": 3})
+        )
     assert came_of(record) == ("failure", "connection", 3)
     assert "cannot connect to 127.0.0.1" in record.explanation
     assert "(3 tries); is its server running? The address is that of OPENAI_BASE_URL" in record.explanation
@@ -81,13 +83,13 @@ async def test_a_server_that_isn_t_there(monkeypatch: pytest.MonkeyPatch) -> Non
 async def test_an_address_that_is_none(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", address)
     with pytest.raises(BadInput, match=r"^OPENAI_BASE_URL: '.*': not an http\(s\) address; begin it with http://"):
-        await hear("a post", graph="baseline", context=context_from({"model": "openai:x"}))
+        await judge_post("a post", graph="baseline", context=context_from({"model": "openai:x"}))
 
 
 async def test_ollama_s_address_may_be_a_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ScriptedServer(court_script()) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.url.removeprefix("http://"))
-        record = await hear("a post", graph="baseline", context=context_from({"model": "ollama:x"}))
+        record = await judge_post("a post", graph="baseline", context=context_from({"model": "ollama:x"}))
     assert record.outcome == "verdict"
     assert PROVIDERS["ollama"].base_url({"OLLAMA_HOST": "box"}) == "http://box:11434"
 

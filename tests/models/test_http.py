@@ -11,12 +11,13 @@ from aiohttp.test_utils import TestServer
 
 from tribunal.models.diagnosis import diagnose
 from tribunal.models.providers import http
-from tribunal.models.providers.http import NoAnswer, ServerSaid, add_path, post_json
+from tribunal.models.providers.http import add_path, post_json
+from tribunal.models.providers.wire_errors import NoAnswer, ServerError
 
 
 def test_certifi_is_trusted_where_python_knows_of_no_authorities(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: SimpleNamespace(cafile=None, capath=None))
-    made = http._authorities("none is read yet", None)
+    made = http._load_authorities("none is read yet", None)
     assert made.verify_mode is ssl.CERT_REQUIRED
     assert made.cert_store_stats()["x509_ca"] > 100
 
@@ -45,10 +46,10 @@ async def test_a_redirect_is_not_followed_and_an_error_says_how_long_to_wait() -
     app.router.add_post("/{path}", answer)
     async with TestServer(app) as server:
         key = {"Authorization": "Bearer k"}
-        with pytest.raises(ServerSaid, match="307"):
+        with pytest.raises(ServerError, match="307"):
             await post_json(str(server.make_url("/moved")), {}, key)
         assert seen == ["/moved"]
-        with pytest.raises(ServerSaid) as caught:
+        with pytest.raises(ServerError) as caught:
             await post_json(str(server.make_url("/busy")), {}, key)
         meant = diagnose(caught.value)
         assert (meant.kind, meant.retry_after) == ("rate_limit", 7.0)

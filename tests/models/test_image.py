@@ -16,7 +16,7 @@ from PIL import Image as Pillow
 
 from tribunal.errors import BadInput
 from tribunal.models import image as images
-from tribunal.models.image import MAX_BYTES, check, keep, keep_bytes, picture, read
+from tribunal.models.image import MAX_BYTES, check_image, load_picture, read_image, store_image, store_image_bytes
 
 
 def drawn(
@@ -50,7 +50,7 @@ async def test_what_is_taken(format: str, mime: str, tmp_path: Path) -> None:
     raw = drawn(format)
     file = tmp_path / "post.xyz"
     file.write_bytes(raw)
-    held = await picture(str(file), 1024)
+    held = await load_picture(str(file), 1024)
     assert held.image.model_dump() == {
         "ref": str(file), "sha256": hashlib.sha256(raw).hexdigest(), "mime": mime, "width": 40, "height": 30,
     }  # fmt: skip
@@ -61,8 +61,8 @@ async def test_what_is_taken(format: str, mime: str, tmp_path: Path) -> None:
 async def test_it_is_scaled_down_and_never_up(tmp_path: Path) -> None:
     file = tmp_path / "wide.png"
     file.write_bytes(drawn(size=(900, 300)))
-    assert sent((await picture(str(file), 300)).data_uri).size == (300, 100)
-    assert sent((await picture(str(file), 2000)).data_uri).size == (900, 300)
+    assert sent((await load_picture(str(file), 300)).data_uri).size == (300, 100)
+    assert sent((await load_picture(str(file), 2000)).data_uri).size == (900, 300)
 
 
 async def test_metadata_stays_behind_and_what_it_turns_is_turned(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ async def test_metadata_stays_behind_and_what_it_turns_is_turned(tmp_path: Path)
     exif[0x0112], exif[0x010F] = 6, "SecretCamera"
     file = tmp_path / "phone.jpg"
     file.write_bytes(drawn("JPEG", exif=exif.tobytes()))
-    held = await picture(str(file), 1024)
+    held = await load_picture(str(file), 1024)
     assert sent(held.data_uri).size == (30, 40)
     assert b"SecretCamera" not in base64.b64decode(held.data_uri.partition(",")[2])
 
@@ -79,7 +79,7 @@ async def test_metadata_stays_behind_and_what_it_turns_is_turned(tmp_path: Path)
 async def test_every_mode_can_be_sent(mode: str, tmp_path: Path) -> None:
     file = tmp_path / "any"
     file.write_bytes(drawn("JPEG" if mode == "CMYK" else "PNG", mode=mode, colour=0))
-    seen = sent((await picture(str(file), 1024)).data_uri)
+    seen = sent((await load_picture(str(file), 1024)).data_uri)
     assert seen.mode == "RGB"
     if mode in ("RGBA", "LA"):
         assert min(_rgb(seen)) > 250  # what can be seen through stands on white
@@ -89,7 +89,7 @@ async def test_sixteen_bits_keep_their_greys(tmp_path: Path) -> None:
     rows = b"".join(b"\0" + struct.pack(">4H", 0, 20_000, 40_000, 65_535) for _ in range(4))
     file = tmp_path / "deep.png"
     file.write_bytes(_png(4, 4, rows, depth=16, colour=0))
-    seen = sent((await picture(str(file), 1024)).data_uri).convert("L")
+    seen = sent((await load_picture(str(file), 1024)).data_uri).convert("L")
     greys = [seen.getpixel((place, 1)) for place in range(4)]
     assert abs(int(greys[1]) - 78) < 12  # type: ignore[arg-type]
     assert abs(int(greys[2]) - 156) < 12  # type: ignore[arg-type]
@@ -113,7 +113,7 @@ def test_a_phone_s_jpeg_with_a_second_picture_behind_it_is_a_still_image() -> No
     one = Pillow.new("RGB", (40, 30), "red")
     out = io.BytesIO()
     one.save(out, "MPO", save_all=True, append_images=[one.copy()])
-    assert check(out.getvalue(), "phone.jpg").mime == "image/jpeg"
+    assert check_image(out.getvalue(), "phone.jpg").mime == "image/jpeg"
 
 
 def _animated(format: str) -> bytes:
@@ -142,7 +142,7 @@ def _animated(format: str) -> bytes:
 )
 def test_what_is_refused(raw: bytes, says: str) -> None:
     with pytest.raises(BadInput) as caught:
-        keep_bytes(raw, "x.png")
+        store_image_bytes(raw, "x.png")
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -153,7 +153,7 @@ def test_over_the_size(tmp_path: Path) -> None:
         out.truncate(MAX_BYTES + 1)
     for ref in (str(file), "data:image/png;base64," + "A" * (MAX_BYTES * 4 // 3 + 8)):
         with pytest.raises(BadInput, match="is over 20 MB; scale it down"):
-            read(ref)
+            read_image(ref)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_over_the_size(tmp_path: Path) -> None:
 )
 async def test_a_reference_that_leads_nowhere(ref: str, says: str) -> None:
     with pytest.raises(BadInput) as caught:
-        await picture(ref, 1024)
+        await load_picture(ref, 1024)
     assert says in str(caught.value)
     assert len(str(caught.value)) < 400
     assert "\n" not in str(caught.value)
@@ -180,39 +180,39 @@ async def test_a_reference_that_leads_nowhere(ref: str, says: str) -> None:
 
 def test_a_data_uri_becomes_a_file_named_by_its_content(tmp_path: Path) -> None:
     raw = drawn("JPEG")
-    kept = Path(keep(uri(raw, "image/png")))
+    kept = Path(store_image(uri(raw, "image/png")))
     assert kept.read_bytes() == raw
     assert kept.name == f"{hashlib.sha256(raw).hexdigest()}.jpeg"
     assert kept.is_relative_to(tmp_path / "data")
-    assert keep(uri(raw)) == str(kept)
+    assert store_image(uri(raw)) == str(kept)
     assert list(kept.parent.iterdir()) == [kept]  # nothing half-written is left beside it
     wrapped = base64.encodebytes(raw).decode().replace("+", "%2B")
-    assert keep(f"data:image/jpeg;charset=x;base64,{wrapped}") == str(kept)
+    assert store_image(f"data:image/jpeg;charset=x;base64,{wrapped}") == str(kept)
 
 
 def test_a_data_folder_that_can_t_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("TRIBUNAL_DATA", str(tmp_path / "file"))
     with pytest.raises(BadInput, match=r"can't be kept in .*set TRIBUNAL_DATA to a folder"):
-        keep(uri(drawn()))
+        store_image(uri(drawn()))
 
 
 async def test_it_is_read_once_and_known_by_its_hash(tmp_path: Path) -> None:
     file = tmp_path / "post.png"
     file.write_bytes(drawn())
-    first = await picture(str(file), 1024)
+    first = await load_picture(str(file), 1024)
     file.unlink()
-    assert await picture(str(file), 1024, sha256=first.image.sha256) is first
+    assert await load_picture(str(file), 1024, sha256=first.image.sha256) is first
     file.write_bytes(drawn(colour="blue"))
     with pytest.raises(BadInput, match="has changed since the case began"):
-        await picture(str(file), 512, sha256=first.image.sha256)
+        await load_picture(str(file), 512, sha256=first.image.sha256)
 
 
 async def test_two_posts_with_the_same_image_keep_their_own_paths(tmp_path: Path) -> None:
     one, two = tmp_path / "one.png", tmp_path / "two.png"
     for file in (one, two):
         file.write_bytes(drawn())
-    first, second = await picture(str(one), 1024), await picture(str(two), 1024)
+    first, second = await load_picture(str(one), 1024), await load_picture(str(two), 1024)
     assert (first.image.ref, second.image.ref) == (str(one), str(two))
     assert second.data_uri is first.data_uri
 
@@ -221,7 +221,7 @@ async def test_memory_stays_bounded(tmp_path: Path) -> None:
     for number in range(images._KEPT + 10):
         file = tmp_path / f"{number}.png"
         file.write_bytes(drawn(size=(number + 1, 5)))
-        await picture(str(file), 64)
+        await load_picture(str(file), 64)
     assert len(images._pictures) == images._KEPT
 
 
@@ -237,7 +237,7 @@ async def test_bytes_that_were_flipped_are_read_or_refused(format: str, tmp_path
             raw[draw.randrange(len(raw))] = draw.randrange(256)
         file.write_bytes(raw[: draw.choice([len(raw), draw.randint(1, len(raw))])])
         try:
-            held = await picture(str(file), 64)
+            held = await load_picture(str(file), 64)
         except BadInput:
             continue
         assert sent(held.data_uri).format == "JPEG"

@@ -21,11 +21,11 @@ from PIL import PngImagePlugin
 
 from tests import PROJECT
 from tests.court import court_script, decide
+from tests.doubles import ScriptedServer
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import ScriptedServer
 from tribunal.models import image as images
-from tribunal.models.image_header import header
-from tribunal.workers import JSON, Workers, _Process
+from tribunal.models.image_header import read_header
+from tribunal.workers import JSON, SandboxPool, WorkerProcess
 
 SECRET = "secret-in-the-metadata"
 
@@ -95,6 +95,7 @@ def _bomb(width: int, height: int, shade: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="it measures as Linux does")
 def test_many_posts_at_once_take_the_memory_of_one(tmp_path: Path) -> None:
     for number in range(6):
@@ -105,11 +106,11 @@ def test_many_posts_at_once_take_the_memory_of_one(tmp_path: Path) -> None:
         from tribunal.models import image as images
 
         async def all_at_once():
-            return await asyncio.gather(*(images.picture(f"{tmp_path}/{{n}}.png", 256) for n in range(6)))
+            return await asyncio.gather(*(images.load_picture(f"{tmp_path}/{{n}}.png", 256) for n in range(6)))
 
         seen = asyncio.run(all_at_once())
         assert all(each.image.width == 6000 for each in seen)
-        for who in ("self", *(each._process.pid for each in images._workers()._all)):
+        for who in ("self", *(each.pid for each in images._decoding_workers()._all)):
             print(int(re.search(r"VmHWM:\\s+(\\d+) kB", Path(f"/proc/{{who}}/status").read_text())[1]) // 1024)
     """
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
@@ -120,21 +121,22 @@ def test_many_posts_at_once_take_the_memory_of_one(tmp_path: Path) -> None:
     assert max(others) < 400
 
 
+@pytest.mark.long
 async def test_no_more_pixels_are_decoded_at_once_than_the_bound(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workers = images._workers()
+    workers = images._decoding_workers()
     under_way: list[int] = []
-    exchange = _Process.exchange
+    ask = WorkerProcess.ask
 
-    def watched(process: _Process, job: JSON, body: bytes, seconds: float) -> tuple[JSON, bytes]:
+    async def watched(process: WorkerProcess, job: JSON, body: bytes) -> tuple[JSON, bytes]:
         under_way.append(workers._weight)
-        return exchange(process, job, body, seconds)
+        return await ask(process, job, body)
 
-    monkeypatch.setattr(_Process, "exchange", watched)
+    monkeypatch.setattr(WorkerProcess, "ask", watched)
     for number in range(4):
         (tmp_path / f"{number}.png").write_bytes(_bomb(6000, 5000, number))
-    await asyncio.gather(*(images.picture(str(tmp_path / f"{number}.png"), 64) for number in range(4)))
+    await asyncio.gather(*(images.load_picture(str(tmp_path / f"{number}.png"), 64) for number in range(4)))
     assert under_way == [30_000_000] * 4
 
 
@@ -144,17 +146,17 @@ async def test_a_decoder_that_hangs_is_ended_and_the_next_image_seen(
 ) -> None:
     for name in ("a.png", "b.png"):
         (tmp_path / name).write_bytes(_bomb(30, 20, ord(name[0])))
-    workers = Workers("tribunal.models.image_decoding:work", processes=1, memory=images.MEMORY)
-    monkeypatch.setattr(images, "_workers", lambda: workers)
-    workers.warm()
+    workers = SandboxPool("tribunal.models.image_decoding:decode_image", processes=1, memory=images.MEMORY)
+    monkeypatch.setattr(images, "_decoding_workers", lambda: workers)
+    workers.warm_up()
     while not workers._idle:
         await asyncio.sleep(0.01)
-    workers._idle[0]._process.send_signal(signal.SIGSTOP)
+    os.kill(workers._idle[0].pid, signal.SIGSTOP)
     monkeypatch.setattr(images, "SECONDS", 0.2)
     with pytest.raises(BadInput, match=r"can't be read whole: took longer than 0\.2 s; save it again"):
-        await images.picture(str(tmp_path / "a.png"), 64)
+        await images.load_picture(str(tmp_path / "a.png"), 64)
     monkeypatch.setattr(images, "SECONDS", 20.0)
-    assert (await images.picture(str(tmp_path / "b.png"), 64)).image.width == 30
+    assert (await images.load_picture(str(tmp_path / "b.png"), 64)).image.width == 30
     workers.close()
 
 
@@ -167,7 +169,7 @@ def _frame_beyond_the_screen() -> bytes:
 async def test_a_frame_larger_than_its_picture_says_is_not_decoded(tmp_path: Path) -> None:
     (tmp_path / "grown.gif").write_bytes(_frame_beyond_the_screen())
     with pytest.raises(BadInput, match="its parts don't agree on its size"):
-        await images.picture(str(tmp_path / "grown.gif"), 64)
+        await images.load_picture(str(tmp_path / "grown.gif"), 64)
 
 
 def _saved(format: str, **how: object) -> Callable[[], bytes]:
@@ -184,7 +186,7 @@ def _saved(format: str, **how: object) -> Callable[[], bytes]:
 )  # fmt: skip
 def test_a_header_says_format_and_size(made: Callable[[], bytes]) -> None:
     raw = made()
-    found = header(raw)
+    found = read_header(raw)
     assert found is not None
     assert (found.width, found.height) == (40, 30)
     assert Pillow.open(io.BytesIO(raw)).format == found.format

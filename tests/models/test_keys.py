@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from tests.court import court_script, decide
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import GOOD, PROSE, came_of, classify
-from tribunal.cases.session import hear
+from tribunal.cases.session import judge_post
 from tribunal.context import context_from
 from tribunal.errors import ModelError
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.nodes import agents, state
 from tribunal.schema import JSON
 
@@ -125,7 +125,7 @@ async def test_no_key_is_ever_told(
     async with ScriptedServer(court_script(defence=echo)) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         context = context_from({"model": "openai:a,openai:b", "attempts": 2, "trace": True})
-        record = await hear("a post", graph="arcade", context=context, listen=events.append)
+        record = await judge_post("a post", graph="arcade", context=context, listen=events.append)
     assert record.outcome in ("failure", "refusal")
     everything = [record.model_dump_json(), json.dumps(events), caplog.text, *capfd.readouterr(), repr(record)]
     for key in KEYS:

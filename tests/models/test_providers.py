@@ -12,11 +12,11 @@ import pytest
 from PIL import Image as Pillow
 
 from tests.court import court_script, part
+from tests.doubles import Fault, Reply, ScriptedServer
 from tests.models.classified import CUT, GOOD, came_of
-from tribunal.cases.session import hear
+from tribunal.cases.session import judge_post
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
 from tribunal.models.providers import PROVIDERS, Endpoint, ModelName, model_names
 from tribunal.schema import Record
 
@@ -67,7 +67,7 @@ async def judged(
         if way.key:
             monkeypatch.setenv(way.key, KEY)
         context = context_from({"model": way.model, "attempts": 2, "timeout": 10, **settings})
-        return await hear("a post", image, graph=graph, context=context), server
+        return await judge_post("a post", image, graph=graph, context=context), server
 
 
 by_way = pytest.mark.parametrize("way", WAYS, ids=[way.model.partition(":")[0] for way in WAYS])
@@ -291,7 +291,7 @@ async def test_a_server_that_isn_t_there(monkeypatch: pytest.MonkeyPatch) -> Non
         if way.key:
             monkeypatch.setenv(way.key, KEY)
         context = context_from({"model": way.model, "attempts": 2, "timeout": 10})
-        record = await hear("a post", graph="baseline", context=context)
+        record = await judge_post("a post", graph="baseline", context=context)
         assert came_of(record) == ("failure", "connection", 2), way.model
 
 
@@ -342,9 +342,9 @@ def test_addresses_by_name() -> None:
     assert PROVIDERS["glm"].base_url({"ZHIPUAI_BASE_URL": "https://open.bigmodel.cn/api/paas/v4"}) == (
         "https://open.bigmodel.cn/api/paas/v4"
     )
-    assert PROVIDERS["openai"].keys_wanted({})
-    assert not PROVIDERS["openai"].keys_wanted({"OPENAI_BASE_URL": "http://127.0.0.1:8000/v1"})
-    assert not PROVIDERS["ollama"].keys_wanted({})
+    assert PROVIDERS["openai"].needs_key({})
+    assert not PROVIDERS["openai"].needs_key({"OPENAI_BASE_URL": "http://127.0.0.1:8000/v1"})
+    assert not PROVIDERS["ollama"].needs_key({})
 
 
 def test_an_endpoint_keeps_its_key_to_itself() -> None:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.court import court_script
+from tests.doubles import Fault, ScriptedServer
 from tests.models.classified import GOOD, came_of
 from tests.models.test_providers import GEMINI, KEY, OLLAMA, WAYS, Way, judged
 from tribunal.errors import CallFailed
-from tribunal.eval.doubles.scripted import Fault, ScriptedServer
-from tribunal.models.embeddings import embedder
+from tribunal.models.embeddings import find_embedder
 
 OPENAI = Way("openai:gpt-4o-mini", "openai", "/v1/chat/completions", "OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY",
              "authorization", "Bearer ")  # fmt: skip
@@ -53,7 +53,7 @@ async def test_embeddings_follow_none_either(name: str, monkeypatch: pytest.Monk
         monkeypatch.setenv(way.address, f"{server.url}{way.root}")
         if way.key:
             monkeypatch.setenv(way.key, KEY)
-        in_force = embedder(name)
+        in_force = find_embedder(name)
         assert in_force is not None
         with pytest.raises(CallFailed) as caught:
             await in_force.embed(["a text"], "query")

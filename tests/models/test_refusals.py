@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.court import court_script, decide, part
+from tests.doubles import Fault, Reply, ScriptedServer
 from tests.models.classified import CUT, PROSE, came_of, classify
-from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
 
 # Refusals
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.doubles import Fault, Reply, Request
 from tests.models.classified import CUT, GOOD, PROSE, came_of, classify
 from tests.models.test_providers import ANTHROPIC, judged
-from tribunal.eval.doubles.scripted import Fault, Reply, Request
-from tribunal.models.room import space_in
-from tribunal.models.size import repeats_itself
+from tribunal.models.model_call import repeats_itself
+from tribunal.models.model_limits import parse_token_space
 
 
 async def test_an_answer_cut_off_gets_a_higher_limit() -> None:
@@ -107,7 +107,7 @@ async def test_a_model_s_own_limit_of_answers(monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_the_numbers_in_a_complaint(said: str, numbers: tuple[Any, ...]) -> None:
-    space = space_in(said)
+    space = parse_token_space(said)
     assert (space.context, space.prompt, space.answer) == numbers
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from tests.court import PATIENCE, court_script
+from tests.doubles import Answer, Fault, Reply, Request, ScriptedServer, in_order
 from tests.models.classified import CUT, GOOD
 from tests.provider_forms import FORMS, KEY, sent_to
-from tribunal.cases.session import hear, record
+from tribunal.cases.records import make_record
+from tribunal.cases.session import judge_post
 from tribunal.context import Context, context_from
-from tribunal.eval.doubles.scripted import Answer, Fault, Reply, Request, ScriptedServer, in_order
 from tribunal.graphs import graph
 from tribunal.schema import JSON, Record
 
@@ -58,7 +59,7 @@ async def listen(context: Context) -> Heard:
             heard.events.append(given)
         else:
             last = given
-    heard.case = record(last, "baseline", context)
+    heard.case = make_record(last, "baseline", context)
     return heard
 
 
@@ -77,7 +78,7 @@ async def both(form: str, answers: list[Answer], **more: Any) -> tuple[Heard, Re
         heard = await listen(settings(form, server, **more))
         requests = list(server.requests)
     async with ScriptedServer(court_script(classifier=answers)) as server:
-        alone = await hear("a post", graph="baseline", context=settings(form, server, **more))
+        alone = await judge_post("a post", graph="baseline", context=settings(form, server, **more))
     return heard, alone, requests
 
 

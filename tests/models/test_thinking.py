@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.court import court_script, decide
+from tests.doubles import Fault, Reply, ScriptedServer
 from tests.models.classified import GOOD, came_of, classify
 from tests.models.test_providers import ANTHROPIC, OLLAMA, judged
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
 
 DRAFT = json.dumps({"category": "NotHate", "explanation": "a draft"})
 FINAL = json.dumps(GOOD)

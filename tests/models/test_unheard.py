@@ -10,11 +10,11 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 
 from tests.court import court_script
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.models.classified import CUT, GOOD, png
 from tests.provider_forms import sent_to
-from tribunal.cases.session import record
+from tribunal.cases.records import make_record
 from tribunal.context import context_from
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.graphs import graph
 from tribunal.schema import JSON, Record
 
@@ -27,7 +27,7 @@ async def told(listeners: list[Any], answers: Any, post: JSON, **settings: Any) 
         model = sent_to(server, "openai")
         context = context_from({"model": model, "attempts": 2, "timeout": 10, "max_output_tokens": 333, **settings})
         state = await graph("baseline").ainvoke(post, {"callbacks": listeners}, context=context)
-    return record(state, "baseline", context), server.requests
+    return make_record(state, "baseline", context), server.requests
 
 
 async def check_both(answers: Any, post: JSON, **settings: Any) -> Record:

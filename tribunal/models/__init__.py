@@ -1,0 +1,1 @@
+"""Chat and embedding models: the one door to them."""

@@ -7,54 +7,61 @@ cache, and what is noted of it all.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic
 
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import ensure_config
 from langgraph.runtime import Runtime
 
 from tribunal.budget import Budget
+from tribunal.calls import REHEARSED, was_rehearsed
 from tribunal.context import Context, context_of
-from tribunal.errors import CallFailed, ModelError, Refused
-from tribunal.line_up import in_force
-from tribunal.models.call import carry_out, prepare
-from tribunal.models.door import Door, door_here
-from tribunal.models.exchange import REFUSED, Exchange
+from tribunal.errors import BadModelOutput, CallFailed, ModelError, Refused
+from tribunal.line_up import apply_line_up
+from tribunal.models.diagnosis import Diagnosis, diagnose
+from tribunal.models.image import load_picture
+from tribunal.models.model_call import LENGTH, REFUSED, Completion, ModelCall, repeats_itself
 from tribunal.models.providers import provider_of
-from tribunal.models.question import (
+from tribunal.models.registry import ModelRegistry, current_registry, extra_fields_for, models_of_seat
+from tribunal.models.role import (
+    Filled,
     Question,
-    Shown,
-    appeal_shown,
-    from_the_policy,
-    from_the_run,
+    Role,
+    SharedPrompt,
+    UnreadableAnswer,
+    appeal_prompt,
+    policy_variables,
     standing_instructions,
 )
-from tribunal.models.role import Filled, Role
-from tribunal.models.seating import models_for
-from tribunal.prompts.in_force import prompts_begun, prompts_of
-from tribunal.prompts.marks import Material, shown
-from tribunal.prompts.policy import in_language, policy_of
-from tribunal.rehearsed import REHEARSED, rehearsed
+from tribunal.prompts.marks import material_text
+from tribunal.prompts.policy import policy_of, translate_policy
+from tribunal.prompts.sets import OF_THE_RUN, prompts_of_case, recorded_prompts
 from tribunal.schema import JSON, Post
 from tribunal.stops import show_question
-from tribunal.telling import tell
+
+_SLOW = (
+    "The model may be slow or go round in circles, or its server may answer fewer requests at a time than it is sent: "
+    "raise --timeout, lower --max-output-tokens or --concurrency, or give the server more slots"
+)
+_SMALLEST_CONTEXT = 500
 
 
 @dataclass(frozen=True)
 class Answer(Generic[Filled]):
-    """What came back: the form filled in, and the state's update that goes with it: `calls` and `warnings`.
-
-    `confidence` is what the form states, from 0 to 1; None where it states none, or the rehearsal model filled it in.
-    """
+    """The filled-in form, and the update of the state that goes with it: `calls` and `warnings`."""
 
     value: Filled
     log: JSON = field(default_factory=dict)
 
     @property
     def confidence(self) -> float | None:
-        by_rules = rehearsed(self.log.get("calls", ())[-1:])  # the last call is the one that answered
+        """What the form states, from 0 to 1; None where it states none, or the rehearsal model filled it in."""
+        by_rules = was_rehearsed(self.log.get("calls", ())[-1:])  # the last call is the one that answered
         return None if by_rules else getattr(self.value, "confidence", None)
 
 
@@ -66,7 +73,7 @@ async def ask(
     check: Callable[[Filled], None] | None = None,
     mend: Callable[[Filled, list[str]], Filled] | None = None,
     draw: int = 0,
-    shared: Shown | None = None,
+    shared: SharedPrompt | None = None,
     **material: Any,
 ) -> Answer[Filled]:
     """Ask the model in the role's seat about the post of this case.
@@ -91,93 +98,274 @@ async def ask(
         CallFailed: a technical failure of every model of the seat.
         BadModelOutput: the same, because of what was answered.
     """
-    context, door = await in_force(context_of(state, runtime), state), await door_here()
+    context, registry = context_of(state, runtime), await current_registry()
+    if context.line_up is not None:
+        context = await apply_line_up(context, state)
     if not role.final:
-        Budget.of(context, state).check(role.seat)
-    post = Post.model_validate(state["post"])
-    begun = prompts_begun(state).get("sha")
-    of_the_case = await prompts_of(state, context.prompts)
-    prompts = of_the_case.including(role.prompt, role.text)
-    policy = await policy_of(state, runtime)
+        Budget.from_state(context, state).check(role.seat)
+    begun = recorded_prompts(state).get("sha")
+    prompts = await prompts_of_case(state, context.prompts)
+    calls: list[JSON] = []
+    warnings: list[str] = []
+    if begun and begun != prompts.sha:
+        warnings.append("the prompts have changed since this case began; its later calls were asked with the new ones")
+    prompts, scheme = prompts.with_prompt(role.prompt, role.text), context.scheme
+    post, policy = Post.model_validate(state["post"]), await policy_of(state, runtime)
     if context.policy_language == "post":
-        policy = in_language(policy, post.language)
-    of_the_policy = from_the_policy(prompts, role.prompt, policy, context.scheme)
-    label_first = context.answer_order == "label-first"
+        policy = translate_policy(policy, post.language)
     # Only the prosecution is told of boxes, so that no other graph reads the setting.
-    boxes = post.image is not None and "boxes" in prompts.variables(role.prompt) and context.boxes
-    of_the_run = from_the_run(prompts, role.prompt, label_first=label_first, boxes=boxes)
+    asked = prompts.variables(role.prompt) & OF_THE_RUN
+    of_the_run: JSON = {"label_first": context.answer_order == "label-first"} if "label_first" in asked else {}
+    if "boxes" in asked:
+        of_the_run["boxes"] = post.image is not None and context.boxes
+    of_the_policy = policy_variables(prompts, role.prompt, policy, scheme)
+    beside = [prompts.render(each.prompt, each.material) for each in (appeal_prompt(post, role), shared) if each]
     question = Question(
         role=role,
-        form=role.form(policy, context.scheme),
-        system=standing_instructions(prompts, role.system, policy, context.scheme),
+        form=role.form(policy, scheme),
+        system=standing_instructions(prompts, role.system, policy, scheme),
         post=post,
-        shared="\n\n".join(
-            prompts.render(each.prompt, each.material) for each in (appeal_shown(post, role), shared) if each
-        ),
+        shared="\n\n".join(beside),
         prompts=prompts,
         mend=mend,
         task=prompts.render(role.prompt, {**of_the_policy, **of_the_run, **material}),
-        material={name: shown(value) if isinstance(value, Material) else value for name, value in material.items()},
+        material={name: material_text(value) for name, value in material.items()},
         policy=policy,
-        scheme=context.scheme,
+        scheme=scheme,
         check=check,
         repeat=context.repeat,
         draw=draw,
     )
-    calls: list[JSON] = []
-    warnings: list[str] = []
-    if begun and begun != of_the_case.sha:
-        warnings.append("the prompts have changed since this case began; its later calls were asked with the new ones")
-    first: ModelError | None = None
     limit = role.max_output_tokens or context.max_output_tokens
-    models = models_for(context, role.seat, role.falls_to, door.environment)
+    names = models_of_seat(context, role.seat, role.falls_to, registry.environment)
+    models = [ModelCall(name, provider_of(name), question, context, limit) for name in names]
     number = material.get("round", state.get("round"))
-    await show_question(
-        role.seat,
-        lambda: _describe(Exchange(models[0], provider_of(models[0]), question, context, limit), door, number),
-    )
-    for model in models:
-        tell(runtime, {"event": "asking", "seat": role.seat, "role": role.name, "model": str(model)})
-        exchange = Exchange(model, provider_of(model), question, context, limit)
-        started = time.perf_counter()
+    await show_question(role.seat, lambda: _describe_question(models[0], registry, number))
+    first: ModelError | None = None
+    for call in models:
+        runtime.stream_writer({"event": "asking", "seat": role.seat, "role": role.name, "model": str(call.model)})
+        started, failed = time.perf_counter(), None
         try:
-            value = await carry_out(exchange, door)
+            value: Filled = await _answer_call(call, registry)
         except ModelError as error:
-            error.seat, error.role, error.model = role.seat, role.name, str(model)
-            call = exchange.call(time.perf_counter() - started, error=_kind(error))
+            error.seat, error.role, error.model = role.seat, role.name, str(call.model)
+            failed = f"{REFUSED}{error.form}" if isinstance(error, Refused) else getattr(error, "kind", "failed")
             first = first or error
-        else:
-            call = exchange.call(time.perf_counter() - started)
-        calls.append(call)
-        warnings += [REHEARSED] if rehearsed([call]) else []
-        warnings += exchange.warnings
-        tell(runtime, {"event": "call", **call, **(exchange.traced if context.trace else {})})
-        if call["error"] is None:
+        record = call.as_record(time.perf_counter() - started, error=failed)
+        calls.append(record)
+        warnings += [REHEARSED] if was_rehearsed([record]) else []
+        warnings += call.warnings
+        runtime.stream_writer({"event": "call", **record, **(call.trace_entry if context.trace else {})})
+        if failed is None:
             if first is not None:
-                warnings.append(f"{role.seat}: {model} answered in place of {first.model}: {first}")
+                warnings.append(f"{role.seat}: {call.model} answered in place of {first.model}: {first}")
             return Answer(value, {"calls": calls, "warnings": warnings})
     assert first is not None  # noqa: S101 (a seat has at least one model)
     first.calls, first.warnings = calls, warnings
     raise first
 
 
-async def _describe(exchange: Exchange, door: Door, number: int | None) -> JSON:
+async def _describe_question(call: ModelCall, registry: ModelRegistry, number: int | None) -> JSON:
     """Return a question as a person is shown it at a stop: who is asked, and every word that would be sent."""
+    call = ModelCall(call.model, call.provider, call.question, call.context, call.max_output_tokens)
     with suppress(CallFailed):  # a model that can't see the image of a post without words; the call itself will say so
-        await prepare(exchange, door)
-    role, image = exchange.question.role, exchange.question.post.image
+        await _prepare_call(call, registry)
+    role, image = call.question.role, call.question.post.image
+    speakers = {"human": "user", "system": "system"}
     return {
         "seat": role.seat,
         "role": role.name,
-        "model": str(exchange.model),
-        "temperature": exchange.temperature,
+        "model": str(call.model),
+        "temperature": call.temperature,
         "round": number or None,
-        "prompt": [
-            {"role": "user" if speaker == "human" else speaker, "content": words} for speaker, words in exchange.told()
-        ],
-        "image": image.ref if image and exchange.image else None,
+        "prompt": [{"role": speakers[speaker], "content": words} for speaker, words in call.prompt_turns()],
+        "image": image.ref if image and call.image else None,
     }
 
 
-def _kind(error: ModelError) -> str:
-    return f"{REFUSED}{error.form}" if isinstance(error, Refused) else getattr(error, "kind", "failed")
+async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
+    """Leave out what the model is known not to take, and load the image."""
+    provider, image, limits = call.provider, call.question.post.image, registry.limits
+    client = registry.chat_client(call.model, provider, registry.key_pool(call.model, provider).keys[0])
+    server = registry.server_settings(provider)
+    call.response_format = limits.choose_format(call)
+    takes_one = provider.takes_temperature and takes_temperature(client) and not limits.leaves_out("temperature", call)
+    call.temperature = call.wanted_temperature if takes_one else None
+    call.bounds = frozenset() if limits.leaves_out("bounds", call) else server.bounds
+    call.no_system = limits.leaves_out("system", call)
+    call.extra = extra_fields_for(call.model, call.context.extra_body)
+    call.stream = not limits.leaves_out("stream", call)
+    call.base_url = server.url
+    if image is not None:
+        if not sees_images(client) or limits.leaves_out("image", call):
+            call.leave_out_image()
+        else:
+            seen = await load_picture(image.ref, call.context.image_edge, sha256=image.sha256)
+            call.image = (seen.data_uri, seen.sha256)
+
+
+def sees_images(client: BaseChatModel) -> bool:
+    """Return whether a model takes images, as far as its published profile says; an unknown one is taken to."""
+    return bool((client.profile or {}).get("image_inputs", True))
+
+
+def takes_temperature(client: BaseChatModel) -> bool:
+    """Return whether a model takes a temperature, as far as its published profile says."""
+    return bool((client.profile or {}).get("temperature", True))
+
+
+async def _answer_call(call: ModelCall, registry: ModelRegistry) -> Any:
+    """Return what one model answers in the form asked for, or what it answered before to the same call.
+
+    Raises:
+        Refused, CallFailed, BadModelOutput: as `ask`.
+    """
+    await _prepare_call(call, registry)
+    if call.context.cache is None:
+        return await _ask_for_answer(call, registry)
+    from tribunal.models.cache import cache_key, open_cache  # SQLite, for those who keep answers
+
+    cache, key = await open_cache(call.context.cache), cache_key(call, registry)
+    value = await cache.read(key, call)
+    if value is None:
+        value = await _ask_for_answer(call, registry)
+        await cache.write(key, call)
+    return value
+
+
+async def _ask_for_answer(call: ModelCall, registry: ModelRegistry) -> Any:
+    """Return the form, filled in; ask again where an answer was cut off, with a higher limit, or can't be read."""
+    role = call.question.role
+    asked_again = False
+    while True:
+        completion = await _request_completion(call, registry)
+        if refusal := completion.find_refusal():
+            form, words = refusal
+            raise Refused(f"the model declined: {words[:300]}", form=form)
+        cut = completion.finish_reason in LENGTH and not role.may_be_cut
+        if cut and not repeats_itself(call.answer_text):
+            registry.limits.raise_output_limit(call)
+            continue
+        try:
+            if cut:
+                raise UnreadableAnswer("the answer went on repeating itself until it was cut off")
+            return call.question.parse_answer(call.answer_text, call.warnings)
+        except UnreadableAnswer as problem:
+            if asked_again:
+                raise BadModelOutput(f"the answer could not be read, even when asked again: {problem}") from problem
+            asked_again = True
+            call.quote_problem(problem)
+
+
+async def _request_completion(call: ModelCall, registry: ModelRegistry) -> Completion:
+    """Return one answer, past every passing fault."""
+    pool, limits = registry.key_pool(call.model, call.provider), registry.limits
+
+    async def send(number: int) -> Completion | Diagnosis:
+        key = pool.keys[number]
+        call.key = None if key is None else number
+        outcome = await _send_once(call, registry, key)
+        if isinstance(outcome, Diagnosis) or not call.format_under_test:
+            return outcome
+        # It came below a format that bare 500s answered. The same request goes out once more in that format. The
+        # answer below counts only where that gets a bare 500 again, and nobody else was answered there meanwhile; else
+        # there was an outage, and the call goes on above.
+        below, call.response_format, call.format_under_test = call.response_format, call.format_under_test, None
+        call.server_errors = 0
+        again = await _send_once(call, registry, key)
+        if isinstance(again, Completion) or not again.bare_500 or not limits.count_bare_500(call):
+            return again
+        call.response_format, call.format_confirmed = below, True
+        return outcome
+
+    most_tries = call.question.role.tries or call.context.attempts
+    outcome = await pool.send(send, most_tries, lambda diagnosis: _adapt_request(call, registry, diagnosis))
+    if isinstance(outcome, Completion):
+        limits.learn_from_answer(call)
+        return outcome
+    call.response_format = call.format_under_test or call.response_format
+    if outcome.kind == "refused":
+        raise Refused(f"the provider declined: {outcome.message}", form="safety_error")
+    tries = f" ({call.attempts} tries)" if outcome.is_transient and call.attempts > 1 else ""
+    where = call.provider.describe_address_setting(outcome.kind, registry.environment)
+    raise CallFailed(f"{outcome.kind.replace('_', ' ')}: {outcome.message}{tries}{where}", kind=outcome.kind)
+
+
+async def _send_once(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Diagnosis:
+    """Send one request with this key. Whoever listens by LangChain's callbacks hears it, as LangChain has it."""
+    client, turns = registry.chat_client(call.model, call.provider, key), registry.limits.concurrency[call.model]
+    question, role = call.question, call.question.role
+    asked = {"seat": role.seat, "role": role.name, "post_id": question.post.id, "policy": question.policy.sha}
+    turn, timed_out, answered = await turns.acquire_slot(), False, False
+    call.attempts += 1
+    try:
+        async with asyncio.timeout(call.context.timeout):
+            one = client if call.stream else client.model_copy(update={"disable_streaming": True})
+            metadata = {**(ensure_config().get("metadata") or {}), **asked}
+            sent: list[Any] = [*call.messages()]
+            message = await one.ainvoke(sent, {"metadata": metadata}, **call.request_options())
+            completion = Completion.from_message(message, registry.secrets)
+        answered = True
+    except TimeoutError:
+        timed_out = True
+        return Diagnosis("timeout", f"no answer within {call.context.timeout:g} s. {_SLOW}")
+    except Exception as error:  # noqa: BLE001 (every client has a tree of its own; `diagnose` tells them apart)
+        shown = "\n".join(words for _, words in call.prompt_turns())
+        return diagnose(error, sent=call.refusable_parts(), secrets=registry.secrets, shown=shown)
+    finally:
+        turns.release_slot(turn, timed_out=timed_out, answered=answered)
+    call.note_completion(completion)
+    # A server of one's own may cut a prompt and not say so. Of what it has in its cache it may not count anything; a
+    # prompt that was cut fills a whole context.
+    read = call.last_prompt_tokens
+    is_cut = _SMALLEST_CONTEXT <= read < call.fewest_prompt_tokens
+    if is_cut and not registry.server_settings(call.provider).keys_wanted:
+        call.warn(f"{call.model} read {read} tokens of a longer prompt: its server cut the rest; give it more context")
+    return completion
+
+
+def _adapt_request(call: ModelCall, registry: ModelRegistry, diagnosis: Diagnosis) -> bool:
+    """Leave out what a server refuses of a request's make-up; says whether to send it again at once.
+
+    What was named is remembered once the request without it is answered.
+    """
+    if not diagnosis.bare_500:
+        call.server_errors = 0
+    match diagnosis.kind:
+        case "format" if call.response_format != "prompt":
+            call.use_next_format()
+        case "bounds":
+            call.bounds = frozenset()
+        case "system":
+            call.no_system = True
+        case "too_long":
+            return registry.limits.fit_output_limit(call, diagnosis.details)
+        case "temperature":
+            call.temperature = None
+        case "stream":
+            call.stream = False
+        case "image" if call.model in registry.limits.sees_images:
+            raise CallFailed(f"request: it takes images, but not this one: {diagnosis.message}", kind="request")
+        case "image":
+            registry.limits.note_refusal("image", call)  # without a text nothing more is answered
+            call.leave_out_image()
+        case _:
+            _change_before_retry(call, registry, diagnosis)
+            return False
+    call.refused.add(diagnosis.kind)
+    return True
+
+
+def _change_before_retry(call: ModelCall, registry: ModelRegistry, diagnosis: Diagnosis) -> None:
+    """Change a request whose fault may pass."""
+    if diagnosis.kind == "timeout" and call.temperature == 0:
+        # At this temperature a model that went round in circles does so again.
+        call.raise_temperature()
+        call.warn(f"no answer in time at temperature 0, asked again at {call.temperature:g}")
+    if diagnosis.bare_500 and call.response_format != "prompt":
+        # Some servers answer a format they don't know so, every time. Whether this one does is seen below the rung.
+        call.server_errors += 1
+        if registry.limits.count_bare_500(call) and call.server_errors >= 2:
+            call.format_under_test = call.format_under_test or call.response_format
+            call.use_next_format()
+            call.server_errors = 0

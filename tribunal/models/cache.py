@@ -6,24 +6,15 @@ import asyncio
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from tribunal.database import Database, DatabaseError
 from tribunal.errors import BadInput
 from tribunal.loops import PerLoop
-
-
-class Cached(NamedTuple):
-    """A stored answer, what it cost when it was asked for, and how it was: at which rung of the ladder, at which
-    temperature, and whether by a model that couldn't see the image."""
-
-    text: str
-    prompt_tokens: int
-    completion_tokens: int
-    format: str = "json_schema"
-    temperature: float | None = None
-    blind: bool = False
-
+from tribunal.model_objects import fingerprint
+from tribunal.models.model_call import ModelCall
+from tribunal.models.registry import ModelRegistry
+from tribunal.models.role import UnreadableAnswer
 
 _SCHEMA = [
     "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, text TEXT NOT NULL, prompt_tokens INTEGER"
@@ -37,8 +28,12 @@ _PUT = (
 )
 
 
-class Cache:
-    """A SQLite file of answers by key. Safe to share between processes, and between the calls of one."""
+class AnswerCache:
+    """A SQLite file of answers by key. Safe to share between processes, and between the calls of one.
+
+    An answer lies there with what it cost when it was asked for, and with how it was: in which response format, at
+    which temperature, and whether by a model that couldn't see the image.
+    """
 
     def __init__(self, database: Database) -> None:
         """Use `open`."""
@@ -64,46 +59,73 @@ class Cache:
             ) from error
         return cls(database)
 
-    async def get(self, key: str) -> Cached | None:
-        """The answer under a key.
-
-        Raises:
-            OSError: the file can't be read any more.
-        """
+    async def read(self, key: str, call: ModelCall) -> Any:
+        """Return the usable answer under a key, noted in the call; None where there is none."""
         try:
             rows = await self.database.rows(_LOOK_UP, key)
+            value = call.question.parse_answer(rows[0]["text"], call.warnings) if rows else None
         except DatabaseError as error:
-            raise OSError(f"cache: {error.__cause__ or error}") from error
-        return Cached(*rows[0])._replace(blind=bool(rows[0]["blind"])) if rows else None
+            call.warnings.append(f"an answer could not be looked up: cache: {error.__cause__ or error}")
+            return None
+        except UnreadableAnswer:
+            return None
+        if rows:
+            call.answer_text, call.prompt_tokens, call.completion_tokens = tuple(rows[0])[:3]
+            call.cached, call.response_format, call.temperature = True, rows[0]["format"], rows[0]["temperature"]
+            if rows[0]["blind"] and not call.without_image:
+                call.leave_out_image()
+        return value
 
-    async def put(self, key: str, answer: Cached) -> None:
-        """Store an answer, in the place of one that is there.
-
-        Raises:
-            OSError: the disk is full or gone.
-        """
+    async def write(self, key: str, call: ModelCall) -> None:
+        """Keep the answer of a call, in the place of one that is there. Where it can't be kept, the call says so."""
+        cost = call.prompt_tokens, call.completion_tokens
+        asked = call.response_format, call.temperature, call.without_image
         try:
-            await self.database.write(_PUT, key, *answer)
+            await self.database.write(_PUT, key, call.answer_text, *cost, *asked)
         except DatabaseError as error:
-            raise OSError(f"cache: {error.__cause__ or error}") from error
+            call.warnings.append(f"an answer could not be kept: cache: {error.__cause__ or error}")
 
     async def close(self) -> None:
         """Close the file."""
         await self.database.close()
 
 
-_caches: PerLoop[Cache] = PerLoop(Cache.open, Cache.close)
+_caches: PerLoop[AnswerCache] = PerLoop(AnswerCache.open, AnswerCache.close)
 
 
-async def cache_here(path: str) -> Cache:
-    """The running event loop's cache in this file, opened at its first use and closed with the loop.
+async def open_cache(path: str) -> AnswerCache:
+    """Return the running event loop's cache in this file, opened at its first use and closed with the loop.
 
     Raises:
-        BadInput: as `Cache.open`.
+        BadInput: as `AnswerCache.open`.
     """
-    return await _caches.here(path)
+    return await _caches.get(path)
 
 
-def cache_key(**depends_on: Any) -> str:
-    """A key that names all that the answer depends on."""
+def cache_key(call: ModelCall, registry: ModelRegistry) -> str:
+    """Return a key that names all that the answer to a call depends on.
+
+    It is that of the call as it is meant, and not as what a server is known to refuse by now has made it: the next
+    process, which knows nothing yet, is to find the same answers.
+    """
+    question, image = call.question, call.question.post.image
+    server = registry.server_settings(call.provider)
+    depends_on: dict[str, Any] = {
+        "endpoint": server.url,
+        "model": str(call.model),
+        "system": question.system,
+        "task": f"{question.shared}\n\n{question.task}" if question.shared else question.task,
+        "post": question.post.text,
+        "image": image and [image.sha256, call.context.image_edge],
+        "schema": call.answer_schema(server.bounds),
+        "temperature": call.wanted_temperature,
+        "max_tokens": call.max_output_tokens,
+        "draw": (question.repeat, question.draw),
+    }
+    if question.post.earlier:
+        depends_on["earlier"] = question.post.earlier
+    if call.extra:
+        depends_on["extra_body"] = call.extra
+    if call.provider.client:
+        depends_on["object"] = fingerprint(call.provider.client)
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

@@ -17,93 +17,66 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from tribunal.models.answer import without_thinking
-from tribunal.models.providers.completion import Completion
-from tribunal.models.providers.http import REDIRECTS_TO
-from tribunal.scrub import scrub
-from tribunal.text import shared_start, wellformed
+from tribunal.models.providers.wire_errors import REDIRECTS_TO
+from tribunal.text import scrub, shared_start
 
-Kind = Literal[
+FaultKind = Literal[
     "refused", "authentication", "quota", "rate_limit", "timeout", "connection", "server", "request", "moved",
     "format", "bounds", "image", "temperature", "system", "stream", "too_long",
 ]  # fmt: skip
 
 
-class _Said(str):
-    """What an error may say: a pattern, whatever the case of its letters; compiled when there is an error to read."""
+class _ErrorPattern(str):
+    """A pattern of error texts, whatever the case of their letters; compiled at first use."""
 
     def search(self, message: str) -> re.Match[str] | None:
         return re.search(self, message, re.IGNORECASE)
 
 
-_SAFETY = _Said(
+_SAFETY = _ErrorPattern(
     r"content[ _-]?filter|content_policy|content management policy|data_?inspection|inappropriate content"
     r"|usage polic|safety (?:system|reasons|guidelines)|flagged|code['\"]?: ?['\"]?1301\b|敏感|不安全|responsible ?ai"
     r"|moderation_blocked"
     r"|prohibited_content"
 )
-_FORMAT = _Said(
+_FORMAT = _ErrorPattern(
     r"response[_ ]?format|response_?(?:json_)?schema|response_?mime|json[_ ]?(?:schema|object)|json mode|structured"
     r"|grammar|guided|output_config|output_format|tool_choice"
 )
 # What is said of a fault that passes, whatever else the words name.
-_FOR_NOW = _Said(
+_FOR_NOW = _ErrorPattern(
     r"temporar(?:y|ily)\b|overload|(?:at|over|out of) capacity|(?:too|is|are|currently) busy"
     r"|try again (?:later|shortly|soon|in )|(?:please|and) retry\b(?! with)|retry (?:later|shortly|after \d)"
 )
 # A bound in the schema that a server doesn't know, or that makes too large a grammar.
-_BOUNDS = _Said(
+_BOUNDS = _ErrorPattern(
     r"\b(?:min|max)(?:Items|Length)\b|['\"`](?:minimum|maximum)['\"`]|array length limits|too many states"
     r"|number of (?:repetitions|rules)"
 )
 # A chat template without a place for standing instructions.
-_SYSTEM = _Said(
+_SYSTEM = _ErrorPattern(
     r"system (?:role|messages?|prompts?)(?: is| are)? not supported|developer instruction is not enabled"
     r"|only user(?:,| and) (?:assistant|model) (?:and tool )?roles"
     r"|does(?:n't| not) support (?:the |a )?system (?:role|messages?|prompts?)"
 )
 # What servers of one's own say of a model without a projector, at times with status 500.
-_BLIND = _Said(
+_BLIND = _ErrorPattern(
     r"mmproj|image input is not supported|not (?:a )?(?:multi-?modal|vision)|no (?:image|vision) support"
     r"|does(?:n't| not) support (?:image|vision|multi-?modal)|missing data required for image"
     r"|(?:image|vision|multi-?modal)\w*(?: inputs?)?(?: is| are)? (?:not (?:supported|enabled)|unsupported)"
     r"|unknown variant [`'\"]?image|image\w* is only supported by|(?:expected|must be) (?:a )?[`'\"]?(?:text|string)\b"
 )
-_STREAM = _Said(r"\bstream(?:ing|ed|s|_options)?\b|streamGenerateContent")
-_THIS_MODEL = _Said(r"\b(?:access|use|allow\w*|permi\w*)\b[^.{}]{0,40}\bmodel\b")
-_TEMPERATURE = _Said(r"temperature")
-_TOO_LONG = _Said(
+_STREAM = _ErrorPattern(r"\bstream(?:ing|ed|s|_options)?\b|streamGenerateContent")
+_THIS_MODEL = _ErrorPattern(r"\b(?:access|use|allow\w*|permi\w*)\b[^.{}]{0,40}\bmodel\b")
+_TEMPERATURE = _ErrorPattern(r"temperature")
+_TOO_LONG = _ErrorPattern(
     r"context[ _](?:length|window|size|limit)|too long|maximum context|exceeds the (?:limit|maximum)|too many tokens"
     r"|(?:completion|output) tokens|range of max_tokens|max_(?:completion_)?tokens\b.{0,40}too large"
 )
-_QUOTA = _Said(r"insufficient_quota|exceeded your current quota|billing|arrearage|insufficient balance|余额")
+_QUOTA = _ErrorPattern(r"insufficient_quota|exceeded your current quota|billing|arrearage|insufficient balance|余额")
 # Gemini words a rate limit of a minute like a spent quota; what is over for good says so, or when it is not over soon.
-_PER_MINUTE = _Said(r"per_?-? ?minute")
-_SPENT = _Said(r"insufficient|per_?-? ?day|arrearage|余额")
-
-# Finish reasons by which an answer was withheld, over all providers.
-_WITHHELD = {
-    "content_filter", "safety", "prohibited_content", "blocklist", "spii", "image_safety", "image_prohibited_content",
-    "recitation", "refusal", "sensitive",
-}  # fmt: skip
-LENGTH = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
-
-_PLAIN_REFUSAL = re.compile(
-    r"^\W*(?:(?:i['’]?m|i am|we['’]?re)\s+(?:really |very |so |truly )?sorry\b"
-    r"[^{}]{0,80}?(?:can['’]?t|cannot|can not|unable|won['’]?t|not able)"
-    r"|(?:sorry|unfortunately|i apologi[sz]e),?\s+(?:but\s+)?i\s+(?:can['’]?t|cannot|won['’]?t|am unable|must decline)"
-    r"|i\s+(?:must|have to)\s+(?:respectfully\s+)?decline"
-    r"|i\s+(?:can['’]?t|cannot|can not|won['’]?t|will not|am unable to|am not able to)\s+"
-    r"(?:\w+\s+){0,2}?(?:help|assist|comply|engage|fulfill?|provide|process|analy[sz]e|discuss|continue|participate"
-    r"|do that|do this|respond|create|generate)"
-    r"|i['’]?m\s+(?:unable|not able|not comfortable|going to (?:have to )?decline)"
-    r"|as an ai\b[^{}]{0,80}?(?:can['’]?t|cannot|unable|not able)"
-    r"|(?:很)?抱歉|对不起|我(?:无法|不能)|죄송|申し訳|lo siento|(?:je suis )?désolée?|(?:es )?tut mir leid"
-    r"|mi dispiace|desculpe|извините)",
-    re.IGNORECASE,
-)
-_LONGEST_REFUSAL = 1200
-
+_PER_MINUTE = _ErrorPattern(r"per_?-? ?minute")
+_SPENT = _ErrorPattern(r"insufficient|per_?-? ?day|arrearage|余额")
 
 _LOST = {
     "ConnectionError", "ClientOSError", "ServerDisconnectedError", "ClientPayloadError", "BadHttpMessage",
@@ -116,32 +89,32 @@ _OF_THE_WIRE = {"NoAnswer", "NotStreamed", "BrokenOff"}
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What went wrong with one request.
+    """The fault of one request.
 
     `message` is for people and `details` is all that was said; `retry_after` in seconds, where the server said it.
     """
 
-    kind: Kind
+    kind: FaultKind
     message: str
     status: int | None = None
     retry_after: float | None = None
     details: str = ""
 
     @property
-    def passes(self) -> bool:
-        """Whether it may be gone on the next try."""
+    def is_transient(self) -> bool:
+        """Return whether the fault may be gone on the next try."""
         return self.kind in ("rate_limit", "server", "timeout", "connection")
 
     @property
     def bare_500(self) -> bool:
-        """Whether it is the one fault by which some servers answer a format that they don't know."""
+        """Return whether this is the bare 500 by which some servers answer an unknown format."""
         return self.kind == "server" and self.status == 500
 
 
 def diagnose(
     error: BaseException, *, sent: Iterable[str] = (), secrets: Iterable[str] = (), shown: str = ""
 ) -> Diagnosis:
-    """What an exception of any client library means.
+    """Return the meaning of an exception of any client library.
 
     Args:
         error: the exception as it came out of `ainvoke`.
@@ -150,39 +123,39 @@ def diagnose(
         secrets: keys to strike out of the message.
         shown: what the model was shown. A server that quotes it has named nothing by that.
     """
-    chain = _from_the_wire(list(_causes(error)))
-    status = next((found for each in chain if (found := _status(each)) is not None), None)
-    headers = next((held for each in chain if (held := _headers(each))), {})
-    message, told = _message(chain, secrets)
+    chain = _from_wire_error(list(_cause_chain(error)))
+    status = next((found for each in chain if (found := _find_status(each)) is not None), None)
+    headers = next((held for each in chain if (held := _find_headers(each))), {})
+    message, told = _compose_messages(chain, secrets)
     retry_after = _retry_after(headers, chain)
     if status is None:
-        names = {name for each in chain for name in _names(each)}
+        names = {name for each in chain for name in _class_names(each)}
         if "NotStreamed" in names:
             return Diagnosis("stream", told)
         if names & _LOST:
             # Clients put a general word on top, and at times "timed out"; what lies beneath is what happened.
-            beneath = next(place for place, each in enumerate(chain) if _names(each) & _LOST)
-            return Diagnosis("connection", _message(chain[beneath:], secrets)[1])
+            beneath = next(place for place, each in enumerate(chain) if _class_names(each) & _LOST)
+            return Diagnosis("connection", _compose_messages(chain[beneath:], secrets)[1])
         if names & {"APITimeoutError", "TimeoutException", "TimeoutError"}:
             return Diagnosis("timeout", told or "no answer in time")
         if names & {"APIConnectionError", "TransportError", "ClientError", "ConnectionError", "OSError"}:
             return Diagnosis("connection", told or "the connection was lost")
         return Diagnosis("server", told)
     if 300 <= status < 400:
-        return Diagnosis("moved", scrub(_moved(status, headers, chain), secrets), status)
-    kind = _kind(status, _unquoted(message, shown), retry_after, set(sent))
-    asked = _asked(chain) if status == 404 else ""  # it is a model that isn't there, or a path
+        return Diagnosis("moved", scrub(_describe_redirect(status, headers, chain), secrets), status)
+    kind = classify_status(status, _strip_quotations(message, shown), retry_after, set(sent))
+    asked = _asked_address(chain) if status == 404 else ""  # it is a model that isn't there, or a path
     return Diagnosis(kind, f"{told} (asked: {scrub(asked, secrets)})" if asked else told, status, retry_after, message)
 
 
-def _kind(status: int, message: str, retry_after: float | None, asked: set[str]) -> Kind:
-    """What a status means, with what the server says and what stood in the request."""
+def classify_status(status: int, message: str, retry_after: float | None, asked: set[str]) -> FaultKind:
+    """Return the meaning of a status, given the server's words and the request's parts."""
     if status == 401 or "API key not valid" in message:
         return "authentication"
     if status == 403 and not _SAFETY.search(message):
         # A key that may not use this model may still use another.
         return "request" if _THIS_MODEL.search(message) else "authentication"
-    if status == 402 or (status == 429 and _QUOTA.search(message) and not _passes(message, retry_after)):
+    if status == 402 or (status == 429 and _QUOTA.search(message) and not _refills_soon(message, retry_after)):
         return "quota"
     if status == 429:
         return "rate_limit"
@@ -197,8 +170,8 @@ def _kind(status: int, message: str, retry_after: float | None, asked: set[str])
     return _part_refused(status, message, asked) or ("server" if status >= 500 else "request")
 
 
-def _part_refused(status: int, message: str, asked: set[str]) -> Kind | None:
-    """Which part of the request was refused, by a server that names it. A gateway's word (502, 503, …) is of itself."""
+def _part_refused(status: int, message: str, asked: set[str]) -> FaultKind | None:
+    """Return the part of the request that the server names as refused. A gateway's word (502, 503, …) doesn't count."""
     if status >= 500 and status not in (500, 501):
         return None
     if "stream" in asked and _STREAM.search(message):
@@ -218,34 +191,12 @@ def _part_refused(status: int, message: str, asked: set[str]) -> Kind | None:
     return "stream" if "stream" in asked and status in (405, 501) else None
 
 
-def _passes(message: str, retry_after: float | None) -> bool:
-    """Whether a quota is one that fills up again soon."""
+def _refills_soon(message: str, retry_after: float | None) -> bool:
+    """Return whether a quota fills up again soon."""
     return not _SPENT.search(message) and (retry_after is not None or _PER_MINUTE.search(message) is not None)
 
 
-def refusal_in(answer: Completion) -> tuple[str, str] | None:
-    """How an answer declines, as (form, what was said), or None if it doesn't.
-
-    Forms: `refusal_field` (OpenAI), `block_reason` (Gemini), `content_filter` (a finish or stop reason), `plain_text`.
-    """
-    if answer.refusal:
-        return "refusal_field", wellformed(answer.refusal)
-    if answer.blocked not in ("", "0", "BLOCK_REASON_UNSPECIFIED", "BlockedReason.BLOCKED_REASON_UNSPECIFIED"):
-        return "block_reason", f"the prompt was blocked: {answer.blocked}"
-    said = without_thinking(wellformed(answer.text))
-    if (finish := finish_of(answer)) in _WITHHELD:
-        return "content_filter", said or f"the answer was withheld: {finish}"
-    if len(said) <= _LONGEST_REFUSAL and "{" not in said and _PLAIN_REFUSAL.match(said):
-        return "plain_text", said
-    return None
-
-
-def finish_of(answer: Completion) -> str:
-    """Why the model stopped, in lower case: `stop`, `length`, `content_filter`, …; empty where it isn't said."""
-    return answer.finish.rpartition(".")[2].lower()
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def _cause_chain(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -254,18 +205,18 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
-def _from_the_wire(chain: list[BaseException]) -> list[BaseException]:
+def _from_wire_error(chain: list[BaseException]) -> list[BaseException]:
     """Return a chain of errors from what our own connections said on, which clients wrap in words of theirs."""
-    ours = (place for place, each in enumerate(chain) if _names(each) & _OF_THE_WIRE)
+    ours = (place for place, each in enumerate(chain) if _class_names(each) & _OF_THE_WIRE)
     return chain[next(ours, 0) :]
 
 
-def _names(error: BaseException) -> set[str]:
+def _class_names(error: BaseException) -> set[str]:
     return {kind.__name__ for kind in type(error).__mro__}
 
 
-def _status(error: BaseException) -> int | None:
-    if "BadHttpMessage" in _names(error):
+def _find_status(error: BaseException) -> int | None:
+    if "BadHttpMessage" in _class_names(error):
         return None  # an answer that broke off carries a 400 that no server sent
     for name in ("status_code", "code", "status"):
         value = getattr(error, name, None)
@@ -279,20 +230,20 @@ def _status(error: BaseException) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _headers(error: BaseException) -> Mapping[str, str]:
+def _find_headers(error: BaseException) -> Mapping[str, str]:
     headers = getattr(getattr(error, "response", None), "headers", None)
     return headers if isinstance(headers, Mapping) else {}
 
 
-def _message(chain: list[BaseException], secrets: Iterable[str]) -> tuple[str, str]:
+def _compose_messages(chain: list[BaseException], secrets: Iterable[str]) -> tuple[str, str]:
     """All that an exception says, to be looked through; and what of it a person is told, without the JSON around it."""
     body = next((found for each in chain if (found := getattr(each, "body", None))), None)
     own = getattr(chain[0], "message", None) or str(chain[0]) or type(chain[0]).__name__
     extra = json.dumps(body, ensure_ascii=False, default=str) if isinstance(body, dict | list) else str(body or "")
     whole = own if extra in ("", own) else f"{own} {extra}"
-    words = _words_of(body)
+    words = _body_message(body)
     if words:
-        status = _status(chain[0])
+        status = _find_status(chain[0])
         told = words if status is None else f"HTTP {status}: {words}"
     else:
         told = whole
@@ -303,8 +254,8 @@ def _message(chain: list[BaseException], secrets: Iterable[str]) -> tuple[str, s
 _MOST_READ = 20_000
 
 
-def _words_of(body: Any) -> str:
-    """What the body of an error says in words; empty where it has no such part."""
+def _body_message(body: Any) -> str:
+    """Return the message in the body of an error, or an empty string."""
     if not isinstance(body, dict):
         return ""
     error = body.get("error", body)
@@ -314,8 +265,8 @@ def _words_of(body: Any) -> str:
     return f"{said} ({code})" if said and isinstance(code, str) and code not in said else said
 
 
-def _unquoted(message: str, shown: str) -> str:
-    """A message without what the model was shown, line by line, as some servers give it back in an error, often cut."""
+def _strip_quotations(message: str, shown: str) -> str:
+    """Return a message without what the model was shown: some servers give it back line by line, often cut."""
     for line in {" ".join(each.split()) for each in shown.splitlines()}:
         for quoted in {line, json.dumps(line, ensure_ascii=False)[1:-1]}:
             head = quoted[:_HEAD]
@@ -327,8 +278,8 @@ def _unquoted(message: str, shown: str) -> str:
 _SHORTEST_QUOTATION, _HEAD = 8, 24
 
 
-def _asked(chain: list[BaseException]) -> str:
-    """Which address was asked; empty where the exception doesn't say."""
+def _asked_address(chain: list[BaseException]) -> str:
+    """Return the address that was asked, or an empty string if the exception doesn't say."""
     responses = [getattr(each, "response", None) for each in chain]
     url = next((str(found) for each in responses if (found := getattr(each, "url", None))), "")
     parts = urlsplit(url)
@@ -336,8 +287,8 @@ def _asked(chain: list[BaseException]) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _moved(status: int, headers: Mapping[str, str], chain: list[BaseException]) -> str:
-    """What is told of a redirect: which address was asked, and to which host it sends on."""
+def _describe_redirect(status: int, headers: Mapping[str, str], chain: list[BaseException]) -> str:
+    """Describe a redirect: the address that was asked, and the host that it leads to."""
     try:
         told = headers.get(REDIRECTS_TO) or headers.get("location") or headers.get("Location") or ""
         to = urlsplit(told).netloc.rpartition("@")[2]
@@ -346,7 +297,8 @@ def _moved(status: int, headers: Mapping[str, str], chain: list[BaseException]) 
     # A host that is written in other characters may look like another.
     where = f" to {to}" if re.fullmatch(r"[\w.:\[\]-]{1,253}", to, re.ASCII) else " on"
     return (
-        f"HTTP {status}: {_asked(chain) or 'the server'} redirects{where}, and no redirect is followed, since the key "
+        f"HTTP {status}: {_asked_address(chain) or 'the server'} redirects{where}, and no redirect is followed, "
+        "since the key "
         "would go along; if that is the right place, set the base URL to it"
     )
 

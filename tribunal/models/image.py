@@ -23,9 +23,9 @@ from tribunal import trust
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.files import read_regular, write_whole
-from tribunal.models.image_header import BrokenHeader, Header, header
+from tribunal.models.image_header import BrokenHeader, ImageHeader, read_header
 from tribunal.schema import JSON, Image
-from tribunal.workers import WorkerDied, WorkerLate, Workers
+from tribunal.workers import SandboxPool, WorkerDied, WorkerLate
 
 MAX_BYTES = 20 * 1024 * 1024
 MAX_PIXELS = 50_000_000
@@ -51,8 +51,8 @@ _pictures: OrderedDict[tuple[str, int], Picture] = OrderedDict()
 _lock = Lock()
 
 
-async def picture(ref: str, edge: int, *, sha256: str | None = None) -> Picture:
-    """The image behind a reference, read and checked off the event loop, and kept for the next calls of its post.
+async def load_picture(ref: str, edge: int, *, sha256: str | None = None) -> Picture:
+    """Read and check the image behind a reference, off the event loop; it is kept for the next calls of its post.
 
     Args:
         ref: a path or a data URI.
@@ -63,16 +63,16 @@ async def picture(ref: str, edge: int, *, sha256: str | None = None) -> Picture:
         BadInput: it can't be read, isn't an image of a known format, is too large, moves, or has changed; or it is a
             file of the machine, and this is a server whose operator hasn't allowed it (`tribunal.trust`).
     """
-    if sha256 and (kept := _kept(sha256, edge)):
+    if sha256 and (kept := _cached_picture(sha256, edge)):
         return kept
-    raw, digest = await asyncio.to_thread(_read_and_hashed, ref)
+    raw, digest = await asyncio.to_thread(_read_and_hash, ref)
     if sha256 and digest != sha256:
-        raise BadInput(f"image: {_short(ref)}: has changed since the case began; give the post again")
-    return await _made(raw, digest, ref, edge)
+        raise BadInput(f"image: {_short_ref(ref)}: has changed since the case began; give the post again")
+    return await _make_picture(raw, digest, ref, edge)
 
 
-async def kept_picture(ref: str, edge: int, raw: bytes | None = None) -> Picture:
-    """The same, and its bytes are kept as a file of the data folder, which is its reference from here on.
+async def store_picture(ref: str, edge: int, raw: bytes | None = None) -> Picture:
+    """Read an image, and keep its bytes as a file of the data folder, which is its reference from here on.
 
     Args:
         ref: a data URI, or what to call the bytes in an error.
@@ -82,15 +82,15 @@ async def kept_picture(ref: str, edge: int, raw: bytes | None = None) -> Picture
     Raises:
         BadInput: as `picture`, or the data folder can't be written.
     """
-    given = await asyncio.to_thread(read, ref) if raw is None else _sized(raw, ref)
-    digest = await asyncio.to_thread(_digest, given)
-    made = await _made(given, digest, ref, edge)
-    path = await asyncio.to_thread(_written, given, made.image)
+    given = await asyncio.to_thread(read_image, ref) if raw is None else _check_size(raw, ref)
+    digest = await asyncio.to_thread(_sha256, given)
+    made = await _make_picture(given, digest, ref, edge)
+    path = await asyncio.to_thread(_write_image, given, made.image)
     return replace(made, image=made.image.model_copy(update={"ref": str(path)}))
 
 
-def read(ref: str) -> bytes:
-    """The bytes behind a reference, at most `MAX_BYTES` of them.
+def read_image(ref: str) -> bytes:
+    """Return the bytes behind a reference, at most `MAX_BYTES` of them.
 
     Raises:
         BadInput: as `picture`.
@@ -108,53 +108,55 @@ def read(ref: str) -> bytes:
         reason = getattr(error, "strerror", None) or str(error)
         way_out = "scale it down" if reason.startswith("is over") else "give the path of an image file"
         raise BadInput(f"image: {ref[:200]}: {reason}; {way_out}") from error
-    return _sized(raw, ref)
+    return _check_size(raw, ref)
 
 
-def keep(ref: str) -> str:
-    """A data URI as a file of the data folder, named by its content; gives the file's path.
+def store_image(ref: str) -> str:
+    """Write a data URI to a file of the data folder, named by its content, and return the path.
 
     Raises:
         BadInput: as `picture`, or the data folder can't be written.
     """
-    return keep_bytes(read(ref), ref)
+    return store_image_bytes(read_image(ref), ref)
 
 
-def keep_bytes(raw: bytes, ref: str) -> str:
-    """Image bytes as a file of the data folder, named by their content; `ref` is what to call them in an error."""
-    return str(_written(raw, check(_sized(raw, ref), ref)))
+def store_image_bytes(raw: bytes, ref: str) -> str:
+    """Write image bytes to a file of the data folder; `ref` is what to call them in an error."""
+    return str(_write_image(raw, check_image(_check_size(raw, ref), ref)))
 
 
-def kept_file(sha256: str) -> Path | None:
-    """The file of the data folder that holds the image of this hash; None where there is none here."""
-    made = (_folder() / f"{sha256}.{mime.partition('/')[2]}" for mime in FORMATS.values())
+def stored_file(sha256: str) -> Path | None:
+    """Return the file of the data folder that holds the image of this hash, or None if there is none here."""
+    made = (_image_folder() / f"{sha256}.{mime.partition('/')[2]}" for mime in FORMATS.values())
     return next((path for path in made if _OURS.fullmatch(path.name) and path.is_file()), None)
 
 
-def look(ref: str) -> None:
+def check_header(ref: str) -> None:
     """Look at an image's header, and not yet at its pixels.
 
     Raises:
         BadInput: as `picture`.
     """
-    _looked(read(ref), ref)
+    _checked_header(read_image(ref), ref)
 
 
-def check(raw: bytes, ref: str) -> Image:
-    """What an image is, having looked at its header and, whole, at its pixels.
+def check_image(raw: bytes, ref: str) -> Image:
+    """Check an image by its header and its pixels, and describe it.
 
     Raises:
         BadInput: as `picture`.
     """
-    found = _looked(raw, ref)
+    found = _checked_header(raw, ref)
     try:
-        answer, _ = _workers().wait_for(_job(found, None), raw, seconds=SECONDS, weight=found.pixels)
+        answer, _ = _decoding_workers().ask_and_wait(
+            _decoding_job(found, None), raw, seconds=SECONDS, weight=found.pixels
+        )
     except (WorkerLate, WorkerDied) as error:
-        raise _unreadable(ref, str(error)) from error
-    return _image(answer, found, _digest(raw), ref)
+        raise _unreadable_image(ref, str(error)) from error
+    return _image_from_answer(answer, found, _sha256(raw), ref)
 
 
-def _folder() -> Path:
+def _image_folder() -> Path:
     return data_folder() / "images"
 
 
@@ -162,13 +164,13 @@ _OURS = re.compile(rf"[0-9a-f]{{64}}\.(?:{'|'.join(mime.partition('/')[2] for mi
 
 
 def _is_ours(ref: str) -> bool:
-    """Whether a path is one that `_written` gives, as the state of a case holds it."""
+    """Return whether a path is one that `_written` gives, as the state of a case holds it."""
     path = Path(ref)
-    return path.parent == _folder() and bool(_OURS.fullmatch(path.name))
+    return path.parent == _image_folder() and bool(_OURS.fullmatch(path.name))
 
 
-def _written(raw: bytes, image: Image) -> Path:
-    path = _folder() / f"{image.sha256}.{image.mime.partition('/')[2]}"
+def _write_image(raw: bytes, image: Image) -> Path:
+    path = _image_folder() / f"{image.sha256}.{image.mime.partition('/')[2]}"
     try:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -180,18 +182,20 @@ def _written(raw: bytes, image: Image) -> Path:
     return path
 
 
-async def _made(raw: bytes, digest: str, ref: str, edge: int) -> Picture:
-    if kept := _kept(digest, edge):
+async def _make_picture(raw: bytes, digest: str, ref: str, edge: int) -> Picture:
+    if kept := _cached_picture(digest, edge):
         return replace(kept, image=kept.image.model_copy(update={"ref": ref}))
-    found = _looked(raw, ref)
+    found = _checked_header(raw, ref)
     try:
-        answer, sent = await _workers().ask(_job(found, edge), raw, seconds=SECONDS, weight=found.pixels)
+        answer, sent = await _decoding_workers().ask(
+            _decoding_job(found, edge), raw, seconds=SECONDS, weight=found.pixels
+        )
     except (WorkerLate, WorkerDied) as error:
-        raise _unreadable(ref, str(error)) from error
+        raise _unreadable_image(ref, str(error)) from error
     made = Picture(
-        image=_image(answer, found, digest, ref),
+        image=_image_from_answer(answer, found, digest, ref),
         data_uri=f"data:image/jpeg;base64,{base64.b64encode(sent).decode()}",
-        sha256=_digest(sent),
+        sha256=_sha256(sent),
     )
     with _lock:
         _pictures[digest, edge] = made
@@ -201,61 +205,63 @@ async def _made(raw: bytes, digest: str, ref: str, edge: int) -> Picture:
 
 
 @lru_cache(maxsize=1)
-def _workers() -> Workers:
+def _decoding_workers() -> SandboxPool:
     """Its processes serve every event loop, and end with the program."""
-    return Workers("tribunal.models.image_decoding:work", processes=PROCESSES, memory=MEMORY, most=MAX_PIXELS)
+    return SandboxPool(
+        "tribunal.models.image_decoding:decode_image", processes=PROCESSES, memory=MEMORY, max_weight=MAX_PIXELS
+    )
 
 
-def _job(found: Header, edge: int | None) -> JSON:
+def _decoding_job(found: ImageHeader, edge: int | None) -> JSON:
     return {"format": found.format, "pixels": found.pixels, "edge": edge}
 
 
-def _looked(raw: bytes, ref: str) -> Header:
-    """The header of an image that may be decoded."""
+def _checked_header(raw: bytes, ref: str) -> ImageHeader:
+    """Return the header of an image that may be decoded."""
     try:
-        found = header(raw)
+        found = read_header(raw)
     except BrokenHeader as error:
-        raise _unreadable(ref, str(error)) from error
+        raise _unreadable_image(ref, str(error)) from error
     if found is None:
-        raise _unknown(ref)
+        raise _unknown_format(ref)
     if found.pixels > MAX_PIXELS:
         raise BadInput(
-            f"image: {_short(ref)}: {found.width} × {found.height} is over {MAX_PIXELS // 10**6} million pixels; "
+            f"image: {_short_ref(ref)}: {found.width} × {found.height} is over {MAX_PIXELS // 10**6} million pixels; "
             "scale it down"
         )
     return found
 
 
-def _image(answer: JSON, found: Header, digest: str, ref: str) -> Image:
-    """What a decoding process says that an image is."""
+def _image_from_answer(answer: JSON, found: ImageHeader, digest: str, ref: str) -> Image:
+    """Return the image that a decoding process describes."""
     match answer.get("wrong"):
         case "animated":
-            raise BadInput(f"image: {_short(ref)}: is animated; give the frame that matters as a still image")
+            raise BadInput(f"image: {_short_ref(ref)}: is animated; give the frame that matters as a still image")
         case "unknown":
-            raise _unknown(ref)
+            raise _unknown_format(ref)
         case "broken":
-            raise _unreadable(ref, answer["why"])
+            raise _unreadable_image(ref, answer["why"])
     return Image(ref=ref, sha256=digest, mime=FORMATS[found.format], width=answer["width"], height=answer["height"])
 
 
-def _unknown(ref: str) -> BadInput:
-    return BadInput(f"image: {_short(ref)}: is not an image of a known format; give {', '.join(sorted(FORMATS))}")
+def _unknown_format(ref: str) -> BadInput:
+    return BadInput(f"image: {_short_ref(ref)}: is not an image of a known format; give {', '.join(sorted(FORMATS))}")
 
 
-def _unreadable(ref: str, why: str) -> BadInput:
-    return BadInput(f"image: {_short(ref)}: can't be read whole: {why}; save it again as PNG or JPEG")
+def _unreadable_image(ref: str, why: str) -> BadInput:
+    return BadInput(f"image: {_short_ref(ref)}: can't be read whole: {why}; save it again as PNG or JPEG")
 
 
-def _read_and_hashed(ref: str) -> tuple[bytes, str]:
-    raw = read(ref)
-    return raw, _digest(raw)
+def _read_and_hash(ref: str) -> tuple[bytes, str]:
+    raw = read_image(ref)
+    return raw, _sha256(raw)
 
 
-def _digest(raw: bytes) -> str:
+def _sha256(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def _kept(digest: str, edge: int) -> Picture | None:
+def _cached_picture(digest: str, edge: int) -> Picture | None:
     with _lock:
         made = _pictures.get((digest, edge))
         if made:
@@ -266,10 +272,10 @@ def _kept(digest: str, edge: int) -> Picture | None:
 def _from_data_uri(ref: str) -> bytes:
     head = _DATA_URI.match(ref)
     if not head:
-        raise BadInput(f"image: {_short(ref)}: not a data URI; the form is data:image/png;base64,…")
+        raise BadInput(f"image: {_short_ref(ref)}: not a data URI; the form is data:image/png;base64,…")
     body = ref[head.end() :]
     if len(body) > MAX_BYTES * 4 // 3 + 4:
-        raise BadInput(f"image: {_short(ref)}: is over {MAX_BYTES // 1024**2} MB; scale it down")
+        raise BadInput(f"image: {_short_ref(ref)}: is over {MAX_BYTES // 1024**2} MB; scale it down")
     try:
         raw = (
             base64.b64decode(re.sub(r"\s+", "", unquote_to_bytes(body).decode("ascii")), validate=True)
@@ -277,17 +283,17 @@ def _from_data_uri(ref: str) -> bytes:
             else unquote_to_bytes(body)
         )
     except (binascii.Error, ValueError) as error:
-        raise BadInput(f"image: {_short(ref)}: its base64 is broken: {error}; encode the file again") from error
-    return _sized(raw, ref)
+        raise BadInput(f"image: {_short_ref(ref)}: its base64 is broken: {error}; encode the file again") from error
+    return _check_size(raw, ref)
 
 
-def _sized(raw: bytes, ref: str) -> bytes:
+def _check_size(raw: bytes, ref: str) -> bytes:
     if not raw:
-        raise BadInput(f"image: {_short(ref)}: is empty; give an image file")
+        raise BadInput(f"image: {_short_ref(ref)}: is empty; give an image file")
     if len(raw) > MAX_BYTES:
-        raise BadInput(f"image: {_short(ref)}: is over {MAX_BYTES // 1024**2} MB; scale it down")
+        raise BadInput(f"image: {_short_ref(ref)}: is over {MAX_BYTES // 1024**2} MB; scale it down")
     return raw
 
 
-def _short(ref: str) -> str:
+def _short_ref(ref: str) -> str:
     return ref if len(ref) <= 80 else ref[:40] + "…"

@@ -20,8 +20,8 @@ _BROKEN = (
 )  # fmt: skip
 
 
-def work(job: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
-    """What an image is, and what is sent of it.
+def decode_image(job: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
+    """Decode an image; return its description and the bytes to send.
 
     Args:
         job: `format` and `pixels`, as its header says; `edge`, the longest to send, or None where nothing is.
@@ -31,7 +31,7 @@ def work(job: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
         `width` and `height`, and a JPEG; or `wrong`: animated, unknown, or broken with the reason in `why`.
     """
     try:
-        opened = _opened(body, job["format"])
+        opened = _open_image(body, job["format"])
         if opened.width * opened.height > job["pixels"]:
             return {"wrong": "broken", "why": "its parts don't agree on its size"}, b""
         if opened.format != _SEVERAL and getattr(opened, "is_animated", False):
@@ -40,25 +40,25 @@ def work(job: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
         if job["edge"] is None:
             opened.load()
             return size, b""
-        return size, _jpeg(_pixels(opened, job["edge"]))
+        return size, _encode_jpeg(_flat_pixels(opened, job["edge"]))
     except UnidentifiedImageError:
         return {"wrong": "unknown"}, b""
     except _BROKEN as error:
         return {"wrong": "broken", "why": str(error) or type(error).__name__}, b""
 
 
-def _opened(raw: bytes, format: str) -> Pillow.Image:
+def _open_image(raw: bytes, format: str) -> Pillow.Image:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return Pillow.open(io.BytesIO(raw), formats=(format,))
 
 
-def _pixels(opened: Pillow.Image, edge: int) -> Pillow.Image:
+def _flat_pixels(opened: Pillow.Image, edge: int) -> Pillow.Image:
     """Red, green and blue, upright, within the edge, on white where it can be seen through."""
     if opened.mode.startswith("I"):  # 16 bits a pixel, all but the darkest of which `convert` takes for white
         deep = opened.convert("I")
         deep.thumbnail((edge, edge), Pillow.Resampling.LANCZOS)
-        return _upright(deep.point(lambda value: value / 256).convert("L"), opened).convert("RGB")
+        return _turn_upright(deep.point(lambda value: value / 256).convert("L"), opened).convert("RGB")
     # A photograph is read at the next larger eighth of its size, which spares most of the work.
     opened.thumbnail((edge, edge), Pillow.Resampling.LANCZOS)
     opened.load()
@@ -67,7 +67,7 @@ def _pixels(opened: Pillow.Image, edge: int) -> Pillow.Image:
         ground = Pillow.new("RGB", flat.size, "white")
         ground.paste(flat, mask=flat.getchannel("A"))
         flat = ground
-    return _upright(flat.convert("RGB"), opened)
+    return _turn_upright(flat.convert("RGB"), opened)
 
 
 _TURNED = {
@@ -81,8 +81,8 @@ _TURNED = {
 }
 
 
-def _upright(small: Pillow.Image, opened: Pillow.Image) -> Pillow.Image:
-    """Turned as the metadata of the opened one say, where they can be read."""
+def _turn_upright(small: Pillow.Image, opened: Pillow.Image) -> Pillow.Image:
+    """Turn an image as the metadata of the opened one say, where they can be read."""
     try:
         turn = _TURNED.get(opened.getexif().get(ExifTags.Base.Orientation, 1))
     except _BROKEN:
@@ -90,7 +90,7 @@ def _upright(small: Pillow.Image, opened: Pillow.Image) -> Pillow.Image:
     return small if turn is None else small.transpose(turn)
 
 
-def _jpeg(small: Pillow.Image) -> bytes:
+def _encode_jpeg(small: Pillow.Image) -> bytes:
     # A picture of its own, so that no comment, profile or text of the first one can come along.
     bare = Pillow.frombytes("RGB", small.size, small.tobytes())
     out = io.BytesIO()

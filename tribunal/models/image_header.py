@@ -10,7 +10,7 @@ import struct
 from typing import NamedTuple
 
 
-class Header(NamedTuple):
+class ImageHeader(NamedTuple):
     """Format, by Pillow's name for it, and size in pixels."""
 
     format: str
@@ -19,6 +19,7 @@ class Header(NamedTuple):
 
     @property
     def pixels(self) -> int:
+        """The number of pixels."""
         return self.width * self.height
 
 
@@ -26,14 +27,14 @@ class BrokenHeader(ValueError):
     """It begins like an image and goes on otherwise."""
 
 
-def header(raw: bytes) -> Header | None:
-    """What the bytes begin with; None where it is no image of a known format.
+def read_header(raw: bytes) -> ImageHeader | None:
+    """Read the header of an image; return None for an unknown format.
 
     Raises:
         BrokenHeader: the header is cut or makes no sense.
     """
     try:
-        found = _found(raw)
+        found = _detect_format(raw)
     except (struct.error, IndexError) as error:
         raise BrokenHeader("its header is cut") from error
     if found and (found.width <= 0 or found.height <= 0):
@@ -41,26 +42,26 @@ def header(raw: bytes) -> Header | None:
     return found
 
 
-def _found(raw: bytes) -> Header | None:
+def _detect_format(raw: bytes) -> ImageHeader | None:
     if raw.startswith(b"\x89PNG\r\n\x1a\n"):
-        return Header("PNG", *struct.unpack_from(">II", raw, 16))
+        return ImageHeader("PNG", *struct.unpack_from(">II", raw, 16))
     if raw.startswith((b"GIF87a", b"GIF89a")):
-        return Header("GIF", *struct.unpack_from("<HH", raw, 6))
+        return ImageHeader("GIF", *struct.unpack_from("<HH", raw, 6))
     if raw.startswith(b"BM"):
-        return Header("BMP", *_bitmap(raw))
+        return ImageHeader("BMP", *_bitmap_size(raw))
     if raw.startswith(b"RIFF") and raw[8:12] == b"WEBP":
-        return Header("WEBP", *_webp(raw))
+        return ImageHeader("WEBP", *_webp_size(raw))
     if raw.startswith(b"\xff\xd8\xff"):
-        return Header("JPEG", *_jpeg(raw))
+        return ImageHeader("JPEG", *_jpeg_size(raw))
     return None
 
 
-def _bitmap(raw: bytes) -> tuple[int, int]:
+def _bitmap_size(raw: bytes) -> tuple[int, int]:
     width, height = struct.unpack_from("<HH" if raw[14:18] == b"\x0c\0\0\0" else "<ii", raw, 18)
     return width, abs(height)  # below zero it stands on its head
 
 
-def _webp(raw: bytes) -> tuple[int, int]:
+def _webp_size(raw: bytes) -> tuple[int, int]:
     kind = raw[12:16]
     if kind == b"VP8X":
         low, high, low_height, high_height = struct.unpack_from("<HBHB", raw, 24)
@@ -80,7 +81,7 @@ _BARE = frozenset({0x01, *range(0xD0, 0xD9)})  # those that have no length
 _MOST_SEGMENTS = 20_000  # a picture has some dozens; colour profiles and previews come in pieces of 64 KB
 
 
-def _jpeg(raw: bytes) -> tuple[int, int]:
+def _jpeg_size(raw: bytes) -> tuple[int, int]:
     at = 2
     for _ in range(_MOST_SEGMENTS):
         marker = _MARKER.search(raw, at)

@@ -1,22 +1,34 @@
-"""What a seat is asked to do in one call: a role is data."""
+"""What a seat is asked to do in one call, and how its answer is read.
+
+A role is data. A whole answer is read as it stands; JSON inside prose or a code fence is taken out; slips of the pen (a
+trailing comma, a missing quote) are mended by json-repair. What is never done is to guess: an answer cut short isn't
+completed, and of two different objects neither is chosen.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from tribunal.prompts.policy import Policy
-from tribunal.schema import Scheme
+from tribunal.language import language_name
+from tribunal.prompts.marks import Entry, entries, operator_words, quote
+from tribunal.prompts.policy import QUESTIONS, Policy
+from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, PromptSet, shipped_prompts
+from tribunal.schema import JSON, Post, Scheme
+from tribunal.text import TooDeep, parse_json, wellformed
 
 Filled = TypeVar("Filled", bound=BaseModel)
 
 
 @dataclass(frozen=True)
 class Role(Generic[Filled]):
-    """What a seat is asked to do in one call.
+    """The task of a seat in one call.
 
     Attributes:
         name: what the record calls it.
@@ -24,16 +36,16 @@ class Role(Generic[Filled]):
         prompt: the prompt file, as `folder/name`.
         form: makes the form of the answer from the policy and the scheme in force.
         temperature: the published one; None leaves it to the model.
-        temperature_of: another seat, whose temperature it takes where one is set for that seat and none for its own.
         falls_to: the setting whose model sits here when the seat has none of its own.
         system: whose standing instructions it gets.
         final: whether it is asked even when the budget is spent.
         plain: for a role that answers in words: reads them, or finds fault with them (ValueError).
         max_output_tokens: takes the place of that setting, where a system sets its own.
-        cut_is_fine: whether that limit is never raised: an answer that ran into it is taken where it can be read as it
+        may_be_cut: whether that limit is never raised: an answer that ran into it is taken where it can be read as it
             is, and asked for again within the limit where it can't.
-        drawn_alike: whether it is one of several draws at one temperature: the one that is set for the seat, else the
-            setting `draw_temperature`.
+        temperature_of: another seat, whose temperature it takes where one is set for that seat and none for its own.
+        shares_draw_temperature: whether it is one of several draws at one temperature: the one that is set for the
+            seat, else the setting `draw_temperature`.
         tries: takes the place of the setting `attempts`.
         text: the words of the prompt, for one that is no file of a set of prompts.
     """
@@ -48,8 +60,264 @@ class Role(Generic[Filled]):
     final: bool = False
     plain: Callable[[str], Filled] | None = None
     max_output_tokens: int | None = None
-    cut_is_fine: bool = False
+    may_be_cut: bool = False
     temperature_of: str = ""
-    drawn_alike: bool = False
+    shares_draw_temperature: bool = False
     tries: int | None = None
     text: str = ""
+
+
+@dataclass(frozen=True)
+class SharedPrompt:
+    """A prompt that every seat of a case is shown beside the post, and its variables."""
+
+    prompt: str
+    material: JSON
+
+
+@dataclass(frozen=True)
+class Question:
+    """One call as it is meant, whichever model is asked. The arguments of `ask` say what its parts are."""
+
+    role: Role[Any]
+    form: type[BaseModel]
+    system: str
+    post: Post
+    task: str
+    material: JSON
+    policy: Policy
+    scheme: Scheme
+    check: Callable[[Any], None] | None
+    repeat: int
+    draw: int
+    shared: str = ""
+    prompts: PromptSet = field(default_factory=shipped_prompts)
+    mend: Callable[[Any, list[str]], Any] | None = None
+
+    @cached_property
+    def depends_on_policy(self) -> bool:
+        """Return whether another policy would change the request."""
+        other, role = _different_policy(self.policy), self.role
+        if standing_instructions(self.prompts, role.system, other, self.scheme) != self.system:
+            return True
+        if any(policy_variables(self.prompts, role.prompt, self.policy, self.scheme).values()):
+            return True
+        schemas = [_form_schema(role.form, policy, self.scheme) for policy in (self.policy, other)]
+        return role.plain is None and schemas[0] != schemas[1]
+
+    def parse_answer(self, said: str, warnings: list[str]) -> Any:
+        """Return the form, filled in from what a model said. What was mended in it is added to the warnings.
+
+        Raises:
+            UnreadableAnswer: it isn't that, or doesn't pass the check.
+        """
+        mended: list[str] = []
+        try:
+            if self.role.plain:
+                value = self.role.plain(strip_thinking(said, post=self.post.text))
+            else:
+                value = read_answer(said, self.form, post=self.post.text)
+            if self.mend:
+                value = self.mend(value, mended)
+            if self.check:
+                self.check(value)
+        except UnreadableAnswer:
+            raise
+        except ValueError as problem:
+            raise UnreadableAnswer(str(problem)) from problem
+        warnings += mended
+        return value
+
+
+# Variables of prompts
+
+
+def appeal_prompt(post: Post, role: Role[Any]) -> SharedPrompt | None:
+    """Return the appeal against an earlier verdict, for every seat but the gatekeeper, who sees the post alone."""
+    if post.appeal is None or role.seat == "gatekeeper":
+        return None
+    said = [(name, text) for name, text in post.appeal if text]
+    return SharedPrompt("court/appeal", {"appeal": entries("appeal", [Entry(None, said)])})
+
+
+@lru_cache(maxsize=64)
+def standing_instructions(prompts: PromptSet, system: str, policy: Policy, scheme: Scheme) -> str:
+    """Return the part that every call of a system shares, and that providers can therefore cache."""
+    prompt = f"system/{system}"
+    return prompts.render(prompt, _policy_values(policy, scheme, prompts.variables(prompt) & OF_THE_SYSTEM))
+
+
+@lru_cache(maxsize=256)
+def policy_variables(prompts: PromptSet, prompt: str, policy: Policy, scheme: Scheme) -> JSON:
+    """Return the policy's variables of a role's prompt beside the standing instructions. Nodes don't pass them."""
+    return _policy_values(policy, scheme, prompts.variables(prompt) & OF_THE_POLICY)
+
+
+def _policy_values(policy: Policy, scheme: Scheme, wanted: frozenset[str]) -> JSON:
+    examples = policy.examples(scheme)
+    texts = ("name", "definition", "exclusions", "excuses", "together")
+    values = {
+        **{name: operator_words(getattr(policy, name)) for name in texts},
+        "language": operator_words(language_name(policy.language)),
+        "groups": operator_words(", ".join(policy.protected_groups)),
+        "categories": policy.categories(scheme),
+        "category_examples": quote("examples", examples, lines=True) if examples else "",
+        # Of hate, where the standing instructions name none: a binary court's prosecution still tells them apart.
+        "kinds": policy.kinds if scheme == "binary" else (),
+        "question": operator_words(QUESTIONS[policy.task]),
+        "labels": policy.binary,
+    }
+    return {name: values[name] for name in wanted}
+
+
+@lru_cache(maxsize=256)
+def _form_schema(form: Callable[[Policy, Scheme], type[BaseModel]], policy: Policy, scheme: Scheme) -> JSON:
+    return form(policy, scheme).model_json_schema()
+
+
+@lru_cache(maxsize=64)
+def _different_policy(policy: Policy) -> Policy:
+    """Return a policy that says something else wherever this one says anything."""
+
+    def change(held: Any) -> Any:
+        if isinstance(held, tuple):
+            return tuple(map(change, held))
+        if isinstance(held, str):
+            return held and f"other {held}"
+        return held.model_copy(update={name: change(getattr(held, name)) for name in ("name", "meaning")})
+
+    texts = ("name", "definition", "exclusions", "excuses", "together", "protected_groups", "fine", "binary", "sha")
+    return policy.model_copy(update={name: change(getattr(policy, name)) for name in texts})
+
+
+# Reading answers
+
+_THINKING = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.DOTALL)
+# Many templates open the thinking themselves, so that the answer holds no more than its end.
+_END_OF_THINKING = re.compile(r"</think(?:ing)?>")
+_FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
+_DECODER = json.JSONDecoder()
+
+
+class UnreadableAnswer(ValueError):
+    """Why an answer can't be taken.
+
+    Attributes:
+        complaint: the same for the model that is asked again, without its own words, which it would only repeat.
+    """
+
+    def __init__(self, problem: str, complaint: str = "") -> None:
+        """Take the problem, and the complaint where it differs."""
+        super().__init__(problem)
+        self.complaint = complaint or problem
+
+
+def read_answer(text: str, form: type[Filled], *, post: str = "") -> Filled:
+    """Return the answer as the form that was asked for. JSON that stands in the `post` itself is a quotation.
+
+    Raises:
+        UnreadableAnswer: it is empty, has no JSON object, was cut short, holds two different answers, or isn't of the
+            form.
+    """
+    said = strip_thinking(text, post=post)
+    if not said:
+        raise UnreadableAnswer("the answer was empty")
+    try:
+        objects = [value for value in _find_json(said, post) if isinstance(value, dict)]
+        if "\\u" in said:  # half a pair may be named by its number
+            objects = [_make_wellformed(value) for value in objects]
+    except (TooDeep, RecursionError):
+        raise UnreadableAnswer("the answer was nested too deeply") from None
+    if not objects:
+        raise UnreadableAnswer("the answer held no complete JSON object")
+    read: list[Filled] = []
+    problem: UnreadableAnswer | None = None
+    for found in objects:
+        try:
+            read.append(form.model_validate(found))
+        except ValidationError as error:
+            problem = problem or UnreadableAnswer(_describe_errors(error), _describe_errors(error, with_values=False))
+    if not read:
+        raise problem or UnreadableAnswer("the answer was not of the asked form")
+    if any(other != read[0] for other in read[1:]):
+        raise UnreadableAnswer("the answer held more than one JSON object, and they differ; give exactly one")
+    return read[0]
+
+
+def strip_thinking(text: str, *, post: str = "") -> str:
+    """Return the answer proper, where a model thinks aloud first; a draft of an answer in its thoughts is none.
+
+    An end of thinking that stands in the `post` itself may be quoted from there, and ends nothing.
+    """
+    proper = _THINKING.sub("", text).strip()
+    if not _END_OF_THINKING.search(proper) or _END_OF_THINKING.search(post):
+        return proper
+    try:
+        parse_json(proper)  # an answer that quotes such a mark is an answer
+    except ValueError:
+        return _END_OF_THINKING.split(proper)[-1].strip()
+    return proper
+
+
+def _find_json(said: str, post: str) -> list[Any]:
+    """Return what JSON an answer holds: the whole of it, else the outermost objects in it, else a mended object."""
+    try:
+        return [parse_json(said)]
+    except TooDeep:
+        raise
+    except ValueError:
+        return _embedded_objects(said, post) or _mend_object(said, post)
+
+
+def _embedded_objects(said: str, post: str) -> list[Any]:
+    """Return the outermost JSON objects that stand whole in the text, and none that the post holds itself.
+
+    A model that discusses a forged answer in the post quotes it, and hasn't given it.
+    """
+    found: list[Any] = []
+    at = said.find("{")
+    while at != -1:
+        try:
+            value, end = _DECODER.raw_decode(said, at)
+        except ValueError:
+            # An object that never closes may hold others that do; they are parts of it, not answers.
+            return found
+        if said[at:end] not in post:
+            found.append(value)
+        at = said.find("{", end)
+    return found
+
+
+def _mend_object(said: str, post: str) -> list[Any]:
+    fenced = _FENCE.search(said)
+    text = fenced[1].strip() if fenced else said
+    start, end = text.find("{"), text.rfind("}")
+    body = text[start : end + 1]
+    # A cut answer lacks its last brackets, and can't be completed.
+    balanced = body.count("{") == body.count("}") and body.count("[") == body.count("]")
+    if start == -1 or not body or not balanced or text[end + 1 :].strip(" \n\t`") or body in post:
+        return []
+    import json_repair  # most answers need no mending
+
+    return [json_repair.loads(body)]
+
+
+def _make_wellformed(value: Any) -> Any:
+    if isinstance(value, str):
+        return wellformed(value)
+    if isinstance(value, list):
+        return [_make_wellformed(part) for part in value]
+    if isinstance(value, dict):
+        return {wellformed(name): _make_wellformed(part) for name, part in value.items()}
+    return value
+
+
+def _describe_errors(error: ValidationError, *, with_values: bool = True) -> str:
+    """Return each problem as `where: what`, with the wrong value, short enough to quote, where it is to be given."""
+    parts = []
+    for each in error.errors(include_url=False)[:5]:
+        where = ".".join(map(str, each["loc"])) or "the answer"
+        value = repr(each["input"])
+        short = value if len(value) <= 60 else value[:57] + "…"
+        parts.append(f"{where}: {each['msg']}" + (f" (given: {short})" if with_values else ""))
+    return "; ".join(parts)

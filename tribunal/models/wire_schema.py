@@ -20,7 +20,7 @@ _LONGEST = 1999
 
 @lru_cache(maxsize=512)
 def wire_schema(form: type[BaseModel], bounds: frozenset[str] = frozenset(), *, label_first: bool = False) -> JSON:
-    """A form's JSON schema as every provider takes it: closed objects, everything required.
+    """Return a form's JSON schema as every provider takes it: closed objects, everything required.
 
     Args:
         form: the form.
@@ -29,28 +29,28 @@ def wire_schema(form: type[BaseModel], bounds: frozenset[str] = frozenset(), *, 
         label_first: whether a field that is one of a few values stands before the others; else as in the form. A model
             that is held to a schema writes the fields in its order.
     """
-    schema = _closed(form.model_json_schema(), bounds)
-    return {"name": form.__name__, "strict": True, "schema": _label_first(schema) if label_first else schema}
+    schema = _close_objects(form.model_json_schema(), bounds)
+    return {"name": form.__name__, "strict": True, "schema": _put_labels_first(schema) if label_first else schema}
 
 
 @lru_cache(maxsize=512)
-def choices(form: type[BaseModel]) -> dict[str, list[Any]]:
-    """The values that a form's fields may have, where there are only so many, by the field's name."""
+def allowed_values(form: type[BaseModel]) -> dict[str, list[Any]]:
+    """Return the values that a form's fields may have, where there are only so many, by the field's name."""
     found: dict[str, list[Any]] = {}
     schema = form.model_json_schema()
-    _choices(schema, "", found, schema.get("$defs", {}))
+    _collect_values(schema, "", found, schema.get("$defs", {}))
     return found
 
 
-def _closed(schema: Any, bounds: frozenset[str]) -> Any:
+def _close_objects(schema: Any, bounds: frozenset[str]) -> Any:
     if isinstance(schema, list):
-        return [_closed(part, bounds) for part in schema]
+        return [_close_objects(part, bounds) for part in schema]
     if not isinstance(schema, dict):
         return schema
     kept: JSON = {
-        key: {name: _closed(part, bounds) for name, part in value.items()}
+        key: {name: _close_objects(part, bounds) for name, part in value.items()}
         if key in ("properties", "$defs")
-        else _closed(value, bounds)
+        else _close_objects(value, bounds)
         for key, value in schema.items()
         if key not in _NOISE and (key not in _BOUNDS or key in bounds)
     }
@@ -64,12 +64,12 @@ def _closed(schema: Any, bounds: frozenset[str]) -> Any:
     return kept
 
 
-def _label_first(schema: Any) -> Any:
+def _put_labels_first(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_label_first(part) for part in schema]
+        return [_put_labels_first(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    kept = {key: _label_first(value) for key, value in schema.items()}
+    kept = {key: _put_labels_first(value) for key, value in schema.items()}
     if kept.get("type") == "object":
         fields = kept.get("properties", {})
         order = sorted(fields, key=lambda name: "enum" not in fields[name])
@@ -77,20 +77,22 @@ def _label_first(schema: Any) -> Any:
     return kept
 
 
-def _choices(schema: Any, name: str, found: dict[str, list[Any]], defined: JSON, within: tuple[str, ...] = ()) -> None:
+def _collect_values(
+    schema: Any, name: str, found: dict[str, list[Any]], defined: JSON, within: tuple[str, ...] = ()
+) -> None:
     """Add the values that a part of a schema allows under the name of the field that it stands for."""
     if isinstance(schema, list):
         for part in schema:
-            _choices(part, name, found, defined, within)
+            _collect_values(part, name, found, defined, within)
     elif isinstance(schema, dict):
         if values := schema.get("enum"):
             found[name] = [*found.get(name, []), *(value for value in values if value not in found.get(name, []))]
         kind = str(schema.get("$ref", "")).rpartition("/")[2]
         if kind and kind not in within:  # a form may hold itself
-            _choices(defined[kind], name, found, defined, (*within, kind))
+            _collect_values(defined[kind], name, found, defined, (*within, kind))
         for key, value in schema.items():
             if key == "properties":
                 for field, part in value.items():
-                    _choices(part, field, found, defined, within)
+                    _collect_values(part, field, found, defined, within)
             elif key not in ("enum", "default", "required", "$defs", "$ref"):
-                _choices(value, name, found, defined, within)
+                _collect_values(value, name, found, defined, within)

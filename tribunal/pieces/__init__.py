@@ -18,6 +18,7 @@ door to the models: `ask` with a `Role`, which gives an `Answer`; `decision_form
 """
 
 from tribunal.context import Context
+from tribunal.graph_form import settings_of
 from tribunal.graphs.contracts import Channel, Contract, WrongComposition, checked, contract_of, piece
 from tribunal.graphs.debate import graph as panel_debate
 from tribunal.graphs.deep_dive import graph as deep_trial
@@ -26,13 +27,12 @@ from tribunal.graphs.perspectives import graph as panel
 from tribunal.graphs.web import graph as web_evidence
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
-from tribunal.nodes.arcade.gatekeeper import gatekeeper as scan
-from tribunal.nodes.arcade.judge import judge as court_judge
+from tribunal.nodes.arcade.gatekeeper import scan_post as scan
+from tribunal.nodes.arcade.judge import judge_debate as court_judge
 from tribunal.nodes.court.precedents import find_precedents
 from tribunal.nodes.forms import decision_form
 from tribunal.nodes.intake import receive, received_by
 from tribunal.nodes.state import Case, PostInput, Ruling
-from tribunal.offered import settings_of
 from tribunal.pieces.outcomes import refusal, verdict
 from tribunal.pieces.retrieved import evidence_from
 from tribunal.pieces.seats import SeatNode, seat

@@ -7,21 +7,20 @@ from typing import Any
 
 from langgraph.runtime import Runtime, get_runtime
 
+from tribunal.calls import was_rehearsed
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
 from tribunal.nodes.certainty import is_uncertain
-from tribunal.nodes.chat import answered
-from tribunal.nodes.state import Court
+from tribunal.nodes.chat import answer_message
+from tribunal.nodes.state import CaseState
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.policy import policy_of
-from tribunal.rehearsed import rehearsed
 from tribunal.schema import JSON, Refusal, Step, Track
-from tribunal.telling import tell
-from tribunal.text import meant, one_line
+from tribunal.text import one_line, suggest_name
 
 
 async def verdict(
-    state: Court,
+    state: CaseState,
     category: str,
     explanation: str,
     *,
@@ -53,7 +52,7 @@ async def verdict(
     policy, scheme = await policy_of(state, runtime), context_of(state, runtime).scheme
     names = [each.name for each in policy.categories(scheme)]
     if category not in names:
-        near = meant(str(category), names)
+        near = suggest_name(str(category), names)
         raise BadInput(
             f"category: {one_line(str(category))[:80]!r}: the policy {policy.name} has none of this name in the scheme "
             f"{scheme}; {near or 'its categories are ' + ', '.join(names)}"
@@ -92,10 +91,10 @@ def refusal(state: Mapping[str, Any], explanation: str, *, seat: str, form: str 
         model=asked.get("model", ""),
         form=form,
         explanation=explanation,
-        rehearsed=rehearsed(calls, state.get("warnings", ())),
+        rehearsed=was_rehearsed(calls, state.get("warnings", ())),
     ).dump()
-    tell(runtime, {"event": "outcome", **outcome})
-    return {"outcome": outcome, **answered(state, outcome)}
+    runtime.stream_writer({"event": "outcome", **outcome})
+    return {"outcome": outcome, **answer_message(state, outcome)}
 
 
 def _runtime_here() -> Runtime[Context]:

@@ -6,20 +6,20 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
 from langgraph.errors import GraphBubbleUp
 
-from tribunal.channel_data import EvidenceData
 from tribunal.errors import BadInput
 from tribunal.graphs.contracts import piece
 from tribunal.nodes.state import Case
-from tribunal.parsed import from_json
 from tribunal.schema import JSON, Evidence, EvidenceStance
-from tribunal.scrub import scrub
-from tribunal.text import one_line, wellformed
+from tribunal.text import one_line, parse_json, scrub, wellformed
+
+if TYPE_CHECKING:
+    from tribunal.typed_names import EvidenceData
 
 MOST_CHARACTERS = 4_000  # of one passage
 _LETTER = re.compile(r"[A-Z]")
@@ -33,7 +33,8 @@ _TITLES = ("title", "name", "source")
 class Lookup(Protocol):
     """A node that looks the post up."""
 
-    async def __call__(self, state: Case) -> JSON: ...
+    async def __call__(self, state: Case) -> JSON:
+        """Return the evidence."""
 
 
 def evidence_from(
@@ -44,7 +45,7 @@ def evidence_from(
     most: int = 5,
     seconds: float = 60,
 ) -> Lookup:
-    """A piece that looks the post's words up in a LangChain retriever or tool, and gives what it finds as evidence.
+    """Return a piece that looks the post's words up in a LangChain retriever or tool; what it finds is evidence.
 
         builder.add_node("glossary", evidence_from(store.as_retriever()))
 
@@ -110,7 +111,7 @@ def _documents(answer: Any) -> Iterator[Document]:
     """Every passage in an answer, as a document with words."""
     if isinstance(answer, str) and answer.lstrip()[:1] in ("[", "{"):
         with suppress(ValueError):  # prose may begin with a bracket
-            answer = from_json(answer)
+            answer = parse_json(answer)
     if isinstance(answer, str):
         answer = Document(page_content=answer)
     if isinstance(answer, Document):

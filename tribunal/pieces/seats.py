@@ -14,20 +14,18 @@ from pydantic import BaseModel
 
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput, ModelError
-from tribunal.graphs.contracts import FAILED, Contract, hold_to
+from tribunal.graphs.contracts import FAILED, piece
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent
-from tribunal.nodes.arcade.cues import minutes
-from tribunal.nodes.exhibits import citations_mended, exhibits
-from tribunal.nodes.forms import Maker, Mend, always
-from tribunal.nodes.state import cues_in, spoke, transcript_of
-from tribunal.prompts.in_force import prompts_of
+from tribunal.nodes.arcade.cues import quote_transcript
+from tribunal.nodes.exhibits import show_exhibits, strike_unknown_citations
+from tribunal.nodes.forms import Maker, Mend, same_form
+from tribunal.nodes.state import cues_in, transcript_of, write_turn
 from tribunal.prompts.marks import Entry, Material, entries, listing, quote
-from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_RUN
+from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_RUN, prompts_of_case
 from tribunal.schema import JSON, Turn
-from tribunal.seats import register_seats
-from tribunal.systems import resource
+from tribunal.systems import register_seats, resource
 
 Filled = TypeVar("Filled", bound=BaseModel)
 _EXHIBITS = ("evidence", "opinions", "precedents", "question")
@@ -38,7 +36,8 @@ _TAKEN = frozenset({"role", "state", "runtime", "check", "mend", "draw", "shared
 class SeatNode(Protocol):
     """A node that asks a seat."""
 
-    async def __call__(self, state: Any, runtime: Runtime[Context]) -> JSON: ...
+    async def __call__(self, state: Any, runtime: Runtime[Context]) -> JSON:
+        """Return the update of the state."""
 
 
 def seat(
@@ -91,7 +90,7 @@ def seat(
         raise BadInput(f"seat: {name}: writes {', '.join(writes)}, and nothing fills them; give write as well")
     if taken := sorted({*shows} & _TAKEN):
         raise BadInput(f"seat: {name}: shows {taken[0]}: can't be shown under this name; give the channel another one")
-    maker = cast("Maker[Filled]", always(form) if isinstance(form, type) else form)
+    maker = cast("Maker[Filled]", same_form(form) if isinstance(form, type) else form)
     called, read_text = _prompt_source(name, prompt)
 
     async def speak(state: Any, runtime: Runtime[Context]) -> JSON:
@@ -108,14 +107,14 @@ def seat(
             warnings = [*fault.warnings, f"{name} gave no answer, and the case went on without it: {fault}"]
             return {"calls": list(fault.calls), "warnings": warnings}
         if write is None:
-            return spoke(_turn(name, answer.value, state), answer, runtime)
-        return await _written(write, answer, state)
+            return write_turn(_turn(name, answer.value, state), answer, runtime)
+        return await _apply_write(write, answer, state)
 
     speak.__name__ = name.replace(":", "_")
-    return hold_to(Contract(("post",), tuple(shows), tuple(writes), besides=FAILED))(agent(speak))
+    return piece(needs=["post"], uses=shows, writes=writes, besides=FAILED)(agent(speak))
 
 
-async def _written(
+async def _apply_write(
     write: Callable[[Filled, Any], JSON | Awaitable[JSON]], answer: Answer[Filled], state: Mapping[str, Any]
 ) -> JSON:
     """Return what `write` makes of an answer, with the log of its call. It is given the state with this call in it."""
@@ -155,7 +154,7 @@ async def _check_prompt(role: Role[Any], shows: Sequence[str], state: Any, runti
     Raises:
         BadInput: it isn't, or doesn't; with the name that is wrong.
     """
-    prompts = (await prompts_of(state, context_of(state, runtime).prompts)).including(role.prompt, role.text)
+    prompts = (await prompts_of_case(state, context_of(state, runtime).prompts)).with_prompt(role.prompt, role.text)
     for name in (role.prompt, f"system/{role.system}"):
         if name not in prompts.sources:
             raise BadInput(f"seat: {role.seat}: there is no prompt {name!r}; give its text, its path or its name")
@@ -176,9 +175,9 @@ def _material(channel: str, state: Any) -> Material | str:
     """Return what stands in a channel as a prompt shows it, between marks; nothing where it is empty."""
     if channel == "transcript":
         turns = transcript_of(state)
-        return minutes(turns, cues_in(state)) if turns else ""
+        return quote_transcript(turns, cues_in(state)) if turns else ""
     if channel in _EXHIBITS:
-        held = exhibits(state)
+        held = show_exhibits(state)
         shown: Material | str = held.material.get(channel, "") if held else ""
         return shown
     value = state.get(channel)
@@ -205,7 +204,7 @@ def _citations(name: str, shows: Sequence[str], state: Any) -> Mend[Any] | None:
     def mend(answer: Any, warnings: list[str]) -> Any:
         for field, value in answer:
             if type(value) is str:
-                answer = citations_mended(state, field, who=name)(answer, warnings)
+                answer = strike_unknown_citations(state, field, who=name)(answer, warnings)
         return answer
 
     return mend

@@ -27,8 +27,10 @@ import pytest
 
 import tribunal.prompts
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Answer, Fault, Reply, Request, Script, ScriptedServer
 from tribunal.schema_filling import fill_schema
+from tribunal.testing.replies import Answer, Fault, Reply, Script
+from tribunal.testing.request import Request
+from tribunal.testing.server import ScriptedServer
 
 __all__ = ["Fault", "Reply", "Request", "ScriptedModel", "check_piece", "scripted_model"]
 
@@ -46,6 +48,7 @@ class ScriptedModel(ScriptedServer):
     """
 
     def __init__(self) -> None:
+        """Begin with short answers for every part."""
         super().__init__(self._play)
         self._answers: dict[str, list[Answer | Script]] = {}
 
@@ -68,7 +71,7 @@ class ScriptedModel(ScriptedServer):
         self._answers[part] = list(answers)
 
     def told(self, part: str) -> list[str]:
-        """All the words that the model was shown whenever it was asked for this part, one text a request."""
+        """Return all words that the model was shown when it was asked for this part, one text a request."""
         return [request.text for request in self.requests if part in _names(request)]
 
     def _play(self, request: Request) -> Any:
@@ -82,7 +85,7 @@ class ScriptedModel(ScriptedServer):
 
 @pytest.fixture
 def scripted_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[ScriptedModel]:
-    """A `ScriptedModel` that sits in every seat, where a test sets no other model: in `tribunal.judge`, in a graph.
+    """Give a `ScriptedModel` that sits in every seat, in `tribunal.judge` and in graphs, where a test names no model.
 
     The keys and addresses of the machine are hidden, and a data folder of the test's own is used. The test ends in an
     error if an answer could not be given.
@@ -120,14 +123,14 @@ def check_piece(piece: Any, *states: Mapping[str, Any], **settings: Any) -> list
         BadInput: a state lacks a channel that the piece needs, or has one that it doesn't declare.
     """
     from tribunal.loops import run_in_background
-    from tribunal.testing.alone import run_alone
+    from tribunal.testing.piece_runner import run_alone
 
     return run_in_background(lambda: run_alone(piece, states or ({"text": "A post."},), settings))
 
 
 @lru_cache(maxsize=1)
 def _parts() -> tuple[tuple[re.Pattern[str], tuple[str, str]], ...]:
-    """Every part of ours: what its heading looks like, and its names."""
+    """Return, for every part of ours, what its heading looks like and its names."""
     found = []
     for path in sorted(Path(tribunal.prompts.__file__).parent.glob("*/*.md")):
         if heading := _HEADING.match(path.read_text("utf-8")):
@@ -137,7 +140,7 @@ def _parts() -> tuple[tuple[re.Pattern[str], tuple[str, str]], ...]:
 
 
 def _names(request: Request) -> set[str]:
-    """The names of the part that a request asks for; none where its prompt has no heading."""
+    """Return the names of the part that a request asks for; none where its prompt has no heading."""
     heading = _HEADING.search(_QUOTED.sub("", request.text))  # a post may hold a heading too
     if heading is None:
         return set()
@@ -145,6 +148,6 @@ def _names(request: Request) -> set[str]:
 
 
 def _short(request: Request) -> Any:
-    """A short answer that the form of a request allows, in texts that all differ."""
+    """Return a short answer that the form of a request allows, in texts that all differ."""
     number = count(1)
     return fill_schema(cast("Any", request.schema), lambda: f"scripted words {request.index}.{next(number)}")

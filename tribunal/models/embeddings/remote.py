@@ -22,12 +22,11 @@ import numpy as np
 from tribunal.errors import CallFailed
 from tribunal.models.diagnosis import Diagnosis, diagnose
 from tribunal.models.embeddings.vector_cache import VectorCache
-from tribunal.models.embeddings.vectors import Use, Vectors, cut, of_unit_length
-from tribunal.models.keys import KeyPool
+from tribunal.models.embeddings.vectors import Use, Vectors, cut_text, normalize_rows
 from tribunal.models.providers import EmbeddingApi, ModelName, Provider
 from tribunal.models.providers.http import post_json
-from tribunal.models.tries import tried
-from tribunal.scrub import scrub
+from tribunal.models.retry import KeyPool
+from tribunal.text import scrub
 
 TIMEOUT = 120.0
 ATTEMPTS = 8
@@ -71,12 +70,12 @@ class RemoteEmbedder:
         self._headers, self._account = provider.headers, dict(account)
         self._keys = list(keys)
         self._pool = KeyPool(provider.name, self._keys)
-        self._prefix = _prefix(name.model)
-        self._caches = {use: VectorCache(cache, f"{url}\n{name.model}{self._told(use)}") for use in _USES}
+        self._prefix = _prefixes_of_model(name.model)
+        self._caches = {use: VectorCache(cache, f"{url}\n{name.model}{self._cache_suffix(use)}") for use in _USES}
 
     async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
-        """As `Embedder.embed`."""
-        inputs = [cut(self._prefix.get(use, "") + text) if text.strip() else "" for text in texts]
+        """Embed texts; see `Embedder.embed`."""
+        inputs = [cut_text(self._prefix.get(use, "") + text) if text.strip() else "" for text in texts]
         wanted = list(dict.fromkeys(text for text in inputs if text))
         cache = self._caches[use]
         found = await cache.get(wanted)
@@ -84,26 +83,26 @@ class RemoteEmbedder:
 
         async def ask(batch: list[str]) -> None:
             async with turn:
-                rows = await self._ask(batch, use)
+                rows = await self._ask_batch(batch, use)
             found.update(zip(batch, rows, strict=True))
             # Stored as they come: what a killed build has paid for is not asked for again.
             await cache.put(batch, rows)
 
         try:
             async with asyncio.TaskGroup() as group:
-                for batch in _batches([text for text in wanted if text not in found], self._api.most_texts):
+                for batch in _split_batches([text for text in wanted if text not in found], self._api.most_texts):
                     group.create_task(ask(batch))
         except BaseExceptionGroup as failed:
             # The first says what there is to say; a group of the same error is no use to a reader.
-            raise _first(failed) from None
-        return self._rows(inputs, found, use)
+            raise _first_error(failed) from None
+        return self._stack_rows(inputs, found, use)
 
-    def _told(self, use: Use) -> str:
-        """What sets the vectors of this use apart in the cache: nothing, where the request doesn't tell uses apart."""
+    def _cache_suffix(self, use: Use) -> str:
+        """Return the part of the cache key that names the use, or nothing if the request doesn't tell uses apart."""
         bodies = [self._api.body(self._model, ["x"], each) for each in _USES]
         return "" if bodies[0] == bodies[1] else f"\n{use}"
 
-    def _rows(self, inputs: list[str], found: dict[str, Vectors], use: Use) -> Vectors:
+    def _stack_rows(self, inputs: list[str], found: dict[str, Vectors], use: Use) -> Vectors:
         dimensions = {len(row) for row in found.values()} | ({self.dimension} if self.dimension else set())
         if len(dimensions) > 1:
             raise CallFailed(
@@ -118,10 +117,10 @@ class RemoteEmbedder:
         rows = [found.get(text, empty) for text in inputs]
         return np.stack(rows) if rows else np.zeros((0, len(empty)), np.float32)
 
-    async def _ask(self, batch: list[str], use: Use) -> Vectors:
-        reply = await tried(self._pool, lambda number: self._send(batch, use, number), ATTEMPTS)
+    async def _ask_batch(self, batch: list[str], use: Use) -> Vectors:
+        reply = await self._pool.send(lambda number: self._send_batch(batch, use, number), ATTEMPTS)
         if isinstance(reply, Diagnosis):
-            raise self._failed(reply)
+            raise self._call_failed(reply)
         try:
             rows = np.array(self._api.rows(reply), np.float32)
             if rows.ndim != 2 or len(rows) != len(batch) or not rows.shape[1]:
@@ -130,11 +129,11 @@ class RemoteEmbedder:
                 raise ValueError("a number that is not finite")
         except (KeyError, TypeError, ValueError) as error:
             wrong = Diagnosis("format", f"the answer is not {len(batch)} vectors ({error})")
-            raise self._failed(wrong) from None  # numpy quotes what it can't read, a key perhaps
-        return of_unit_length(rows)
+            raise self._call_failed(wrong) from None  # numpy quotes what it can't read, a key perhaps
+        return normalize_rows(rows)
 
-    async def _send(self, batch: list[str], use: Use, number: int) -> Any:
-        """The answer, or what went wrong."""
+    async def _send_batch(self, batch: list[str], use: Use, number: int) -> Any:
+        """Return the answer, or what went wrong."""
         url, body = self._url.format(model=self._model), self._api.body(self._model, batch, use)
         try:
             async with asyncio.timeout(TIMEOUT):
@@ -147,19 +146,19 @@ class RemoteEmbedder:
             )
         return diagnosis
 
-    def _failed(self, diagnosis: Diagnosis) -> CallFailed:
+    def _call_failed(self, diagnosis: Diagnosis) -> CallFailed:
         kind = "bad_output" if diagnosis.kind == "format" else diagnosis.kind
         said = scrub(diagnosis.message, self._keys)
         status = f" (HTTP {diagnosis.status})" if diagnosis.status else ""
         return CallFailed(f"embedding {self.name}: {kind} at {self._host}{status}: {said}", kind=kind, model=self.name)
 
 
-def _prefix(model: str) -> dict[Use, str]:
+def _prefixes_of_model(model: str) -> dict[Use, str]:
     name = model.rpartition("/")[2].partition(":")[0].lower()
     return next((prefixes for known, prefixes in _PREFIXES if known.fullmatch(name)), {})
 
 
-def _batches(texts: Iterable[str], most: int) -> Iterator[list[str]]:
+def _split_batches(texts: Iterable[str], most: int) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for text in texts:
@@ -173,6 +172,6 @@ def _batches(texts: Iterable[str], most: int) -> Iterator[list[str]]:
         yield batch
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def _first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     error = group.exceptions[0]
-    return _first(error) if isinstance(error, BaseExceptionGroup) else error
+    return _first_error(error) if isinstance(error, BaseExceptionGroup) else error

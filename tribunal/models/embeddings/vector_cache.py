@@ -25,47 +25,48 @@ class VectorCache:
     """
 
     def __init__(self, path: Path, space: str) -> None:
+        """Name the file and the space."""
         self.path = path
         self._space = space
 
     async def get(self, texts: Sequence[str]) -> dict[str, Vectors]:
-        """Those of these texts that are there."""
+        """Return the vectors of those texts that are there."""
         found: dict[str, Vectors] = {}
         if not texts:
             return found
         try:
-            database = await _files.here(self.path)
+            database = await _files.get(self.path)
             for start in range(0, len(texts), _LOOKED_UP_AT_ONCE):
-                by_key = {self._key(text): text for text in texts[start : start + _LOOKED_UP_AT_ONCE]}
+                by_key = {self._row_key(text): text for text in texts[start : start + _LOOKED_UP_AT_ONCE]}
                 marks = ",".join("?" * len(by_key))
                 statement = f"SELECT key, vector FROM vectors WHERE key IN ({marks})"  # noqa: S608 (marks alone)
                 for key, vector in await database.rows(statement, *by_key):
                     found[by_key[key]] = np.frombuffer(vector, "<f4")
         except DatabaseError as error:
-            raise self._unusable(error) from error
+            raise self._unusable_error(error) from error
         return found
 
     async def put(self, texts: Sequence[str], rows: Vectors) -> None:
         """Keep a vector for each of these texts."""
-        kept = [(self._key(text), row.astype("<f4").tobytes()) for text, row in zip(texts, rows, strict=True)]
+        kept = [(self._row_key(text), row.astype("<f4").tobytes()) for text, row in zip(texts, rows, strict=True)]
         try:
-            database = await _files.here(self.path)
+            database = await _files.get(self.path)
             await database.write_many("INSERT OR IGNORE INTO vectors VALUES (?, ?)", kept)
         except DatabaseError as error:
-            raise self._unusable(error) from error
+            raise self._unusable_error(error) from error
 
-    def _key(self, text: str) -> bytes:
+    def _row_key(self, text: str) -> bytes:
         return hashlib.sha256(f"{self._space}\n{text}".encode()).digest()
 
-    def _unusable(self, error: DatabaseError) -> BadInput:
+    def _unusable_error(self, error: DatabaseError) -> BadInput:
         return BadInput(
             f"embedding cache {self.path}: can't be used: {error.__cause__ or error}; delete it, or set TRIBUNAL_DATA "
             "to a folder that can be written"
         )
 
 
-async def _open(path: Path) -> Database:
+async def _open_database(path: Path) -> Database:
     return await Database.open(path, schema=_SCHEMA)
 
 
-_files: PerLoop[Database] = PerLoop(_open, Database.close)
+_files: PerLoop[Database] = PerLoop(_open_database, Database.close)

@@ -17,18 +17,18 @@ LONGEST_TEXT_BYTES = 8_000
 
 @runtime_checkable
 class Embedder(Protocol):
-    """What turns texts into vectors."""
+    """A model that turns texts into vectors."""
 
     @property
     def name(self) -> str:
-        """What an index's manifest calls it, and the setting `embedding`; two of one name give the same vectors."""
+        """Its name in manifests and in the setting `embedding`. Two of one name give the same vectors."""
 
     @property
     def dimension(self) -> int | None:
         """The length of its vectors; None for an endpoint that hasn't answered yet."""
 
     async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
-        """One row of unit length per text: (len(texts), dimension), float32. A text with nothing in it is all zeros.
+        """Return one row of unit length per text, as (len(texts), dimension) of float32; zeros for an empty text.
 
         Args:
             texts: any.
@@ -39,12 +39,12 @@ class Embedder(Protocol):
         """
 
 
-def cut(text: str) -> str:
-    """A text, well formed, that is no longer than one may be."""
+def cut_text(text: str) -> str:
+    """Return a text, well formed, no longer than one may be."""
     return text.encode("utf-8", "replace")[:LONGEST_TEXT_BYTES].decode("utf-8", "ignore")
 
 
-def of_unit_length(rows: npt.NDArray[Any]) -> Vectors:
-    """The same directions; a row of zeros stays one."""
+def normalize_rows(rows: npt.NDArray[Any]) -> Vectors:
+    """Return rows of unit length with the same directions; a row of zeros stays one."""
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return (rows / np.where(length == 0, 1, length)).astype(np.float32)

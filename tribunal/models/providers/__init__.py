@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from tribunal import plugins
+from tribunal.calls import REHEARSAL
 from tribunal.errors import BadInput
 from tribunal.model_objects import (
     describe_object,
@@ -21,13 +22,11 @@ from tribunal.model_objects import (
     refusal_elsewhere,
 )
 from tribunal.models.providers.anthropic import ANTHROPIC
-from tribunal.models.providers.azure import AZURE_OPENAI
-from tribunal.models.providers.compatible import GLM, QWEN, compatible
 from tribunal.models.providers.google import GOOGLE
-from tribunal.models.providers.langchain import KEYS, SECRETS, langchain_provider
-from tribunal.models.providers.object_provider import provider_of_object
+from tribunal.models.providers.langchain import KEYS, SECRETS, find_langchain_provider
+from tribunal.models.providers.object_provider import wrap_model_object
 from tribunal.models.providers.ollama import OLLAMA
-from tribunal.models.providers.openai import OPENAI
+from tribunal.models.providers.openai import AZURE_OPENAI, GLM, OPENAI, QWEN, compatible
 from tribunal.models.providers.provider import (
     LENGTHS,
     LISTS,
@@ -37,9 +36,9 @@ from tribunal.models.providers.provider import (
     ModelName,
     Provider,
     RequestSettings,
-    Rung,
+    ResponseFormat,
 )
-from tribunal.rehearsed import REHEARSAL
+from tribunal.plugins import require_extra
 
 __all__ = [
     "LENGTHS",
@@ -51,12 +50,12 @@ __all__ = [
     "ModelName",
     "Provider",
     "RequestSettings",
-    "Rung",
+    "ResponseFormat",
     "check_key",
     "compatible",
     "find_provider",
     "model_names",
-    "place_of",
+    "plugin_place",
     "provider_of",
     "providers_in_use",
     "split_name",
@@ -74,7 +73,7 @@ def find_provider(name: str, field: str) -> Provider | None:
     """
     found = PROVIDERS.get(name) or _plugged.get(name)
     if found is None:
-        found = plugins.plugin("tribunal.providers", name, Provider, field) or langchain_provider(name, field)
+        found = plugins.plugin("tribunal.providers", name, Provider, field) or find_langchain_provider(name, field)
         if found:
             _plugged[name] = found
     return found
@@ -90,17 +89,17 @@ def provider_of(model: ModelName) -> Provider:
         given = object_numbered(model.number)
         if given is None:
             raise BadInput(f"model: {model}: the object is gone; keep it as long as its cases run")
-        return provider_of_object(given, PROVIDERS.get(known_provider(given) or ""))
+        return wrap_model_object(given, PROVIDERS.get(known_provider(given) or ""))
     return PROVIDERS.get(model.provider) or _plugged[model.provider]
 
 
 def providers_in_use() -> tuple[Provider, ...]:
-    """Ours, and those of others that a setting has named so far."""
+    """Return ours, and those of others that a setting has named so far."""
     return *PROVIDERS.values(), *_plugged.values()
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Provider and model of a `provider:model`, each as it stands there; the provider may itself be `module:object`."""
+    """Return provider and model of a `provider:model`; the provider may itself be `module:object`."""
     provider, _, model = name.partition(":")
     if provider not in {*PROVIDERS, *KEYS, *SECRETS, *plugins.names("tribunal.providers")}:
         member, colon, rest = model.partition(":")
@@ -109,14 +108,14 @@ def split_name(name: str) -> tuple[str, str]:
     return provider, model.strip()
 
 
-def place_of(name: str) -> str | None:
-    """The `module:object` that a model's name begins with, where it does and not with a provider's name."""
+def plugin_place(name: str) -> str | None:
+    """Return the `module:object` that a model's name begins with, or None if it begins with a provider's name."""
     provider, _ = split_name(name.strip())
     return provider if ":" in provider else None
 
 
 def model_names(names: str, field: str) -> tuple[ModelName, ...]:
-    """The models behind a setting: `provider:model`, or several of them separated by commas.
+    """Return the models behind a setting: `provider:model`, or several of them separated by commas.
 
     Raises:
         BadInput: naming the setting, the value and the providers there are.
@@ -143,11 +142,13 @@ def _object_model(name: str, field: str) -> ModelName:
 def _model_name(name: str, field: str) -> ModelName:
     provider_name, model = split_name(name)
     may_be_given = (
-        f"give provider:model, where provider is one of {plugins.known(PROVIDERS, 'tribunal.providers')} "
+        f"give provider:model, where provider is one of {plugins.list_known_names(PROVIDERS, 'tribunal.providers')} "
         "(a server of your own: openai:NAME and OPENAI_BASE_URL), or another that LangChain's init_chat_model knows"
     )
     try:
         provider = find_provider(provider_name, field)
+        if provider and provider.extra:
+            require_extra(f"{field}: {provider_name}", provider.extra)
     except BadInput as error:
         raise BadInput(f"{error}; {may_be_given}") from error
     if provider and provider.only_model and ":" not in name:
@@ -163,12 +164,14 @@ def _model_name(name: str, field: str) -> ModelName:
 
 
 def check_key(name: ModelName, provider: Provider, environment: Mapping[str, str], field: str, instead: str) -> None:
-    """Raise `BadInput` where a provider's address is none, or its key is missing; `instead` is what may be done without
-    one. A model object has its own."""
+    """Raise `BadInput` where a provider's address is none, or its key is missing. A model object has its own.
+
+    `instead` is what may be done without a key.
+    """
     if provider.client is not None:
         return
     provider.check_address(environment)
-    if provider.keys_wanted(environment) and not provider.key_pool(environment):
+    if provider.needs_key(environment) and not provider.key_pool(environment):
         where = f" (from {provider.where})" if provider.where else ""
         keys = " or ".join(provider.keys)
         raise BadInput(f"{field}: {name}: no key; set {keys} in the environment or in .env{where}, or {instead}")

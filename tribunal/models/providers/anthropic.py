@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
-def _client(endpoint: Endpoint) -> BaseChatModel:
+def _make_client(endpoint: Endpoint) -> BaseChatModel:
     import anthropic
     from langchain.chat_models import init_chat_model
 
-    from tribunal.models.providers.transport import make_clients, make_transport
+    from tribunal.models.providers.http import make_clients, make_transport
 
     transport = make_transport("httpx2", endpoint.key, proxy=os.environ.get("ANTHROPIC_PROXY"))
     _, connections = make_clients("httpx2", transport)
@@ -31,12 +31,12 @@ def _client(endpoint: Endpoint) -> BaseChatModel:
     return made.model_copy(update={"_async_client": own})
 
 
-def _options(wanted: RequestSettings) -> JSON:
+def _request_options(wanted: RequestSettings) -> JSON:
     # There is no bare JSON mode: that rung is the same as the prompt's.
     options: JSON = {"max_tokens": wanted.max_output_tokens}
     if wanted.temperature is not None:
         options["temperature"] = wanted.temperature
-    if wanted.rung == "json_schema":
+    if wanted.response_format == "json_schema":
         from anthropic import transform_schema
 
         # A bound that it refuses, which is nearly every one, is said in the field's description instead.
@@ -47,8 +47,9 @@ def _options(wanted: RequestSettings) -> JSON:
 
 ANTHROPIC = Provider(
     name="anthropic",
-    make=_client,
-    options=_options,
+    extra="anthropic",
+    make=_make_client,
+    options=_request_options,
     keys=("ANTHROPIC_API_KEY",),
     base_urls=("ANTHROPIC_BASE_URL",),
     default_url="https://api.anthropic.com",

@@ -7,11 +7,9 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tribunal.models.providers.http import BrokenOff, NoAnswer
-from tribunal.parsed import from_json
+from tribunal.models.providers.wire_errors import BrokenOff, NoAnswer
 from tribunal.schema import JSON
-from tribunal.scrub import SHORTEST, scrubbed, scrubbed_body
-from tribunal.text import wellformed
+from tribunal.text import SHORTEST, parse_json, scrub_body, scrub_json, wellformed
 
 # The fields whose text comes in pieces, over all protocols. Any other field's text is whole in its event.
 _IN_PIECES = frozenset({"content", "text", "thinking", "reasoning_content", "reasoning", "refusal", "partial_json"})
@@ -28,7 +26,8 @@ class EventStream:
     """
 
     def __init__(self, key: str, *, lines: bool = False, normalise: Callable[[JSON], None] | None = None) -> None:
-        """
+        """Begin before the first event.
+
         Args:
             key: is struck out.
             lines: whether each line is an event.
@@ -37,7 +36,7 @@ class EventStream:
         self._key, self._lines, self._normalise = key, lines, normalise
         self._rest = b""
         self._begun: list[bytes] = []
-        self._words: dict[Place, Words] = {}
+        self._words: dict[Place, HeldBackText] = {}
         self._templates: dict[Place, tuple[list[bytes], JSON]] = {}
         self._ended = False
 
@@ -66,7 +65,7 @@ class EventStream:
         given = [self.feed(b"\n") if self._rest else b"", self.feed(b"\n") if self._begun else b""]
         if not self._ended:
             raise BrokenOff
-        return b"".join([*given, *self._flush(list(self._words))])
+        return b"".join([*given, *self._flush_words(list(self._words))])
 
     def _rewrite_event(self, lines: list[bytes]) -> list[bytes]:
         """Return an event as it is passed on, after those that it makes due."""
@@ -80,15 +79,15 @@ class EventStream:
         raw = b"\n".join(data)
         if raw == b"[DONE]":
             self._ended = True
-            return [*self._flush(list(self._words)), self._encode_event(beside, raw)]
+            return [*self._flush_words(list(self._words)), self._encode_event(beside, raw)]
         if not raw.strip():
             return [self._encode_event(beside, None)] if beside else []
         try:
-            event = from_json(raw)
+            event = parse_json(raw)
         except ValueError:
-            return [self._encode_event(beside, scrubbed_body(raw, [self._key]))]
+            return [self._encode_event(beside, scrub_body(raw, [self._key]))]
         if not isinstance(event, dict) or event.get("error"):
-            raise NoAnswer(scrubbed(event, [self._key]))
+            raise NoAnswer(scrub_json(event, [self._key]))
         if self._normalise:
             self._normalise(event)
         if event.get("type") == "ping":
@@ -96,19 +95,19 @@ class EventStream:
         ends = _is_last(event)
         self._ended |= ends
         present = dict(_find_pieces(event, ()))
-        due = self._flush([place for place in self._words if place not in present])
+        due = self._flush_words([place for place in self._words if place not in present])
         for place, piece in present.items():
-            words = self._words.setdefault(place, Words(self._key))
+            words = self._words.setdefault(place, HeldBackText(self._key))
             if not ends:
                 self._templates[place] = (beside, event)
-            _set_text(event, place[0], words.more(piece) + (words.rest() if ends else ""))
+            _set_text(event, place[0], words.add_piece(piece) + (words.take_rest() if ends else ""))
         return [*due, self._encode_event(beside, json.dumps(self._strike_key(event)).encode())]
 
-    def _flush(self, places: list[Place]) -> list[bytes]:
+    def _flush_words(self, places: list[Place]) -> list[bytes]:
         """Return events with the words that were held back: the last of their kind, with nothing else in it."""
         due = []
         for place in places:
-            if (rest := self._words[place].rest()) and place in self._templates:
+            if (rest := self._words[place].take_rest()) and place in self._templates:
                 beside, template = self._templates[place]
                 event = copy.deepcopy(template)
                 for (other, _), _ in list(_find_pieces(event, ())):
@@ -126,7 +125,7 @@ class EventStream:
             }
         if isinstance(value, list):
             return [self._strike_key(each) for each in value]
-        return scrubbed(value, [self._key]) if isinstance(value, str) and self._key else value
+        return scrub_json(value, [self._key]) if isinstance(value, str) and self._key else value
 
     def _encode_event(self, beside: list[bytes], data: bytes | None) -> bytes:
         if self._lines:
@@ -135,14 +134,15 @@ class EventStream:
         return b"\n".join([*beside, *told]) + b"\n\n"
 
 
-class Words:
+class HeldBackText:
     """A text that comes in pieces, given on without a key: a word that may be one is held back until it is whole."""
 
     def __init__(self, key: str = "") -> None:
+        """Begin with an empty text."""
         self._key = key if len(key) >= SHORTEST else ""
         self._held = ""
 
-    def more(self, piece: str) -> str:
+    def add_piece(self, piece: str) -> str:
         """Return what may be given on, now that this piece has come."""
         end = len(piece)
         while end and self._may_go_on(piece[end - 1]):
@@ -150,7 +150,7 @@ class Words:
         whole, self._held = (self._held + piece[:end], piece[end:]) if end else ("", self._held + piece)
         return self._without_key(whole)
 
-    def rest(self) -> str:
+    def take_rest(self) -> str:
         """Return what was held back, now that nothing more comes."""
         whole, self._held = self._held, ""
         return self._without_key(whole)
@@ -163,7 +163,7 @@ class Words:
 
     def _without_key(self, whole: str) -> str:
         given = wellformed(whole)
-        return scrubbed_body(given.encode(), [self._key]).decode() if self._key and given else given
+        return scrub_body(given.encode(), [self._key]).decode() if self._key and given else given
 
 
 def _find_pieces(value: Any, path: Path) -> Iterator[tuple[Place, str]]:

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
-def _client(endpoint: Endpoint) -> BaseChatModel:
+def _make_client(endpoint: Endpoint) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
 
-    from tribunal.models.providers.transport import make_transport
+    from tribunal.models.providers.http import make_transport
 
     # Its library asks by whichever HTTP library this setting names, and by aiohttp where it is given no transport.
     chosen = os.environ.get("GOOGLE_GENAI_HTTP_CLIENT", "").strip().lower()
@@ -31,13 +31,13 @@ def _client(endpoint: Endpoint) -> BaseChatModel:
     )
 
 
-def _options(wanted: RequestSettings) -> JSON:
+def _request_options(wanted: RequestSettings) -> JSON:
     options: JSON = {"max_output_tokens": wanted.max_output_tokens}
     if wanted.temperature is not None:
         options["temperature"] = wanted.temperature
-    if wanted.rung != "prompt":
+    if wanted.response_format != "prompt":
         options["response_mime_type"] = "application/json"
-    if wanted.rung == "json_schema":
+    if wanted.response_format == "json_schema":
         options["response_json_schema"] = wanted.envelope["schema"]
     return options
 
@@ -54,8 +54,8 @@ def _embedding_rows(reply: Any) -> list[list[float]]:
 
 GOOGLE = Provider(
     name="google_genai",
-    make=_client,
-    options=_options,
+    make=_make_client,
+    options=_request_options,
     keys=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     base_urls=("GOOGLE_GEMINI_BASE_URL",),
     rest_url="https://generativelanguage.googleapis.com",

@@ -7,9 +7,11 @@ words, but where it is known to take a JSON schema.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tribunal.errors import BadInput
+from tribunal.models.providers import openai
 from tribunal.models.providers.provider import Endpoint, Provider, RequestSettings
 from tribunal.schema import JSON
 
@@ -46,7 +48,7 @@ _BY_SETTING, _IN_BODY = frozenset({"groq", "mistralai"}), frozenset({"deepseek",
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
-def langchain_provider(name: str, field: str) -> Provider | None:
+def find_langchain_provider(name: str, field: str) -> Provider | None:
     """Return the provider that LangChain knows by this name, or None if it knows none.
 
     Raises:
@@ -85,7 +87,7 @@ def langchain_provider(name: str, field: str) -> Provider | None:
     return Provider(
         name=name,
         make=make,
-        options=lambda wanted: _options(name, wanted),
+        options=lambda wanted: _request_options(name, wanted),
         keys=(key_setting,) if key_setting else (),
         read_by_its_client=SECRETS.get(name, ()),
         takes_schema=name in _BY_SETTING | _IN_BODY,
@@ -93,16 +95,9 @@ def langchain_provider(name: str, field: str) -> Provider | None:
     )
 
 
-def _options(name: str, wanted: RequestSettings) -> JSON:
-    options: JSON = {"max_tokens": wanted.max_output_tokens}
-    if wanted.temperature is not None:
-        options["temperature"] = wanted.temperature
-    form: dict[str, Any] = {}
-    if wanted.rung == "json_schema":
-        form = {"response_format": {"type": "json_schema", "json_schema": wanted.envelope}}
-    elif wanted.rung == "json_object":
-        form = {"response_format": {"type": "json_object"}}
+def _request_options(name: str, wanted: RequestSettings) -> JSON:
+    options = openai.request_options(replace(wanted, base_url=openai.OPENAI_URL))
+    body = options.pop("extra_body", {})
     if name in _BY_SETTING:
-        return {**options, **form}
-    body = {**form, **wanted.extra}
+        return {**options, **body}
     return {**options, "extra_body": body} if name in _IN_BODY and body else options

@@ -21,7 +21,7 @@ _OLLAMA = (
 _ADDRESSES = ("azure_endpoint", "openai_api_base", "anthropic_api_url", "base_url")
 
 
-def provider_of_object(model: BaseChatModel, known: Provider | None) -> Provider:
+def wrap_model_object(model: BaseChatModel, known: Provider | None) -> Provider:
     """Return the provider of one model object.
 
     It has its own key, address and connections: no key takes turns, and nothing is read from the environment.
@@ -35,7 +35,7 @@ def provider_of_object(model: BaseChatModel, known: Provider | None) -> Provider
     def make(endpoint: Endpoint) -> BaseChatModel:
         return model
 
-    url = _address(model, known)
+    url = _server_address(model, known)
     if known is None:
         return Provider(
             name=describe_object(model)[0],
@@ -47,11 +47,11 @@ def provider_of_object(model: BaseChatModel, known: Provider | None) -> Provider
             client=model,
         )
     # A server of one's own holds an answer to its schema by a grammar, and takes every bound.
-    elsewhere = known.name == "ollama" or (known.name == "openai" and url != openai.URL)
+    elsewhere = known.name == "ollama" or (known.name == "openai" and url != openai.OPENAI_URL)
     return Provider(
         name=known.name,
         make=make,
-        options=lambda wanted: _with_its_own(model, known, known.options(wanted), wanted),
+        options=lambda wanted: _keep_own_fields(model, known, known.options(wanted), wanted),
         default_url=url,
         bounds=LISTS | RANGES | LENGTHS if elsewhere else known.bounds,
         takes_schema=known.takes_schema,
@@ -60,7 +60,7 @@ def provider_of_object(model: BaseChatModel, known: Provider | None) -> Provider
     )
 
 
-def _address(model: BaseChatModel, known: Provider | None) -> str | None:
+def _server_address(model: BaseChatModel, known: Provider | None) -> str | None:
     """Return the address of the server that a model object asks, as far as the object tells."""
     told: Any = next((url for name in _ADDRESSES if (url := getattr(model, name, None))), None)
     if told is None and known is not None and known.name == "openai":
@@ -70,7 +70,7 @@ def _address(model: BaseChatModel, known: Provider | None) -> str | None:
     return known.default_url or known.rest_url if known else None
 
 
-def _with_its_own(model: BaseChatModel, known: Provider, options: JSON, wanted: RequestSettings) -> JSON:
+def _keep_own_fields(model: BaseChatModel, known: Provider, options: JSON, wanted: RequestSettings) -> JSON:
     """Return the settings of a request, with those fields of the object that they would else take the place of."""
     if known.name == "ollama":
         own = {name: value for name in _OLLAMA if (value := getattr(model, name, None)) is not None}

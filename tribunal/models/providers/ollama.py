@@ -16,26 +16,26 @@ _SMALLEST_CONTEXT = 4096
 _OF_THE_REQUEST = ("think", "keep_alive")
 
 
-def _client(endpoint: Endpoint) -> BaseChatModel:
+def _make_client(endpoint: Endpoint) -> BaseChatModel:
     from langchain.chat_models import init_chat_model
 
-    from tribunal.models.providers.transport import make_transport
+    from tribunal.models.providers.http import make_transport
 
     key = endpoint.environment.get("OLLAMA_API_KEY")
     return init_chat_model(
         endpoint.model,
         model_provider="ollama",
         base_url=endpoint.base_url,
-        client_kwargs={"transport": make_transport("httpx", key, lines=True, add=_bearer(key))},
+        client_kwargs={"transport": make_transport("httpx", key, lines=True, add=_bearer_header(key))},
     )
 
 
-def _bearer(key: str | None) -> dict[str, str]:
+def _bearer_header(key: str | None) -> dict[str, str]:
     # A header that the client itself held would stand in traces.
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-def _options(wanted: RequestSettings) -> JSON:
+def _request_options(wanted: RequestSettings) -> JSON:
     room = max(_SMALLEST_CONTEXT, wanted.prompt_tokens + wanted.max_output_tokens)
     # Ollama cuts what doesn't fit its context and says nothing, so it is asked for. It loads a model anew for another
     # size: the powers of two make few of them.
@@ -47,20 +47,21 @@ def _options(wanted: RequestSettings) -> JSON:
     options |= {name: value for name, value in wanted.extra.items() if name in _OF_THE_REQUEST}
     if not wanted.stream:
         options["stream"] = False  # it streams all else to itself
-    if wanted.rung != "prompt":
-        options["format"] = wanted.envelope["schema"] if wanted.rung == "json_schema" else "json"
+    if wanted.response_format != "prompt":
+        options["format"] = wanted.envelope["schema"] if wanted.response_format == "json_schema" else "json"
     return options
 
 
 OLLAMA = Provider(
     name="ollama",
-    make=_client,
-    options=_options,
+    extra="ollama",
+    make=_make_client,
+    options=_request_options,
     read_by_its_client=("OLLAMA_API_KEY",),
     base_urls=("OLLAMA_HOST", "OLLAMA_BASE_URL"),
     default_url="http://127.0.0.1:11434",
     listing="/api/tags",
     takes_extra=True,
     bare_port=11434,
-    embeddings=openai.embeddings(128, "/v1/embeddings"),
+    embeddings=openai.embedding_api(128, "/v1/embeddings"),
 )

@@ -1,4 +1,4 @@
-"""OpenAI; with OPENAI_BASE_URL, any server that speaks as it does: vLLM, llama.cpp, LM Studio, …"""
+"""OpenAI; with OPENAI_BASE_URL, any server that speaks as it does: vLLM, llama.cpp, LM Studio and others."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
+from tribunal.errors import BadInput
 from tribunal.models.providers.provider import LISTS, RANGES, EmbeddingApi, Endpoint, Provider, RequestSettings
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-URL = "https://api.openai.com/v1"
+OPENAI_URL = "https://api.openai.com/v1"
 # Whose account a request is for, by the setting and the header.
 ACCOUNT = (("OPENAI_ORG_ID", "OpenAI-Organization"), ("OPENAI_PROJECT_ID", "OpenAI-Project"))
 # What stands for the reason why an answer is over that is a refusal: LangChain loses a streamed one.
 REFUSAL = "refusal"
 
 
-def client(endpoint: Endpoint) -> BaseChatModel:
+def make_openai_client(endpoint: Endpoint) -> BaseChatModel:
     """Return the client of OpenAI, or of a server of one's own."""
     return make_client(endpoint, "openai", default_headers=OPENAI.account_headers(endpoint.environment))
 
 
-def compatible_client(endpoint: Endpoint) -> BaseChatModel:
+def make_compatible_client(endpoint: Endpoint) -> BaseChatModel:
     """Return the client of another provider's server, which isn't told OpenAI's account."""
     return make_client(endpoint, "openai", leave_out=frozenset(header.lower() for _, header in ACCOUNT))
 
@@ -44,7 +45,7 @@ def make_client(
     """
     from langchain.chat_models import init_chat_model
 
-    from tribunal.models.providers.transport import make_clients, make_transport
+    from tribunal.models.providers.http import make_clients, make_transport
 
     base, _, query = (endpoint.base_url or "").partition("?")
     transport = make_transport(
@@ -76,19 +77,19 @@ def make_client(
     return made
 
 
-def options(wanted: RequestSettings) -> JSON:
+def request_options(wanted: RequestSettings) -> JSON:
     """Return the settings of a request to `/chat/completions`.
 
     What isn't common to all servers goes in the body past the client's types: `response_format` would else be read by
     OpenAI's own parser, and every server but OpenAI's knows the limit as `max_tokens`.
     """
     body: JSON = {}
-    if wanted.rung == "json_schema":
+    if wanted.response_format == "json_schema":
         body["response_format"] = {"type": "json_schema", "json_schema": wanted.envelope}
-    elif wanted.rung == "json_object":
+    elif wanted.response_format == "json_object":
         body["response_format"] = {"type": "json_object"}
     limit: JSON = {"max_tokens": wanted.max_output_tokens}
-    if wanted.base_url != URL:
+    if wanted.base_url != OPENAI_URL:
         body, limit = {**body, **limit}, {}
     if wanted.temperature is not None:
         limit["temperature"] = wanted.temperature
@@ -96,7 +97,7 @@ def options(wanted: RequestSettings) -> JSON:
     return {**limit, "extra_body": body} if body else limit
 
 
-def embeddings(most_texts: int, path: str = "/embeddings") -> EmbeddingApi:
+def embedding_api(most_texts: int, path: str = "/embeddings") -> EmbeddingApi:
     """Return an OpenAI-compatible endpoint of vectors, which takes so many texts a request."""
     return EmbeddingApi(path=path, most_texts=most_texts, body=_embedding_body, rows=_embedding_rows)
 
@@ -107,7 +108,7 @@ def check_answer(body: Any) -> Any:
     Raises:
         NoAnswer: it has none.
     """
-    from tribunal.models.providers.http import NoAnswer
+    from tribunal.models.providers.wire_errors import NoAnswer
 
     choices = body.get("choices") if isinstance(body, dict) and not body.get("error") else None
     if not isinstance(choices, list) or not choices or not all(isinstance(each, dict) for each in choices):
@@ -167,11 +168,11 @@ def _embedding_rows(reply: Any) -> list[list[float]]:
 
 OPENAI = Provider(
     name="openai",
-    make=client,
-    options=options,
+    make=make_openai_client,
+    options=request_options,
     keys=("OPENAI_API_KEY",),
     base_urls=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
-    default_url=URL,
+    default_url=OPENAI_URL,
     where="https://platform.openai.com/api-keys",
     keyless_elsewhere=True,
     account=ACCOUNT,
@@ -180,5 +181,86 @@ OPENAI = Provider(
     bounds=LISTS | RANGES,
     takes_extra=True,
     # OpenAI takes 2,048 texts a request and smaller servers fewer; a quarter of that costs no measurable time.
-    embeddings=replace(embeddings(512), keys=("OPENAI_EMBEDDINGS_API_KEY",), base_urls=("OPENAI_EMBEDDINGS_BASE_URL",)),
+    embeddings=replace(
+        embedding_api(512), keys=("OPENAI_EMBEDDINGS_API_KEY",), base_urls=("OPENAI_EMBEDDINGS_BASE_URL",)
+    ),
+)
+
+
+def _make_azure_client(endpoint: Endpoint) -> BaseChatModel:
+    version = endpoint.environment.get("OPENAI_API_VERSION")
+    for name, value in (("AZURE_OPENAI_ENDPOINT", endpoint.base_url), ("OPENAI_API_VERSION", version)):
+        if not value:
+            raise BadInput(f"model: {endpoint.name}: set {name} in the environment or in .env")
+    return make_client(
+        replace(endpoint, base_url=None), "azure_openai", azure_endpoint=endpoint.base_url, api_version=version
+    )
+
+
+def _azure_options(wanted: RequestSettings) -> JSON:
+    return request_options(replace(wanted, base_url=OPENAI_URL))  # it knows the limit by OpenAI's own name
+
+
+AZURE_OPENAI = Provider(
+    name="azure_openai",
+    make=_make_azure_client,
+    options=_azure_options,
+    keys=("AZURE_OPENAI_API_KEY",),
+    base_urls=("AZURE_OPENAI_ENDPOINT",),
+    where="https://portal.azure.com",
+    headers=lambda key: {"api-key": key} if key else {},
+    bounds=LISTS | RANGES,
+    takes_extra=True,
+)
+
+
+def compatible(
+    name: str,
+    *,
+    default_url: str,
+    keys: tuple[str, ...] = (),
+    base_urls: tuple[str, ...] = (),
+    where: str = "",
+    most_texts: int | None = None,
+) -> Provider:
+    """Return a provider with an OpenAI-compatible server; what isn't said here is as in `Provider`.
+
+    Args:
+        name: what stands before the colon in a model's name.
+        default_url: its address, with the `/v1` or the like.
+        keys: the settings that keys are read from, in order; none: it takes no key.
+        base_urls: the settings that another address is read from, in order.
+        where: where a key is had.
+        most_texts: how many texts it embeds in one request; None: it embeds none.
+    """
+    return Provider(
+        name=name,
+        make=make_compatible_client,
+        options=request_options,
+        keys=keys,
+        base_urls=base_urls,
+        default_url=default_url,
+        where=where,
+        listing="/models",
+        bounds=LISTS | RANGES,
+        takes_extra=True,
+        embeddings=embedding_api(most_texts) if most_texts else None,
+    )
+
+
+QWEN = compatible(
+    "qwen",
+    default_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+    keys=("DASHSCOPE_API_KEY", "QWEN_API_KEY"),
+    base_urls=("DASHSCOPE_BASE_URL", "QWEN_BASE_URL"),
+    where="https://www.alibabacloud.com/help/en/model-studio",
+    most_texts=10,
+)
+GLM = compatible(
+    "glm",
+    default_url="https://api.z.ai/api/paas/v4",
+    keys=("ZAI_API_KEY", "ZHIPUAI_API_KEY", "GLM_API_KEY"),
+    base_urls=("GLM_BASE_URL", "ZHIPUAI_BASE_URL"),
+    where="https://z.ai/model-api",
+    most_texts=64,
 )

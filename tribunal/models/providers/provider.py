@@ -16,7 +16,7 @@ from tribunal.schema import JSON
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-Rung = Literal["json_schema", "json_object", "prompt"]
+ResponseFormat = Literal["json_schema", "json_object", "prompt"]
 # The keywords by which a JSON schema bounds lists, numbers and strings.
 LISTS, RANGES = frozenset({"minItems", "maxItems"}), frozenset({"minimum", "maximum"})
 LENGTHS = frozenset({"minLength", "maxLength"})
@@ -34,12 +34,13 @@ class ModelName:
     number: int = 0
 
     def __str__(self) -> str:
+        """Return `provider:model`."""
         return f"{self.provider}:{self.model}"
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where one model is asked, and with which key. None: the client knows the address; the provider takes no key.
+    """A model's address and key. None: the client knows the address; the provider takes no key.
 
     `environment` is the settings outside the run, those of a `.env` file among them.
     """
@@ -57,14 +58,14 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class RequestSettings:
-    """What is wanted of one answer.
+    """The settings of one request.
 
     `envelope` is the form's JSON schema as `{"name": …, "strict": True, "schema": …}`; `rung` says how it is asked for.
     `prompt_tokens` is how many the request may have at most, by its length; `extra` are further fields of the body,
     from the setting `extra_body`. `base_url` is where it goes; `stream` is False where the server won't stream.
     """
 
-    rung: Rung
+    response_format: ResponseFormat
     envelope: JSON
     temperature: float | None
     max_output_tokens: int
@@ -76,7 +77,7 @@ class RequestSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingApi:
-    """How a provider is asked for vectors, by a POST of JSON.
+    """A provider's way to embed, by a POST of JSON.
 
     Attributes:
         path: what follows the base URL; `{model}` in it stands for the model.
@@ -125,6 +126,7 @@ class Provider:
         bare_port: the port of an address that stands without `http://`, as OLLAMA_HOST may; None: such a one is none.
         takes_temperature: whether `options` sends the temperature.
         client: the model object that the caller gave, in place of one that `make` makes.
+        extra: the extra of our package that installs its client, or None if the core has it.
     """
 
     name: str
@@ -150,14 +152,15 @@ class Provider:
     bare_port: int | None = None
     takes_temperature: bool = True
     client: BaseChatModel | None = field(default=None, repr=False, compare=False)
+    extra: str | None = None
 
     @property
-    def keyless(self) -> bool:
-        """Whether it takes no key at all."""
+    def takes_no_key(self) -> bool:
+        """Return whether the provider takes no key at all."""
         return not self.keys
 
     def base_url(self, environment: Mapping[str, str]) -> str | None:
-        """Its address.
+        """Return its address.
 
         Raises:
             BadInput: it stands in a `.env` file, and the key that would be sent there doesn't.
@@ -173,8 +176,19 @@ class Provider:
         return f"http://{url}" if ":" in url else f"http://{url}:{self.bare_port}"
 
     def address_setting(self, environment: Mapping[str, str]) -> str | None:
-        """The setting that its address is read from; None where none of them is set."""
+        """Return the setting that its address is read from, or None if none of them is set."""
         return next((name for name in self.base_urls if environment.get(name)), None)
+
+    def describe_address_setting(self, kind: str, environment: Mapping[str, str]) -> str:
+        """Return where the address of a server was set that is unreachable (`connection`) or has moved (`moved`)."""
+        name, first = self.address_setting(environment), next(iter(self.base_urls), None)
+        if kind == "moved" and (name or first):
+            return f" ({name or first})"
+        if kind == "connection" and name:
+            return f"; is its server running? The address is that of {name}"
+        if kind == "connection" and self.takes_no_key and first:
+            return f"; is its server running? {first} sets another address"
+        return ""
 
     def check_address(self, environment: Mapping[str, str]) -> None:
         """Raise `BadInput` where its address is none that a request can be sent to."""
@@ -182,8 +196,8 @@ class Provider:
         if name and url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc):
             raise BadInput(f"{name}: {environment[name]!r}: not an http(s) address; begin it with http:// or https://")
 
-    def url(self, environment: Mapping[str, str], path: str) -> str:
-        """Where a plain HTTP request goes."""
+    def request_url(self, environment: Mapping[str, str], path: str) -> str:
+        """Return the address of a plain HTTP request."""
         return add_path(self.base_url(environment) or self.rest_url or "", path)
 
     def account_headers(self, environment: Mapping[str, str]) -> dict[str, str]:
@@ -191,8 +205,10 @@ class Provider:
         return {header: environment[name] for name, header in self.account if environment.get(name)}
 
     def for_embeddings(self, environment: Mapping[str, str]) -> Provider:
-        """This provider as it is asked for vectors: where an embedding server has an address of its own, with that
-        address and its own keys, and never with those of the chat server.
+        """Return this provider as it is asked for vectors.
+
+        Where an embedding server has an address of its own, it has that address and its own keys, and never those of
+        the chat server.
 
         Raises:
             BadInput: that server's key is set, and its address isn't.
@@ -211,11 +227,11 @@ class Provider:
         return self
 
     def key_pool(self, environment: Mapping[str, str]) -> list[str]:
-        """Every key of the provider: NAME, then NAME_1, NAME_2, … of the first of its names that has any."""
+        """Return every key of the provider: NAME, then NAME_1, NAME_2, … of the first of its names that has any."""
         return list(dict.fromkeys(environment[name] for name in self._key_settings(environment)))
 
     def _key_settings(self, environment: Mapping[str, str]) -> list[str]:
-        """The settings that its keys are read from."""
+        """Return the settings that its keys are read from."""
         for name in self.keys:
             numbered = sorted(
                 (int(tail), full)
@@ -228,21 +244,21 @@ class Provider:
                 return found
         return []
 
-    def secrets(self, environment: Mapping[str, str]) -> set[str]:
-        """Every key that a client of its may send, and the password in its address."""
+    def all_secrets(self, environment: Mapping[str, str]) -> set[str]:
+        """Return every key that a client of its may send, and the password in its address."""
         held = {*self.key_pool(environment), *(environment.get(name, "") for name in self.read_by_its_client)}
         with suppress(ValueError):  # the address is none, which is said where it is asked
             held.add(urlsplit(self.base_url(environment) or "").password or "")
         if self.embeddings and self.embeddings.base_urls:
             apart = replace(self, keys=self.embeddings.keys, base_urls=self.embeddings.base_urls, embeddings=None)
-            held |= apart.secrets(environment)
+            held |= apart.all_secrets(environment)
         return held - {""}
 
-    def keys_wanted(self, environment: Mapping[str, str]) -> bool:
-        """Whether it can't be asked without a key."""
+    def needs_key(self, environment: Mapping[str, str]) -> bool:
+        """Return whether the provider can't be asked without a key."""
         elsewhere = self.keyless_elsewhere and self.base_url(environment) != self.default_url
-        return not self.keyless and not elsewhere
+        return not self.takes_no_key and not elsewhere
 
-    def bounds_taken(self, environment: Mapping[str, str]) -> frozenset[str]:
-        """Which bounds may stand in a schema."""
-        return self.bounds if self.client or self.keys_wanted(environment) else LISTS | RANGES | LENGTHS
+    def schema_bounds(self, environment: Mapping[str, str]) -> frozenset[str]:
+        """Return the bounds that may stand in a schema."""
+        return self.bounds if self.client or self.needs_key(environment) else LISTS | RANGES | LENGTHS

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from tribunal.eval.doubles.in_thread import InThread
+from tribunal.testing.server import InThread
 
 JSON = dict[str, Any]
 

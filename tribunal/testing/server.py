@@ -8,17 +8,44 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, Self
 
-from tribunal.eval.doubles.in_thread import InThread
-from tribunal.eval.doubles.scripted import wire
-from tribunal.eval.doubles.scripted.embeddings import embeddings
-from tribunal.eval.doubles.scripted.http import Connection
-from tribunal.eval.doubles.scripted.replies import Fault, Latency, Reply, Script, ScriptError, encoded
-from tribunal.eval.doubles.scripted.request import JSON, Request
+from tribunal.loops import BackgroundLoop
+from tribunal.testing import openai
+from tribunal.testing.connection import Connection
+from tribunal.testing.replies import Events, Fault, Latency, Reply, Script, ScriptError, encoded
+from tribunal.testing.request import JSON, Protocol, Request
 
 OUT_OF_SCRIPT = 599
+# The wire protocols, each a module with the names that `tribunal.testing.openai` has, which comes with the package.
+WIRES: dict[Protocol, ModuleType] = {"openai": openai}
+
+
+class InThread:
+    """The plain `with` of a server that has `__aenter__` and `__aexit__`: on a loop in a thread of its own."""
+
+    _background = BackgroundLoop("servers of tests")
+
+    async def __aenter__(self) -> Self:
+        """Begin to serve."""
+        raise NotImplementedError
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End serving."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        """Begin to serve, in the thread."""
+        return self._background.submit(self.__aenter__()).result(10)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End serving."""
+        self._background.submit(self.__aexit__(kind, error, trace)).result(10)
 
 
 class ScriptedServer(InThread):
@@ -47,7 +74,7 @@ class ScriptedServer(InThread):
         models: Sequence[str] = ("scripted",),
         port: int = 0,
     ) -> None:
-        """A server that isn't listening yet.
+        """Make a server that isn't listening yet.
 
         Args:
             script: what is answered to a request; may be async. A bare str or dict counts as a Reply's content.
@@ -64,7 +91,6 @@ class ScriptedServer(InThread):
         self.reset()
         self._connections: set[Connection] = set()
         self._listener: asyncio.Server | None = None
-        self._held: list[BaseException] = []
 
     def reset(self) -> None:
         """Forget everything that was seen."""
@@ -78,6 +104,7 @@ class ScriptedServer(InThread):
 
     @property
     def url(self) -> str:
+        """Where it is asked."""
         return f"http://127.0.0.1:{self.port}"
 
     def seen(self, index: int) -> str:
@@ -85,7 +112,7 @@ class ScriptedServer(InThread):
         return self.requests[index].text
 
     def stats(self) -> JSON:
-        """What another process may know: counts, the server's own CPU seconds, how long it was asked, and the log."""
+        """Return what another process may know: counts, its CPU seconds, how long it was asked, and the log."""
         return {
             "served": self.served,
             "in_flight": self.in_flight,
@@ -97,6 +124,7 @@ class ScriptedServer(InThread):
         }
 
     async def __aenter__(self) -> Self:
+        """Begin to serve, on the running loop."""
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(
             lambda: Connection(self._serve, self._connections), "127.0.0.1", self.port, backlog=1024
@@ -107,6 +135,7 @@ class ScriptedServer(InThread):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """End serving, and raise `ScriptError` where the script went wrong."""
         if self._listener is not None:
             self._listener.close()
         tasks = [connection.task for connection in self._connections if connection.task]
@@ -116,26 +145,14 @@ class ScriptedServer(InThread):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0.01)  # clients on this loop see their connections end before it closes
-        self._complain(error)
-
-    def _over(self) -> None:
-        self._held, self.errors = self.errors, []  # the block that is left tells of them, and not the thread
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
-        self.errors = self._held
-        self._complain(error)
-
-    def _complain(self, error: BaseException | None) -> None:
         if self.errors and error is None:
             raise ScriptError(f"{len(self.errors)} requests went wrong, first: {self.errors[0]}") from self.errors[0]
 
     def _serve(self, connection: Connection, method: str, path: str, headers: dict[str, str], data: bytes) -> None:
         """Send what isn't chat at once; begin a task for what is."""
         arrived = time.monotonic()
-        protocol = wire.protocol_of(path) if method == "POST" else None
+        spoken = (name for name, wire in WIRES.items() if path.endswith(wire.ENDS))
+        protocol = next(spoken, None) if method == "POST" else None
         try:
             body = json.loads(data) if data else {}
             if protocol is None:
@@ -143,10 +160,10 @@ class ScriptedServer(InThread):
                 missing = {"error": f"{method} {path}: not served"}
                 connection.send(404 if found is None else 200, encoded(found or missing))
                 return
-            asked = wire.WIRES[protocol].read(body, path)
+            asked = WIRES[protocol].read(body, path)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             self.errors.append(ScriptError(f"{method} {path}: not a request of this protocol: {error!r}"))
-            connection.send(400, wire.error(protocol or "openai", 400, f"scripted server: {error!r}"))
+            connection.send(400, _encode_error(protocol or "openai", 400, f"scripted server: {error!r}"))
             return
         request = Request(
             **vars(asked), protocol=protocol, path=path, headers=headers, body=body, index=self.served, arrived=arrived
@@ -158,17 +175,17 @@ class ScriptedServer(InThread):
         if self.keep:
             self.requests.append(request)
         connection.task = asyncio.get_running_loop().create_task(self._answer(connection, request))
-        connection.task.add_done_callback(lambda task: self._done(connection, task, request))
+        connection.task.add_done_callback(lambda task: self._end_request(connection, task, request))
 
-    def _done(self, connection: Connection, task: asyncio.Task[None], request: Request) -> None:
+    def _end_request(self, connection: Connection, task: asyncio.Task[None], request: Request) -> None:
         self.in_flight -= 1
         request.finished = self.last = time.monotonic()
         if not task.cancelled() and (error := task.exception()) is not None:
             self.errors.append(error)
             request.status = OUT_OF_SCRIPT
             why = f"scripted server, request {request.index}: {type(error).__name__}: {error}"
-            connection.send(OUT_OF_SCRIPT, wire.error(request.protocol, OUT_OF_SCRIPT, why))
-        connection.done(close=request.headers.get("connection", "").lower() == "close")
+            connection.send(OUT_OF_SCRIPT, _encode_error(request.protocol, OUT_OF_SCRIPT, why))
+        connection.finish_request(close=request.headers.get("connection", "").lower() == "close")
 
     async def _answer(self, connection: Connection, request: Request) -> None:
         """Ask the script, wait, and write: one task a request, cancelled when the client goes."""
@@ -181,15 +198,15 @@ class ScriptedServer(InThread):
         if not isinstance(answer, Reply):
             answer = Reply(answer)
         key = request.hints.get("key", "")
-        request.latency = self.latency.of(key or str(request.index), self._nth[key]) + answer.delay
+        request.latency = self.latency.seconds_for(key or str(request.index), self._nth[key]) + answer.delay
         self._nth[key] += 1
         self.log.append((request.index, key, request.latency))
-        streams = wire.WIRES[request.protocol].streams(request)
-        body = b"" if streams else wire.answer(request, answer)
+        streams = WIRES[request.protocol].streams(request)
+        body = b"" if streams else _write_reply(request, answer)
         if request.latency:
             await asyncio.sleep(request.arrived + request.latency - time.monotonic())
         if streams:
-            said, end = wire.stream(request, answer)
+            said, end = _stream_reply(request, answer)
             await self._stream(connection, request, [*said, *end])
             connection.end()
         else:
@@ -197,7 +214,7 @@ class ScriptedServer(InThread):
         request.status = 200
 
     async def _stream(self, connection: Connection, request: Request, events: list[bytes]) -> None:
-        connection.begin({"content-type": wire.WIRES[request.protocol].STREAM})
+        connection.begin({"content-type": WIRES[request.protocol].STREAM})
         for event in events:
             half = len(event) // 2  # an event may come in two parts, cut anywhere
             for part in (event[:half], event[half:]):
@@ -208,9 +225,9 @@ class ScriptedServer(InThread):
         request.latency = fault.delay
         if fault.delay:
             await asyncio.sleep(request.arrived + fault.delay - time.monotonic())
-        in_stream = bool(fault.after) and wire.WIRES[request.protocol].streams(request)
+        in_stream = bool(fault.after) and WIRES[request.protocol].streams(request)
         if in_stream:
-            said, _ = wire.stream(request, Reply(fault.after))
+            said, _ = _stream_reply(request, Reply(fault.after))
             await self._stream(connection, request, said)
         if fault.hang:
             await asyncio.Event().wait()
@@ -218,15 +235,15 @@ class ScriptedServer(InThread):
             connection.drop(b"")
             return
         if fault.drop:
-            connection.drop(wire.answer(request, Reply("scripted")) if fault.drop == "middle" else b"")
+            connection.drop(_write_reply(request, Reply("scripted")) if fault.drop == "middle" else b"")
             return
         body = fault.raw
         if body is None and fault.body:
             body = encoded(fault.body)
         if body is None:
-            body = wire.error(request.protocol, fault.status, fault.message, fault.code)
+            body = _encode_error(request.protocol, fault.status, fault.message, fault.code)
         if in_stream:
-            connection.part(wire.WIRES[request.protocol].failed(json.loads(body)))
+            connection.part(WIRES[request.protocol].failed(json.loads(body)))
             connection.end()
         else:
             connection.send(fault.status, body, fault.headers)
@@ -240,7 +257,7 @@ class ScriptedServer(InThread):
             return self.stats()
         self.others.append((method, path, body))
         if path.endswith("/embeddings"):
-            return embeddings(body)
+            return openai.embeddings(body)
         if path.endswith("/api/tags"):
             return {"models": [{"name": name, "model": name, "size": 0, "digest": ""} for name in self.models]}
         if path.endswith("/v1beta/models"):
@@ -249,3 +266,25 @@ class ScriptedServer(InThread):
             common: dict[str, Any] = {"object": "model", "created": 0, "owned_by": "scripted", "type": "model"}
             return {"object": "list", "data": [{"id": name, **common} for name in self.models], "has_more": False}
         return None
+
+
+def _write_reply(request: Request, reply: Reply) -> bytes:
+    written: bytes = WIRES[request.protocol].write(request, reply, *_finish_and_tokens(request, reply))
+    return written
+
+
+def _stream_reply(request: Request, reply: Reply) -> Events:
+    events: Events = WIRES[request.protocol].stream(request, reply, *_finish_and_tokens(request, reply))
+    return events
+
+
+def _finish_and_tokens(request: Request, reply: Reply) -> tuple[str, int, int]:
+    """Return the finish reason in the protocol's word, and the tokens of prompt and answer."""
+    prompt = reply.prompt_tokens if reply.prompt_tokens is not None else len(request.text) // 4 + 1
+    completion = reply.completion_tokens if reply.completion_tokens is not None else len(reply.text) // 4 + 1
+    return WIRES[request.protocol].FINISH.get(reply.finish_reason, reply.finish_reason), prompt, completion
+
+
+def _encode_error(protocol: Protocol, status: int, message: str, code: str | None = None) -> bytes:
+    """Return an error in the provider's own form."""
+    return encoded(WIRES[protocol].error(status, message, code))

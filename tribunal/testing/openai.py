@@ -1,11 +1,17 @@
-"""OpenAI's chat completions, and those of every server that speaks like it."""
+"""OpenAI's chat completions and embeddings, and those of every server that speaks like it."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import math
+import re
+import struct
 import time
+from typing import Any
 
-from tribunal.eval.doubles.scripted.replies import Events, Reply, encoded, event, pieces
-from tribunal.eval.doubles.scripted.request import JSON, Asked, Request, schema_in
+from tribunal.testing.replies import Events, Reply, encoded, event, pieces
+from tribunal.testing.request import JSON, Asked, Request, schema_in
 
 ENDS: tuple[str, ...] = ("/chat/completions",)
 FINISH: dict[str, str] = {}
@@ -13,6 +19,7 @@ STREAM = "text/event-stream; charset=utf-8"
 
 
 def read(body: JSON, path: str) -> Asked:
+    """Read a request."""
     form = body.get("response_format")
     asked = Asked(
         model=body["model"],
@@ -31,6 +38,7 @@ def read(body: JSON, path: str) -> Asked:
 
 
 def write(request: Request, reply: Reply, finish: str, prompt: int, completion: int) -> bytes:
+    """Write an answer."""
     content = reply.text if reply.refusal is None else None
     message = {"role": "assistant", "content": content, "refusal": reply.refusal}
     if reply.thinking:
@@ -47,10 +55,12 @@ def write(request: Request, reply: Reply, finish: str, prompt: int, completion: 
 
 
 def streams(request: Request) -> bool:
+    """Return whether the request asks for a stream."""
     return bool(request.body.get("stream"))
 
 
 def stream(request: Request, reply: Reply, finish: str, prompt: int, completion: int) -> Events:
+    """Write an answer in events."""
     head: JSON = {
         "id": f"chatcmpl-scripted-{request.index}",
         "object": "chat.completion.chunk",
@@ -74,9 +84,36 @@ def stream(request: Request, reply: Reply, finish: str, prompt: int, completion:
 
 
 def failed(error: JSON) -> bytes:
+    """Write an error in the middle of a stream."""
     return event(error)
 
 
 def error(status: int, message: str, code: str | None) -> JSON:
+    """Return the body of an error."""
     kind = "invalid_request_error" if status < 500 and status != 429 else "server_error"
     return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+def embedding(text: str, dimensions: int = 256) -> list[float]:
+    """Return a unit vector of a text by a hash of each word: texts that share words lie near each other."""
+    vector = [0.0] * dimensions
+    for word in re.findall(r"\w+", text.lower()) or [""]:
+        number = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest())
+        vector[(number >> 1) % dimensions] += 1.0 if number & 1 else -1.0
+    length = math.hypot(*vector) or 1.0
+    return [value / length for value in vector]
+
+
+def embeddings(body: JSON) -> JSON:
+    """Answer a request for embeddings: of one text or several, as words or as token numbers."""
+    given = body["input"]
+    texts = [given] if isinstance(given, str) or (given and isinstance(given[0], int)) else given
+    data = []
+    for index, text in enumerate(texts):
+        words = text if isinstance(text, str) else " ".join(map(str, text))
+        vector: Any = embedding(words, body.get("dimensions") or 256)
+        if body.get("encoding_format") == "base64":
+            vector = base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
+        data.append({"object": "embedding", "index": index, "embedding": vector})
+    usage = {"prompt_tokens": len(texts), "total_tokens": len(texts)}
+    return {"object": "list", "data": data, "model": body["model"], "usage": usage}

@@ -11,12 +11,13 @@ from langgraph.types import Overwrite
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from tribunal.context import Context, context_from, describe
+from tribunal.calls import Call
+from tribunal.context import Context, context_from, describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.graphs.contracts import LOG, Contract, WrongComposition, contract_of
 from tribunal.nodes.intake import receive
 from tribunal.nodes.state import Case, PostInput
-from tribunal.schema import JSON, Call, Cue, Evidence, Opinion, Outcome, Post, Precedent, Review, Saving, Trial, Turn
+from tribunal.schema import JSON, Cue, Evidence, Opinion, Outcome, Post, Precedent, Review, Saving, Trial, Turn
 
 _CHANNELS = tuple(StateGraph(Case).channels)
 # What the court reads a channel as.
@@ -41,7 +42,7 @@ async def run_alone(piece: Any, states: Sequence[Mapping[str, Any]], settings: J
     """`check_piece`, on the running loop."""
     name = str(getattr(piece, "__name__", None) or getattr(piece, "name", None) or type(piece).__name__)
     contract, context = contract_of(piece), context_from(settings)
-    written = [await _written(name, piece, contract, state, context) for state in states]
+    written = [await _run_piece(name, piece, contract, state, context) for state in states]
     for channel in contract.writes:
         if channel not in LOG and not any(channel in update for update in written):
             raise WrongComposition(
@@ -54,19 +55,19 @@ async def run_alone(piece: Any, states: Sequence[Mapping[str, Any]], settings: J
     return written
 
 
-async def _written(name: str, piece: Any, contract: Contract, given: Mapping[str, Any], context: Context) -> JSON:
-    """What the piece writes, given the channels that it declares."""
+async def _run_piece(name: str, piece: Any, contract: Contract, given: Mapping[str, Any], context: Context) -> JSON:
+    """Return what the piece writes, given the channels that it declares."""
     post = {key: value for key, value in given.items() if key in PostInput.__annotations__}
     shown = ("context", *contract.needs, *contract.uses)  # the settings of the case are every piece's
     if extra := next((each for each in given if each not in (*post, *shown)), None):
         raise BadInput(f"{extra}: {name} doesn't declare this channel; leave it out, or add it to its needs or uses")
-    taken = await _alone("receive", receive).ainvoke(post, context=context)
+    taken = await _compile_alone("receive", receive).ainvoke(post, context=context)
     state = {**{each: taken[each] for each in shown if each in taken}, **given}
     if missing := next((each for each in contract.needs if each not in state), None):
         raise BadInput(f"{missing}: {name} needs this channel; give it in the state")
     update: JSON = {}
     try:
-        async for step in _alone("piece", piece).astream(state, context=context, stream_mode="updates"):
+        async for step in _compile_alone("piece", piece).astream(state, context=context, stream_mode="updates"):
             for each in step["piece"] if isinstance(step["piece"], list) else [step["piece"]]:
                 update |= each or {}
     except KeyError as error:
@@ -79,7 +80,7 @@ async def _written(name: str, piece: Any, contract: Contract, given: Mapping[str
     return {channel: value.value if isinstance(value, Overwrite) else value for channel, value in update.items()}
 
 
-def _alone(name: str, node: Any) -> Any:
+def _compile_alone(name: str, node: Any) -> Any:
     # Nothing is merged: what is written is looked at as it is.
     table: Any = TypedDict("table", dict.fromkeys(_CHANNELS, Any), total=False)  # type: ignore[misc]
     builder = StateGraph(table, context_schema=Context)
@@ -100,7 +101,7 @@ def _check_read(name: str, channel: str, value: Any) -> None:
         if channel in _READ:
             _READ[channel].validate_python(value)
     except (TypeError, ValueError) as error:
-        why = describe(error) if isinstance(error, ValidationError) else str(error)
+        why = describe_validation_error(error) if isinstance(error, ValidationError) else str(error)
         raise WrongComposition(
             f"{name}: wrote the channel {channel!r} as the court can't read it: {why}", channel
         ) from error

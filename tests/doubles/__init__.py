@@ -9,13 +9,14 @@ with the client that is measured.
     assert "the post" in server.seen(0)
 
 As a process of its own, it says its port in one line of JSON:
-`python -m tribunal.eval.doubles.scripted --port 0 --latency 0.2 --script MODULE:NAME`.
+`python -m tests.doubles --port 0 --latency 0.2 --script MODULE:NAME`.
 """
 
 from __future__ import annotations
 
-from tribunal.eval.doubles.scripted.embeddings import embedding
-from tribunal.eval.doubles.scripted.replies import (
+from tests.doubles import anthropic, gemini, ollama
+from tribunal.testing.openai import embedding
+from tribunal.testing.replies import (
     Answer,
     Fault,
     InOrder,
@@ -25,8 +26,8 @@ from tribunal.eval.doubles.scripted.replies import (
     ScriptError,
     in_order,
 )
-from tribunal.eval.doubles.scripted.request import Request
-from tribunal.eval.doubles.scripted.server import ScriptedServer
+from tribunal.testing.request import Request
+from tribunal.testing.server import WIRES, ScriptedServer
 
 __all__ = [
     "Answer",
@@ -41,3 +42,5 @@ __all__ = [
     "embedding",
     "in_order",
 ]
+
+WIRES.update({"gemini": gemini, "anthropic": anthropic, "ollama": ollama})

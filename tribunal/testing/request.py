@@ -32,7 +32,7 @@ class Asked:
     schema: JSON | None = None
 
     def add(self, role: str, words: list[str]) -> None:
-        """A message, by the name that the protocol has for its role."""
+        """Add a message, by the name that the protocol has for its role."""
         self.messages.append((_ROLES.get(role, role), "\n".join(words)))
 
     @cached_property
@@ -73,7 +73,7 @@ class Request(Asked):
 
 
 def schema_in(held: Any, *names: str) -> JSON | None:
-    """What stands under these names, one within the other, where it is an object; None where it isn't."""
+    """Return what stands under these names, one within the other, or None if that is no object."""
     for name in names:
         held = held.get(name) if isinstance(held, dict) else None
     return held if isinstance(held, dict) else None

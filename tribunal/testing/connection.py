@@ -17,7 +17,7 @@ class Connection(asyncio.Protocol):
     def __init__(
         self, serve: Callable[[Connection, str, str, dict[str, str], bytes], None], open_ones: set[Connection]
     ) -> None:
-        """A connection that isn't made yet.
+        """Prepare a connection.
 
         Args:
             serve: is given each request, as method, path, headers and body, and sends the answer, or begins a `task`
@@ -30,21 +30,24 @@ class Connection(asyncio.Protocol):
         self.task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
         self.transport = transport  # type: ignore[assignment]
         self._open_ones.add(self)
 
     def connection_lost(self, error: Exception | None) -> None:
+        """End the request under way."""
         self._open_ones.discard(self)
         if self.task:
             self.task.cancel()
 
     def data_received(self, data: bytes) -> None:
+        """Take what came."""
         self._buffer += data
         if self.task is None:
             self._take()
 
-    def done(self, *, close: bool) -> None:
-        """The task has ended: the connection is closed, or taken on to its next request."""
+    def finish_request(self, *, close: bool) -> None:
+        """Close the connection, or take it on to its next request."""
         self.task = None
         if close:
             self.transport.close()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from tribunal.eval.doubles.scripted.request import JSON, Request
+from tribunal.testing.request import JSON, Request
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 _PIECE = 7
@@ -85,31 +85,31 @@ Script = Callable[[Request], Answer | Awaitable[Answer]]
 
 
 class InOrder:
-    """A script of given answers, one a request; it fails loudly when it has run out."""
+    """A script of given answers in turn, one a request; an item may itself be a script, asked for that one request.
+
+    The request after the last one gets HTTP 599, and leaving the server's `with` block raises ScriptError.
+    """
 
     def __init__(self, answers: Iterable[Answer | Script]) -> None:
+        """Begin before the first answer."""
         self._answers = list(answers)
         self.played = 0
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How many answers haven't been asked for."""
         return len(self._answers) - self.played
 
     def __call__(self, request: Request) -> Answer | Awaitable[Answer]:
-        if not self.left:
+        """Return the next answer."""
+        if not self.remaining:
             raise ScriptError(f"the script of {self.played} answers has run out")
         answer = self._answers[self.played]
         self.played += 1
         return answer(request) if callable(answer) else answer
 
 
-def in_order(answers: Iterable[Answer | Script]) -> InOrder:
-    """A script of these answers in turn; an item may itself be a script, asked for that one request.
-
-    The request after the last one gets HTTP 599, and leaving the server's `with` block raises ScriptError.
-    """
-    return InOrder(answers)
+in_order = InOrder
 
 
 @dataclass(frozen=True)
@@ -124,23 +124,23 @@ class Latency:
     spread: float = 0.0
     seed: int = 0
 
-    def of(self, key: str, nth: int) -> float:
-        """Seconds for the nth request (from 0) of this key."""
+    def seconds_for(self, key: str, nth: int) -> float:
+        """Return the seconds for the nth request (from 0) of this key."""
         if not self.spread:
             return self.seconds
         return self.seconds * random.Random(f"{self.seed}:{key}:{nth}").uniform(1 - self.spread, 1 + self.spread)
 
 
 def encoded(body: Any) -> bytes:
-    """JSON as it goes out."""
+    """Encode JSON as it goes out."""
     return _ENCODE(body).encode()
 
 
 def pieces(text: str) -> list[str]:
-    """A text as it is streamed, cut without regard to its words, as tokens are."""
+    """Cut a text as it is streamed, without regard to its words, as tokens are."""
     return [text[at : at + _PIECE] for at in range(0, len(text), _PIECE)]
 
 
 def event(body: JSON, kind: str = "") -> bytes:
-    """An event of a stream, as browsers know it."""
+    """Encode an event of a stream, as browsers know it."""
     return (f"event: {kind}\n".encode() if kind else b"") + b"data: " + encoded(body) + b"\n\n"

@@ -1,4 +1,4 @@
-"""The scripted server as a process of its own: `python -m tribunal.eval.doubles.scripted --script MODULE:NAME`."""
+"""The scripted server as a process of its own: `python -m tests.doubles --script MODULE:NAME`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import importlib
 import signal
 from collections.abc import Sequence
 
-from tribunal.eval.doubles.scripted import Latency, Script, ScriptedServer, ScriptError
+from tests.doubles import Latency, Script, ScriptedServer, ScriptError
 from tribunal.loops import run_many
 from tribunal.terminal import say, say_json
 
@@ -28,9 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     `GET /scripted` gives the counts, its CPU seconds, how long it was asked, and the log; `DELETE` forgets them.
     Returns 0, or 1 (with the first error on standard error) if the script failed.
     """
-    parser = argparse.ArgumentParser(
-        prog="python -m tribunal.eval.doubles.scripted", description="A scripted model server on loopback."
-    )
+    parser = argparse.ArgumentParser(prog="python -m tests.doubles", description="A scripted model server on loopback.")
     parser.add_argument("--script", required=True, metavar="MODULE:NAME", help="what answers")
     parser.add_argument("--port", type=int, default=0, help="0 for a free one")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds an answer takes")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tribunal.eval.doubles.scripted.replies import Events, Reply, encoded, pieces
-from tribunal.eval.doubles.scripted.request import JSON, Asked, Request, schema_in
+from tribunal.testing.replies import Events, Reply, encoded, pieces
+from tribunal.testing.request import JSON, Asked, Request, schema_in
 
 ENDS: tuple[str, ...] = ("/api/chat",)
 FINISH: dict[str, str] = {}

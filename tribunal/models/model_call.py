@@ -1,0 +1,398 @@
+"""One call as it goes with one model: what is sent now, what came back, and what it has cost so far."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+from langchain_core.messages import AIMessage
+
+from tribunal.calls import ShownPart
+from tribunal.context import Context
+from tribunal.errors import CallFailed
+from tribunal.language import language_name
+from tribunal.models.providers import LISTS, RANGES, ModelName, Provider, RequestSettings, ResponseFormat
+from tribunal.models.role import Question, UnreadableAnswer, strip_thinking
+from tribunal.models.wire_schema import allowed_values, wire_schema
+from tribunal.prompts.marks import Ours, listing, material_text, operator_words, ours, quote, short_word
+from tribunal.prompts.sets import PromptSet
+from tribunal.schema import JSON
+from tribunal.text import one_line, scrub
+
+REFUSED = "refused: "  # how the error of a call begins that the provider declined
+RequestPart = Literal["format", "bounds", "system", "temperature", "image", "stream"]
+RESPONSE_FORMATS: tuple[ResponseFormat, ...] = ("json_schema", "json_object", "prompt")
+IMAGE_TOKENS = 1500
+# What is sent, in the pairs that LangChain takes for messages.
+Speaker = Literal["system", "human"]
+Message = tuple[Speaker, str | list[str | JSON]]
+
+
+@dataclass
+class ModelCall:
+    """One call as it goes with one model: what is sent now, and what it has cost so far."""
+
+    model: ModelName
+    provider: Provider
+    question: Question
+    context: Context
+    max_output_tokens: int
+    response_format: ResponseFormat = "json_schema"
+    image: tuple[str, str] | None = None  # data URI, hash of the bytes
+    without_image: bool = False
+    temperature: float | None = None
+    bounds: frozenset[str] = frozenset()
+    no_system: bool = False
+    stream: bool = True  # whether the answer may be streamed to those who listen
+    base_url: str | None = None
+    extra: JSON = field(default_factory=dict)
+    complaint: str = ""
+    cut_at: int | None = None  # the limit that cut an answer off, before it was raised
+    last_prompt_tokens: int = 0
+    last_completion_tokens: int = 0
+    attempts: int = 0
+    server_errors: int = 0  # bare 500s in a row
+    refused: set[RequestPart] = field(default_factory=set)  # what the server has named as not taken
+    # The format that bare 500s answered, while it isn't shown that they are for the format.
+    format_under_test: ResponseFormat | None = None
+    format_confirmed: bool = False  # whether that was shown
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    cached: bool = False
+    key: int | None = None
+    answer_text: str = ""
+    served: str | None = None  # what the provider calls the model that answered
+    shown: set[ShownPart] = field(default_factory=set)  # what stood in a request that was answered
+    warnings: list[str] = field(default_factory=list)
+    _words: dict[tuple[ResponseFormat, bool], str] = field(default_factory=dict)
+
+    def messages(self) -> list[Message]:
+        """Return the messages: the fixed part first, then image and post, and the role's own words last."""
+        told: list[Message] = [*self.prompt_turns()]
+        if self.image and not self.without_image:
+            asked, words = told[-1]
+            image = {"type": "image_url", "image_url": {"url": self.image[0]}}
+            told[-1] = asked, [image, {"type": "text", "text": words}]
+        return told
+
+    def prompt_turns(self) -> list[tuple[Speaker, str]]:
+        """Return the words of what is sent, by who says them."""
+        system, words = self.question.system, self.words
+        if self.no_system or self.complaint:
+            # One turn of the user's: many chat templates take no two in a row.
+            words = "\n\n".join(filter(None, (system if self.no_system else "", words, self.complaint)))
+        return [("human", words)] if self.no_system else [("system", system), ("human", words)]
+
+    @property
+    def words(self) -> str:
+        """The post and the role's own words, as they go with the model as it is known by now."""
+        made_for = self.response_format, self.without_image
+        if made_for not in self._words:
+            self._words[made_for] = self._compose_words()
+        return self._words[made_for]
+
+    def _compose_words(self) -> str:
+        post = self.question.post
+        tag = short_word(post.language or "")
+        seen = ours("none") if post.image is None else ours("unseen") if self.without_image else ours("shown")
+        parts = [_render_post(self.question.prompts, post.text, seen, tag, post.earlier)]
+        if self.question.shared:
+            parts.append(self.question.shared)
+        parts.append(self.question.task)
+        if self.response_format != "json_schema" and not self.question.role.plain:
+            # Bounds of strings stay out of the words: a small model reads them as a length to reach.
+            schema = json.dumps(self.answer_schema(LISTS | RANGES)["schema"], ensure_ascii=False)
+            parts.append(f"The form of your answer, as a JSON schema:\n{schema}")
+        return "\n\n".join(parts)
+
+    def answer_schema(self, bounds: frozenset[str]) -> JSON:
+        """Return the form of the answer as this run asks for it, with these bounds."""
+        return wire_schema(self.question.form, bounds, label_first=self.context.answer_order == "label-first")
+
+    def request_options(self) -> JSON:
+        """Return the settings of the request, in the provider's own words."""
+        wanted = RequestSettings(
+            self.response_format,
+            self.answer_schema(self.bounds),
+            self.temperature,
+            self.max_output_tokens,
+            self.most_prompt_tokens,
+            self.extra,
+            self.base_url,
+            self.stream,
+        )
+        options = self.provider.options(wanted)
+        # A function, because a trace writes out every other setting.
+        return {**options, "question": lambda: self.question} if self.provider.sees_question else options
+
+    def refusable_parts(self) -> set[RequestPart]:
+        """Return the parts of the request that a server may refuse by themselves."""
+        parts: dict[RequestPart, bool] = {
+            "format": self.response_format != "prompt",
+            "bounds": bool(self.bounds) and self.response_format == "json_schema",
+            "system": not self.no_system,
+            "image": self.sends_image,
+            "stream": self.stream,
+            "temperature": self.temperature is not None,
+        }
+        return {part for part, is_sent in parts.items() if is_sent}
+
+    def shown_parts(self) -> set[ShownPart]:
+        """Return the parts of the case that stand in the request as it is now."""
+        question = self.question
+        held: set[ShownPart] = {"text"} if question.post.text else set()
+        held |= {"image"} if question.post.image and not self.without_image else set()
+        return held | ({"policy"} if question.depends_on_policy else set())
+
+    def use_next_format(self) -> None:
+        """Ask for the form of the answer as the next rung of the ladder does."""
+        self.response_format = RESPONSE_FORMATS[RESPONSE_FORMATS.index(self.response_format) + 1]
+
+    def leave_out_image(self) -> None:
+        """Go on without the image, and say so; without a text there is nothing left to go on with."""
+        self.without_image = True
+        if not self.question.post.text:
+            raise CallFailed(f"{self.model} can't see images, and the post has no text", kind="blind")
+        self.warn(f"{self.model} can't see the image and judged the text alone")
+
+    def warn(self, words: str) -> None:
+        """Add a warning to the record of the case, once."""
+        warning = f"{self.question.role.seat}: {words}"
+        if warning not in self.warnings:
+            self.warnings.append(warning)
+
+    def quote_problem(self, problem: UnreadableAnswer) -> None:
+        """Say what was wrong and what may be answered, and ask at a higher temperature.
+
+        The wrong answer itself isn't shown: small models copy it.
+        """
+        named = {} if self.question.role.plain else allowed_values(self.question.form)
+        valid = [f"- `{field}` is one of: {', '.join(map(str, values))}" for field, values in named.items()]
+        problem_said = material_text(quote("problem", problem.complaint))
+        self.complaint = "\n\n".join(
+            [
+                f"You answered this before, and the answer could not be used:\n\n{problem_said}",
+                *(["These values are valid:\n" + "\n".join(valid)] if valid else []),
+                "Answer again from the beginning, in the form that was asked for and with nothing else.",
+            ]
+        )
+        self.raise_temperature()
+
+    def raise_temperature(self) -> None:
+        """Ask at a higher temperature from now on: at the same one, a model that went wrong goes the same way again."""
+        if self.temperature is not None:
+            self.temperature = max(self.temperature, min(1.0, max(0.5, round(self.temperature + 0.3, 2))))
+
+    @property
+    def most_prompt_tokens(self) -> int:
+        """The tokens that the prompt has at most, by its length: no model in use makes more of a text."""
+        ascii_ones, others = _count_characters(self.question.system, self.words, self.complaint)
+        return ascii_ones // 3 + others + (IMAGE_TOKENS if self.sends_image else 0)
+
+    @property
+    def fewest_prompt_tokens(self) -> int:
+        """The tokens that the prompt has at least: no model in use makes fewer of a text."""
+        ascii_ones, others = _count_characters(self.question.system, self.words)
+        return ascii_ones // 6 + others // 3 - 2
+
+    @property
+    def sends_image(self) -> bool:
+        """Whether the image stands in the request as it is now."""
+        return self.image is not None and not self.without_image
+
+    def note_completion(self, answered: Completion) -> None:
+        """Note what came back, to what, and what it cost."""
+        self.shown |= self.shown_parts()
+        if answered.usage:
+            self.last_prompt_tokens, self.last_completion_tokens, cached = answered.usage
+            self.prompt_tokens += self.last_prompt_tokens
+            self.completion_tokens += self.last_completion_tokens
+            self.cached_tokens += cached
+        self.served = one_line(answered.model)[:120] or None
+        self.answer_text = answered.text
+
+    def prompt_hash(self) -> str:
+        """Return a hash of the words and the image that were asked with."""
+        image = self.image[1] if self.image and self.sends_image else ""
+        digest = _system_digest(self.question.system).copy()
+        digest.update(f"{self.words}\0{image}".encode("utf-8", "replace"))
+        return str(digest.hexdigest())[:16]
+
+    @property
+    def wanted_temperature(self) -> float | None:
+        """The temperature by the settings, whether or not the model takes one."""
+        role, held = self.question.role, self.context.temperatures
+        kind = role.seat.partition(":")[0]
+        given = held.get(role.seat, held.get(kind, held.get(role.temperature_of)))
+        if role.shares_draw_temperature:
+            return self.context.draw_temperature if given is None else given
+        # A second draw at temperature 0 would be the first one again; but several of a kind can be set apart by hand.
+        if self.question.draw and (given is None or kind == role.seat):
+            return self.context.draw_temperature
+        return role.temperature if given is None else given
+
+    @property
+    def trace_entry(self) -> JSON:
+        """The prompt and the raw answer, for `--trace`."""
+        return {"prompt": [[*each] for each in self.prompt_turns()], "answer": self.answer_text}
+
+    def as_record(self, seconds: float, error: str | None = None) -> JSON:
+        """Return the `Call` that this was, as JSON."""
+        role = self.question.role
+        # What a cache answered, and what a provider declined, was shown too, and no message was taken of it.
+        shown = self.shown | self.shown_parts() if self.cached or (error or "").startswith(REFUSED) else self.shown
+        return {
+            "id": secrets.token_hex(6),
+            "role": role.name,
+            "seat": role.seat,
+            "model": str(self.model),
+            **({"model_class": type(given).__name__} if (given := self.provider.client) else {}),
+            "served": self.served,
+            "temperature": self.temperature,
+            "wanted_temperature": self.wanted_temperature,
+            "prompt_sha": self.prompt_hash(),
+            "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
+            "completion_tokens": self.completion_tokens,
+            "seconds": round(seconds, 4),
+            "attempts": self.attempts,
+            "cached": self.cached,
+            "format": self.response_format,
+            "key": self.key,
+            "shown": sorted(shown),
+            "repeat": self.question.repeat,
+            "draw": self.question.draw,
+            "error": error,
+        }
+
+
+@lru_cache(maxsize=64)
+def _system_digest(system: str) -> Any:
+    """Return the digest of a prompt as far as its standing instructions, to be copied and gone on with."""
+    return hashlib.sha256(f"{system}\0".encode("utf-8", "replace"))
+
+
+@lru_cache(maxsize=128)
+def _render_post(prompts: PromptSet, text: str, image: Ours, tag: Ours, earlier: tuple[str, ...]) -> str:
+    """Return the post as every seat of a case is shown it; `tag` is its language."""
+    filled = {
+        "post": quote("post", text, lines=True) if text else "",
+        "image": image,
+        "language": ours("{} ({})", operator_words(language_name(tag)), tag) if tag else "",
+        "earlier": listing("earlier", earlier) if earlier else "",
+    }
+    return prompts.render("post", filled)
+
+
+def _count_characters(*texts: str) -> tuple[int, int]:
+    """Return how many ASCII characters texts have, and how many others."""
+    length = sum(map(len, texts))
+    ascii_ones = sum(len(text) if text.isascii() else len(text.encode("ascii", "ignore")) for text in texts)
+    return ascii_ones, length - ascii_ones
+
+
+# What came back
+
+# Finish reasons by which an answer was withheld, over all providers.
+_WITHHELD = {
+    "content_filter", "safety", "prohibited_content", "blocklist", "spii", "image_safety", "image_prohibited_content",
+    "recitation", "refusal", "sensitive",
+}  # fmt: skip
+# And by which it was cut off.
+LENGTH = {"length", "max_tokens", "model_length", "model_context_window_exceeded"}
+
+_PLAIN_REFUSAL = re.compile(
+    r"^\W*(?:(?:i['’]?m|i am|we['’]?re)\s+(?:really |very |so |truly )?sorry\b"
+    r"[^{}]{0,80}?(?:can['’]?t|cannot|can not|unable|won['’]?t|not able)"
+    r"|(?:sorry|unfortunately|i apologi[sz]e),?\s+(?:but\s+)?i\s+(?:can['’]?t|cannot|won['’]?t|am unable|must decline)"
+    r"|i\s+(?:must|have to)\s+(?:respectfully\s+)?decline"
+    r"|i\s+(?:can['’]?t|cannot|can not|won['’]?t|will not|am unable to|am not able to)\s+"
+    r"(?:\w+\s+){0,2}?(?:help|assist|comply|engage|fulfill?|provide|process|analy[sz]e|discuss|continue|participate"
+    r"|do that|do this|respond|create|generate)"
+    r"|i['’]?m\s+(?:unable|not able|not comfortable|going to (?:have to )?decline)"
+    r"|as an ai\b[^{}]{0,80}?(?:can['’]?t|cannot|unable|not able)"
+    r"|(?:很)?抱歉|对不起|我(?:无法|不能)|죄송|申し訳|lo siento|(?:je suis )?désolée?|(?:es )?tut mir leid"
+    r"|mi dispiace|desculpe|извините)",
+    re.IGNORECASE,
+)
+_LONGEST_REFUSAL = 1200
+_LONGEST_PERIOD, _FEWEST_ROUNDS, _SHORTEST_TAIL = 600, 5, 60
+
+
+class Completion(NamedTuple):
+    """A model's answer to one request, without keys.
+
+    Attributes:
+        text: its words, without what it thought first.
+        finish: why it stopped, as the provider says it; empty where it isn't said.
+        refusal: how it declined in a field of its own.
+        blocked: why the prompt was blocked, as Gemini says it.
+        model: what the provider calls the model.
+        usage: the tokens of the prompt, of the answer, and of what the provider had of the prompt in its cache; None
+            where they weren't counted.
+    """
+
+    text: str
+    finish: str = ""
+    refusal: str = ""
+    blocked: str = ""
+    model: str = ""
+    usage: tuple[int, int, int] | None = None
+
+    @classmethod
+    def from_message(cls, message: AIMessage, keys: Iterable[str] = ()) -> Completion:
+        """Return what a message of LangChain's holds, without these keys."""
+        meta = message.response_metadata
+        feedback = meta.get("prompt_feedback")
+        finish = meta.get("finish_reason") or meta.get("stop_reason") or meta.get("done_reason")
+        text, refusal = str(message.text), message.additional_kwargs.get("refusal")
+        if finish == "refusal" and "stop_reason" not in meta:  # OpenAI's, out of a stream
+            text, refusal = "", refusal or text
+        blocked = feedback.get("block_reason") if isinstance(feedback, Mapping) else None
+        fields = (text, finish, refusal, blocked, meta.get("model_name") or meta.get("model"))
+        used, counts = message.usage_metadata, None
+        if used:
+            # OpenAI's tiers of service have names of their own for it, as `priority_cache_read`.
+            details: dict[str, Any] = dict(used.get("input_token_details") or {})
+            cached = sum(number or 0 for name, number in details.items() if name.endswith("cache_read"))
+            counts = used["input_tokens"], used["output_tokens"], cached
+        texts = [scrub(str(each), keys) if each else "" for each in fields]
+        return cls._make((*texts, counts))
+
+    @property
+    def finish_reason(self) -> str:
+        """Why the model stopped, in lower case: `stop`, `length`, `content_filter`, …; empty where it isn't said."""
+        return self.finish.rpartition(".")[2].lower()
+
+    def find_refusal(self) -> tuple[str, str] | None:
+        """Return how the answer declines, as (form, words), or None if it doesn't.
+
+        Forms: `refusal_field` (OpenAI), `block_reason` (Gemini), `content_filter` (a finish or stop reason),
+        `plain_text`.
+        """
+        if self.refusal:
+            return "refusal_field", self.refusal
+        if self.blocked not in ("", "0", "BLOCK_REASON_UNSPECIFIED", "BlockedReason.BLOCKED_REASON_UNSPECIFIED"):
+            return "block_reason", f"the prompt was blocked: {self.blocked}"
+        said = strip_thinking(self.text)
+        if self.finish_reason in _WITHHELD:
+            return "content_filter", said or f"the answer was withheld: {self.finish_reason}"
+        if len(said) <= _LONGEST_REFUSAL and "{" not in said and _PLAIN_REFUSAL.match(said):
+            return "plain_text", said
+        return None
+
+
+def repeats_itself(text: str) -> bool:
+    """Return whether an answer ends in the same few hundred characters, or fewer, time after time."""
+    for period in range(1, min(_LONGEST_PERIOD, len(text) // _FEWEST_ROUNDS) + 1):
+        tail = max(_FEWEST_ROUNDS * period, _SHORTEST_TAIL)
+        if len(text) >= tail and text[-tail:-period] == text[period - tail :]:
+            return True
+    return False
