@@ -1,0 +1,1 @@
+"""The sources in which agents look things up."""

@@ -14,11 +14,10 @@ from langchain_core.vectorstores import VectorStore
 from pydantic import Field
 
 from tribunal.errors import BadInput
-from tribunal.retrievers.perspectives.labelled_texts import LabelledText
-from tribunal.retrievers.perspectives.perspective import Perspective
-from tribunal.retrievers.perspectives.searcher import SPARE, example_of
-from tribunal.retrievers.perspectives.words import plain, words_of
+from tribunal.retrievers.indexes.text_index import SPARE
+from tribunal.retrievers.perspectives.perspective import Perspective, make_example
 from tribunal.schema import Example
+from tribunal.text import equality_key, normalize_text
 
 
 class PerspectiveRetriever(BaseRetriever):
@@ -28,16 +27,8 @@ class PerspectiveRetriever(BaseRetriever):
     k: int = Field(default=3, ge=1)
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun | None = None
     ) -> list[Document]:
-        return await self._documents(query)
-
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
-        # In a thread with a loop of its own, since the caller's thread may have one that is running.
-        with ThreadPoolExecutor(1) as thread:
-            return thread.submit(asyncio.run, self._documents(query)).result()
-
-    async def _documents(self, query: str) -> list[Document]:
         name = self.searcher.perspective.name
         return [
             Document(
@@ -48,55 +39,52 @@ class PerspectiveRetriever(BaseRetriever):
             for found in await self.searcher.search(query, self.k)
         ]
 
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+        # In a thread with a loop of its own, since the caller's thread may have one that is running.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, self._aget_relevant_documents(query)).result()
+
 
 class VectorStoreSearcher:
-    """Any LangChain vector store in the place of a `Store`.
+    """Any LangChain vector store in the place of a `PerspectiveStore`.
 
     Its documents hold a text and, in their metadata, `label`: hate or not_hate, or the perspective's own name for it.
-
-    Args:
-        perspective: whose texts these are.
-        vectors: the store.
-        similarity: turns the store's score into a cosine; the identity fits a store that scores by cosine, such as
-            `InMemoryVectorStore`; for one that gives a distance, pass what undoes it.
+    `similarity` turns the store's score into a cosine; the identity fits a store that scores by cosine, such as
+    `InMemoryVectorStore`; for one that gives a distance, pass what undoes it.
     """
 
     def __init__(
         self, perspective: Perspective, vectors: VectorStore, *, similarity: Callable[[float], float] = float
     ) -> None:
+        """Make a searcher of a vector store."""
         self.perspective = perspective
         self._vectors = vectors
         self._similarity = similarity
 
     async def search(self, text: str, k: int = 3) -> list[Example]:
-        """As `Store.search`."""
-        if not plain(text):
+        """Return the k texts nearest to this one, as `PerspectiveStore.search` does."""
+        if not normalize_text(text):
             return []
-        fetched, leave_out = k + SPARE, words_of(text)
+        fetched, leave_out = k + SPARE, equality_key(text)
         while True:
             hits = await self._vectors.asimilarity_search_with_score(text, k=fetched)
-            kept = [(hit, score) for hit, score in hits if words_of(hit.page_content) != leave_out][:k]
-            if len(kept) == k or len(hits) < fetched:
-                return [self._example(document, score) for document, score in kept]
+            others = [(hit, score) for hit, score in hits if equality_key(hit.page_content) != leave_out][:k]
+            if len(others) == k or len(hits) < fetched:
+                return [self._example_from_document(document, score) for document, score in others]
             fetched *= 4
 
     def as_retriever(self, k: int = 3) -> PerspectiveRetriever:
-        """This searcher as a LangChain retriever."""
+        """Return this searcher as a LangChain retriever."""
         return PerspectiveRetriever(searcher=self, k=k)
 
-    def _example(self, document: Document, score: float) -> Example:
-        labels: dict[Any, bool] = {
-            "hate": True,
-            "not_hate": False,
-            self.perspective.labels.hate: True,
-            self.perspective.labels.not_hate: False,
-        }
-        given = document.metadata.get("label")
-        if given not in labels:
+    def _example_from_document(self, document: Document, score: float) -> Example:
+        names = self.perspective.labels
+        labels: dict[Any, bool] = {"hate": True, "not_hate": False, names.hate: True, names.not_hate: False}
+        label = document.metadata.get("label")
+        if label not in labels:
             raise BadInput(
-                f"perspective {self.perspective.name}: a document's label is {given!r}; it may be "
+                f"perspective {self.perspective.name}: a document's label is {label!r}; it may be "
                 f"{', '.join(map(repr, labels))}"
             )
-        found = LabelledText(document.page_content, labels[given])
-        number = int(document.metadata.get("row", -1))
-        return example_of(self.perspective, found, self._similarity(score), number)
+        similarity, number = self._similarity(score), int(document.metadata.get("row", -1))
+        return make_example(self.perspective, document.page_content, labels[label], similarity, number)

@@ -2,23 +2,25 @@
 
 A perspective is a TOML file. The paper's five and five small English examples are shipped in `specs/`; a user's own
 lies in the data folder under `perspectives/`, or is given by its path. Its texts are either named (`[source]`: the
-files of a published set, which the user has) or held in the file itself (`[texts]`: an example that plays at once).
+files of a published set, which the user has, as its authors publish them) or held in the file itself (`[texts]`: an
+example that plays at once).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Protocol, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.files import read_regular
-from tribunal.parsed import from_toml
-from tribunal.schema import Frozen, Stance
-from tribunal.text import meant
+from tribunal.retrievers.indexes.table_rows import TableRow, drop_decimal_point, find_files, read_rows
+from tribunal.schema import Example, Frozen, Stance
+from tribunal.text import parse_toml, suggest_name
 
 SHIPPED = Path(__file__).parent / "specs"
 PAPER = ("k-haters", "k-mhas", "kold", "kodoli", "unsmile")
@@ -31,14 +33,14 @@ EXAMPLES = (
 )
 
 
-class Labels(Frozen):
+class LabelNames(Frozen):
     """What the two labels are called in the perspective's own words (paper, Appendix D)."""
 
     hate: str = Field(default="Hate", min_length=1)
     not_hate: str = Field(default="Not Hate", min_length=1)
 
 
-class Rule(Frozen):
+class LabelRule(Frozen):
     """How a row's label follows: from the values of one `column`, or from `any_of` several 0/1 columns.
 
     With `column`, a row is hate when its value is one of `hate`, and not hate when it is one of `not_hate`; of the two
@@ -53,7 +55,7 @@ class Rule(Frozen):
     any_of: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check_rule(self) -> Self:
         if (self.column is None) == (not self.any_of):
             raise ValueError("give either `column` or `any_of`")
         if self.column is not None and not (self.hate or self.not_hate):
@@ -64,12 +66,8 @@ class Rule(Frozen):
             raise ValueError(f"{sorted(both)[0]!r} is in both `hate` and `not_hate`")
         return self
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.any_of or (self.column or "",)
 
-
-class Source(Frozen):
+class TextSource(Frozen):
     """The files of a labelled set, as its authors publish them.
 
     Each entry of `files` is a file name, or several that may stand for each other, the first that is there being read;
@@ -78,13 +76,13 @@ class Source(Frozen):
 
     files: tuple[str | tuple[str, ...], ...] = Field(min_length=1)
     text: str = Field(min_length=1, description="the column of the text")
-    label: Rule
+    label: LabelRule
     obtain: str = Field(min_length=1, description="where the set is obtained")
     encoding: str = "utf-8"
     delimiter: str | None = Field(default=None, min_length=1, max_length=1)
 
 
-class Texts(Frozen):
+class OwnTexts(Frozen):
     """Labelled texts that lie in the perspective's own file."""
 
     hate: tuple[str, ...] = Field(min_length=1)
@@ -98,43 +96,44 @@ class Perspective(Frozen):
     title: str = ""
     language: str = Field(min_length=2, description="of the texts, as a BCP 47 tag")
     criterion: str = Field(min_length=1)
-    labels: Labels = Labels()
-    source: Source | None = None
-    texts: Texts | None = None
+    labels: LabelNames = LabelNames()
+    source: TextSource | None = None
+    texts: OwnTexts | None = None
 
     @model_validator(mode="after")
-    def _one_home(self) -> Self:
+    def _check_texts(self) -> Self:
         if (self.source is None) == (self.texts is None):
             raise ValueError("a perspective has either a [source] or its own [texts]")
         return self
 
     def label_name(self, label: Stance) -> str:
+        """Return what the perspective calls a label."""
         return self.labels.hate if label == "hate" else self.labels.not_hate
 
 
-def load(path: Path) -> Perspective:
-    """The perspective in a TOML file.
+def load_perspective(path: Path) -> Perspective:
+    """Return the perspective in a TOML file.
 
     Raises:
         BadInput: it can't be read, is not TOML, or a field is wrong: the file, the field, its value, what it may be.
     """
     try:
-        return _loaded(path, path.stat().st_mtime_ns)
+        return _load_file(path, path.stat().st_mtime_ns)
     except OSError as error:
         raise BadInput(f"perspective {path}: {error.strerror or error}") from error
     except ValidationError as error:
-        raise BadInput(f"perspective {path}: {_line(error)}") from error
+        raise BadInput(f"perspective {path}: {_describe_field_error(error)}") from error
     except ValueError as error:
         raise BadInput(f"perspective {path}: not TOML: {error}") from error
 
 
 @lru_cache(maxsize=256)
-def _loaded(path: Path, stamp: int) -> Perspective:
-    """A file is read again when its time, the stamp, has changed."""
-    return Perspective.model_validate(from_toml(read_regular(path)))
+def _load_file(path: Path, stamp: int) -> Perspective:
+    """Return the perspective in a file, which is read again when its time, the stamp, has changed."""
+    return Perspective.model_validate(parse_toml(read_regular(path)))
 
 
-def _line(error: ValidationError) -> str:
+def _describe_field_error(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     field = ".".join(str(part) for part in first["loc"]) or "the file"
     if first["type"] == "missing":
@@ -149,44 +148,144 @@ def _line(error: ValidationError) -> str:
     return f"{field}: {value if len(value) < 80 else value[:77] + '…'}: {message}"
 
 
-def user_folder() -> Path:
-    """Where a user's own perspectives lie, and by default the built indexes."""
+def perspectives_folder() -> Path:
+    """Return the folder of a user's own perspectives, and by default of the built indexes."""
     return data_folder() / "perspectives"
 
 
-def available() -> dict[str, Path]:
-    """Every perspective that can be named, with its file; a user's own hides a shipped one of the same name."""
-    return {path.stem: path for folder in (SHIPPED, user_folder()) for path in sorted(folder.glob("*.toml"))}
-
-
-def spec_file(name: str) -> Path | None:
-    """The file of the perspective of this name, if there is one."""
-    files = (folder / f"{name}.toml" for folder in (user_folder(), SHIPPED))
-    return next((file for file in files if file.is_file()), None)
+def list_spec_files() -> dict[str, Path]:
+    """Return the file of every perspective by name; a user's own hides a shipped one of the same name."""
+    return {path.stem: path for folder in (SHIPPED, perspectives_folder()) for path in sorted(folder.glob("*.toml"))}
 
 
 def is_path(name: str) -> bool:
-    """Whether this names a file or folder, and not a perspective."""
+    """Return whether this names a file or folder, and not a perspective."""
     return name.endswith(".toml") or "/" in name or "\\" in name
 
 
-def find(name: str) -> Perspective:
-    """The perspective of this name, or in the TOML file at this path.
+def find_perspective(name: str) -> Perspective:
+    """Return the perspective of this name, or in the TOML file at this path.
 
     Raises:
         BadInput: there is none (the names there are), or its file is wrong.
     """
     if is_path(name):
-        return load(Path(name).expanduser())
-    path = spec_file(name)
+        return load_perspective(Path(name).expanduser())
+    known = list_spec_files()
+    path = known.get(name)
     if path is None:
-        held = available()
-        near = meant(name, held)
+        near = suggest_name(name, known)
         raise BadInput(
             f"perspective {name!r}: there is none of that name{near and f'; {near}'} "
-            f"(there are {', '.join(held)}; or give the path of a TOML file)"
+            f"(there are {', '.join(known)}; or give the path of a TOML file)"
         )
-    found = load(path)
+    found = load_perspective(path)
     if found.name != name:
         raise BadInput(f"perspective {path}: name: {found.name!r}: a file is called after its perspective")
     return found
+
+
+class LabelledText(NamedTuple):
+    """A text and its label; the text is blank where the file's was.
+
+    Attributes:
+        text: the text.
+        hate: its label.
+        categories: what kinds of hate the set says that it is: columns or values of its rule; none where it is no hate.
+    """
+
+    text: str
+    hate: bool
+    categories: tuple[str, ...] = ()
+
+
+class Searcher(Protocol):
+    """Anything that finds a perspective's texts near a post: a `PerspectiveStore`, or a `VectorStoreSearcher`."""
+
+    @property
+    def perspective(self) -> Perspective:
+        """Return whose texts they are."""
+
+    async def search(self, text: str, k: int = 3) -> list[Example]:
+        """Return the k texts nearest to this one, nearest first."""
+
+
+def make_example(perspective: Perspective, text: str, hate: bool, similarity: float, number: int) -> Example:
+    """Return a text that was found, with its label in the perspective's own words; `number` is its row."""
+    label: Stance = "hate" if hate else "not_hate"
+    name = perspective.label_name(label)
+    return Example(text=text, label=label, label_name=name, similarity=round(similarity, 6), row=number)
+
+
+def find_source_files(perspective: Perspective, folder: Path) -> list[Path]:
+    """Return the files of a perspective's set in a folder, in the order in which the perspective names them.
+
+    Raises:
+        BadInput: one is missing: its names, and where the set is obtained.
+    """
+    source = require_source(perspective)
+    found: list[Path] = []
+    for entry in source.files:
+        names = (entry,) if isinstance(entry, str) else entry
+        files = find_files(folder, names)
+        if not files:
+            raise BadInput(
+                f"perspective {perspective.name}: no {' or '.join(names)} in {folder}; "
+                f"the set is obtained from {source.obtain}"
+            )
+        found += files
+    return found
+
+
+def read_labelled_texts(perspective: Perspective, files: Iterable[Path]) -> Iterator[LabelledText]:
+    """Yield the labelled text of every row of these files, blank ones included.
+
+    Raises:
+        BadInput: a column is missing (those present are named), a value is in neither label's list, or a file is not
+            what its suffix says; with the file and the row.
+    """
+    source, owner = require_source(perspective), f"perspective {perspective.name}"
+    for path in files:
+        for row in read_rows(
+            path, owner, encoding=source.encoding, delimiter=source.delimiter, remedy="set source.encoding"
+        ):
+            kinds = kinds_of_hate(row, source.label)
+            yield LabelledText(row.text(source.text), bool(kinds), kinds)
+
+
+def require_source(perspective: Perspective) -> TextSource:
+    """Return the source of a perspective's texts; raise `BadInput` if its texts lie in its own file."""
+    if perspective.source is None:
+        raise BadInput(f"perspective {perspective.name}: its texts lie in its own file; there is nothing to build")
+    return perspective.source
+
+
+def kinds_of_hate(row: TableRow, rule: LabelRule) -> tuple[str, ...]:
+    """Return the columns, or the values of the column, by which a row is hate; none where it is not.
+
+    Raises:
+        BadInput: it has no such column, or the value is in neither label's list; the message names the column, the
+            value and both lists.
+    """
+    # All are looked at, so that a column that is missing or a value that is wrong is found whatever the others say.
+    if rule.column is None:
+        return tuple([column for column in rule.any_of if row.yes_or_no(column)])
+    values = row.text_list(rule.column, rule.separator)
+    labels = [_label_of_value(value, rule.hate, rule.not_hate) for value in values]
+    if None in labels:
+        raise row.error(
+            f"{rule.column} = {values[labels.index(None)]!r} is neither among the values of hate "
+            f"({', '.join(rule.hate)}) nor of not hate ({', '.join(rule.not_hate)})"
+        )
+    return tuple(dict.fromkeys(value for value, hate in zip(values, labels, strict=True) if hate))
+
+
+@lru_cache(maxsize=1024)
+def _label_of_value(value: str, hate: tuple[str, ...], not_hate: tuple[str, ...]) -> bool | None:
+    """Return whether a value is hate; None where both lists are given and it is in neither."""
+    folded = drop_decimal_point(value).casefold()
+    if folded in {each.casefold() for each in hate}:
+        return True
+    if folded in {each.casefold() for each in not_hate}:
+        return False
+    return None if hate and not_hate else not hate

@@ -1,4 +1,4 @@
-"""A perspective's labelled texts, searched by cosine for those nearest to a post.
+"""The stores of perspectives: an index that was built, or texts that play from memory, searched by cosine.
 
 PREDICT's PRE phase (section 3.1) shows each perspective the three texts of its own set that are nearest to the post.
 """
@@ -6,157 +6,268 @@ PREDICT's PRE phase (section 3.1) shows each perspective the three texts of its 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from pydantic import Field
+
+from tribunal.contents import read_once
 from tribunal.errors import BadInput, TribunalError
-from tribunal.models.embeddings import Embedder, Vectors
-from tribunal.retrievers.perspectives.index import Index
-from tribunal.retrievers.perspectives.labelled_texts import LabelledText
-from tribunal.retrievers.perspectives.manifest import Manifest, damaged, how_to_build_again, verify
-from tribunal.retrievers.perspectives.perspective import Perspective
-from tribunal.retrievers.perspectives.searcher import SPARE, Searcher, example_of
-from tribunal.retrievers.perspectives.words import plain, words_of
+from tribunal.models.embeddings import TFIDF, Embedder, Vectors, find_embedder
+from tribunal.retrievers.indexes.manifest import MANIFEST, FileNote, IndexManifest
+from tribunal.retrievers.indexes.ngrams import fit_ngrams
+from tribunal.retrievers.indexes.text_index import TextIndex, index_vectors, map_index
+from tribunal.retrievers.perspectives.perspective import (
+    EXAMPLES,
+    LabelledText,
+    Perspective,
+    Searcher,
+    find_perspective,
+    is_path,
+    list_spec_files,
+    make_example,
+    perspectives_folder,
+)
 from tribunal.schema import Example
+from tribunal.text import equality_key, normalize_text
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from tribunal.retrievers.perspectives.langchain import PerspectiveRetriever
 
 
-class Store:
+class PerspectiveManifest(IndexManifest):
+    """The sources of a perspective's index."""
+
+    kind: ClassVar[str] = "perspective"
+    noun: ClassVar[str] = "index"
+    command: ClassVar[tuple[str, str]] = ("tribunal perspectives build", " --data DIR")
+
+    format: Literal[4] = 4
+    perspective: Perspective
+    spec_sha256: str = Field(description="of the perspective, criterion and label names included, as canonical JSON")
+    sources: tuple[FileNote, ...]
+    source_sha256: str = Field(description="of the hashes of the source files, in their order")
+    hate: int
+    not_hate: int
+    skipped: int = Field(description="rows without a text")
+
+    @property
+    def index_name(self) -> str:
+        """Return the name of the perspective."""
+        return self.perspective.name
+
+
+class PerspectiveStore:
     """One perspective's texts, searched by cosine. Safe to search from many tasks and threads at once.
 
-    Args:
+    Attributes:
         perspective: whose texts they are.
-        model: what the vectors of its index were made by.
+        embedder: what the vectors of its index were made by.
         index: the texts, and their vectors.
         folder: where the index lies; None where it was made in memory.
+        manifest: what the index was built from; None where it was made in memory.
+        embedding: the name of the embedding that its texts are compared by.
     """
 
-    def __init__(self, perspective: Perspective, model: Embedder, index: Index, folder: Path | None = None) -> None:
-        self.perspective = perspective
-        self.embedder = model
-        self.folder = folder
-        self._index = index
-
-    @property
-    def manifest(self) -> Manifest | None:
-        """What the index was built from; None where it was made in memory."""
-        return self._index.manifest
-
-    @property
-    def embedding(self) -> str:
-        """The name of the embedding that its texts are compared by."""
-        return self.embedder.name
+    def __init__(self, perspective: Perspective, embedder: Embedder, index: TextIndex[LabelledText]) -> None:
+        """Make a store of an index."""
+        self.perspective, self.embedder, self.index = perspective, embedder, index
+        self.folder, self.embedding = index.folder, embedder.name
+        self.manifest = index.manifest if isinstance(index.manifest, PerspectiveManifest) else None
 
     @property
     def fingerprint(self) -> str:
-        """A hash of everything that a search here may show: the texts, their labels and vectors, and the criterion."""
-        files = [note.sha256 for note in self.manifest.files] if self.manifest else []
-        held = json.dumps([self.perspective.dump(), self.embedding, files], sort_keys=True)
-        return hashlib.sha256(held.encode()).hexdigest()[:16]
+        """Return a hash of all that a search may show: the texts, their labels and vectors, and the criterion."""
+        return self.index.fingerprint(self.perspective.dump(), self.embedding)
 
     def __len__(self) -> int:
-        return len(self._index.vectors)
-
-    def row(self, number: int) -> LabelledText:
-        """The text of a number, which is `Example.row`, with its label. Reads a file: call it off the event loop."""
-        return self._index.text(number)
+        """Return how many texts there are."""
+        return len(self.index)
 
     async def search(self, text: str, k: int = 3) -> list[Example]:
-        """The k texts nearest to this one, nearest first, without those that are equal to it.
+        """Return the k texts nearest to this one, nearest first, without those that are equal to it.
 
         Equal means: the same but for letter case, white space, character width, and signs at the ends. So a set can be
         evaluated over an index of itself. Fewer than k come back where the set has fewer; none for a blank text.
 
         Raises:
             CallFailed: the embedding endpoint gave no vector.
-            BadInput: its vectors are not of the index's length.
+            BadInput: its vectors are not of the index's length, or the index is damaged.
         """
-        if not plain(text):
+        if not normalize_text(text):
             return []
-        return await self.nearest((await self.embedder.embed([text], "query"))[0], text, k)
+        return await self.search_by_vector((await self.embedder.embed([text], "query"))[0], text, k)
 
-    async def nearest(self, query: Vectors, text: str, k: int = 3) -> list[Example]:
+    async def search_by_vector(self, query: Vectors, text: str, k: int = 3) -> list[Example]:
         """Search as `search` does, for a text whose vector, (dimension,), is known."""
         if k < 1:
             raise BadInput(f"k: {k}: at least one example is asked for")
-        if len(query) != self._index.vectors.dimension:
-            raise BadInput(
-                f"perspective {self.perspective.name}: its index holds vectors of {self._index.vectors.dimension} "
-                f"numbers, and {self.embedding} now gives {len(query)}: "
-                f"{how_to_build_again(self.perspective.name, self.embedding)}"
-            )
-        return await asyncio.to_thread(self._nearest, query, words_of(text), k)
-
-    def _nearest(self, query: Vectors, leave_out: str, k: int) -> list[Example]:
-        fetched = min(k + SPARE, len(self))
-        while True:
-            similarities, numbers = self._near(query, fetched)
-            examples: list[Example] = []
-            for similarity, number in zip(similarities.tolist(), numbers.tolist(), strict=True):
-                found = self.row(number)
-                if words_of(found.text) != leave_out:
-                    examples.append(example_of(self.perspective, found, similarity, number))
-                if len(examples) == k:
-                    return examples
-            if fetched == len(self):
-                return examples
-            fetched = min(fetched * 4, len(self))
-
-    def _near(self, query: Vectors, count: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
-        try:
-            return self._index.vectors.nearest(query, count)
-        except ValueError as error:
-            if self.manifest is None:
-                raise
-            raise damaged(self.manifest, "holds numbers that can't be right") from error
+        own = equality_key(text)
+        found = await asyncio.to_thread(
+            self.index.find_nearest, query, k, lambda similarity, row: equality_key(row.text) != own
+        )
+        return [make_example(self.perspective, row.text, row.hate, near, number) for near, number, row in found]
 
     def verify(self) -> None:
-        """Compare every file of the index with its hash in the manifest, whatever its size and times are.
-
-        Raises:
-            BadInput: one is missing or differs.
-        """
-        if self.folder and self.manifest:
-            verify(self.folder, self.manifest)
+        """Compare every file of the index with its hash; raise `BadInput` if one is missing or differs."""
+        self.index.verify()
 
     def as_retriever(self, k: int = 3) -> PerspectiveRetriever:
-        """This store as a LangChain retriever."""
+        """Return this store as a LangChain retriever."""
         from tribunal.retrievers.perspectives.langchain import PerspectiveRetriever
 
         return PerspectiveRetriever(searcher=self, k=k)
 
 
-async def search_together(
-    searchers: Sequence[Searcher], text: str, k: int = 3
-) -> dict[str, list[Example] | TribunalError]:
-    """Every perspective's k examples for one text, by its name, searched at the same time.
+async def search_all(searchers: Sequence[Searcher], text: str, k: int = 3) -> dict[str, list[Example] | TribunalError]:
+    """Return every perspective's k examples for one text, by its name, searched at the same time.
 
     Stores that share an embedder embed the text once. A perspective that fails has its error in place of examples, so
     that it doesn't sink the others.
     """
-    models = {id(each.embedder): each.embedder for each in searchers if isinstance(each, Store)}
-    blank = not plain(text)
-    vectors = {key: asyncio.create_task(model.embed([text], "query")) for key, model in models.items() if not blank}
+    if not normalize_text(text):
+        return {searcher.perspective.name: [] for searcher in searchers}
+    models = {id(each.embedder): each.embedder for each in searchers if isinstance(each, PerspectiveStore)}
+    vectors = {key: asyncio.create_task(model.embed([text], "query")) for key, model in models.items()}
 
-    async def one(searcher: Searcher) -> list[Example] | TribunalError:
+    async def search_one(searcher: Searcher) -> list[Example] | TribunalError:
         try:
-            if blank or not isinstance(searcher, Store):
-                return [] if blank else await searcher.search(text, k)
-            return await searcher.nearest((await vectors[id(searcher.embedder)])[0], text, k)
+            if isinstance(searcher, PerspectiveStore):
+                return await searcher.search_by_vector((await vectors[id(searcher.embedder)])[0], text, k)
+            return await searcher.search(text, k)
         except TribunalError as error:
             return error
 
     try:
-        found = await asyncio.gather(*map(one, searchers))
+        found = await asyncio.gather(*map(search_one, searchers))
     finally:
         for task in vectors.values():
             task.cancel()
     return {searcher.perspective.name: each for searcher, each in zip(searchers, found, strict=True)}
+
+
+def list_perspectives() -> list[str]:
+    """Return the names of all perspectives that can be shown or built here.
+
+    These are those with a file, and those that were built from one elsewhere and are known by their index alone. Reads
+    files: call it off the event loop.
+    """
+    return [*(named := list_spec_files()), *sorted(_built_names() - set(named))]
+
+
+def list_usable_perspectives() -> list[str]:
+    """Return the names of all perspectives that can be heard here; if there is none, the five small examples.
+
+    These are those with an index, and the user's own that play from memory. Reads files: call it off the event loop.
+    """
+
+    def list_names() -> list[str]:
+        own = {path.stem for path in perspectives_folder().glob("*.toml") if find_perspective(path.stem).texts}
+        return sorted(_built_names() | own) or list(EXAMPLES)
+
+    return read_once("every perspective", list_names)
+
+
+def _built_names() -> set[str]:
+    return {path.parent.name for path in perspectives_folder().glob(f"*/{MANIFEST}")}
+
+
+async def open_stores(names: Sequence[str] = (), *, embedding: str | None = None) -> list[PerspectiveStore]:
+    """Open the stores of these perspectives; with none named, the five small examples, which play from memory.
+
+    Each name is a perspective's, the path of its TOML file, or the path of an index folder. What was opened stays open.
+    `embedding` is the one asked for; None is each index's own (`tfidf` for an example).
+
+    Raises:
+        BadInput: a name is unknown, has no index (with the command that builds it), was built by another embedding or
+            from another [source], or its files are damaged.
+    """
+    return list(await asyncio.gather(*(open_store(name, embedding=embedding) for name in names or EXAMPLES)))
+
+
+async def open_store(name: str, *, embedding: str | None = None) -> PerspectiveStore:
+    """Open one store, as `open_stores` does."""
+
+    def open_by_name() -> PerspectiveStore | tuple[Perspective, Embedder | None]:
+        perspective, folder = resolve_perspective(name)
+        if folder is None:
+            return perspective, find_embedder(embedding or TFIDF)
+        return open_index(folder, perspective, embedding=embedding)
+
+    found = await asyncio.to_thread(read_once, ("perspective", name, embedding), open_by_name)
+    return found if isinstance(found, PerspectiveStore) else await open_in_memory(*found)
+
+
+def resolve_perspective(name: str) -> tuple[Perspective, Path | None]:
+    """Return a perspective and the folder of its index, built or not; None for one that plays from memory."""
+    if is_path(name) and not name.endswith(".toml"):
+        folder = Path(name).expanduser()
+        return PerspectiveManifest.read(folder).perspective, folder
+    folder = perspectives_folder() / name
+    if not is_path(name) and name not in list_spec_files() and (folder / MANIFEST).exists():
+        # It was built from a TOML file that lies elsewhere, and is known by its index alone.
+        return PerspectiveManifest.read(folder).perspective, folder
+    perspective = find_perspective(name)
+    return perspective, None if perspective.texts else perspectives_folder() / perspective.name
+
+
+_in_memory: dict[tuple[Perspective, str], tuple[TextIndex[LabelledText], Embedder]] = {}
+
+
+async def open_in_memory(perspective: Perspective, model: Embedder | None = None) -> PerspectiveStore:
+    """Open a store of the texts that lie in a perspective's own file; it is made once in a process.
+
+    The model makes their vectors; None is `tfidf`, which is fitted to them.
+
+    Raises:
+        BadInput: it has none, with the command that builds its index.
+    """
+    if perspective.texts is None:
+        command = PerspectiveManifest.build_command(perspective.name)
+        raise BadInput(f"perspective {perspective.name}: has no texts of its own; build it with: {command}")
+    key = perspective, model.name if model else TFIDF
+    if key not in _in_memory:
+        rows = [LabelledText(text, True) for text in perspective.texts.hate]
+        rows += [LabelledText(text, False) for text in perspective.texts.not_hate]
+        texts = [row.text for row in rows]
+        fitted: Embedder = await asyncio.to_thread(fit_ngrams, texts) if model is None else model
+        vectors = index_vectors(await fitted.embed(texts, "passage"))
+        _in_memory[key] = TextIndex(vectors, rows.__getitem__), fitted
+    index, embedder = _in_memory[key]
+    return PerspectiveStore(perspective, model or embedder, index)
+
+
+def open_index(
+    folder: Path, perspective: Perspective | None = None, *, embedding: str | None = None
+) -> PerspectiveStore:
+    """Open the index in this folder. Reads files, though none whole: call it off the event loop.
+
+    `perspective` is as it is now; its criterion and label names may have changed since the index was built, its
+    [source] may not. None is as it was then. `embedding` is the one asked for; None is the index's own.
+
+    Raises:
+        BadInput: as `open_stores`.
+    """
+    source = perspective.source if perspective else None
+    hint = f"; the set is obtained from {source.obtain}" if source else ""
+    manifest = PerspectiveManifest.read(folder, perspective.name if perspective else None, hint=hint)
+    current = perspective or manifest.perspective
+    if embedding is not None and embedding != manifest.embedding:
+        raise BadInput(
+            f"perspective {current.name}: its index was built with the embedding {manifest.embedding}, not "
+            f"{embedding}; ask for {manifest.embedding}, or build it again with: "
+            f"{manifest.build_command(current.name, embedding, replace=True)}"
+        )
+    if current.source != manifest.perspective.source:
+        raise BadInput(
+            f"perspective {current.name}: its [source] has changed since the index was built; build it again with: "
+            f"{manifest.build_command(current.name, manifest.embedding, replace=True)}"
+        )
+    index = map_index(folder, manifest, _parse_labelled_text)
+    return PerspectiveStore(current, index.load_embedder(), index)
+
+
+def _parse_labelled_text(line: Any) -> LabelledText:
+    text, hate, categories = line
+    return LabelledText(text, hate, tuple(categories))

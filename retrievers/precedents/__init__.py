@@ -1,0 +1,1 @@
+"""Precedents: cases that people decided, which the court is reminded of."""

@@ -25,7 +25,7 @@ import os
 import re
 import sqlite3
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -35,11 +35,9 @@ from tribunal.database import Database, DatabaseError
 from tribunal.environment import data_folder, environment
 from tribunal.errors import BadInput, TribunalError
 from tribunal.models.providers import providers_in_use
-from tribunal.parsed import from_json
-from tribunal.retrievers.web.trail import ArchiveEntry, Kind, Overview, Run, StoredPage, Trail, text_hash
+from tribunal.retrievers.web.trail import ArchivedRun, Kind, RunOverview, StoredPage, Trail, text_hash
 from tribunal.schema import JSON
-from tribunal.scrub import scrub
-from tribunal.text import wellformed
+from tribunal.text import scrub, scrub_json, wellformed
 
 VERSION = 1
 _APPLICATION = 0x54524245  # "TRBE", in the file's header: told apart from any other SQLite file
@@ -64,8 +62,8 @@ class ArchiveError(TribunalError):
     """The archive could not be written: a full disk, a lost one, rights. The case may go on without it, and say so."""
 
 
-def default_path() -> Path:
-    """Where the archive is kept if no file is named. Reads a file: call it off the event loop."""
+def default_archive_path() -> Path:
+    """Return where the archive is kept if no file is named. Reads a file: call it off the event loop."""
     return data_folder() / "evidence.sqlite"
 
 
@@ -80,41 +78,39 @@ class Archive:
 
     @classmethod
     async def open(cls, path: str | Path | None = None, *, existing: bool = False) -> Self:
-        """Open an archive, and make it if it isn't there.
-
-        Args:
-            path: its file; left out: `default_path`.
-            existing: it must be there, and is only read.
+        """Open an archive, and make it if it isn't there; an `existing` one must be there, and is only read.
 
         Raises:
             BadInput: the file can't be opened, isn't there, isn't an archive, or is one of another version.
         """
-        file = await asyncio.to_thread(lambda: Path(path).expanduser() if path else default_path())
+        file = await asyncio.to_thread(lambda: Path(path).expanduser() if path else default_archive_path())
         if existing and not await asyncio.to_thread(file.is_file):
             raise BadInput(
                 f"archive {file}: there is no such file; judge a post with --archive {file} first, or name another"
             )
         try:
-            database = await (_read_only(file) if existing else Database.open(file, prepare=partial(_make, file)))
+            database = await (
+                _open_read_only(file) if existing else Database.open(file, prepare=partial(_prepare, file, create=True))
+            )
         except DatabaseError as error:
             raise BadInput(f"archive {file}: can't be opened as an archive: {error.__cause__}; {_WAY_OUT}") from error
-        return cls(database, await asyncio.to_thread(_secrets))
+        return cls(database, await asyncio.to_thread(_find_secrets))
 
     async def close(self) -> None:
         """Write out what SQLite still holds beside the file. Nothing may be asked of the archive afterwards."""
         await self._database.close()
 
-    # Writing
-
-    async def begin(self, post_id: str, text: str, settings: JSON) -> str:
+    async def begin_run(self, post_id: str, text: str, settings: JSON) -> str:
         """Begin a case; gives its run's id.
 
         Raises:
-            ArchiveError: it could not be written.
+            ArchiveError: it could not be written. So for all methods that add something.
         """
         run = uuid.uuid4().hex[:12]
-        row = (run, self._clean(post_id), text_hash(text), _now(), self._json(settings))
-        await self._write("INSERT INTO runs (id, post_id, post_sha, started, settings) VALUES (?, ?, ?, ?, ?)", row)
+        await self._write_row(
+            "INSERT INTO runs (id, post_id, post_sha, started, settings) VALUES (?, ?, ?, ?, ?)",
+            (run, scrub(post_id, self._secrets), text_hash(text), _utc_now(), self._as_clean_json(settings)),
+        )
         return run
 
     async def add_search(
@@ -126,238 +122,180 @@ class Archive:
         hits: Sequence[JSON],
         failures: Sequence[JSON] = (),
     ) -> None:
-        """Add a search: which engine answered (None: none did), its hits, and why those before it didn't.
-
-        Raises:
-            ArchiveError: it could not be written. So for all methods that add something.
-        """
+        """Add a search: which engine answered (None: none did), its hits, and why those before it didn't."""
         body = {"turn": turn, "engine": engine, "hits": list(hits), "failures": list(failures)}
-        await self._add(run, "search", "", query, body)
+        await self._add_entry(run, "search", "", query, body)
 
     async def add_page(self, page: StoredPage) -> str:
         """Add a page, unless it is held already; gives its id."""
         # Its text stays as it was fetched, so that passages are found in it again; only keys of ours have no place.
-        row = {name: self._without_keys(value) for name, value in page.model_dump().items()}
+        row = {name: self._strike_keys(value) for name, value in page.model_dump().items()}
         columns, places = ", ".join(row), ", ".join("?" * len(row))
-        await self._write(f"INSERT OR IGNORE INTO pages ({columns}) VALUES ({places})", tuple(row.values()))  # noqa: S608
+        await self._write_row(f"INSERT OR IGNORE INTO pages ({columns}) VALUES ({places})", tuple(row.values()))  # noqa: S608
         return page.id
 
     async def add_fetch(self, run: str, turn: int, url: str, page: str | None, failure: str | None = None) -> None:
         """Add what a URL gave in this run: a page, by its id, or in words why none."""
-        await self._add(run, "fetch", "", url, {"turn": turn, "page": page, "failure": failure})
+        await self._add_entry(run, "fetch", "", url, {"turn": turn, "page": page, "failure": failure})
 
     async def add_reply(self, run: str, phase: str, key: str, reply: JSON, calls: Sequence[JSON] = ()) -> None:
         """Add a model's reply: of which phase, which call of it (several may share a key), and what it took."""
-        await self._add(run, "reply", phase, key, {"reply": reply, "calls": list(calls)})
+        await self._add_entry(run, "reply", phase, key, {"reply": reply, "calls": list(calls)})
 
     async def add_decision(self, run: str, kind: str, what: JSON) -> None:
-        """Add a decision: relevance, page, evidence, judgement, sufficiency, verdict, …"""
-        await self._add(run, "decision", kind, "", what)
+        """Add a decision: relevance, page, evidence, judgement, sufficiency, verdict and so on."""
+        await self._add_entry(run, "decision", kind, "", what)
 
-    async def _add(self, run: str, kind: Kind, topic: str, key: str, body: JSON) -> None:
-        row = (run, kind, topic, self._clean(key), self._json(body), _now())
-        await self._write("INSERT INTO entries (run, kind, topic, key, body, at) VALUES (?, ?, ?, ?, ?, ?)", row)
+    async def _add_entry(self, run: str, kind: Kind, topic: str, key: str, body: JSON) -> None:
+        row = (run, kind, topic, scrub(key, self._secrets), self._as_clean_json(body), _utc_now())
+        await self._write_row("INSERT INTO entries (run, kind, topic, key, body, at) VALUES (?, ?, ?, ?, ?, ?)", row)
 
-    def _clean(self, text: str) -> str:
-        return scrub(text, self._secrets)
+    def _as_clean_json(self, body: JSON) -> str:
+        return json.dumps(scrub_json(body, self._secrets), ensure_ascii=False, separators=(",", ":"), default=str)
 
-    def _json(self, body: JSON) -> str:
-        return json.dumps(_everywhere(body, self._clean), ensure_ascii=False, separators=(",", ":"), default=str)
-
-    def _without_keys(self, value: Any) -> Any:
+    def _strike_keys(self, value: Any) -> Any:
         if not isinstance(value, str):
             return value
         for secret in self._secrets:
             value = value.replace(secret, "[key]")
         return wellformed(value)
 
-    async def _write(self, statement: str, row: tuple[Any, ...]) -> None:
+    async def _write_row(self, statement: str, row: tuple[Any, ...]) -> None:
         try:
             await self._database.write(statement, *row)
         except DatabaseError as error:
             raise ArchiveError(f"archive {self.path}: can't be written: {error.__cause__}") from error
 
-    # Reading
-
-    async def page(self, page: str) -> StoredPage | None:
-        """A page by its id.
+    async def list_runs(self, post_id: str | None = None) -> list[ArchivedRun]:
+        """Return the runs, of a post or all, in the order in which they began.
 
         Raises:
             BadInput: the file is damaged. So for all methods that read.
         """
-        rows = await self._read("SELECT * FROM pages WHERE id = ?", page)
-        return _page(rows[0]) if rows else None
+        rows = await self._read_rows(f"{_RUN} WHERE ?1 IS NULL OR post_id = ?1 ORDER BY number", post_id)
+        return [ArchivedRun.model_validate(dict(row)) for row in rows]
 
-    async def runs(self, post_id: str | None = None) -> list[Run]:
-        """The runs, of a post or all, in the order in which they began."""
-        where, asked = (" WHERE post_id = ?", [post_id]) if post_id is not None else ("", [])
-        return [_run(row) for row in await self._read(f"{_RUN}{where} ORDER BY number", *asked)]
+    async def run_to_replay(self, post_id: str | None = None, post_text: str = "") -> ArchivedRun:
+        """Return the latest run of a post, or of all, in which a model was asked; if there is none, the latest.
 
-    async def latest(self, post_id: str | None = None) -> Run | None:
-        """The run that began last, of a post or of all."""
-        held = await self.runs(post_id)
-        return held[-1] if held else None
-
-    async def run_to_replay(self, post_id: str | None = None, post_text: str = "") -> Run:
-        """The latest run of a post, or of all, in which a model was asked; where there is none, the latest.
-
-        Args:
-            post_id: the post, by its id, which counts if no run has its text.
-            post_text: the post, by its words.
+        The post's id counts if no run has its text.
 
         Raises:
             BadInput: the archive holds no run of it.
         """
-        held = await self.runs()
+        runs = await self.list_runs()
         if post_id is not None or post_text:
-            same_text = [each for each in held if post_text and each.post_sha == text_hash(post_text)]
-            held = same_text or [each for each in held if each.post_id == post_id]
-        if not held:
+            same_text = [each for each in runs if post_text and each.post_sha == text_hash(post_text)]
+            runs = same_text or [each for each in runs if each.post_id == post_id]
+        if not runs:
             raise BadInput(
                 f"archive {self.path}: holds no run of this post; `tribunal evidence list --archive {self.path}` names "
                 "those that it holds"
             )
-        asked = {row["run"] for row in await self._read("SELECT DISTINCT run FROM entries WHERE kind = 'reply'")}
+        asked = {row["run"] for row in await self._read_rows("SELECT DISTINCT run FROM entries WHERE kind = 'reply'")}
         # A replay that was itself archived asked no model, and can't be replayed; the run that it replayed can.
-        return next((each for each in reversed(held) if each.id in asked), held[-1])
+        return next((each for each in reversed(runs) if each.id in asked), runs[-1])
 
-    async def overviews(self) -> list[Overview]:
-        """All runs in short, in the order in which they began."""
-        rows = await self._read(
+    async def list_overviews(self) -> list[RunOverview]:
+        """Return all runs in short, in the order in which they began."""
+        rows = await self._read_rows(
             "SELECT run, sum(kind = 'search') AS searches,"
             " sum(kind = 'fetch' AND json_extract(body, '$.page') IS NOT NULL) AS pages,"
             " max(CASE WHEN kind = 'decision' AND topic = 'verdict' THEN body END) AS verdict"
             " FROM entries GROUP BY run"
         )
-        found = {row["run"]: row for row in rows}
-        return [_overview(run, found.get(run.id)) for run in await self.runs()]
+        found = {row["run"]: dict(row) for row in rows}
+        return [RunOverview.model_validate({**found.get(run.id, {}), "run": run}) for run in await self.list_runs()]
 
-    async def trail(self, which: str) -> Trail:
-        """Everything of a run, by its id or, for the latest run of a post, by the post's.
+    async def load_trail(self, which: str | None = None) -> Trail:
+        """Return everything of a run: by its id; the latest run of a post, by the post's id; or the latest of all.
 
         Raises:
-            BadInput: the archive holds neither.
+            BadInput: the archive holds no such run.
         """
-        found = await self._read(f"{_RUN} WHERE id = ? OR post_id = ? ORDER BY id = ?, number", which, which, which)
-        if not found:
-            raise BadInput(
-                f"archive {self.path}: holds no run and no post {which!r}; `tribunal evidence list` names them"
-            )
-        run = _run(found[-1])
-        entries = await self._read(
-            "SELECT kind, topic, key, body, at FROM entries WHERE run = ? ORDER BY number", run.id
+        found = await self._read_rows(
+            f"{_RUN} WHERE ?1 IS NULL OR id = ?1 OR post_id = ?1 ORDER BY id = ?1 DESC, number DESC LIMIT 1", which
         )
-        pages = await self._read(
+        if not found:
+            none = (
+                "no run yet" if which is None else f"no run and no post {which!r}; `tribunal evidence list` names them"
+            )
+            raise BadInput(f"archive {self.path}: holds {none}")
+        run = found[0]["id"]
+        entries = await self._read_rows(
+            "SELECT kind, topic, key, body, at FROM entries WHERE run = ? ORDER BY number", run
+        )
+        pages = await self._read_rows(
             "SELECT * FROM pages WHERE id IN"
             " (SELECT json_extract(body, '$.page') FROM entries WHERE run = ? AND kind = 'fetch')",
-            run.id,
+            run,
         )
         try:
-            return Trail(
-                run=run,
-                entries=tuple(ArchiveEntry(**{**dict(row), "body": from_json(row["body"])}) for row in entries),
-                pages={row["id"]: _page(row) for row in pages},
+            return Trail.model_validate(
+                {
+                    "run": dict(found[0]),
+                    "entries": [dict(row) for row in entries],
+                    "pages": {row["id"]: dict(row) for row in pages},
+                }
             )
         except ValueError as error:
-            raise damaged(self.path, error) from error
+            raise damaged_archive_error(self.path, error) from error
 
-    async def _read(self, statement: str, *asked: Any) -> list[sqlite3.Row]:
+    async def _read_rows(self, statement: str, *asked: Any) -> list[sqlite3.Row]:
         try:
             return await self._database.rows(statement, *asked)
         except DatabaseError as error:
-            raise damaged(self.path, error.__cause__) from error
+            raise damaged_archive_error(self.path, error.__cause__) from error
 
 
-def _run(row: sqlite3.Row) -> Run:
-    return Run(**{**dict(row), "settings": from_json(row["settings"])})
-
-
-def _overview(run: Run, row: sqlite3.Row | None) -> Overview:
-    if row is None:
-        return Overview(run=run)
-    verdict = from_json(row["verdict"]) if row["verdict"] else None
-    return Overview(run=run, searches=row["searches"], pages=row["pages"], verdict=verdict)
-
-
-def _page(row: sqlite3.Row) -> StoredPage:
-    return StoredPage(**{**dict(row), "truncated": bool(row["truncated"])})
-
-
-def _now() -> str:
+def _utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-# Keys
 
 
 _NAMES_A_SECRET = re.compile(r"_(?:KEYS?|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
 
 
-def _secrets() -> set[str]:
-    """Every key that this program could know, long enough not to be an ordinary word."""
-    held: Mapping[str, str] = {**environment(), **os.environ}
-    known = {value for name, value in held.items() if _NAMES_A_SECRET.search(name)}
+def _find_secrets() -> set[str]:
+    """Return every key that this program could know, long enough not to be an ordinary word."""
+    variables: Mapping[str, str] = {**environment(), **os.environ}
+    known = {value for name, value in variables.items() if _NAMES_A_SECRET.search(name)}
     for provider in providers_in_use():
-        known |= {key for key in provider.key_pool(held) if key}
+        known |= {key for key in provider.key_pool(variables) if key}
     return {value for value in known if len(value) >= 8}
 
 
-def _everywhere(value: Any, clean: Callable[[str], str]) -> Any:
-    """The same JSON with every text in it cleaned."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, Mapping):
-        return {name: _everywhere(each, clean) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_everywhere(each, clean) for each in value]
-    return value
-
-
-# The file
-
-
-def damaged(file: Path, error: BaseException | None) -> BadInput:
-    """What is said of an archive that can't be read."""
+def damaged_archive_error(file: Path, error: BaseException | None) -> BadInput:
+    """Return the error that says that an archive can't be read."""
     return BadInput(f"archive {file}: is damaged: {error}; {_WAY_OUT}")
 
 
-async def _read_only(file: Path) -> Database:
+async def _open_read_only(file: Path) -> Database:
+    prepare = partial(_prepare, file, create=False)
     try:
-        return await Database.open(file, prepare=partial(_check, file), mode="mode=ro")
+        return await Database.open(file, prepare=prepare, mode="mode=ro")
     except DatabaseError as error:
         if not isinstance(error.__cause__, sqlite3.OperationalError):
             raise
         # Readers need a little file beside it; where none can be made, in a locked folder, nobody is writing either.
-        return await Database.open(file, prepare=partial(_check, file), mode="mode=ro&immutable=1")
+        return await Database.open(file, prepare=prepare, mode="mode=ro&immutable=1")
 
 
-def _check(file: Path, connection: sqlite3.Connection) -> None:
-    if not _is_archive(file, connection):
-        raise BadInput(f"archive {file}: is empty; {_WAY_OUT}")
-
-
-def _make(file: Path, connection: sqlite3.Connection) -> None:
-    if not _is_archive(file, connection):
-        for statement in _SCHEMA:
-            connection.execute(statement)
-
-
-def _is_archive(file: Path, connection: sqlite3.Connection) -> bool:
-    """Whether it is an archive of this version; False for an empty file.
-
-    Raises:
-        BadInput: it is something else.
-    """
+def _prepare(file: Path, connection: sqlite3.Connection, *, create: bool) -> None:
+    """Make an archive of an empty file, and refuse one that is something else, or of another version."""
     made_by = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
+    is_empty = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if made_by == _APPLICATION and version == VERSION:
+        return
     if made_by == _APPLICATION:
-        if version != VERSION:
-            age = "a newer" if version > VERSION else "an older"
-            raise BadInput(
-                f"archive {file}: was written by {age} version (its format is {version}, this one's {VERSION}); "
-                f"read it with that version, or {_WAY_OUT}"
-            )
-        return True
-    if made_by or connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        age = "a newer" if version > VERSION else "an older"
+        raise BadInput(
+            f"archive {file}: was written by {age} version (its format is {version}, this one's {VERSION}); "
+            f"read it with that version, or {_WAY_OUT}"
+        )
+    if made_by or not is_empty:
         raise BadInput(f"archive {file}: is the SQLite file of another program; {_WAY_OUT}")
-    return False
+    if not create:
+        raise BadInput(f"archive {file}: is empty; {_WAY_OUT}")
+    for statement in _SCHEMA:
+        connection.execute(statement)

@@ -7,27 +7,31 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from pathlib import Path
+from typing import Self
 
+from pydantic import ValidationError
+
+from tribunal.calls import REHEARSED, was_rehearsed
 from tribunal.context import Context
 from tribunal.environment import setting
 from tribunal.loops import PerLoop
-from tribunal.rehearsed import REHEARSED
-from tribunal.retrievers.web.archive import Archive, ArchiveError
-from tribunal.retrievers.web.fetch.errors import FetchError
-from tribunal.retrievers.web.fetch.fetcher import Fetcher, allowed_places
-from tribunal.retrievers.web.pages.reader import Reader
-from tribunal.retrievers.web.pages.text import PageUnreadable
-from tribunal.retrievers.web.pages.tokens import TokenCounter
-from tribunal.retrievers.web.replay import Replay
-from tribunal.retrievers.web.search.chain import Chain, Found, search_chain
-from tribunal.retrievers.web.trail import StoredPage
+from tribunal.retrievers.web.archive import Archive, ArchiveError, damaged_archive_error
+from tribunal.retrievers.web.fetch import FetchError
+from tribunal.retrievers.web.fetch.fetcher import Fetcher, load_allowed_places
+from tribunal.retrievers.web.page_reader import PageReader, PageUnreadable
+from tribunal.retrievers.web.passages import TokenCounter
+from tribunal.retrievers.web.search.chain import SearchChain, SearchResult, search_chain
+from tribunal.retrievers.web.trail import StoredPage, Trail
 from tribunal.schema import JSON, Post
+from tribunal.text import scrub
 
 REPLAY = "replay:"
+_OF_SEARCH = ("hits", "engine", "failures")
 
 
 @dataclass
@@ -35,155 +39,238 @@ class WebReader:
     """What fetches and reads pages, for an event loop. The tables of the counter load while other things are done."""
 
     fetcher: Fetcher
-    reader: Reader
+    reader: PageReader
     counter: asyncio.Task[TokenCounter]
 
     @classmethod
     async def open(cls) -> Self:
-        places = await asyncio.to_thread(allowed_places)
-        return cls(Fetcher(places), _reader(), asyncio.ensure_future(TokenCounter.load()))
+        """Make a fetcher and a reader, and begin to load the counter."""
+        places = await asyncio.to_thread(load_allowed_places)
+        return cls(Fetcher(places), _shared_reader(), asyncio.ensure_future(TokenCounter.load()))
 
     async def close(self) -> None:
+        """Stop loading the counter."""
         self.counter.cancel()
 
-    async def page(self, url: str, *, secret_text: str = "") -> StoredPage:
-        """A page, fetched and read.
+    async def fetch_page(self, url: str, *, secret_text: str = "") -> StoredPage:
+        """Return a page, fetched and read.
 
         Raises:
             FetchError: it can't be had.
             PageUnreadable: it has no text.
         """
         got = await self.fetcher.fetch(url, secret_text=secret_text)
-        return StoredPage.of(got, await self.reader.read(got.body, got.content_type, got.charset))
+        return StoredPage.from_fetch(got, await self.reader.read_page(got.body, got.content_type, got.charset))
 
 
 @lru_cache(maxsize=1)
-def _reader() -> Reader:
-    """Its processes serve every event loop, and end with the program."""
-    return Reader()
+def _shared_reader() -> PageReader:
+    """Return the page reader; its processes serve every event loop, and end with the program."""
+    return PageReader()
 
 
-@dataclass
+class Replay:
+    """An archived run, to be gone through again. Everything in it is in memory.
+
+    Attributes:
+        name: what it is called as a search engine.
+        run: the run.
+        unknown_queries: those that were searched for and aren't in the archive, in order.
+        rehearsed: whether the rehearsal model gave any of its replies.
+    """
+
+    name = "replay"
+
+    def __init__(self, trail: Trail) -> None:
+        """Use `open`."""
+        self.run = trail.run
+        self.unknown_queries: list[str] = []
+        self._pages = trail.pages
+        self._searches = {
+            each.key: SearchResult.model_validate({name: each.body[name] for name in _OF_SEARCH} | {"query": each.key})
+            for each in trail.entries_of("search")
+        }
+        self._fetches = {each.key: each.body for each in trail.entries_of("fetch")}
+        self._read = [each.body for each in trail.entries_of("decision", "page")]
+        self.rehearsed = was_rehearsed(
+            call for each in trail.entries_of("reply") for call in each.body.get("calls", [])
+        )
+        self._replies = defaultdict[tuple[str, str], list[JSON]](list)
+        for each in trail.entries_of("reply"):
+            self._replies[each.topic, each.key].append(each.body["reply"])
+        self._given: Counter[tuple[str, str]] = Counter()
+
+    @classmethod
+    async def open(
+        cls, path: str | Path | None = None, *, post_id: str | None = None, post_text: str = "", run: str | None = None
+    ) -> Self:
+        """Open the run of this id; else the latest run of a post, or of all, in which a model was asked.
+
+        A post is known by its words; its id counts if no run has its text. The default file is `default_archive_path`.
+
+        Raises:
+            BadInput: there is no such file, or no such run in it.
+        """
+        archive = await Archive.open(path, existing=True)
+        try:
+            chosen = run or (await archive.run_to_replay(post_id, post_text)).id
+            return cls(await archive.load_trail(chosen))
+        except (KeyError, TypeError, ValidationError) as error:
+            raise damaged_archive_error(archive.path, error) from error
+        finally:
+            await archive.close()
+
+    def rewind(self) -> None:
+        """Begin again: replies come in order from the first, and no query is unknown."""
+        self._given.clear()
+        self.unknown_queries.clear()
+
+    async def search(self, query: str, k: int) -> SearchResult:
+        """Return the archived hits for exactly this query, and who answered then; nothing for another."""
+        result = self._searches.get(scrub(query, ()))
+        if result is None:
+            if query not in self.unknown_queries:
+                self.unknown_queries.append(query)
+            return SearchResult(query=query, engine=self.name)
+        left_out = max(0, len(result.hits) - k)
+        return result.model_copy(update={"query": query, "hits": result.hits[:k], "left_out": left_out})
+
+    async def fetch(self, url: str) -> StoredPage | str | None:
+        """Return the page that this URL gave then, or in words why it gave none; None if it was never asked for."""
+        entry = self._fetches.get(scrub(url, ()))
+        if entry is None:
+            return None
+        if entry["page"] is None:
+            return str(entry["failure"] or f"{url}: gave no page")
+        page = self._pages.get(entry["page"])
+        return page.model_copy(update={"url": url}) if page else None
+
+    async def urls_of_turn(self, turn: int) -> list[str]:
+        """Return the URLs of a turn in the order of its `page` decisions, then those that were only fetched."""
+        read = [str(each["url"]) for each in self._read if each.get("turn") == turn and "url" in each]
+        asked = [url for url, each in self._fetches.items() if each["turn"] == turn]
+        return list(dict.fromkeys([*read, *asked]))
+
+    async def next_reply(self, phase: str, key: str) -> JSON | None:
+        """Return the next archived reply to this call, in the order in which they were given; None if none is left."""
+        call = phase, scrub(key, ())
+        number = self._given[call]
+        self._given[call] += 1
+        return next(iter(self._replies[call][number:]), None)
+
+
 class Library:
     """Search, pages and archive of some settings. It searches by a chain, or in a replay."""
 
-    web: WebReader
-    archive: Archive
-    chain: Chain | None
-    replay: Replay | None
-    fresh: bool
-    _notes: dict[str, list[str]] = field(default_factory=dict)
+    def __init__(self, web: WebReader, archive: Archive, source: SearchChain | Replay, *, fresh: bool) -> None:
+        """Look things up in a source; in a replay, models are asked anew if it is `fresh`."""
+        self.web, self.archive, self.source, self.fresh = web, archive, source, fresh
+        self._replay = source if isinstance(source, Replay) else None
+        self._notes: dict[str, list[str]] = {}
 
-    async def counter(self) -> TokenCounter:
-        """What measures reading windows."""
+    async def load_counter(self) -> TokenCounter:
+        """Return what measures reading windows."""
         return await self.web.counter
 
-    def warnings(self, run: str) -> list[str]:
-        """What the verdict should say of how this case was looked up."""
+    def warnings_for_run(self, run: str) -> list[str]:
+        """Return what the verdict should say of how this case was looked up."""
         notes = list(self._notes.get(run, []))
-        if self.replay and self.replay.rehearsed and not self.fresh:
-            notes.append(REHEARSED)
-        if self.replay and self.replay.unknown_queries:
-            notes += [f"search: {query!r} is not in the archive" for query in self.replay.unknown_queries]
+        if self._replay:
+            notes += [REHEARSED] if self._replay.rehearsed and not self.fresh else []
+            notes += [f"search: {query!r} is not in the archive" for query in self._replay.unknown_queries]
         return list(dict.fromkeys(notes))
 
-    async def begin(self, post: Post, settings: JSON) -> str:
+    async def begin_run(self, post: Post, settings: JSON) -> str:
         """Begin a case in the archive; gives its run's id."""
-        if self.chain is not None:
-            self.web.reader.warm()
-        if self.replay is not None:
-            self.replay.rewind()
+        if self._replay:
+            self._replay.rewind()
+        else:
+            self.web.reader.warm_up()
         try:
-            return await self.archive.begin(post.id, post.text, settings)
+            return await self.archive.begin_run(post.id, post.text, settings)
         except ArchiveError as error:
             run = f"unarchived-{uuid.uuid4().hex[:12]}"
             self._notes[run] = [f"nothing is archived: {error}"]
             return run
 
-    async def search(self, query: str, run: str, turn: int, k: int) -> Found:
-        """One query's hits, and who found them; no result anywhere is a normal outcome."""
-        found = await (self.replay.search(query, k) if self.replay else self._chain().search(query, k))
+    async def search(self, query: str, run: str, turn: int, k: int) -> SearchResult:
+        """Return one query's hits, and who found them; no result anywhere is a normal outcome."""
+        found = await self.source.search(query, k)
         hits, failures = [hit.dump() for hit in found.hits], [each.dump() for each in found.failures]
-        await self._write(run, self.archive.add_search(run, turn, query, found.engine, hits, failures))
+        await self._write_entry(run, self.archive.add_search(run, turn, query, found.engine, hits, failures))
         return found
 
-    def _chain(self) -> Chain:
-        assert self.chain is not None  # noqa: S101 (a library has one or the other)
-        return self.chain
-
-    async def page(self, url: str, run: str, turn: int, *, secret_text: str = "") -> StoredPage | str:
-        """A page as it was fetched and read, or in words why there is none."""
+    async def fetch_page(self, url: str, run: str, turn: int, *, secret_text: str = "") -> StoredPage | str:
+        """Return a page as it was fetched and read, or in words why there is none."""
         found: StoredPage | str
-        if self.replay:
-            found = await self.replay.fetch(url) or f"{url}: is not in the archive"
+        if self._replay:
+            found = await self._replay.fetch(url) or f"{url}: is not in the archive"
         else:
             try:
-                found = await self.web.page(url, secret_text=secret_text)
+                found = await self.web.fetch_page(url, secret_text=secret_text)
             except (FetchError, PageUnreadable) as error:
                 found = f"{url}: {error.reason}: {error}"
         if isinstance(found, str):
-            await self._write(run, self.archive.add_fetch(run, turn, url, None, found))
+            await self._write_entry(run, self.archive.add_fetch(run, turn, url, None, found))
         else:
-            await self._write(run, self.archive.add_page(found))
-            await self._write(run, self.archive.add_fetch(run, turn, url, found.id))
+            await self._write_entry(run, self.archive.add_page(found))
+            await self._write_entry(run, self.archive.add_fetch(run, turn, url, found.id))
         return found
 
-    async def reply(self, phase: str, key: str) -> Any:
-        """In a replay, what was answered then; None in any other run."""
-        return None if self.replay is None or self.fresh else await self.replay.reply(phase, key)
+    async def archived_reply(self, phase: str, key: str) -> JSON | None:
+        """Return in a replay what was answered then; None in any other run."""
+        return await self._replay.next_reply(phase, key) if self._replay and not self.fresh else None
 
-    async def replied(self, run: str, phase: str, key: str, reply: JSON, calls: Sequence[JSON]) -> None:
-        await self._write(run, self.archive.add_reply(run, phase, key, reply, list(calls)))
+    async def add_reply(self, run: str, phase: str, key: str, reply: JSON, calls: Sequence[JSON]) -> None:
+        """Add a model's reply to the archive; a failure is noted."""
+        await self._write_entry(run, self.archive.add_reply(run, phase, key, reply, list(calls)))
 
-    async def decided(self, run: str, kind: str, what: JSON) -> None:
-        await self._write(run, self.archive.add_decision(run, kind, what))
+    async def add_decision(self, run: str, kind: str, what: JSON) -> None:
+        """Add a decision to the archive; a failure is noted."""
+        await self._write_entry(run, self.archive.add_decision(run, kind, what))
 
-    async def order(self, turn: int, urls: Sequence[str]) -> list[str] | None:
-        """In a replay, the order in which these pages were read then; None in any other run."""
-        if self.replay is None:
+    async def replay_order(self, turn: int, urls: Sequence[str]) -> list[str] | None:
+        """Return in a replay the order in which these pages were read then; None in any other run."""
+        if self._replay is None:
             return None
-        then = await self.replay.fetched(turn)
-        return sorted(urls, key=lambda url: then.index(url) if url in then else len(then))
+        order = await self._replay.urls_of_turn(turn)
+        return sorted(urls, key=lambda url: order.index(url) if url in order else len(order))
 
-    async def _write(self, run: str, entry: Awaitable[object]) -> None:
+    async def _write_entry(self, run: str, entry: Awaitable[object]) -> None:
         try:
             await entry
         except ArchiveError as error:
             self._notes.setdefault(run, []).append(f"the archive is incomplete: {error}")
 
 
-async def library(context: Context, post: Post | None = None) -> Library:
-    """The library of these settings.
-
-    Args:
-        context: `search`, `searxng_url`, `archive` and `fresh` are read.
-        post: in a replay, whose archived run is meant.
+async def open_library(context: Context, post: Post | None = None) -> Library:
+    """Return the library of `search`, `searxng_url`, `archive` and `fresh`; in a replay, of this post's run.
 
     Raises:
         BadInput: a search engine is unknown, the archive can't be opened, or a replay has no such run.
     """
     replayed = (post.id, post.text) if post and context.search.startswith(REPLAY) else None
-    return await _libraries.here(context.search, context.searxng_url, context.archive, context.fresh, replayed)
+    return await _libraries.get(context.search, context.searxng_url, context.archive, context.fresh, replayed)
 
 
-async def _open(
+async def _make_library(
     search: str, searxng_url: str | None, archive: str | None, fresh: bool, replayed: tuple[str, str] | None
 ) -> Library:
-    web = await web_reader()
-    replay, chain = None, None
+    web = await open_web_reader()
+    source: SearchChain | Replay
     if search.startswith(REPLAY):
-        replay = await Replay.open(search.removeprefix(REPLAY), post_text=replayed[1] if replayed else "")
+        source = await Replay.open(search.removeprefix(REPLAY), post_text=replayed[1] if replayed else "")
     else:
         url = searxng_url or await asyncio.to_thread(setting, "SEARXNG_URL")
-        chain = search_chain(search, searxng_url=url)
-    return Library(web, await _archives.here(archive), chain, replay, fresh)
+        source = search_chain(search, searxng_url=url)
+    return Library(web, await _archives.get(archive), source, fresh=fresh)
 
 
-async def web_reader() -> WebReader:
-    """The fetcher, the page reader and the token counter of the running event loop."""
-    return await _web_readers.here()
+async def open_web_reader() -> WebReader:
+    """Return the fetcher, the page reader and the token counter of the running event loop."""
+    return await _web_readers.get()
 
 
 _web_readers = PerLoop(WebReader.open, WebReader.close)
 _archives = PerLoop(Archive.open, Archive.close)
-_libraries = PerLoop(_open)
+_libraries = PerLoop(_make_library)

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Literal, Self
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator
 
 from tribunal.schema import JSON, Frozen
+from tribunal.text import parse_json
 
 if TYPE_CHECKING:
     from tribunal.retrievers.web.fetch.fetcher import FetchedPage
-    from tribunal.retrievers.web.pages.text import Text
+    from tribunal.retrievers.web.page_reader import PageText
 
 Kind = Literal["search", "fetch", "reply", "decision"]
+
+
+def _parse_column(value: Any) -> Any:
+    return parse_json(value) if isinstance(value, str) else value
+
+
+JSONColumn = Annotated[JSON, BeforeValidator(_parse_column)]  # stands in the file as text
 
 
 class StoredPage(Frozen):
@@ -31,42 +42,38 @@ class StoredPage(Frozen):
     body_sha: str
 
     @classmethod
-    def of(cls, page: FetchedPage, text: Text) -> Self:
-        """A page that was fetched, with what it says."""
+    def from_fetch(cls, page: FetchedPage, text: PageText) -> Self:
+        """Return a page that was fetched, with what it says."""
         return cls(
             id=page_id(page.final_url, text.text),
             url=page.url,
             final_url=page.final_url,
-            title=text.title,
-            language=text.language,
-            date=text.date,
-            text=text.text,
-            truncated=text.truncated,
             content_type=page.content_type,
             status=page.status,
             fetched_at=page.fetched_at.isoformat(timespec="seconds"),
             body_sha=hashlib.sha256(page.body).hexdigest(),
+            **asdict(text),
         )
 
 
 def page_id(final_url: str, text: str) -> str:
-    """What a page is called: the same address with the same text is the same page."""
+    """Return a page's id: the same address with the same text is the same page."""
     return text_hash(f"{final_url}\n{text}")[:16]
 
 
 def text_hash(text: str) -> str:
-    """The hash by which an archive knows a post's text, which it doesn't hold."""
+    """Return the hash by which an archive knows a post's text, which it doesn't hold."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-class Run(Frozen):
+class ArchivedRun(Frozen):
     """One case in an archive. `started` in UTC, ISO 8601; `post_sha` is the SHA-256 of the post's text."""
 
     id: str
     post_id: str
     post_sha: str
     started: str
-    settings: JSON
+    settings: JSONColumn
 
 
 class ArchiveEntry(Frozen):
@@ -75,26 +82,26 @@ class ArchiveEntry(Frozen):
     kind: Kind
     topic: str
     key: str
-    body: JSON
+    body: JSONColumn
     at: str
 
 
 class Trail(Frozen):
     """A run and everything in it, in order; `pages` by their ids."""
 
-    run: Run
+    run: ArchivedRun
     entries: tuple[ArchiveEntry, ...]
     pages: dict[str, StoredPage]
 
-    def of(self, kind: Kind, topic: str = "") -> list[ArchiveEntry]:
-        """The entries of a kind, in order; of a topic, where one is named."""
+    def entries_of(self, kind: Kind, topic: str = "") -> list[ArchiveEntry]:
+        """Return the entries of a kind, in order; of a topic, where one is named."""
         return [each for each in self.entries if each.kind == kind and topic in ("", each.topic)]
 
 
-class Overview(Frozen):
+class RunOverview(Frozen):
     """A run in short. `verdict` is the decision of that name, where there is one."""
 
-    run: Run
+    run: ArchivedRun
     searches: int = 0
     pages: int = 0
-    verdict: JSON | None = None
+    verdict: Annotated[JSON | None, BeforeValidator(_parse_column)] = None

@@ -11,63 +11,149 @@ docs/fetching.md lists the attacks this is tested against, and what happens to e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+import re
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from functools import partial
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
 from tribunal.environment import setting
-from tribunal.retrievers.web.fetch.decompress import pieces
-from tribunal.retrievers.web.fetch.errors import FetchFailed, FetchRefused
-from tribunal.retrievers.web.fetch.kinds import PAGES, declared_kind, true_kind
-from tribunal.retrievers.web.fetch.limits import Clock, Limits, Turns
-from tribunal.retrievers.web.fetch.lookup import Resolver, SystemResolver, checked_addresses
-from tribunal.retrievers.web.fetch.outward import carries
-from tribunal.retrievers.web.fetch.robots import Robots
-from tribunal.retrievers.web.fetch.rules import Rules
-from tribunal.retrievers.web.fetch.target import Redirect, Target, follow, parse_allow, parse_url
+from tribunal.retrievers.web.fetch import FetchFailed, FetchLimits, FetchRefused, HostLocks, NetworkClock
+from tribunal.retrievers.web.fetch.robots import RobotsCache
+from tribunal.retrievers.web.fetch.target import (
+    FetchTarget,
+    carries_text,
+    follow_redirect,
+    parse_allowed_places,
+    parse_url,
+    why_forbidden,
+)
 
 if TYPE_CHECKING:
     import ssl
 
-    from tribunal.retrievers.web.fetch.wire import Answer, Route
+    from tribunal.retrievers.web.fetch.wire import Route, SiteAnswer
 
-T = TypeVar("T")
+
+PAGES = frozenset({"text/html", "application/xhtml+xml", "text/plain", "application/pdf"})
+IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+
+_CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
+_SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"PK\x03\x04", "application/zip"),
+    (b"\x1f\x8b", "application/gzip"),
+    (b"\x7fELF", "application/x-elf"),
+)
+
+
+def parse_content_type(content_type: str) -> tuple[str, str | None]:
+    """Return the media type and the charset that a Content-Type names, in lower case."""
+    named = _CHARSET.search(content_type)
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind.replace("image/jpg", "image/jpeg"), named[1].lower() if named else None
+
+
+def check_content_type(declared: str, charset: str | None, body: bytes, accept: frozenset[str], url: str) -> str:
+    """Return the type that the first bytes bear out.
+
+    Raises:
+        FetchRefused: they belong to another type, or to none that was declared.
+    """
+    head = body[:1024]
+    seen = next((kind for signature, kind in _SIGNATURES if head.startswith(signature)), None)
+    if seen is None and head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        seen = "image/webp"
+    if seen is None and b"%PDF-" in head and (declared == "application/pdf" or head.startswith(b"%PDF-")):
+        seen = "application/pdf"
+    if declared in IMAGES and seen in IMAGES & accept:
+        return seen  # one kind of picture called another is a slip, not an attack
+    if declared in ("application/pdf", *IMAGES):
+        fits = seen == declared
+    else:
+        wide = head.startswith((b"\xff\xfe", b"\xfe\xff")) or (charset or "").startswith(("utf-16", "utf-32"))
+        fits = seen is None and (wide or b"\0" not in head)
+    if not fits:
+        raise FetchRefused("content_type", f"calls itself {declared} and is {seen or 'something else'}", url)
+    return declared
+
+
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+"""A name and a port in, every address of it out. Raises `OSError` when there is none."""
+
+
+def make_system_resolver() -> Resolver:
+    """Return `getaddrinfo` on threads of its own, so that names that hang hold up nothing but other names."""
+    threads = ThreadPoolExecutor(8, thread_name_prefix="tribunal-dns")  # they start at the first look-up
+
+    async def resolve(host: str, port: int) -> list[str]:
+        ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(threads, ask)
+        return [str(sockaddr[0]) for *_, sockaddr in found]
+
+    return resolve
+
+
+async def resolve_checked_addresses(
+    target: FetchTarget, resolver: Resolver, seconds: float, *, lifted: bool
+) -> list[str]:
+    """Return every address of a host, whose name is looked up once, within so many seconds.
+
+    Raises:
+        FetchRefused: an address is forbidden, and no operator has `lifted` that for this place.
+        FetchFailed: there is none.
+    """
+    found: Sequence[str]
+    if target.address is not None:
+        found = [str(target.address)]
+    else:
+        try:
+            async with asyncio.timeout(seconds):
+                found = await resolver(target.host, target.port)
+        except TimeoutError as error:
+            raise FetchFailed("dns", f"{target.host} was not resolved in time", target.url) from error
+        except (OSError, UnicodeError) as error:
+            raise FetchFailed("dns", f"{target.host} has no address ({error})", target.url) from error
+        if not found:
+            raise FetchFailed("dns", f"{target.host} has no address", target.url)
+    for text in () if lifted else found:
+        if use := why_forbidden(ip_address(text)):
+            raise FetchRefused("address", f"{target.host} is at {text}: {use}", target.url)
+    return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedPage:
     """What a URL gave, and how it was come by."""
 
-    url: str
-    """As it was asked for."""
-    final_url: str
-    """Where it was found, spelt as it was sent."""
-    redirects: tuple[str, ...]
-    """The URLs asked before `final_url`, in order."""
-    address: str
-    """The address that answered."""
+    url: str  # as it was asked for
+    final_url: str  # where it was found, spelt as it was sent
+    redirects: tuple[str, ...]  # the URLs asked before `final_url`, in order
+    address: str  # the address that answered
     status: int
-    content_type: str
-    """The media type alone, in lower case; for an image, what its first bytes say."""
-    charset: str | None
-    """As the server declared it."""
-    body: bytes
-    """Decompressed."""
-    fetched_at: datetime
-    """In UTC."""
+    content_type: str  # the media type alone, in lower case; for an image, what its first bytes say
+    charset: str | None  # as the server declared it
+    body: bytes  # decompressed
+    fetched_at: datetime  # in UTC
 
 
-def allowed_places() -> frozenset[str]:
-    """The places an operator lifted the address and port rules for: `TRIBUNAL_FETCH_ALLOW`, environment or `.env`.
+def load_allowed_places() -> frozenset[str]:
+    """Return the places where an operator lifted the address and port rules: `TRIBUNAL_FETCH_ALLOW`.
 
-    Reads a file: call it off the event loop.
+    Reads a file, `.env`: call it off the event loop.
 
     Raises:
         BadInput: naming the entry that is not host:port.
     """
-    return parse_allow(setting("TRIBUNAL_FETCH_ALLOW") or "")
+    return parse_allowed_places(setting("TRIBUNAL_FETCH_ALLOW") or "")
 
 
 class Fetcher:
@@ -86,19 +172,20 @@ class Fetcher:
     def __init__(
         self,
         allow: frozenset[str] = frozenset(),
-        limits: Limits | None = None,
+        limits: FetchLimits | None = None,
         *,
         resolver: Resolver | None = None,
         route: Route | None = None,
         trusted: ssl.SSLContext | None = None,
     ) -> None:
+        """Make a fetcher; nothing is read or connected to yet."""
         self.allow = allow
-        self.limits = limits or Limits()
-        self._resolver = resolver or SystemResolver()
+        self.limits = limits or FetchLimits()
+        self._resolver = resolver or make_system_resolver()
         self._route = route
         self._trusted = trusted
-        self._turns = Turns()
-        self._robots = Robots(self._ask_robots, self.limits)
+        self._turns = HostLocks()
+        self._robots = RobotsCache(self._open_robots, self.limits)
 
     async def fetch(self, url: str, *, accept: frozenset[str] = PAGES, secret_text: str = "") -> FetchedPage:
         """Fetch what is at a URL.
@@ -112,92 +199,84 @@ class Fetcher:
             FetchRefused: we would not, or not what came; see `reason`.
             FetchFailed: we could not.
         """
-
-        async def take(answer: Answer) -> _Body | Redirect:
-            return answer.redirect or await self._body(answer, accept)
-
-        clock = Clock(self.limits.seconds)
+        clock = NetworkClock(self.limits.seconds)
         target = parse_url(url)
-        asked: list[Target] = []
+        asked: list[FetchTarget] = []
         while True:
-            if secret_text and carries(target.url, secret_text):
+            if secret_text and carries_text(target.url, secret_text):
                 raise FetchRefused("outward", "would carry the post's own text to the site", url)
             self._check_port(target)
-            await self._robots.check(target)
-            taken = await self._ask(target, clock, accept, take)
+            await self._robots.check_target(target)
+            async with self._open_answer(target, clock, accept) as answer:
+                if not answer.redirect:
+                    return await self._read_page(answer, accept, url, asked)
             asked.append(target)
-            if isinstance(taken, _Body):
-                return FetchedPage(
-                    url=url,
-                    final_url=target.url,
-                    redirects=tuple(hop.url for hop in asked[:-1]),
-                    address=taken.address,
-                    status=taken.status,
-                    content_type=taken.content_type,
-                    charset=taken.charset,
-                    body=taken.body,
-                    fetched_at=datetime.now(UTC),
-                )
-            target = follow(target, taken)
+            target = follow_redirect(target, answer.redirect)
             if target in asked:
                 raise FetchRefused("loop", f"redirects back to {target.url}", url)
             if len(asked) > self.limits.redirects:
                 raise FetchRefused("redirects", f"more than {self.limits.redirects} redirects", url)
 
-    def _check_port(self, target: Target) -> None:
+    def _check_port(self, target: FetchTarget) -> None:
         if target.port not in (80, 443) and target.place not in self.allow:
             raise FetchRefused("port", f"port {target.port}; only 80 and 443 are asked", target.url)
 
-    async def _ask_robots(
-        self, target: Target, clock: Clock, take: Callable[[Answer], Awaitable[Rules | Redirect | None]]
-    ) -> Rules | Redirect | None:
+    @asynccontextmanager
+    async def _open_robots(self, target: FetchTarget, clock: NetworkClock) -> AsyncIterator[SiteAnswer]:
         self._check_port(target)
-        return await self._ask(target, clock, frozenset(), take)
+        async with self._open_answer(target, clock, frozenset()) as answer:
+            yield answer
 
-    async def _ask(
-        self, target: Target, clock: Clock, accept: frozenset[str], take: Callable[[Answer], Awaitable[T]]
-    ) -> T:
-        """Ask for one URL on a connection of its own, and hand the answer to `take` while it is still coming in."""
+    @asynccontextmanager
+    async def _open_answer(
+        self, target: FetchTarget, clock: NetworkClock, accept: frozenset[str]
+    ) -> AsyncIterator[SiteAnswer]:
+        """Ask for one URL on a connection of its own, and give the answer while it is still coming in."""
         # Loaded at the first fetch: most cases need none.
-        from tribunal.retrievers.web.fetch.wire import asked, trusted_authorities
+        from tribunal.retrievers.web.fetch.wire import open_answer, trusted_authorities
 
-        async with self._turns.of(target.host):
+        async with self._turns.lock_for(target.host):
             try:
-                async with clock.running():
-                    addresses = await checked_addresses(
+                async with clock.count_time():
+                    addresses = await resolve_checked_addresses(
                         target, self._resolver, self.limits.dns_seconds, lifted=target.place in self.allow
                     )
                     if target.scheme == "https" and self._trusted is None:
                         self._trusted = await asyncio.to_thread(trusted_authorities)
-                    async with asked(target, addresses, accept, self.limits, self._trusted, self._route) as answer:
-                        return await take(answer)
+                    async with open_answer(
+                        target, addresses, accept, self.limits, self._trusted, self._route
+                    ) as answer:
+                        yield answer
             except TimeoutError as error:
                 raise FetchFailed("timeout", f"took longer than {clock.limit:g} s", target.url) from error
 
-    async def _body(self, answer: Answer, accept: frozenset[str]) -> _Body:
+    async def _read_page(
+        self, answer: SiteAnswer, accept: frozenset[str], url: str, asked: Sequence[FetchTarget]
+    ) -> FetchedPage:
         if answer.status not in (200, 203):
             raise FetchFailed("status", f"answered {answer.status}", answer.url, status=answer.status)
-        declared = answer.header("content-type") or ""
-        kind, charset = declared_kind(declared)
+        declared = answer.get_header("content-type") or ""
+        kind, charset = parse_content_type(declared)
         if kind not in accept:
             raise FetchRefused("content_type", f"is {declared or 'of no type'}", answer.url)
-        length = answer.header("content-length") or ""
+        length = answer.get_header("content-length") or ""
         if length.isdecimal() and int(length) > self.limits.wire_bytes:
             raise FetchRefused("too_large", f"announces {length} bytes", answer.url)
-        held = bytearray()
-        async with aclosing(pieces(answer, self.limits.wire_bytes)) as read:
+        received = bytearray()
+        async with aclosing(answer.iter_body(self.limits.wire_bytes)) as read:
             async for piece in read:
-                held += piece
-                if len(held) > self.limits.body_bytes:
+                received += piece
+                if len(received) > self.limits.body_bytes:
                     raise FetchRefused("too_large", f"unpacks to over {self.limits.body_bytes} bytes", answer.url)
-        body = bytes(held)
-        return _Body(answer.address, answer.status, true_kind(kind, charset, body, accept, answer.url), charset, body)
-
-
-@dataclass(frozen=True, slots=True)
-class _Body:
-    address: str
-    status: int
-    content_type: str
-    charset: str | None
-    body: bytes
+        body = bytes(received)
+        return FetchedPage(
+            url=url,
+            final_url=answer.url,
+            redirects=tuple(hop.url for hop in asked),
+            address=answer.address,
+            status=answer.status,
+            content_type=check_content_type(kind, charset, body, accept, answer.url),
+            charset=charset,
+            body=body,
+            fetched_at=datetime.now(UTC),
+        )

@@ -1,44 +1,51 @@
-"""One request on a connection of its own, to an address that was checked. Nothing else speaks HTTP to a site.
+"""One request on a connection of its own, to an address that was checked, and its answer, decompressed step by step.
 
-By httpcore, and not by aiohttp as elsewhere. aiohttp 3.14 loses an answer that more bytes follow than were announced,
+Nothing else speaks HTTP to a site.
+
+By httpcore, and not by aiohttp. aiohttp 3.14 loses an answer that more bytes follow than were announced,
 unless reading pauses at its first bytes; and where reading pauses, it loses the end of a chunked body over TLS when the
 site hangs up.
 """
 
 from __future__ import annotations
 
+import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
+from typing import Any
 
 import certifi
 import httpcore
 
-from tribunal.retrievers.web.fetch import USER_AGENT
-from tribunal.retrievers.web.fetch.errors import FetchFailed, Reason
-from tribunal.retrievers.web.fetch.limits import Limits
-from tribunal.retrievers.web.fetch.target import REDIRECTS, Redirect, Target
+from tribunal.retrievers.web.fetch import USER_AGENT, FetchFailed, FetchLimits, FetchRefused, Reason
+from tribunal.retrievers.web.fetch.target import REDIRECTS, FetchTarget
 
 Route = Callable[[str, int], tuple[str, int]]
 """An address and a port that were checked in; the ones to connect to in their place out. Raises `OSError`."""
 
 _ADDRESSES = 4
+# As httpx does, pages packed by brotli are asked for where its package is installed.
+BROTLI = find_spec("brotli") is not None
 
 
 def trusted_authorities() -> ssl.SSLContext:
-    """The `certifi` authorities and no others, whatever the environment says. Reads them from disk: not on a loop."""
+    """Load the `certifi` authorities and no others, whatever the environment says, from disk: not on a loop."""
     return ssl.create_default_context(cafile=certifi.where())
 
 
-class Answer:
-    """What a site answers, while it comes in."""
+class SiteAnswer:
+    """A site's answer, while it comes in."""
 
-    def __init__(self, target: Target, address: str, response: httpcore.Response) -> None:
+    def __init__(self, target: FetchTarget, address: str, response: httpcore.Response) -> None:
+        """Make it from httpcore's response."""
         self.url, self.address, self.status = target.url, address, response.status
         self._response = response
 
-    def header(self, name: str) -> str | None:
-        """The first of this name, given in lower case."""
+    def get_header(self, name: str) -> str | None:
+        """Return the first header of this name, given in lower case."""
         for key, value in self._response.headers:
             if key.lower() == name.encode():
                 try:
@@ -48,82 +55,92 @@ class Answer:
         return None
 
     @property
-    def redirect(self) -> Redirect | None:
-        """Where it sends us, if it does."""
-        location = self.header("location") if self.status in REDIRECTS else None
-        return Redirect(location) if location else None
+    def redirect(self) -> str | None:
+        """Return where it sends us, as the site spelt it, if it does."""
+        return self.get_header("location") or None if self.status in REDIRECTS else None
 
-    def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes over the wire, without the marks of chunked transfer.
+    async def iter_body(self, wire_bytes: int) -> AsyncGenerator[bytes, None]:
+        """Yield the body, decompressed, in pieces of bounded size whatever the ratio; at most so many packed bytes.
 
         Raises:
-            Exception: httpcore's own. `asked` makes a `FetchFailed` of it.
+            FetchRefused: it is packed as we don't unpack (`encoding`), or is longer (`too_large`).
+            FetchFailed: it is not what it says it is (`encoding`), or ends too early (`truncated`).
         """
-        return self._response.aiter_stream()
+        coding = (self.get_header("content-encoding") or "identity").strip().lower()
+        if coding not in _DECODERS:
+            raise FetchRefused("encoding", f"is packed as {coding}", self.url)
+        decoder, taken = _DECODERS[coding](), 0
+        try:
+            async for chunk in self._response.aiter_stream():
+                taken += len(chunk)
+                if taken > wire_bytes:
+                    raise FetchRefused("too_large", f"is over {wire_bytes} bytes", self.url)
+                for piece in decoder.feed(chunk):
+                    yield piece
+                    await asyncio.sleep(0)
+        except zlib.error as error:
+            raise FetchFailed("encoding", f"is not the {coding} it says it is", self.url) from error
+        if not decoder.complete:
+            raise FetchFailed("truncated", f"its {coding} stops short", self.url)
 
 
 @asynccontextmanager
-async def asked(
-    target: Target,
+async def open_answer(
+    target: FetchTarget,
     addresses: Sequence[str],
     accept: frozenset[str],
-    limits: Limits,
+    limits: FetchLimits,
     trusted: ssl.SSLContext | None,
     route: Route | None = None,
-) -> AsyncIterator[Answer]:
+) -> AsyncIterator[SiteAnswer]:
     """Ask for a URL at the first of its addresses that takes the connection; gives its answer while it comes in.
 
-    Args:
-        target: what is asked for. TLS speaks to its host's name, and checks it.
-        addresses: checked ones, one at least; four are tried.
-        accept: media types, for the Accept header.
-        limits: `connect_seconds` and `read_seconds` are read.
-        trusted: whom to trust, for https.
-        route: where addresses really lead to; to themselves by default.
+    The addresses were checked; four are tried. TLS speaks to the host's name, and checks it. `accept` are media types;
+    `route` says where addresses really lead to, which is to themselves by default.
 
     Raises:
         FetchFailed: there is no connection, it breaks, or what comes isn't HTTP.
     """
-    pinned = _Pinned(addresses[:_ADDRESSES], route)
+    pinned = _PinnedBackend(addresses[:_ADDRESSES], route)
     try:
         async with httpcore.AsyncHTTPConnection(
             origin=httpcore.Origin(target.scheme.encode(), target.host.encode(), target.port),
             ssl_context=trusted,
             network_backend=pinned,
         ) as connection:
-            response = await connection.handle_async_request(_request(target, accept, limits))
+            request = httpcore.Request(
+                method="GET",
+                url=httpcore.URL(
+                    scheme=target.scheme.encode(),
+                    host=target.host.encode(),
+                    port=target.port,
+                    target=target.path.encode(),
+                ),
+                headers=[
+                    ("Host", target.netloc),
+                    ("User-Agent", USER_AGENT),
+                    ("Accept", ", ".join(sorted(accept)) or "*/*"),
+                    ("Accept-Encoding", "gzip, deflate, br" if BROTLI else "gzip, deflate"),
+                    ("Connection", "close"),
+                ],
+                extensions={
+                    "timeout": {
+                        "connect": limits.connect_seconds,
+                        "read": limits.read_seconds,
+                        "write": limits.read_seconds,
+                    }
+                },
+            )
+            response = await connection.handle_async_request(request)
             try:
-                yield Answer(target, pinned.connected, response)
+                yield SiteAnswer(target, pinned.connected, response)
             finally:
                 await response.aclose()
     except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
-        raise FetchFailed(_reason(error), f"{type(error).__name__} {error}".strip(), target.url) from error
+        raise FetchFailed(_failure_reason(error), f"{type(error).__name__} {error}".strip(), target.url) from error
 
 
-def _request(target: Target, accept: frozenset[str], limits: Limits) -> httpcore.Request:
-    return httpcore.Request(
-        method="GET",
-        url=httpcore.URL(
-            scheme=target.scheme.encode(), host=target.host.encode(), port=target.port, target=target.path.encode()
-        ),
-        headers=[
-            ("Host", target.netloc),
-            ("User-Agent", USER_AGENT),
-            ("Accept", ", ".join(sorted(accept)) or "*/*"),
-            ("Accept-Encoding", "gzip, deflate, br"),
-            ("Connection", "close"),
-        ],
-        extensions={
-            "timeout": {
-                "connect": limits.connect_seconds,
-                "read": limits.read_seconds,
-                "write": limits.read_seconds,
-            }
-        },
-    )
-
-
-class _Pinned(httpcore.AsyncNetworkBackend):
+class _PinnedBackend(httpcore.AsyncNetworkBackend):
     """Connects to addresses that were checked, whatever name it is asked for: the name isn't looked up again.
 
     TLS still speaks to the name, since it is started by the caller, on the stream that this returns.
@@ -157,7 +174,7 @@ class _Pinned(httpcore.AsyncNetworkBackend):
         raise failure
 
 
-def _reason(error: Exception) -> Reason:
+def _failure_reason(error: Exception) -> Reason:
     if isinstance(error, httpcore.TimeoutException):
         return "timeout"
     if isinstance(error, httpcore.ProtocolError):
@@ -168,3 +185,78 @@ def _reason(error: Exception) -> Reason:
             return "tls"
         seen = seen.__cause__ or seen.__context__
     return "connect"
+
+
+_STEP = 2**18
+
+
+class _IdentityDecoder:
+    complete = True
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        yield data
+
+
+class _InflateDecoder:
+    """gzip, zlib, and the bare deflate that some servers send under the same name."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._inner: Any = None  # what `zlib.decompressobj` makes has no public name
+
+    @property
+    def complete(self) -> bool:
+        return not self._head and (self._inner is None or self._inner.eof)
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        data = self._head + data
+        self._head = b""
+        full = False  # a full step may leave output inside when no input is left
+        while data or full:
+            if self._inner is None or self._inner.eof:
+                if len(data) < 2:
+                    self._head = data
+                    return
+                if self._inner is not None and data[:2] != b"\x1f\x8b":
+                    return  # padding after the last gzip member
+                self._inner = zlib.decompressobj(47 if _zlib_or_gzip(data) else -15)
+            piece = self._inner.decompress(data, _STEP)
+            yield piece
+            data = self._inner.unconsumed_tail or self._inner.unused_data
+            full = len(piece) == _STEP and not self._inner.eof
+
+
+def _zlib_or_gzip(data: bytes) -> bool:
+    return data[:2] == b"\x1f\x8b" or (data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0)
+
+
+class _BrotliDecoder:
+    def __init__(self) -> None:
+        import brotli  # type: ignore[import-untyped]
+
+        self._inner, self._error = brotli.Decompressor(), brotli.error
+        self._fed = False
+
+    @property
+    def complete(self) -> bool:
+        return not self._fed or bool(self._inner.is_finished())
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        self._fed = self._fed or bool(data)
+        # `can_accept_more_data` speaks of input; output may wait inside all the same, so it is drawn until none comes.
+        try:
+            while piece := self._inner.process(data, output_buffer_limit=_STEP):
+                yield piece
+                data = b""
+        except self._error as error:
+            raise zlib.error(str(error)) from error
+
+
+_DECODERS: dict[str, Callable[[], _IdentityDecoder | _InflateDecoder | _BrotliDecoder]] = {
+    "identity": _IdentityDecoder,
+    "gzip": _InflateDecoder,
+    "x-gzip": _InflateDecoder,
+    "deflate": _InflateDecoder,
+}
+if BROTLI:
+    _DECODERS["br"] = _BrotliDecoder

@@ -5,7 +5,7 @@
 | `duckduckgo` | DuckDuckGo, through `ddgs`; no key |
 | `searxng` | a SearXNG server of your own or another's, by its JSON interface (`SEARXNG_URL`) |
 | `langchain:NAME` | a search wrapper of `langchain-community` (the extra `community`), such as `BraveSearchWrapper` |
-| `module:object` | an engine of your own (`engine.Engine`); or by the name of its entry point in `tribunal.search` |
+| `module:object` | an engine of your own (`SearchEngine`); or by the name of its entry point in `tribunal.search` |
 | `none` | finds nothing |
 
 In a chain an engine that is rate limited or fails hands over to the next one, and the answer says who found it and who
@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Self
 
 from pydantic import Field
@@ -25,15 +25,20 @@ from pydantic import Field
 from tribunal.environment import setting
 from tribunal.errors import BadInput
 from tribunal.loops import PerLoop
-from tribunal.plugins import known
-from tribunal.retrievers.web.search.duckduckgo import DuckDuckGo
-from tribunal.retrievers.web.search.engine import SECONDS, Engine, FailureKind, SearchFailed
-from tribunal.retrievers.web.search.hits import Hit
-from tribunal.retrievers.web.search.langchain import LangChain
-from tribunal.retrievers.web.search.plugin import brought
-from tribunal.retrievers.web.search.searxng import SearXNG
+from tribunal.plugins import list_known_names, plugin
+from tribunal.retrievers.web.search.engine import (
+    MAX_ROWS,
+    SECONDS,
+    FailureKind,
+    Hit,
+    SearchEngine,
+    SearchFailed,
+    hits_from_rows,
+    search_failure_from,
+)
+from tribunal.retrievers.web.search.engines import DuckDuckGo, LangChainEngine, SearXNG
 from tribunal.schema import Frozen
-from tribunal.scrub import scrub
+from tribunal.text import scrub
 
 NAMES = ("duckduckgo", "searxng", "langchain:NAME", "none", "module:object")
 
@@ -46,7 +51,7 @@ class EngineFailure(Frozen):
     message: str
 
 
-class Found(Frozen):
+class SearchResult(Frozen):
     """What a chain gave for a query. `engine` is the one that answered, be it with nothing; None where all failed."""
 
     query: str
@@ -61,134 +66,138 @@ def search_chain(
     *,
     searxng_url: str | None = None,
     seconds: float = SECONDS,
-    spacing: Mapping[str, float] | None = None,
-) -> Chain:
-    """The chain of these engines.
+) -> SearchChain:
+    """Return the chain of these engines, in the order in which they are asked; one string separates them by commas.
 
-    Args:
-        names: in the order in which they are asked; one string separates them by commas.
-        searxng_url: the base URL of the SearXNG server; left out: `SEARXNG_URL`, for which a file is read.
-        seconds: how long one engine may take for a query.
-        spacing: least seconds between two requests to an engine, by its name; left out: 1 for DuckDuckGo, else 0.
+    `searxng_url` is the base URL of the SearXNG server; left out: `SEARXNG_URL`, for which a file is read. An engine
+    may take so many seconds for a query.
 
     Raises:
         BadInput: a name is unknown, or its engine lacks something: an address, an extra, a key.
     """
-    wanted = names.split(",") if isinstance(names, str) else list(names)
-    wanted = list(dict.fromkeys(name.strip() for name in wanted if name.strip()))
-    if not wanted:
-        raise BadInput(f"search: no engine is named; give one or several of {_known()}")
-    return Chain([_engine(name, searxng_url, seconds) for name in wanted], seconds=seconds, spacing=spacing)
+    engine_names = names.split(",") if isinstance(names, str) else list(names)
+    engine_names = list(dict.fromkeys(name.strip() for name in engine_names if name.strip()))
+    if not engine_names:
+        raise BadInput(f"search: no engine is named; give one or several of {_known_names()}")
+    return SearchChain([_engine_by_name(name, searxng_url, seconds) for name in engine_names], seconds=seconds)
 
 
-def _engine(name: str, searxng_url: str | None, seconds: float) -> Engine:
+def _engine_by_name(name: str, searxng_url: str | None, seconds: float) -> SearchEngine:
     if name == "duckduckgo":
         return DuckDuckGo(seconds)
     if name == "searxng":
         return SearXNG(searxng_url or setting("SEARXNG_URL") or "")
     if name == "none":
-        return Nothing()
+        return EmptyEngine()
     kind, _, wrapper = name.partition(":")
     if kind == "langchain" and wrapper:
-        return LangChain(wrapper)
-    if engine := brought(name):
-        return engine
-    raise BadInput(f"search: {name!r}: not a search engine; give one or several of {_known()}, separated by commas")
+        return LangChainEngine(wrapper)
+    found = plugin("tribunal.search", name, SearchEngine, "search")  # type: ignore[type-abstract]
+    if isinstance(found, type):
+        raise BadInput(f"search: {name}: is a class, and not an engine; name an instance of it")
+    if found is None:
+        raise BadInput(
+            f"search: {name!r}: not a search engine; give one or several of {_known_names()}, separated by commas"
+        )
+    return found
 
 
-def _known() -> str:
-    return known(NAMES, "tribunal.search")
+def _known_names() -> str:
+    return list_known_names(NAMES, "tribunal.search")
 
 
-class Nothing:
+class EmptyEngine:
     """Finds nothing, and asks nobody."""
 
     name = "none"
 
     async def search(self, query: str, k: int) -> list[Hit]:
+        """Return no hits."""
         return []
 
 
-class Chain:
+class SearchChain:
     """Engines that are asked in turn until one answers.
 
     Any number of searches may be under way at once; requests to one engine keep their distance from each other,
     whichever chain of the event loop they come from.
     """
 
-    def __init__(
-        self, engines: Sequence[Engine], *, seconds: float = SECONDS, spacing: Mapping[str, float] | None = None
-    ) -> None:
-        self.engines = tuple(engines)
-        self._seconds = seconds
-        self._spacing = dict(spacing or {})
+    def __init__(self, engines: Sequence[SearchEngine], *, seconds: float = SECONDS) -> None:
+        """Make a chain of engines, in the order in which they are asked."""
+        self.engines, self._seconds = tuple(engines), seconds
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Return the names of the engines, in order."""
         return tuple(engine.name for engine in self.engines)
 
-    async def search(self, query: str, k: int = 10) -> Found:
-        """At most k hits from the first engine that answers. Raises nothing for an engine that fails."""
+    async def search(self, query: str, k: int = 10) -> SearchResult:
+        """Return at most k hits from the first engine that answers; an engine that fails raises nothing."""
         failures: list[EngineFailure] = []
         for engine in self.engines:
             try:
-                hits = await self._ask(engine, query, k)
+                hits = await self._ask_engine(engine, query, k)
             except SearchFailed as error:
-                said = scrub(str(error), ())[:400]
-                failures.append(EngineFailure(engine=engine.name, kind=error.kind, message=said))
+                message = scrub(str(error), ())[:400]
+                failures.append(EngineFailure(engine=engine.name, kind=error.kind, message=message))
             else:
-                return Found(
-                    query=query, hits=tuple(hits[:k]), engine=engine.name, failures=tuple(failures),
-                    left_out=max(0, len(hits) - k),
-                )  # fmt: skip
-        return Found(query=query, failures=tuple(failures))
+                left_out = max(0, len(hits) - k)
+                return SearchResult(
+                    query=query, hits=tuple(hits[:k]), engine=engine.name, failures=tuple(failures), left_out=left_out
+                )
+        return SearchResult(query=query, failures=tuple(failures))
 
-    async def _ask(self, engine: Engine, query: str, k: int) -> list[Hit]:
-        pace = await _paces.here(engine.name)
-        spacing = self._spacing.get(engine.name, 1.0 if "duckduckgo" in engine.name.lower() else 0.0)
-        await pace.turn(spacing)
+    async def _ask_engine(self, engine: SearchEngine, query: str, k: int) -> list[Hit]:
+        """Return what an engine finds, checked, since it may be a stranger's; whatever it raises is a failure."""
+        pace = await _paces.get(engine.name)
+        await pace.wait_for_turn()
         try:
             async with asyncio.timeout(self._seconds):
-                return await engine.search(query, k)
+                found = await engine.search(query, k)
+            rows = [(hit.url, hit.title, hit.snippet) for hit in found]
         except TimeoutError as error:
             raise SearchFailed("timeout", f"no answer in {self._seconds:g} s") from error
-        except SearchFailed as error:
-            if error.kind == "rate_limit":
+        except Exception as error:
+            failure = search_failure_from(error)
+            if failure.kind == "rate_limit":
                 # To go on asking makes a block longer.
-                pace.rest(10 * spacing if error.retry_after is None else error.retry_after)
-            raise
+                pace.rest_for(10 * pace.spacing if failure.retry_after is None else failure.retry_after)
+            raise failure from error
+        return hits_from_rows(query, engine.name, rows, MAX_ROWS)
 
 
-class _Pace:
+class _EnginePace:
     """When an engine may be asked next."""
 
     LONGEST_REST = 120.0
 
-    def __init__(self) -> None:
+    def __init__(self, engine: str) -> None:
+        self.spacing = 1.0 if "duckduckgo" in engine.lower() else 0.0  # least seconds between two requests
         self._next = self._rests_until = 0.0
 
     @classmethod
-    async def of(cls, engine: str) -> Self:
-        return cls()
+    async def create(cls, engine: str) -> Self:
+        return cls(engine)
 
-    async def turn(self, spacing: float) -> None:
+    async def wait_for_turn(self) -> None:
         """Wait until it may be asked. Raises SearchFailed where it was told to leave off for a while."""
-        self._check()
+        self._check_rest()
         now = time.monotonic()
         at = max(now, self._next)
         # Requests at even intervals look like what they are.
-        self._next = at + spacing * random.uniform(1.0, 1.5)
+        self._next = at + self.spacing * random.uniform(1.0, 1.5)
         if at > now:
             await asyncio.sleep(at - now)
-            self._check()
+            self._check_rest()
 
-    def rest(self, seconds: float) -> None:
+    def rest_for(self, seconds: float) -> None:
         self._rests_until = time.monotonic() + min(seconds, self.LONGEST_REST)
 
-    def _check(self) -> None:
+    def _check_rest(self) -> None:
         left = self._rests_until - time.monotonic()
         if left > 0:
             raise SearchFailed("rate_limit", f"not asked: it limited an earlier query, and rests for {left:.0f} s more")
 
 
-_paces = PerLoop(_Pace.of)
+_paces = PerLoop(_EnginePace.create)

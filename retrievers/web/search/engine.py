@@ -1,17 +1,103 @@
-"""What a search engine is, and how it fails."""
+"""What a search engine is, the hits that it sends, and how it fails.
+
+Sizes of hits are bounded, their types checked, and whatever is no web address is dropped.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from collections.abc import Iterable
+from typing import Any, Literal, Protocol, runtime_checkable
+from urllib.parse import urlsplit, urlunsplit
 
 from tribunal.errors import TribunalError
-from tribunal.loops import aside
 from tribunal.models.diagnosis import diagnose
-from tribunal.retrievers.web.search.hits import Hit
+from tribunal.retrievers.web.fetch.target import MAX_URL, PORTS
+from tribunal.schema import Frozen
+from tribunal.text import one_line, wellformed
 
-T = TypeVar("T")
+MAX_TITLE = 300
+MAX_SNIPPET = 2000
+MAX_ROWS = 1000
+
+
+class Hit(Frozen):
+    """One result. `rank` counts from 1, as the engine put them."""
+
+    query: str
+    url: str
+    title: str
+    snippet: str
+    engine: str
+    rank: int
+
+
+def hits_from_rows(query: str, engine: str, rows: Iterable[tuple[Any, Any, Any]], k: int) -> list[Hit]:
+    """Return at most k hits, each page once, from rows of (url, title, snippet), whatever these hold."""
+    hits: list[Hit] = []
+    seen: set[str] = set()
+    for url, title, snippet in list(rows)[:MAX_ROWS]:
+        if not _is_web_url(url) or (plain := normal_url(url)) in seen:
+            continue
+        seen.add(plain)
+        hits.append(
+            Hit(
+                query=query,
+                url=wellformed(url).strip(),
+                title=clip_text(title, MAX_TITLE),
+                snippet=clip_text(snippet, MAX_SNIPPET),
+                engine=engine,
+                rank=len(hits) + 1,
+            )
+        )
+        if len(hits) == k:
+            break
+    return hits
+
+
+def clip_text(text: Any, most: int) -> str:
+    """Return a stranger's text on one line, of so many characters at most; empty for anything else."""
+    # Cut before as well as after: a title of megabytes isn't worth splitting.
+    return one_line(wellformed(text[: 4 * most]))[:most] if isinstance(text, str) else ""
+
+
+def _is_web_url(url: Any) -> bool:
+    if not isinstance(url, str) or len(url) > MAX_URL:
+        return False
+    # The fetcher refuses these too, since two readers understand them differently.
+    if any(c.isspace() or not c.isprintable() for c in url.strip()):
+        return False
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:
+        return False
+    return parts.scheme.lower() in PORTS and bool(parts.hostname)
+
+
+_TRACKING = re.compile(r"(?:utm_[^=]*|fbclid|gclid|msclkid)(?:=.*)?", re.IGNORECASE)
+
+
+def normal_url(url: str) -> str:
+    """Return the form in which two spellings of one page are the same, fit to be fetched.
+
+    Scheme and host are in lower case; the scheme's own port, the fragment, tracking parameters and a path's last slash
+    are left out. What can't be read as a web address comes back as it is, stripped. Never raises.
+    """
+    text = wellformed(url).strip()
+    try:
+        parts = urlsplit(text)
+        port = parts.port
+    except ValueError:
+        return text
+    scheme = parts.scheme.lower()
+    if scheme not in PORTS or not parts.hostname:
+        return text
+    user, at, place = parts.netloc.rpartition("@")
+    host = place.lower().removesuffix(f":{port}" if port == PORTS[scheme] else ":")
+    query = "&".join(each for each in parts.query.split("&") if not _TRACKING.fullmatch(each))
+    return urlunsplit((scheme, user + at + host, parts.path.rstrip("/") or "/", query, ""))
+
+
 FailureKind = Literal["rate_limit", "timeout", "connection", "server", "refused", "bad_answer"]
 
 SECONDS = 15.0
@@ -22,40 +108,25 @@ class SearchFailed(TribunalError):
     """An engine could not answer; `retry_after` in seconds, where it said so."""
 
     def __init__(self, kind: FailureKind, message: str, *, retry_after: float | None = None) -> None:
+        """Make the error from its kind and a message."""
         super().__init__(message)
         self.kind, self.retry_after = kind, retry_after
 
 
 @runtime_checkable
-class Engine(Protocol):
+class SearchEngine(Protocol):
     """What finds pages by a query."""
 
     @property
     def name(self) -> str:
-        """What an archive calls it."""
+        """Return what an archive calls it."""
 
     async def search(self, query: str, k: int) -> list[Hit]:
-        """About k hits, the best first; an empty list where it knows none. The chain takes k, and counts what is left.
+        """Return about k hits, the best first; none where it knows none. The chain takes k, and counts the rest.
 
         Raises:
-            SearchFailed: it could not answer.
+            SearchFailed: it could not answer. Whatever else it raises means that, too.
         """
-
-
-async def blocking(work: Callable[[], T], secrets: Iterable[str] = ()) -> T:
-    """What a library that blocks gives, asked on a thread of its own.
-
-    Raises:
-        SearchFailed: it raised something; the secrets are struck out of what it says.
-    """
-
-    def guarded() -> T:
-        try:
-            return work()
-        except Exception as error:
-            raise in_our_terms(error, secrets) from error
-
-    return await aside(guarded, "tribunal-search")
 
 
 _LIMITED = re.compile(r"\b429\b|rate.?limit|too many requests|quota", re.IGNORECASE)
@@ -67,18 +138,18 @@ _KINDS: dict[str, FailureKind] = {
 }  # fmt: skip
 
 
-def in_our_terms(error: Exception, secrets: Iterable[str] = ()) -> SearchFailed:
-    """What another library raised, as the failure of a search."""
+def search_failure_from(error: Exception, secrets: Iterable[str] = ()) -> SearchFailed:
+    """Return the failure of a search that another library's exception means."""
     if isinstance(error, SearchFailed):
         return error
     meant = diagnose(error, secrets=secrets)
     kind = _KINDS.get(meant.kind, "server")
     if kind == "server":
-        said = f"{type(error).__name__} {meant.message}"
-        if type(error).__name__ == "RatelimitException" or _LIMITED.search(said):
+        message = f"{type(error).__name__} {meant.message}"
+        if type(error).__name__ == "RatelimitException" or _LIMITED.search(message):
             kind = "rate_limit"
-        elif _TIMED_OUT.search(said):
+        elif _TIMED_OUT.search(message):
             kind = "timeout"
-        elif _LOST.search(said):
+        elif _LOST.search(message):
             kind = "connection"
     return SearchFailed(kind, meant.message, retry_after=meant.retry_after)

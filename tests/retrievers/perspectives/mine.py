@@ -10,8 +10,8 @@ import numpy as np
 
 from tribunal.errors import CallFailed
 from tribunal.models.embeddings import Use, Vectors
-from tribunal.models.embeddings.vectors import of_unit_length
-from tribunal.retrievers.perspectives.words import plain
+from tribunal.models.embeddings.vectors import normalize_rows
+from tribunal.text import normalize_text
 
 WORDS = ["river", "bakery", "window", "train", "garden", "music", "winter", "ladder", "pepper", "signal"]
 TEXTS = [f"{WORDS[n % 10]} {WORDS[n // 10 % 10]} {WORDS[n // 100 % 10]}" for n in range(300)]
@@ -49,10 +49,10 @@ class Letters:
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         rows = np.zeros((len(texts), self.dimension), np.float32)
-        for row, text in zip(rows, map(plain, texts), strict=True):
+        for row, text in zip(rows, map(normalize_text, texts), strict=True):
             for one, other in pairwise(f" {text} "):
                 row[(31 * ord(one) + ord(other)) % self.dimension] += 1
-        return of_unit_length(rows)
+        return normalize_rows(rows)
 
 
 LETTERS = Letters()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import subprocess
@@ -14,11 +15,11 @@ import pytest
 from tests import PROJECT
 from tests.retrievers.perspectives.mine import LETTERS, TEXTS, Counting, write_rows
 from tribunal.errors import BadInput, CallFailed
+from tribunal.retrievers.indexes import building as index_building
 from tribunal.retrievers.perspectives import building
-from tribunal.retrievers.perspectives.building import build
-from tribunal.retrievers.perspectives.manifest import Manifest
-from tribunal.retrievers.perspectives.opening import open_store
-from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, find, user_folder
+from tribunal.retrievers.perspectives.building import build_index
+from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, find_perspective, perspectives_folder
+from tribunal.retrievers.perspectives.store import PerspectiveManifest, open_store
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,7 @@ async def test_a_build_says_what_it_was_made_from(
     mine: Perspective, tmp_path: Path, embedding: str, dimension: int, fitted: bool
 ) -> None:
     steps: list[tuple[int, int]] = []
-    made = await build(
+    made = await build_index(
         mine, tmp_path / "rows", embedding=embedding, progress=lambda done, total: steps.append((done, total))
     )
     assert (made.rows, made.hate, made.not_hate, made.skipped) == (300, 100, 200, 0)
@@ -38,8 +39,8 @@ async def test_a_build_says_what_it_was_made_from(
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", made.built)
     assert steps[0] == (0, 300)
     assert steps[-1] == (300, 300)
-    folder = user_folder() / "mine"
-    assert Manifest.model_validate_json((folder / "manifest.json").read_bytes()) == made
+    folder = perspectives_folder() / "mine"
+    assert PerspectiveManifest.model_validate_json((folder / "manifest.json").read_bytes()) == made
     assert {path.name for path in folder.iterdir()} == {
         "manifest.json",
         "verified.json",
@@ -48,24 +49,27 @@ async def test_a_build_says_what_it_was_made_from(
     # No path of this machine, and nothing that would run code when it is read.
     assert str(tmp_path) not in (folder / "manifest.json").read_text()
     assert (folder / made.index_file.name).read_bytes().startswith(b"IxFI")
-    assert (folder / made.rows_file.name).read_bytes()[:4] == b"PAR1"
+    first = json.loads((folder / made.rows_file.name).read_bytes().splitlines()[0])
+    assert [type(each) for each in first] == [str, bool, list]
 
 
 async def test_a_stopped_build_goes_on_where_it_was(
     mine: Perspective, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(building, "BATCH", 64)
+    monkeypatch.setattr(index_building, "BATCH", 64)
     first = Counting(fails_after=2)
     with pytest.raises(CallFailed, match="the line is dead"):
-        await build(mine, tmp_path / "rows", embedding=first)
+        await build_index(mine, tmp_path / "rows", embedding=first)
     assert first.asked == TEXTS[:128]
     with pytest.raises(BadInput, match=r"perspective mine: no index in .*tribunal perspectives build mine --data DIR"):
         await open_store("mine")
-    partial = user_folder() / "mine" / "partial" / "vectors-64.f32"
+    partial = perspectives_folder() / "mine" / "partial" / "vectors-64.f32"
     with partial.open("ab") as file:
         file.write(b"half a row, as a kill leaves it")
     second, steps = Counting(), list[tuple[int, int]]()
-    await build(mine, tmp_path / "rows", embedding=second, progress=lambda done, total: steps.append((done, total)))
+    await build_index(
+        mine, tmp_path / "rows", embedding=second, progress=lambda done, total: steps.append((done, total))
+    )
     assert second.asked == TEXTS[128:]
     assert steps[0] == (128, 300)
     assert (first.uses, second.uses) == ({"passage"}, {"passage"})
@@ -77,14 +81,15 @@ def test_a_killed_build_goes_on(mine: Perspective, tmp_path: Path) -> None:
     """A process that is killed in the midst leaves what the next one goes on from."""
     code = f"""
 import asyncio, pathlib, time
-from tribunal.retrievers.perspectives import building
-from tribunal.retrievers.perspectives.perspective import find
+from tribunal.retrievers.indexes import building as index_building
+from tribunal.retrievers.perspectives.building import build_index
+from tribunal.retrievers.perspectives.perspective import find_perspective
 from tests.retrievers.perspectives.mine import LETTERS
-building.BATCH = 32
+index_building.BATCH = 32
 def slowly(done, total):
     print(done, flush=True)
     time.sleep(0.05)
-asyncio.run(building.build(find("mine"), pathlib.Path({str(tmp_path / "rows")!r}), embedding=LETTERS,
+asyncio.run(build_index(find_perspective("mine"), pathlib.Path({str(tmp_path / "rows")!r}), embedding=LETTERS,
     progress=slowly))
 """
     with subprocess.Popen(
@@ -94,21 +99,21 @@ asyncio.run(building.build(find("mine"), pathlib.Path({str(tmp_path / "rows")!r}
         while process.stdout.readline().strip() not in ("96", ""):
             pass
         with pytest.raises(BadInput, match="another process is building it"):
-            asyncio.run(build(mine, tmp_path / "rows", embedding=LETTERS))
+            asyncio.run(build_index(mine, tmp_path / "rows", embedding=LETTERS))
         process.kill()
     going_on = Counting()
-    made = asyncio.run(build(mine, tmp_path / "rows", embedding=going_on))
+    made = asyncio.run(build_index(mine, tmp_path / "rows", embedding=going_on))
     assert made.rows == 300
     assert 0 < len(going_on.asked) <= 300 - 96
 
 
 async def test_other_rows_begin_anew(mine: Perspective, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "BATCH", 64)
+    monkeypatch.setattr(index_building, "BATCH", 64)
     with pytest.raises(CallFailed):
-        await build(mine, tmp_path / "rows", embedding=Counting(fails_after=2))
+        await build_index(mine, tmp_path / "rows", embedding=Counting(fails_after=2))
     write_rows(tmp_path, TEXTS[::-1])
     again = Counting()
-    await build(mine, tmp_path / "rows", embedding=again)
+    await build_index(mine, tmp_path / "rows", embedding=again)
     assert again.asked == TEXTS[::-1]
 
 
@@ -116,12 +121,12 @@ async def test_other_rows_begin_anew(mine: Perspective, tmp_path: Path, monkeypa
 async def test_building_again_replaces_the_index_and_leaves_nothing_over(
     mine: Perspective, tmp_path: Path, embedding: str
 ) -> None:
-    before = await build(mine, tmp_path / "rows")
+    before = await build_index(mine, tmp_path / "rows")
     opened = await open_store("mine")
     write_rows(tmp_path, TEXTS[:60])
-    after = await build(mine, tmp_path / "rows", embedding=embedding, replace=True)
+    after = await build_index(mine, tmp_path / "rows", embedding=embedding, replace=True)
     assert before.source_sha256 != after.source_sha256
-    assert len(list((user_folder() / "mine").iterdir())) == 2 + len(after.files)
+    assert len(list((perspectives_folder() / "mine").iterdir())) == 2 + len(after.files)
     assert len(await open_store("mine")) == 60
     # The one that was open before still answers, from the files that it holds.
     assert len(await opened.search(TEXTS[250])) == 3
@@ -129,7 +134,7 @@ async def test_building_again_replaces_the_index_and_leaves_nothing_over(
 
 async def test_rows_without_a_text_are_left_out_and_counted(mine: Perspective, tmp_path: Path) -> None:
     write_rows(tmp_path, ["", " ", *TEXTS[:10]])
-    made = await build(mine, tmp_path / "rows")
+    made = await build_index(mine, tmp_path / "rows")
     assert (made.rows, made.skipped) == (10, 2)
 
 
@@ -137,62 +142,62 @@ async def test_rows_without_a_text_are_left_out_and_counted(mine: Perspective, t
 async def test_no_rows_of_one_label(mine: Perspective, tmp_path: Path, label: str, name: str) -> None:
     (tmp_path / "rows" / "rows.csv").write_text(f"text,label\na,{label}\nb,{label}\n")
     with pytest.raises(BadInput, match=rf"none of the 2 rows of rows\.csv is {re.escape(name)}; check source\.label"):
-        await build(mine, tmp_path / "rows")
+        await build_index(mine, tmp_path / "rows")
 
 
 async def test_an_example_needs_no_building() -> None:
     with pytest.raises(BadInput, match="its texts lie in its own file; there is nothing to build"):
-        await build(find(EXAMPLES[0]), Path())
+        await build_index(find_perspective(EXAMPLES[0]), Path())
 
 
 async def test_the_same_index_is_built_again_and_another_is_not_overwritten(mine: Perspective, tmp_path: Path) -> None:
-    made = await build(mine, tmp_path / "rows")
-    again = await build(mine, tmp_path / "rows")
+    made = await build_index(mine, tmp_path / "rows")
+    again = await build_index(mine, tmp_path / "rows")
     assert (again.files, again.spec_sha256) == (made.files, made.spec_sha256)
     # Its criterion is no part of what is looked up; the rule of its labels is.
-    await build(mine.model_copy(update={"criterion": "Very rude."}), tmp_path / "rows")
-    other_rule = mine.model_copy(update={"source": find("kodoli").source})
+    await build_index(mine.model_copy(update={"criterion": "Very rude."}), tmp_path / "rows")
+    other_rule = mine.model_copy(update={"source": find_perspective("kodoli").source})
     (tmp_path / "rows" / "kodoli.csv").write_text("sentences,offensiveness\na,OFFEN\nb,NOT\n")
-    folder = user_folder() / "mine"
+    folder = perspectives_folder() / "mine"
     held = {path.name: path.read_bytes() for path in folder.iterdir()}
     said = (
         rf"perspective mine: {folder}: holds another index: 300 texts of rows\.csv \(sha256 [0-9a-f]{{12}}\), "
         r"by tfidf, built .*; give --replace to overwrite it, or --out for another folder"
     )
     with pytest.raises(BadInput, match=said):
-        await build(other_rule, tmp_path / "rows")
+        await build_index(other_rule, tmp_path / "rows")
     asked = Counting()
     with pytest.raises(BadInput, match=said):
-        await build(mine, tmp_path / "rows", embedding=asked)
+        await build_index(mine, tmp_path / "rows", embedding=asked)
     assert not asked.asked  # refused before anything is paid for
     write_rows(tmp_path, TEXTS[:60])
     with pytest.raises(BadInput, match=said):
-        await build(mine, tmp_path / "rows")
+        await build_index(mine, tmp_path / "rows")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == held
-    assert (await build(mine, tmp_path / "rows", replace=True)).rows == 60
+    assert (await build_index(mine, tmp_path / "rows", replace=True)).rows == 60
 
 
 async def test_one_that_ended_meanwhile_is_not_overwritten_either(mine: Perspective, tmp_path: Path) -> None:
     """Two builds of one name: the second gets the lock when the first is done, and looks again."""
     write_rows(tmp_path, TEXTS[:60])
-    looked = building._keep_another
-    folder = user_folder() / "mine"
+    looked = building._refuse_to_overwrite
+    folder = perspectives_folder() / "mine"
 
     def beaten(*given: object) -> None:
         looked(*given)  # type: ignore[arg-type]
         if not (folder / "manifest.json").exists():
-            asyncio.run(build(mine, tmp_path / "rows", embedding=LETTERS, replace=True))
+            asyncio.run(build_index(mine, tmp_path / "rows", embedding=LETTERS, replace=True))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "_keep_another", beaten)
+        patch.setattr(building, "_refuse_to_overwrite", beaten)
         with pytest.raises(BadInput, match=rf"holds another index: 60 texts .* by {LETTERS.name}"):
-            await build(mine, tmp_path / "rows")
+            await build_index(mine, tmp_path / "rows")
 
 
 @pytest.mark.parametrize("held", ["{", '{"format": 1, "embedding": "hashing"}'])
 async def test_what_can_not_be_read_is_not_overwritten(mine: Perspective, tmp_path: Path, held: str) -> None:
-    await build(mine, tmp_path / "rows")
-    (user_folder() / "mine" / "manifest.json").write_text(held)
+    await build_index(mine, tmp_path / "rows")
+    (perspectives_folder() / "mine" / "manifest.json").write_text(held)
     with pytest.raises(BadInput, match="holds an index that this version can't read; give --replace"):
-        await build(mine, tmp_path / "rows")
-    assert (await build(mine, tmp_path / "rows", replace=True)).rows == 300
+        await build_index(mine, tmp_path / "rows")
+    assert (await build_index(mine, tmp_path / "rows", replace=True)).rows == 300

@@ -13,27 +13,27 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
+from bench.neighbours import neighbours, shares
 from tests import SHARED_DATA
 from tests.retrievers.perspectives.mine import TEXTS
-from tribunal.eval.bench.neighbours import neighbours, shares
 from tribunal.models.embeddings import Use, Vectors
-from tribunal.retrievers.perspectives import ngrams
-from tribunal.retrievers.perspectives.building import build
-from tribunal.retrievers.perspectives.ngrams import (
+from tribunal.retrievers.indexes import ngrams
+from tribunal.retrievers.indexes.ngrams import (
     NgramEmbedder,
     count_ngrams,
     fit_ngrams,
     map_ngrams,
     write_ngrams,
 )
-from tribunal.retrievers.perspectives.opening import open_store
-from tribunal.retrievers.perspectives.perspective import Perspective, find, user_folder
-from tribunal.retrievers.perspectives.words import plain
+from tribunal.retrievers.perspectives.building import build_index
+from tribunal.retrievers.perspectives.perspective import Perspective, find_perspective, perspectives_folder
+from tribunal.retrievers.perspectives.store import open_store
+from tribunal.text import normalize_text
 
 
 def grams_of(text: str) -> list[str]:
     """The same n-grams, the plain way."""
-    words = f" {plain(text)} " if plain(text) else ""
+    words = f" {normalize_text(text)} " if normalize_text(text) else ""
     every = [words[start : start + n] for n in (1, 2, 3) for start in range(len(words) - n + 1)]
     return [gram for gram in every if len(gram) < 3 or gram[1] != " "]
 
@@ -128,6 +128,7 @@ def test_what_was_fitted_is_mapped_and_not_read(tmp_path: Path) -> None:
         assert not held.flags.writeable
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("perspective", "files", "label", "kind"),
     [
@@ -143,7 +144,7 @@ async def test_the_nearest_share_the_label_and_the_kind(
     korean = SHARED_DATA / "korean"
     if not (korean / files).exists():
         pytest.skip(f"{files} is not here: set TRIBUNAL_SHARED_DATA to the folder that holds korean/")
-    await build(find(perspective), korean)
+    await build_index(find_perspective(perspective), korean)
     store = await open_store(perspective)
     drawn = sorted(random.Random(0).sample(range(len(store)), 2_000))  # as the benchmark draws them
     same_label, same_kind = await shares(store, drawn)
@@ -156,9 +157,9 @@ def test_the_benchmark_prints_the_table_of_ones_own_indexes(
 ) -> None:
     neighbours(True)
     assert "build one with: tribunal perspectives build NAME --data DIR" in capsys.readouterr().out
-    asyncio.run(build(mine, tmp_path / "rows"))
-    asyncio.run(build(mine, tmp_path / "rows", out=user_folder() / "again"))
-    (user_folder() / "again" / "mine" / "manifest.json").write_text("{")
+    asyncio.run(build_index(mine, tmp_path / "rows"))
+    asyncio.run(build_index(mine, tmp_path / "rows", out=perspectives_folder() / "again"))
+    (perspectives_folder() / "again" / "mine" / "manifest.json").write_text("{")
     neighbours(True)
     out = capsys.readouterr().out
     [own] = [line for line in out.splitlines() if line.startswith("| mine")]

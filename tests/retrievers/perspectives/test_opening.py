@@ -10,14 +10,12 @@ import pytest
 
 from tests.retrievers.perspectives.mine import LETTERS, SPEC, Letters
 from tribunal.errors import BadInput
-from tribunal.retrievers.perspectives import held_files, manifest
-from tribunal.retrievers.perspectives.building import build
-from tribunal.retrievers.perspectives.index import mapped
-from tribunal.retrievers.perspectives.ngrams import NgramEmbedder, map_ngrams, write_ngrams
-from tribunal.retrievers.perspectives.opening import open_index, open_store, open_stores
-from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, user_folder
-from tribunal.retrievers.perspectives.rows import file_hash
-from tribunal.retrievers.perspectives.store import Store
+from tribunal.retrievers.indexes import manifest, text_index
+from tribunal.retrievers.indexes.ngrams import NgramEmbedder, map_ngrams, write_ngrams
+from tribunal.retrievers.indexes.table_rows import file_hash
+from tribunal.retrievers.perspectives.building import build_index
+from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, perspectives_folder
+from tribunal.retrievers.perspectives.store import PerspectiveStore, open_index, open_store, open_stores
 
 
 async def test_with_none_named_the_examples_play_from_memory() -> None:
@@ -28,23 +26,25 @@ async def test_with_none_named_the_examples_play_from_memory() -> None:
         assert len(await each.search("They should all leave our town.")) == 3
 
 
-async def test_an_index_is_opened_by_name_path_of_its_spec_and_path_of_its_folder(built: Store, tmp_path: Path) -> None:
-    for name in ("mine", str(user_folder() / "mine.toml"), str(user_folder() / "mine")):
+async def test_an_index_is_opened_by_name_path_of_its_spec_and_path_of_its_folder(
+    built: PerspectiveStore, tmp_path: Path
+) -> None:
+    for name in ("mine", str(perspectives_folder() / "mine.toml"), str(perspectives_folder() / "mine")):
         assert len(await open_store(name)) == 300
     # Built from a TOML file elsewhere, it is still known by its name.
-    (user_folder() / "mine.toml").rename(tmp_path / "mine.toml")
+    (perspectives_folder() / "mine.toml").rename(tmp_path / "mine.toml")
     assert (await open_store("mine")).perspective == built.perspective
 
 
 async def test_an_index_elsewhere(mine: Perspective, tmp_path: Path) -> None:
-    await build(mine, tmp_path / "rows", out=tmp_path / "out")
+    await build_index(mine, tmp_path / "rows", out=tmp_path / "out")
     assert len(await open_store(str(tmp_path / "out" / "mine"))) == 300
     with pytest.raises(BadInput, match="no index in"):
         await open_store("mine")
 
 
-async def test_a_criterion_may_change_after_building_and_a_source_may_not(built: Store) -> None:
-    path = user_folder() / "mine.toml"
+async def test_a_criterion_may_change_after_building_and_a_source_may_not(built: PerspectiveStore) -> None:
+    path = perspectives_folder() / "mine.toml"
     path.write_text(SPEC.replace('"Rude."', '"Very rude."').replace('hate = "Rude"', 'hate = "Gruff"', 1))
     again = await open_store("mine")
     assert again.perspective.criterion == "Very rude."
@@ -56,7 +56,7 @@ async def test_a_criterion_may_change_after_building_and_a_source_may_not(built:
         await open_store("mine")
 
 
-async def test_another_embedding_than_the_index_has(built: Store) -> None:
+async def test_another_embedding_than_the_index_has(built: PerspectiveStore) -> None:
     own = built.embedding
     with pytest.raises(
         BadInput,
@@ -67,61 +67,63 @@ async def test_another_embedding_than_the_index_has(built: Store) -> None:
     assert await open_store("mine", embedding=own)
 
 
-async def test_an_embedding_that_gives_other_lengths_than_the_index_has(built: Store, tmp_path: Path) -> None:
+async def test_an_embedding_that_gives_other_lengths_than_the_index_has(
+    built: PerspectiveStore, tmp_path: Path
+) -> None:
     class Short(Letters):
         dimension = 8
 
-    await build(built.perspective, tmp_path / "rows", embedding=LETTERS, replace=True)
-    held = (await open_store("mine"))._index
+    await build_index(built.perspective, tmp_path / "rows", embedding=LETTERS, replace=True)
+    held = (await open_store("mine")).index
     with pytest.raises(BadInput, match=rf"vectors of 64 numbers, and {LETTERS.name} now gives 8"):
-        await Store(built.perspective, Short(), held).search("river")
+        await PerspectiveStore(built.perspective, Short(), held).search("river")
 
 
 def files(folder: Path) -> tuple[Path, Path]:
-    [vectors], [rows] = folder.glob("index-*.*"), folder.glob("rows-*.parquet")
+    [vectors], [rows] = folder.glob("index-*.*"), folder.glob("rows-*.bin")
     return vectors, rows
 
 
 @pytest.mark.parametrize("which", [0, 1])
-async def test_a_truncated_index(built: Store, which: int) -> None:
-    path = files(user_folder() / "mine")[which]
+async def test_a_truncated_index(built: PerspectiveStore, which: int) -> None:
+    path = files(perspectives_folder() / "mine")[which]
     copy = path.read_bytes()
     path.unlink()  # a new file: the old one is mapped by the store that is open
     path.write_bytes(copy[:-100])
-    mapped.cache_clear()
+    text_index.forget_mapped_files()
     with pytest.raises(BadInput, match=rf"truncated or changed: {path.name} has .* bytes, not .*build it again with"):
         await open_store("mine")
 
 
 @pytest.mark.parametrize("which", [0, 1])
-async def test_a_tampered_index(built: Store, which: int) -> None:
-    path = files(user_folder() / "mine")[which]
+async def test_a_tampered_index(built: PerspectiveStore, which: int) -> None:
+    path = files(perspectives_folder() / "mine")[which]
     changed = bytearray(path.read_bytes())
     changed[len(changed) // 2] ^= 1
     path.unlink()
     path.write_bytes(changed)
-    mapped.cache_clear()
+    text_index.forget_mapped_files()
     with pytest.raises(BadInput, match=rf"changed since it was built: {path.name} has another hash; build it again"):
         await open_store("mine")
 
 
-async def test_a_change_that_hides_its_time_is_found_by_verify(built: Store) -> None:
+async def test_a_change_that_hides_its_time_is_found_by_verify(built: PerspectiveStore) -> None:
     built.verify()
-    path = files(user_folder() / "mine")[0]
+    path = files(perspectives_folder() / "mine")[0]
     changed = bytearray(path.read_bytes())
     changed[len(changed) // 2] ^= 1
     path.unlink()
     path.write_bytes(changed)
     assert built.manifest is not None
-    held_files.note_verified(user_folder() / "mine", built.manifest.files)
-    mapped.cache_clear()
+    built.manifest.note_verified(perspectives_folder() / "mine")
+    text_index.forget_mapped_files()
     opened = await open_store("mine")
     with pytest.raises(BadInput, match="has another hash"):
         opened.verify()
 
 
 async def test_a_copied_index_is_checked_once_and_then_trusted(
-    built: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    built: PerspectiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashed: list[Path] = []
 
@@ -129,25 +131,25 @@ async def test_a_copied_index_is_checked_once_and_then_trusted(
         hashed.append(path)
         return file_hash(path)
 
-    monkeypatch.setattr(held_files, "file_hash", counted)
-    open_index(user_folder() / "mine")
+    monkeypatch.setattr(manifest, "file_hash", counted)
+    open_index(perspectives_folder() / "mine")
     assert not hashed
     copy = tmp_path / "copy"
     copy.mkdir()
-    for path in (user_folder() / "mine").iterdir():
+    for path in (perspectives_folder() / "mine").iterdir():
         (copy / path.name).write_bytes(path.read_bytes())
     open_index(copy)
-    mapped.cache_clear()
+    text_index.forget_mapped_files()
     open_index(copy)
     assert built.manifest is not None
     assert len(hashed) == len(built.manifest.files)
 
 
-async def test_a_missing_file_and_a_damaged_manifest(built: Store) -> None:
-    folder = user_folder() / "mine"
+async def test_a_missing_file_and_a_damaged_manifest(built: PerspectiveStore) -> None:
+    folder = perspectives_folder() / "mine"
     files(folder)[1].unlink()
-    mapped.cache_clear()
-    with pytest.raises(BadInput, match=r"its index lacks rows-.*parquet; build it again"):
+    text_index.forget_mapped_files()
+    with pytest.raises(BadInput, match=r"its index lacks rows-.*bin; build it again"):
         await open_store("mine")
     held = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps({**held, "rows": "many"}))
@@ -163,22 +165,23 @@ async def test_a_paper_perspective_without_an_index_says_how_to_get_one() -> Non
         await open_stores(["kold"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("embedding", "way_out"),
     [("hashing", "build mine --data DIR --replace"), ("openai:small", "--embedding openai:small --replace")],
 )
 async def test_an_index_of_an_older_version_says_so_and_how_to_get_a_new_one(
-    built: Store, embedding: str, way_out: str
+    built: PerspectiveStore, embedding: str, way_out: str
 ) -> None:
-    folder = user_folder() / "mine"
+    folder = perspectives_folder() / "mine"
     held = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(json.dumps({**held, "format": 1, "embedding": embedding}))
     with pytest.raises(BadInput, match=rf"built by another version \(format 1 by {embedding}, .* {way_out}"):
         await open_store("mine")
 
 
-async def test_kinds_of_hate_go_with_the_rows(built: Store) -> None:
-    assert [built.row(number).categories for number in range(3)] == [("1",), (), ()]
+async def test_kinds_of_hate_go_with_the_rows(built: PerspectiveStore) -> None:
+    assert [built.index.row(number).categories for number in range(3)] == [("1",), (), ()]
 
 
 @pytest.mark.parametrize(
@@ -193,21 +196,21 @@ async def test_an_index_whose_hashes_are_right_and_whose_numbers_are_not(
     mine: Perspective, tmp_path: Path, change: dict[str, float], says: str
 ) -> None:
     """As somebody else may hand one on."""
-    made, folder = await build(mine, tmp_path / "rows"), user_folder() / "mine"
+    made, folder = await build_index(mine, tmp_path / "rows"), perspectives_folder() / "mine"
     assert made.ngrams_file is not None
     fitted = map_ngrams(folder / made.ngrams_file.name, made.dimension)
     numbers = {name: np.array(getattr(fitted, name)) for name in ("gram", "rarity", "shares")}
     for name, number in change.items():
         numbers[name][:] = number
-    write_ngrams(folder / "ngrams-forged.bin", NgramEmbedder(**numbers))
-    note = held_files.note_of(folder / "ngrams-forged.bin")
-    manifest.write_manifest(folder, made.model_copy(update={"ngrams_file": note}))
+    write_ngrams(folder / "ngrams-000000000000.bin", NgramEmbedder(**numbers))
+    note = manifest.note_file(folder / "ngrams-000000000000.bin")
+    made.model_copy(update={"ngrams_file": note}).write(folder)
     with pytest.raises(BadInput, match=rf"{says}; build it again with"):
         await (await open_store("mine")).search("river bakery")
 
 
 async def test_an_index_without_what_its_embedding_was_fitted_to_be(mine: Perspective, tmp_path: Path) -> None:
-    made, folder = await build(mine, tmp_path / "rows"), user_folder() / "mine"
-    manifest.write_manifest(folder, made.model_copy(update={"ngrams_file": None}))
+    made, folder = await build_index(mine, tmp_path / "rows"), perspectives_folder() / "mine"
+    made.model_copy(update={"ngrams_file": None}).write(folder)
     with pytest.raises(BadInput, match="lacks what tfidf was fitted to be; build it again with"):
         await open_store("mine")

@@ -12,15 +12,17 @@ import pytest
 
 from tests import SHARED_DATA
 from tribunal.errors import BadInput
-from tribunal.retrievers.perspectives.labelled_texts import LabelledText, locate, read
 from tribunal.retrievers.perspectives.perspective import (
     EXAMPLES,
     PAPER,
+    LabelledText,
     Perspective,
-    available,
-    find,
-    load,
-    user_folder,
+    find_perspective,
+    find_source_files,
+    list_spec_files,
+    load_perspective,
+    perspectives_folder,
+    read_labelled_texts,
 )
 
 SPEC = """
@@ -49,7 +51,7 @@ def spec(**source: object) -> Perspective:
 
 
 def rows_of(perspective: Perspective, folder: Path) -> list[LabelledText]:
-    return list(read(perspective, locate(perspective, folder)))
+    return list(read_labelled_texts(perspective, find_source_files(perspective, folder)))
 
 
 # ------------------------------------------------------------------------------------------------------------ shipped
@@ -57,7 +59,7 @@ def rows_of(perspective: Perspective, folder: Path) -> list[LabelledText]:
 
 @pytest.mark.parametrize("name", PAPER)
 def test_the_papers_five_are_shipped_with_their_label_names_and_no_data(name: str) -> None:
-    found = find(name)
+    found = find_perspective(name)
     hate = "Offensive" if name in ("k-haters", "kold", "kodoli") else "Hate Speech"
     assert (found.labels.hate, found.labels.not_hate) == (hate, f"Not {hate}")
     assert found.language == "ko"
@@ -69,7 +71,7 @@ def test_the_papers_five_are_shipped_with_their_label_names_and_no_data(name: st
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_examples_hold_their_own_texts_and_need_nothing(name: str) -> None:
-    found = find(name)
+    found = find_perspective(name)
     assert found.language == "en"
     assert found.texts is not None
     assert 12 <= len(found.texts.hate) + len(found.texts.not_hate) <= 16
@@ -78,7 +80,7 @@ def test_the_examples_hold_their_own_texts_and_need_nothing(name: str) -> None:
 
 
 def test_the_examples_differ_in_criterion_and_texts() -> None:
-    held = [find(name) for name in EXAMPLES]
+    held = [find_perspective(name) for name in EXAMPLES]
     assert len({each.criterion for each in held}) == len(held)
     texts = [text for each in held if each.texts for text in (*each.texts.hate, *each.texts.not_hate)]
     assert len(set(texts)) == len(texts)
@@ -88,30 +90,30 @@ def test_the_examples_differ_in_criterion_and_texts() -> None:
 
 
 def test_a_perspective_of_ones_own_is_found_by_name_and_by_path(tmp_path: Path) -> None:
-    user_folder().mkdir(parents=True)
-    (user_folder() / "mine.toml").write_text(SPEC)
+    perspectives_folder().mkdir(parents=True)
+    (perspectives_folder() / "mine.toml").write_text(SPEC)
     (tmp_path / "other.toml").write_text(SPEC.replace('"mine"', '"other"'))
-    assert find("mine").label_name("hate") == "Rude"
-    assert find(str(tmp_path / "other.toml")).name == "other"
-    assert {"mine", *PAPER, *EXAMPLES} == set(available())
+    assert find_perspective("mine").label_name("hate") == "Rude"
+    assert find_perspective(str(tmp_path / "other.toml")).name == "other"
+    assert {"mine", *PAPER, *EXAMPLES} == set(list_spec_files())
 
 
 def test_ones_own_hides_a_shipped_one() -> None:
-    user_folder().mkdir(parents=True)
-    (user_folder() / "kodoli.toml").write_text(SPEC.replace('"mine"', '"kodoli"'))
-    assert find("kodoli").labels.hate == "Rude"
+    perspectives_folder().mkdir(parents=True)
+    (perspectives_folder() / "kodoli.toml").write_text(SPEC.replace('"mine"', '"kodoli"'))
+    assert find_perspective("kodoli").labels.hate == "Rude"
 
 
 def test_an_unknown_name_says_which_there_are() -> None:
     with pytest.raises(BadInput, match=r"'kodoly'.*did you mean kodoli\?.*unsmile"):
-        find("kodoly")
+        find_perspective("kodoly")
 
 
 def test_a_file_is_called_after_its_perspective() -> None:
-    user_folder().mkdir(parents=True)
-    (user_folder() / "other.toml").write_text(SPEC)
+    perspectives_folder().mkdir(parents=True)
+    (perspectives_folder() / "other.toml").write_text(SPEC)
     with pytest.raises(BadInput, match="name: 'mine': a file is called after its perspective"):
-        find("other")
+        find_perspective("other")
 
 
 @pytest.mark.parametrize(
@@ -135,14 +137,14 @@ def test_a_wrong_spec_is_one_line_with_file_and_field(tmp_path: Path, old: str, 
     path = tmp_path / "mine.toml"
     path.write_text(SPEC.replace(old, new, 1))
     with pytest.raises(BadInput, match=said) as caught:
-        load(path)
+        load_perspective(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_spec_that_is_not_there_is_said() -> None:
     with pytest.raises(BadInput, match=r"nowhere\.toml: No such file"):
-        find("nowhere.toml")
+        find_perspective("nowhere.toml")
 
 
 # ---------------------------------------------------------------------------------------------------------------- rows
@@ -181,7 +183,7 @@ def test_several_files_are_read_in_order_and_a_pattern_takes_all_that_match(tmp_
 
 def test_of_several_names_for_a_file_the_first_that_is_there_is_read(tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("text,label\nx,1\n")
-    assert locate(spec(files=[["old.csv", "new.csv"]]), tmp_path) == [tmp_path / "new.csv"]
+    assert find_source_files(spec(files=[["old.csv", "new.csv"]]), tmp_path) == [tmp_path / "new.csv"]
 
 
 def test_any_of_several_columns(tmp_path: Path) -> None:
@@ -223,7 +225,7 @@ def test_a_byte_order_mark_and_another_encoding(tmp_path: Path) -> None:
 
 def test_a_missing_file_says_where_the_set_is_obtained(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"perspective kodoli: no kodoli\.csv in .*obtained from https://github\.com/"):
-        locate(find("kodoli"), tmp_path)
+        find_source_files(find_perspective("kodoli"), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -279,5 +281,5 @@ def korean() -> Path:
 def test_the_published_files_are_read(name: str, file: str, hate: int, not_hate: int) -> None:
     if not (korean() / file).exists():
         pytest.skip(f"{file} is not here: set TRIBUNAL_SHARED_DATA to the folder that holds korean/{file}")
-    counts = Counter(row.hate for row in rows_of(find(name), korean()))
+    counts = Counter(row.hate for row in rows_of(find_perspective(name), korean()))
     assert counts == {True: hate, False: not_hate}

@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import SHARED_DATA
 from tests.retrievers.perspectives.mine import LETTERS, TEXTS, Counting, write_rows
 from tribunal.errors import BadInput, CallFailed
-from tribunal.retrievers.perspectives.building import build
-from tribunal.retrievers.perspectives.opening import in_memory, open_store
-from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, find
-from tribunal.retrievers.perspectives.store import Store, search_together
+from tribunal.models.embeddings import Vectors
+from tribunal.retrievers.indexes import text_index
+from tribunal.retrievers.perspectives.building import build_index
+from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, find_perspective
+from tribunal.retrievers.perspectives.store import PerspectiveStore, open_in_memory, open_store, search_all
 from tribunal.schema import Example
 
 
-async def test_the_nearest_come_first_with_their_labels(built: Store) -> None:
+async def test_the_nearest_come_first_with_their_labels(built: PerspectiveStore) -> None:
     found = await built.search("river bakery gardens", k=5)
     assert len(found) == 5
     assert [each.similarity for each in found] == sorted((each.similarity for each in found), reverse=True)
@@ -36,10 +38,11 @@ async def test_the_nearest_come_first_with_their_labels(built: Store) -> None:
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change", ["{}", "  {}\n", "{}!!", "«{}»…", "RIVER  Bakery window", "ｒｉｖｅｒ bakery window"]
 )
-async def test_texts_equal_to_the_query_are_left_out(built: Store, change: str) -> None:
+async def test_texts_equal_to_the_query_are_left_out(built: PerspectiveStore, change: str) -> None:
     own = "river bakery window"
     found = await built.search(change.format(own), k=3)
     assert len(found) == 3
@@ -49,80 +52,83 @@ async def test_texts_equal_to_the_query_are_left_out(built: Store, change: str) 
 @pytest.mark.parametrize("embedding", ["tfidf", LETTERS.name])
 async def test_many_copies_of_the_query_still_leave_k(mine: Perspective, tmp_path: Path, embedding: str) -> None:
     write_rows(tmp_path, ["the same words"] * 100 + TEXTS[:20])
-    await build(mine, tmp_path / "rows", embedding=embedding)
+    await build_index(mine, tmp_path / "rows", embedding=embedding)
     opened = await open_store("mine")
     assert len(await opened.search("The same words.", k=3)) == 3
     assert len(await opened.search("The same words.", k=50)) == 20  # all there are
     assert len(await opened.search("other words", k=500)) == 120
 
 
-async def test_a_blank_text_has_no_neighbours_and_k_is_at_least_one(built: Store) -> None:
+async def test_a_blank_text_has_no_neighbours_and_k_is_at_least_one(built: PerspectiveStore) -> None:
     assert await built.search(" \u200b\n") == []
     with pytest.raises(BadInput, match="k: 0"):
         await built.search("x", k=0)
 
 
-async def test_searching_leaves_the_event_loop_free(built: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_searching_leaves_the_event_loop_free(built: PerspectiveStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A search that takes long is waited for, and others, and the loop, go on meanwhile."""
-    quick, together, loop_went_on = built._nearest, threading.Barrier(4), threading.Event()
+    quick, together, loop_went_on = text_index.search_vectors, threading.Barrier(4), threading.Event()
 
-    def slow(*args: object) -> list[Example]:
+    def slow(index: Any, query: Vectors, count: int) -> tuple[Vectors, Any]:
         together.wait(30)
         assert loop_went_on.wait(30)
-        return quick(*args)  # type: ignore[arg-type]
+        return quick(index, query, count)
 
-    monkeypatch.setattr(built, "_nearest", slow)
+    monkeypatch.setattr(text_index, "search_vectors", slow)
     searches = asyncio.gather(*(built.search(text) for text in TEXTS[:3]))
     await asyncio.to_thread(together.wait, 30)  # three, side by side
     loop_went_on.set()
     assert [len(found) for found in await searches] == [3, 3, 3]
 
 
-async def test_many_searches_at_once_answer_as_one_by_one(built: Store) -> None:
+async def test_many_searches_at_once_answer_as_one_by_one(built: PerspectiveStore) -> None:
     together = await asyncio.gather(*(built.search(text) for text in TEXTS[:40]))
     assert list(together) == [await built.search(text) for text in TEXTS[:40]]
 
 
 async def test_perspectives_are_searched_together_and_embed_the_text_once(mine: Perspective, tmp_path: Path) -> None:
-    await build(mine, tmp_path / "rows", embedding=LETTERS)
+    await build_index(mine, tmp_path / "rows", embedding=LETTERS)
     built = await open_store("mine")
 
     class Broken:
-        perspective = find(EXAMPLES[1])
+        perspective = find_perspective(EXAMPLES[1])
 
         async def search(self, text: str, k: int = 3) -> list[Example]:
             raise CallFailed("down", kind="server")
 
     model = Counting()
-    examples = await in_memory(find(EXAMPLES[0]), model)
+    examples = await open_in_memory(find_perspective(EXAMPLES[0]), model)
     model.asked.clear()
-    found = await search_together([Store(built.perspective, model, built._index), examples, Broken()], "river bank", 2)
+    found = await search_all(
+        [PerspectiveStore(built.perspective, model, built.index), examples, Broken()], "river bank", 2
+    )
     assert list(found) == ["mine", EXAMPLES[0], EXAMPLES[1]]
     assert model.asked == ["river bank"]
     assert model.uses == {"passage", "query"}
     assert len(found["mine"]) == len(found[EXAMPLES[0]]) == 2  # type: ignore[arg-type]
     assert isinstance(found[EXAMPLES[1]], CallFailed)
-    assert await search_together([built], "") == {"mine": []}
+    assert await search_all([built], "") == {"mine": []}
 
 
-async def test_one_embedding_that_fails_fails_its_perspectives_alone(built: Store) -> None:
+async def test_one_embedding_that_fails_fails_its_perspectives_alone(built: PerspectiveStore) -> None:
     dead = Counting(fails_after=0)
     dead.name = "dead"
-    broken = Store(find(EXAMPLES[1]), dead, built._index)
-    found = await search_together([broken, built], "river")
+    broken = PerspectiveStore(find_perspective(EXAMPLES[1]), dead, built.index)
+    found = await search_all([broken, built], "river")
     assert isinstance(found[EXAMPLES[1]], CallFailed)
     assert len(found["mine"]) == 3  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 async def test_korean_rows_find_their_like_and_never_themselves() -> None:
     """K-MHaS's validation split, built and searched by rows of PREDICT's sample of it, as an evaluation would."""
     korean = SHARED_DATA / "korean"
     if not (korean / "kmhas_valid.txt").exists():
         pytest.skip("kmhas_valid.txt is not here: set TRIBUNAL_SHARED_DATA to the folder that holds korean/")
-    made = await build(find("k-mhas"), korean)
+    made = await build_index(find_perspective("k-mhas"), korean)
     opened = await open_store("k-mhas")
     assert made.rows == len(opened) == 8776
-    own = [row.text for row in (opened._index.text(number) for number in range(0, 8776, 400))]
+    own = [row.text for row in (opened.index.row(number) for number in range(0, 8776, 400))]
     for text in own:
         found = await opened.search(text)
         assert len(found) == 3

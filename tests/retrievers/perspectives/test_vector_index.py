@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import faiss
 import numpy as np
 import pytest
 
-from tribunal.retrievers.perspectives.vector_index import VectorFile, index_vectors, map_vectors, write_vectors
+from tribunal.retrievers.indexes.building import VectorFile
+from tribunal.retrievers.indexes.text_index import index_vectors, map_vectors, search_vectors
 
 
 def draw(rows: int, dimension: int) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
@@ -18,9 +20,9 @@ def draw(rows: int, dimension: int) -> np.ndarray[tuple[int, int], np.dtype[np.f
 
 def test_the_nearest_of_all_come_first_from_memory_and_from_a_mapped_file(tmp_path: Path) -> None:
     rows = draw(900, 16)
-    write_vectors(tmp_path / "index.faiss", rows)
+    faiss.write_index(index_vectors(rows), str(tmp_path / "index.faiss"))
     for index in (index_vectors(rows), map_vectors(tmp_path / "index.faiss", 900, 16)):
-        similarity, number = index.nearest(rows[7], 50)
+        similarity, number = search_vectors(index, rows[7], 50)
         products = rows @ rows[7]
         assert number.tolist() == np.argsort(-products)[:50].tolist()
         assert similarity == pytest.approx(products[number], abs=1e-5)
@@ -28,7 +30,7 @@ def test_the_nearest_of_all_come_first_from_memory_and_from_a_mapped_file(tmp_pa
 
 def test_equal_ones_come_in_their_order() -> None:
     rows = np.repeat(draw(2, 16), [300, 1], axis=0)
-    similarity, number = index_vectors(rows).nearest(rows[0], 5)
+    similarity, number = search_vectors(index_vectors(rows), rows[0], 5)
     assert number.tolist() == [0, 1, 2, 3, 4]
     assert similarity == pytest.approx([1.0] * 5)
 
@@ -38,12 +40,12 @@ def test_numbers_that_can_not_be_right_are_an_error(wrong: float) -> None:
     rows = draw(9, 16)
     rows[3] = wrong
     with pytest.raises(ValueError, match="numbers that can't be right"):
-        index_vectors(rows).nearest(rows[0], 9)
+        search_vectors(index_vectors(rows), rows[0], 9)
 
 
 def test_a_file_of_another_shape_is_none(tmp_path: Path) -> None:
     path = tmp_path / "index.faiss"
-    write_vectors(path, draw(9, 16))
+    faiss.write_index(index_vectors(draw(9, 16)), str(path))
     for rows, dimension in ((8, 16), (9, 15)):
         with pytest.raises(ValueError, match="not an index of this shape"):
             map_vectors(path, rows, dimension)
@@ -55,8 +57,8 @@ def test_a_file_of_another_shape_is_none(tmp_path: Path) -> None:
 
 def test_rows_that_were_put_on_the_disk_are_read_again(tmp_path: Path) -> None:
     rows = draw(9, 16)
-    VectorFile(tmp_path).append(rows[:4])
+    VectorFile(tmp_path).append_rows(list(rows[:4]))
     again = VectorFile(tmp_path)
     assert (again.rows, again.dimension) == (4, 16)
-    again.append(rows[4:])
-    assert np.array_equal(again.read(), rows)
+    again.append_rows(list(rows[4:]))
+    assert np.array_equal(again.map_vectors(), rows)

@@ -11,10 +11,11 @@ from tests.retrievers.perspectives.mine import LETTERS, TEXTS
 from tribunal.errors import BadInput
 from tribunal.retrievers.perspectives.langchain import VectorStoreSearcher
 from tribunal.retrievers.perspectives.perspective import Perspective
-from tribunal.retrievers.perspectives.store import Store, search_together
+from tribunal.retrievers.perspectives.store import PerspectiveStore, search_all
 
 
-async def test_the_store_is_a_langchain_retriever(built: Store) -> None:
+@pytest.mark.long
+async def test_the_store_is_a_langchain_retriever(built: PerspectiveStore) -> None:
     retriever = built.as_retriever(k=2)
     found = await retriever.ainvoke("river bakery gardens")
     assert [each.page_content for each in found] == [
@@ -32,7 +33,7 @@ class LettersForLangChain(Embeddings):
         return self.embed_documents([text])[0]
 
 
-async def test_any_langchain_vector_store_can_stand_in(built: Store) -> None:
+async def test_any_langchain_vector_store_can_stand_in(built: PerspectiveStore) -> None:
     vectors = InMemoryVectorStore(LettersForLangChain())
     names = ["hate", "Fine", "Fine"]  # by our name for a label, or the perspective's own
     await vectors.aadd_documents(
@@ -49,7 +50,7 @@ async def test_any_langchain_vector_store_can_stand_in(built: Store) -> None:
     }.items()
     assert len(await other.search(query, k=400)) == 299
     assert await other.search(" ") == []
-    found = await search_together([built, other], query)
+    found = await search_all([built, other], query)
     assert len(found) == 1  # both are of one perspective
     assert len(await other.as_retriever(k=1).ainvoke(query)) == 1
 

@@ -12,10 +12,8 @@ from tests.decided import WEEDS, decided, held_by, store_of
 from tests.retrievers.perspectives.mine import Letters
 from tests.retrievers.precedents.counted import COUNTED
 from tribunal.errors import BadInput
-from tribunal.retrievers.precedents.building import forget
-from tribunal.retrievers.precedents.decided import DecidedCase
-from tribunal.retrievers.precedents.manifest import SourceNote
-from tribunal.retrievers.precedents.opening import open_precedents, open_store
+from tribunal.retrievers.precedents.building import forget_cases
+from tribunal.retrievers.precedents.store import CaseSource, DecidedCase, open_precedents, open_store
 
 POST = "They are the weeds in our garden."
 
@@ -29,12 +27,12 @@ def embedding(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 async def found(post: str, k: int = 5, **who: Any) -> list[str]:
-    return [each.decided.case for each in await (await open_precedents("ours")).nearest(post, k, **who)]
+    return [each.decided.case for each in await (await open_precedents("ours")).search(post, k, **who)]
 
 
 async def test_the_nearest_come_first_with_all_that_was_decided(embedding: str) -> None:
     await store_of(embedding=embedding)
-    [first, *_] = await (await open_precedents("ours")).nearest("The weeds of our garden are here again.", 3)
+    [first, *_] = await (await open_precedents("ours")).search("The weeds of our garden are here again.", 3)
     assert first.decided == WEEDS[1]
     assert 0.5 < first.similarity < 1
 
@@ -57,10 +55,10 @@ async def test_nothing_in_common_is_no_precedent() -> None:
 
 async def test_only_what_is_new_is_embedded_and_what_is_gone_leaves(embedding: str) -> None:
     first = await store_of(WEEDS[:2], embedding=embedding)
-    assert (first.added, first.gone, len(COUNTED.asked)) == (2, 0, 2 * (embedding != "tfidf"))
+    assert (first.added, first.removed, len(COUNTED.asked)) == (2, 0, 2 * (embedding != "tfidf"))
     before = {case: near.similarity for case, near in (await similar()).items()}
     second = await store_of([WEEDS[1], WEEDS[2]])
-    assert (second.added, second.gone, second.manifest.embedding) == (1, 1, embedding)
+    assert (second.added, second.removed, second.manifest.embedding) == (1, 1, embedding)
     assert COUNTED.asked == ([WEEDS[2].text] if embedding != "tfidf" else [])
     after = await similar()
     assert after.keys() == {"case-2", "case-3"}
@@ -69,12 +67,12 @@ async def test_only_what_is_new_is_embedded_and_what_is_gone_leaves(embedding: s
     held = held_by(second.folder)
     assert (b"Those people" in held, b"pull them out" in held) == (False, True)
     again = await store_of([WEEDS[1], WEEDS[2]])
-    assert (again.added, again.gone, again.manifest) == (0, 0, second.manifest)
+    assert (again.added, again.removed, again.manifest) == (0, 0, second.manifest)
 
 
 async def similar() -> dict[str, Any]:
     store = await open_precedents("ours")
-    near = {each.decided.case: each for each in await store.nearest("Weeds grow in a garden.", 5)}
+    near = {each.decided.case: each for each in await store.search("Weeds grow in a garden.", 5)}
     COUNTED.asked.clear()
     return near
 
@@ -83,11 +81,11 @@ async def test_a_case_that_is_forgotten_leaves_every_store_and_nothing_is_embedd
     ours = await store_of(embedding=embedding)
     theirs = await store_of(WEEDS[1:], "theirs", embedding=embedding)
     COUNTED.asked.clear()
-    assert await forget(["case-1", "case-77"]) == {"ours": 1}
-    assert await forget(post_ids=["post-2"]) == {"ours": 1, "theirs": 1}
+    assert await forget_cases(["case-1", "case-77"]) == {"ours": 1}
+    assert await forget_cases(post_ids=["post-2"]) == {"ours": 1, "theirs": 1}
     assert COUNTED.asked == []
     assert set(await found(POST)) == {"case-3"}
-    assert await forget(["case-3"]) == {"ours": 1, "theirs": 1}
+    assert await forget_cases(["case-3"]) == {"ours": 1, "theirs": 1}
     assert await found(POST) == []
     for folder in (ours.folder, theirs.folder):
         held = held_by(folder)
@@ -102,15 +100,15 @@ async def test_a_damaged_store_does_not_keep_the_others_from_forgetting() -> Non
     damaged, whole = await store_of(), await store_of(name="theirs")
     (damaged.folder / damaged.manifest.rows_file.name).write_bytes(b"x")
     with pytest.raises(BadInput, match="precedents ours: its store is truncated or changed"):
-        await forget(["case-1"])
+        await forget_cases(["case-1"])
     assert b"Those people" not in held_by(whole.folder)
     assert (await store_of(replace=True)).manifest.rows == 3
 
 
 async def test_another_store_is_not_overwritten_unasked() -> None:
     await store_of()
-    other = SourceNote(kind="file", name="last-month.parquet", cases=1)
-    with pytest.raises(BadInput, match="holds another store: 3 cases of the docket, by tfidf"):
+    other = CaseSource(kind="file", name="last-month.parquet", cases=1)
+    with pytest.raises(BadInput, match="holds another store: 3 cases of the database, by tfidf"):
         await store_of(WEEDS[:1], source=other)
     with pytest.raises(BadInput, match="--replace"):
         await store_of(embedding=COUNTED)
@@ -171,12 +169,12 @@ async def test_a_manifest_runs_no_code_and_claims_no_size(fields: dict[str, Any]
     built = await store_of()
     rewritten(built.folder, **fields)
     with pytest.raises(BadInput, match=says):
-        await (await open_precedents(str(built.folder))).nearest(POST)
+        await (await open_precedents(str(built.folder))).search(POST)
 
 
 async def test_a_manifest_names_files_of_its_own_folder_alone() -> None:
     built = await store_of()
-    note = {"name": "../secret.parquet", "bytes": 1, "sha256": "0" * 64}
+    note = {"name": "../secret.bin", "bytes": 1, "sha256": "0" * 64}
     rewritten(built.folder, rows_file=note)
     with pytest.raises(BadInput, match=r"rows_file\.name"):
         open_store("ours")
@@ -197,9 +195,9 @@ async def test_an_index_of_another_kind_never_reaches_faiss(monkeypatch: pytest.
     other.train(vectors)
     other.add(vectors[:3])
     faiss.write_index(other, str(path))
-    from tribunal.retrievers.perspectives.held_files import note_of
+    from tribunal.retrievers.indexes.manifest import note_file
 
-    rewritten(built.folder, index_file=note_of(path).dump())
+    rewritten(built.folder, index_file=note_file(path).dump())
 
     def reached(*given: Any) -> Any:
         raise AssertionError("FAISS was given the file")
@@ -211,12 +209,12 @@ async def test_an_index_of_another_kind_never_reaches_faiss(monkeypatch: pytest.
 
 @pytest.mark.parametrize("cell", [{"how": "executed"}, {"text": "x" * 9000}, {"category": "x" * 121}])
 async def test_a_cell_that_no_store_of_ours_holds_is_refused(cell: dict[str, Any]) -> None:
-    from tribunal.retrievers.perspectives.held_files import note_of
-    from tribunal.retrievers.precedents.cases_file import write_cases
+    from tribunal.retrievers.indexes.building import write_rows
+    from tribunal.retrievers.indexes.manifest import note_file
 
     built = await store_of()
     path = built.folder / built.manifest.rows_file.name
-    write_cases(path, [DecidedCase(**{**WEEDS[0]._asdict(), **cell}), *WEEDS[1:]])
-    rewritten(built.folder, rows_file=note_of(path).dump())
-    with pytest.raises(BadInput, match="holds a case that can't be read"):
-        await (await open_precedents("ours")).nearest(POST)
+    write_rows(path, [DecidedCase(**{**WEEDS[0]._asdict(), **cell}), *WEEDS[1:]])
+    rewritten(built.folder, rows_file=note_file(path).dump())
+    with pytest.raises(BadInput, match="holds a row that can't be read"):
+        await (await open_precedents("ours")).search(POST)

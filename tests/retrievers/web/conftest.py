@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tribunal.retrievers.web.archive import Archive
-from tribunal.retrievers.web.pages.reader import Reader
+from tribunal.retrievers.web.page_reader import PageReader
 
 
 @pytest.fixture(scope="module")
-def reader() -> Iterator[Reader]:
-    reader = Reader(processes=1)
+def reader() -> Iterator[PageReader]:
+    reader = PageReader(processes=1)
     yield reader
     reader.close()
 

@@ -15,8 +15,8 @@ import pytest
 from tests import PROJECT
 from tests.archived import Opened, a_hit, a_page, a_run
 from tribunal.errors import BadInput
-from tribunal.retrievers.web.archive import ArchiveError, default_path
-from tribunal.retrievers.web.replay import Replay
+from tribunal.retrievers.web.archive import ArchiveError, default_archive_path
+from tribunal.retrievers.web.library import Replay
 from tribunal.retrievers.web.trail import StoredPage, text_hash
 
 # ----------------------------------------------------------------------------------------------------------- round trip
@@ -25,7 +25,7 @@ from tribunal.retrievers.web.trail import StoredPage, text_hash
 async def test_a_trail_holds_everything_in_order(tmp_path: Path, opened: Opened) -> None:
     held = await opened(tmp_path / "sub" / "e.sqlite")
     run = await a_run(held)
-    trail = await held.trail(run)
+    trail = await held.load_trail(run)
     assert trail.run.dump() | {"started": ""} == {
         "id": run,
         "post_id": "p1",
@@ -36,11 +36,11 @@ async def test_a_trail_holds_everything_in_order(tmp_path: Path, opened: Opened)
     assert [each.kind for each in trail.entries] == (
         ["reply"] + ["search"] * 2 + ["fetch"] * 3 + ["decision"] * 2 + ["reply"] * 2 + ["decision"]
     )
-    searches = trail.of("search")
+    searches = trail.entries_of("search")
     assert (searches[0].key, searches[0].body["engine"], len(searches[0].body["hits"])) == ("q1", "searxng", 2)
     assert searches[1].body["failures"][0]["kind"] == "rate_limit"
-    assert [each.key[-1] for each in trail.of("fetch")] == ["b", "a", "c"]
-    assert trail.of("reply", "read")[1].body == {"reply": {"n": 2}, "calls": []}
+    assert [each.key[-1] for each in trail.entries_of("fetch")] == ["b", "a", "c"]
+    assert trail.entries_of("reply", "read")[1].body == {"reply": {"n": 2}, "calls": []}
     assert list(trail.pages.values()) == [a_page()]
     assert all(each.at.endswith("+00:00") for each in trail.entries)
 
@@ -50,10 +50,8 @@ async def test_a_page_is_stored_once_however_many_runs_use_it(tmp_path: Path, op
     runs = [await a_run(held), await a_run(held, "p2", "another")]
     changed = await held.add_page(a_page(text="It says something else now."))
     assert changed != a_page().id
-    assert await held.page(a_page().id) == a_page()
-    assert await held.page("nothing") is None
     for run in runs:
-        assert list((await held.trail(run)).pages) == [a_page().id]
+        assert (await held.load_trail(run)).pages == {a_page().id: a_page()}
     await held.close()
     with sqlite3.connect(tmp_path / "e.sqlite") as db:
         assert db.execute("SELECT count(*) FROM pages").fetchone() == (2,)
@@ -62,30 +60,28 @@ async def test_a_page_is_stored_once_however_many_runs_use_it(tmp_path: Path, op
 
 async def test_runs_are_found_by_their_id_and_by_their_post(tmp_path: Path, opened: Opened) -> None:
     held = await opened(tmp_path / "e.sqlite")
-    assert await held.latest() is None
+    with pytest.raises(BadInput, match="holds no run yet"):
+        await held.load_trail()
     first, second, other = await a_run(held), await a_run(held), await a_run(held, "p2", "other")
-    assert [each.id for each in await held.runs()] == [first, second, other]
-    assert [each.id for each in await held.runs("p1")] == [first, second]
-    latest, of_post = await held.latest(), await held.latest("p1")
-    assert latest is not None
-    assert of_post is not None
-    assert (latest.id, of_post.id) == (other, second)
-    assert (await held.trail("p1")).run.id == second
-    assert (await held.trail(first)).run.id == first
+    assert [each.id for each in await held.list_runs()] == [first, second, other]
+    assert [each.id for each in await held.list_runs("p1")] == [first, second]
+    assert (await held.load_trail()).run.id == other
+    assert (await held.load_trail("p1")).run.id == second
+    assert (await held.load_trail(first)).run.id == first
     with pytest.raises(BadInput, match="holds no run and no post 'p3'"):
-        await held.trail("p3")
+        await held.load_trail("p3")
 
 
 async def test_the_post_itself_is_not_in_the_file(tmp_path: Path, opened: Opened) -> None:
     held = await opened(tmp_path / "e.sqlite")
-    await held.begin("p1", "words that nobody else may read", {})
+    await held.begin_run("p1", "words that nobody else may read", {})
     await held.close()
     assert b"nobody else" not in (tmp_path / "e.sqlite").read_bytes()
 
 
 async def test_the_default_is_in_the_data_folder(tmp_path: Path, opened: Opened) -> None:
     held = await opened()
-    assert held.path == default_path() == tmp_path / "data" / "evidence.sqlite"
+    assert held.path == default_archive_path() == tmp_path / "data" / "evidence.sqlite"
     assert held.path.exists()
 
 
@@ -97,13 +93,13 @@ async def test_no_key_gets_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, o
     monkeypatch.setenv("SERPER_API_KEY", "12345678901234")
     leak = "sk-abcdef0123456789 plainlookingvalue 12345678901234 AIzaSyA0123456789"
     held = await opened(tmp_path / "e.sqlite")
-    run = await held.begin(leak, "t", {"deep": [{"er": leak}], "number": 12345678901234})
+    run = await held.begin_run(leak, "t", {"deep": [{"er": leak}], "number": 12345678901234})
     await held.add_search(run, 1, leak, leak, [{"title": leak}])
     await held.add_page(a_page(text="our plainlookingvalue, and their sk-abcdef0123456789"))
     await held.add_fetch(run, 1, f"https://example.org/?k={leak}", None, leak)
     await held.add_reply(run, "p", leak, {"a": leak}, [{"error": leak}])
     await held.add_decision(run, "d", {"a": leak})
-    trail = await held.trail(run)
+    trail = await held.load_trail(run)
     await held.close()
     written = (tmp_path / "e.sqlite").read_bytes()
     assert b"plainlookingvalue" not in written
@@ -111,12 +107,12 @@ async def test_no_key_gets_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, o
     assert written.count(b"12345678901234") == 1  # a number is no key
     # What a page says about keys of its own stays, so that its passages stay where they are.
     assert written.count(b"sk-abcdef0123456789") == 1
-    assert trail.of("decision")[0].body == {"a": "[key] [key] [key] [key]"}
+    assert trail.entries_of("decision")[0].body == {"a": "[key] [key] [key] [key]"}
 
 
 async def test_a_scrubbed_query_and_url_are_still_found_in_a_replay(tmp_path: Path, opened: Opened) -> None:
     held = await opened(tmp_path / "e.sqlite")
-    run = await held.begin("p", "t", {})
+    run = await held.begin_run("p", "t", {})
     query, url = 'site:x "sk-abcdef0123456789"', "https://example.org/?api_key=abcdefgh1"
     await held.add_search(run, 1, query, "searxng", [a_hit(query, "a")])
     await held.add_fetch(run, 1, url, await held.add_page(a_page()))
@@ -127,10 +123,10 @@ async def test_a_scrubbed_query_and_url_are_still_found_in_a_replay(tmp_path: Pa
 
 async def test_half_a_surrogate_pair_does_no_harm(tmp_path: Path, opened: Opened) -> None:
     held = await opened(tmp_path / "e.sqlite")
-    run = await held.begin("\ud800", "\ud800", {"a": "\ud800"})
+    run = await held.begin_run("\ud800", "\ud800", {"a": "\ud800"})
     await held.add_search(run, 1, "q \ud800", "\ud800", [])
     await held.add_page(a_page(text="half \ud800"))
-    assert len((await held.trail(run)).entries) == 1
+    assert len((await held.load_trail(run)).entries) == 1
 
 
 # ------------------------------------------------------------------------------------------------- writers and failures
@@ -141,7 +137,7 @@ from tribunal.retrievers.web.archive import Archive
 
 async def write(path, post, count):
     held = await Archive.open(path)
-    run = await held.begin(post, "text", {})
+    run = await held.begin_run(post, "text", {})
     print(run, flush=True)
     for number in range(int(count)):
         await held.add_decision(run, "step", {"n": number})
@@ -164,10 +160,11 @@ async def test_processes_write_into_one_new_file(tmp_path: Path, opened: Opened)
         assert each.returncode == 0, out
     held = await opened(tmp_path / "e.sqlite", existing=True)
     for number in range(3):
-        steps = (await held.trail(f"p{number}")).of("decision", "step")
+        steps = (await held.load_trail(f"p{number}")).entries_of("decision", "step")
         assert [each.body["n"] for each in steps] == list(range(100))
 
 
+@pytest.mark.long
 async def test_a_kill_loses_nothing_that_was_finished(tmp_path: Path, opened: Opened) -> None:
     def killed() -> list[str]:
         with writer(tmp_path / "e.sqlite", "p", 10**6) as running:
@@ -178,7 +175,7 @@ async def test_a_kill_loses_nothing_that_was_finished(tmp_path: Path, opened: Op
 
     run, *numbers = (line.strip() for line in await asyncio.to_thread(killed))
     held = await opened(tmp_path / "e.sqlite")
-    written = [each.body["n"] for each in (await held.trail(run)).of("decision")]
+    written = [each.body["n"] for each in (await held.load_trail(run)).entries_of("decision")]
     assert written[: len(numbers)] == [int(number) for number in numbers]
     assert len(written) - len(numbers) in (0, 1)  # one may have been committed and not yet said
     await held.add_decision(run, "step", {"n": -1})
@@ -186,9 +183,9 @@ async def test_a_kill_loses_nothing_that_was_finished(tmp_path: Path, opened: Op
 
 async def test_many_writes_at_once_all_get_in(tmp_path: Path, opened: Opened) -> None:
     held = await opened(tmp_path / "e.sqlite")
-    run = await held.begin("p", "t", {})
+    run = await held.begin_run("p", "t", {})
     await asyncio.gather(*(held.add_decision(run, "d", {"n": number}) for number in range(500)))
-    assert len((await held.trail(run)).entries) == 500
+    assert len((await held.load_trail(run)).entries) == 500
 
 
 async def test_a_full_disk_is_an_archive_error_and_what_is_there_stays(tmp_path: Path, opened: Opened) -> None:
@@ -197,14 +194,14 @@ async def test_a_full_disk_is_an_archive_error_and_what_is_there_stays(tmp_path:
     await held._database.write("PRAGMA max_page_count=1")  # SQLite's own "disk is full"
     with pytest.raises(ArchiveError, match="full"):
         await held.add_page(a_page(text="x" * 10**6))
-    assert len((await held.trail(run)).entries) == 11
+    assert len((await held.load_trail(run)).entries) == 11
 
 
 async def test_an_archive_that_is_only_read_is_not_written(tmp_path: Path, opened: Opened) -> None:
     await a_run(await opened(tmp_path / "e.sqlite"))
     held = await opened(tmp_path / "e.sqlite", existing=True)
     with pytest.raises(ArchiveError, match="readonly"):
-        await held.begin("p", "t", {})
+        await held.begin_run("p", "t", {})
 
 
 async def test_an_archive_that_is_closed_leaves_one_file(tmp_path: Path, opened: Opened) -> None:
@@ -227,7 +224,7 @@ async def test_an_archive_in_a_locked_folder_can_be_read(tmp_path: Path, opened:
     await held.close()
     folder.chmod(0o500)
     try:
-        assert (await (await opened(folder / "e.sqlite", existing=True)).latest()) is not None
+        assert await (await opened(folder / "e.sqlite", existing=True)).list_runs()
         with pytest.raises(BadInput, match="can't be opened"):
             await opened(folder / "new.sqlite")
     finally:
@@ -276,14 +273,14 @@ async def test_damage_found_later_is_told(tmp_path: Path, opened: Opened) -> Non
     (tmp_path / "e.sqlite").write_bytes(whole[:4096] + b"\x00" * (len(whole) - 4096))
     held = await opened(tmp_path / "e.sqlite", existing=True)
     with pytest.raises(BadInput, match="is damaged"):
-        await held.trail(run)
+        await held.load_trail(run)
 
 
 async def test_an_entry_that_was_tampered_with_is_told(tmp_path: Path, opened: Opened) -> None:
     held = await opened(tmp_path / "e.sqlite")
     run = await a_run(held)
     for body in ("{", '{"hits": [{}], "engine": null, "failures": []}', "{}"):
-        await held._write("UPDATE entries SET body = ? WHERE kind = 'search'", (body,))
+        await held._write_row("UPDATE entries SET body = ? WHERE kind = 'search'", (body,))
         with pytest.raises(BadInput, match="is damaged"):
             await Replay.open(held.path, run=run)
 

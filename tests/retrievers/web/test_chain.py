@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from tribunal.errors import BadInput
-from tribunal.retrievers.web.search.chain import Chain, Found, Nothing, search_chain
-from tribunal.retrievers.web.search.engine import SearchFailed
-from tribunal.retrievers.web.search.hits import Hit
+from tribunal.retrievers.web.search.chain import EmptyEngine, SearchChain, SearchResult, search_chain
+from tribunal.retrievers.web.search.engine import Hit, SearchFailed
 
 
-class Scripted(Nothing):
+class Scripted(EmptyEngine):
     """An engine that answers what a function says, or raises it, and keeps when it was asked what."""
 
     def __init__(self, clock: list[float], answer: Callable[[str], Any], name: str = "scripted") -> None:
@@ -55,23 +54,23 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 async def test_requests_to_an_engine_keep_their_distance_across_chains(clock: list[float]) -> None:
-    engine = Scripted(clock, lambda query: [])
-    three = [Chain([engine], spacing={"scripted": 0.5}) for _ in range(3)]
+    engine = Scripted(clock, lambda query: [], "langchain:DuckDuckGoSearchAPIWrapper")
+    three = [SearchChain([engine]) for _ in range(3)]
     await three[0].search("first")
     await asyncio.gather(*(chain.search(str(number)) for number, chain in enumerate(three)))
-    assert [at for _, at in engine.asked] == [1000.0, 1000.5, 1001.0, 1001.5]
+    assert [at for _, at in engine.asked] == [1000.0, 1001.0, 1002.0, 1003.0]
 
 
 async def test_duckduckgo_is_asked_about_once_a_second(clock: list[float]) -> None:
     engine = Scripted(clock, lambda query: [], "duckduckgo")
-    await asyncio.gather(Chain([engine]).search("one"), Chain([engine]).search("two"))
+    await asyncio.gather(SearchChain([engine]).search("one"), SearchChain([engine]).search("two"))
     assert [at for _, at in engine.asked] == [1000.0, 1001.0]
 
 
 async def test_an_engine_that_said_wait_is_left_alone_for_so_long(clock: list[float]) -> None:
     answers = {"one": SearchFailed("rate_limit", "too many", retry_after=7)}
     engine = Scripted(clock, lambda query: answers.get(query, [a_hit()]))
-    chain = Chain([engine, Nothing()])
+    chain = SearchChain([engine, EmptyEngine()])
     assert (await chain.search("one")).engine == "none"
     clock[0] += 6.9
     resting = await chain.search("two")
@@ -90,7 +89,7 @@ def test_unknown_names_are_told_the_known_ones(names: str | list[str]) -> None:
 async def test_none_finds_nothing_and_names_are_taken_once() -> None:
     chain = search_chain(" none , none,duckduckgo")
     assert chain.names == ("none", "duckduckgo")
-    assert await chain.search("q") == Found(query="q", engine="none")
+    assert await chain.search("q") == SearchResult(query="q", engine="none")
 
 
 # ------------------------------------------------------------------------------------------------- engines of one's own
@@ -100,7 +99,7 @@ class Engine:
     name = "ours"
 
     async def search(self, query, k):
-        from tribunal.retrievers.web.search.hits import Hit
+        from tribunal.retrievers.web.search.engine import Hit
 
         if query == "broken":
             raise KeyError("no such thing, says sk-abcdef0123456789")
@@ -136,7 +135,7 @@ async def test_an_engine_of_ones_own_that_breaks_hands_over(our_module: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("member", "words"), [("Engine", "is a class"), ("TEXT", "not a Engine"), ("NONE", "can't be loaded")]
+    ("member", "words"), [("Engine", "is a class"), ("TEXT", "not a SearchEngine"), ("NONE", "can't be loaded")]
 )
 def test_what_is_no_engine_is_refused(our_module: str, member: str, words: str) -> None:
     with pytest.raises(BadInput, match=words):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tribunal.eval.doubles.web import Site, SitePage
-from tribunal.retrievers.web.search.chain import Found, search_chain
+from tests.doubles.web import Site, SitePage
+from tribunal.retrievers.web.search.chain import SearchResult, search_chain
 
 DUCK = """<html><body><div class="links_main links_deep result__body">
 <h2 class="result__title"><a href="https://example.org/{n}">Title <b>{n}</b></a></h2>
@@ -30,7 +30,7 @@ def duckduckgo(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[SitePage],
         yield serve
 
 
-def kinds(found: Found) -> list[tuple[str, str]]:
+def kinds(found: SearchResult) -> list[tuple[str, str]]:
     return [(each.engine, each.kind) for each in found.failures]
 
 

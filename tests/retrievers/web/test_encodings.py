@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tribunal.retrievers.web.pages.encodings import decode
+from tribunal.retrievers.web.page_reader import decode_body
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,9 @@ from tribunal.retrievers.web.pages.encodings import decode
     ],
 )
 def test_charsets(body: bytes, charset: str | None, text: str) -> None:
-    assert decode(body, charset) == text
+    assert decode_body(body, charset) == text
 
 
 def test_a_charset_that_nobody_declared_is_seen_from_the_bytes() -> None:
     text = "Съешь же ещё этих мягких французских булок, да выпей чаю. " * 20
-    assert decode(text.encode("cp1251")) == text
+    assert decode_body(text.encode("cp1251")) == text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tribunal.retrievers.web.search.hits import normal_url
+from tribunal.retrievers.web.search.engine import normal_url
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tribunal.retrievers.web.pages.html import read_html
-from tribunal.retrievers.web.pages.parsing import read
-from tribunal.retrievers.web.pages.reader import Reader
-from tribunal.retrievers.web.pages.text import PageUnreadable
+from tribunal.retrievers.web.page_parsing import read_html, read_page
+from tribunal.retrievers.web.page_reader import PageReader, PageUnreadable
 
 ARTICLE = """<!doctype html><html lang="de-AT"><head><title>Ein Wort und seine Geschichte</title>
 <meta property="article:published_time" content="2024-03-02T10:00:00Z">
@@ -22,8 +20,8 @@ def shown(inside: str) -> str:
     return read_html(ARTICLE.format(inside).encode(), "utf-8", 10).text
 
 
-async def test_an_article_becomes_text_with_its_title_language_and_date(reader: Reader) -> None:
-    text = await reader.read(ARTICLE.format("").encode(), "text/html", "utf-8")
+async def test_an_article_becomes_text_with_its_title_language_and_date(reader: PageReader) -> None:
+    text = await reader.read_page(ARTICLE.format("").encode(), "text/html", "utf-8")
     assert text.title == "Ein Wort und seine Geschichte"
     assert (text.language, text.date, text.truncated) == ("de-AT", "2024-03-02", False)
     assert "als Schimpfwort gebraucht.\n" in text.text
@@ -82,7 +80,7 @@ def test_text_that_is_shown_is_kept_whatever_it_says(inside: str) -> None:
 
 
 def test_invisible_characters_are_left_out_and_joiners_kept() -> None:
-    found = read(
+    found = read_page(
         "Ver\u00adbot\u200bene \u202eVerdrehung\u202c \U000e0041\U000e0042 می‌خواهم 👩‍💻 na\u0308h\x00".encode(),
         "text/plain",
         None,
@@ -91,15 +89,15 @@ def test_invisible_characters_are_left_out_and_joiners_kept() -> None:
     assert found.text == "Verbotene Verdrehung  می‌خواهم 👩‍💻 näh"
 
 
-async def test_a_page_of_little_text_is_read_whole(reader: Reader) -> None:
-    text = await reader.read(b"<title>Short</title><div>Only this.</div>", "text/html")
+async def test_a_page_of_little_text_is_read_whole(reader: PageReader) -> None:
+    text = await reader.read_page(b"<title>Short</title><div>Only this.</div>", "text/html")
     assert (text.title, text.text, text.language, text.date) == ("Short", "Only this.", None, None)
 
 
-async def test_xhtml_with_a_declaration(reader: Reader) -> None:
+async def test_xhtml_with_a_declaration(reader: PageReader) -> None:
     root = '<?xml version="1.0" encoding="utf-8"?><html xmlns="http://www.w3.org/1999/xhtml" xml:lang="fr">'
     body = f"{root}<body><p>Écrit.</p></body></html>"
-    text = await reader.read(body.encode(), "application/xhtml+xml")
+    text = await reader.read_page(body.encode(), "application/xhtml+xml")
     assert (text.text, text.language) == ("Écrit.", "fr")
 
 
@@ -111,9 +109,9 @@ def test_entities_are_not_expanded_beyond_html() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"   ", b"<html></html>", b"<p hidden>x</p>", b"<!-- only this -->"])
-async def test_a_page_without_text(reader: Reader, body: bytes) -> None:
+async def test_a_page_without_text(reader: PageReader, body: bytes) -> None:
     with pytest.raises(PageUnreadable) as caught:
-        await reader.read(body, "text/html")
+        await reader.read_page(body, "text/html")
     assert caught.value.reason == "no_text"
 
 

@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from tests import PROJECT
+from tests.doubles.web import Site, SitePage
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.web import Site, SitePage
-from tribunal.retrievers.web.search import langchain
-from tribunal.retrievers.web.search.chain import Found, search_chain
-from tribunal.retrievers.web.search.hits import hits_of
+from tribunal.retrievers.web.search import engines
+from tribunal.retrievers.web.search.chain import SearchResult, search_chain
+from tribunal.retrievers.web.search.engine import hits_from_rows
 
 
-def kinds(found: Found) -> list[tuple[str, str]]:
+def kinds(found: SearchResult) -> list[tuple[str, str]]:
     return [(each.engine, each.kind) for each in found.failures]
 
 
@@ -62,13 +62,13 @@ async def test_a_langchain_wrapper_with_a_key_over_the_wire(monkeypatch: pytest.
     ],
 )
 async def test_wrappers_answer_in_many_forms(answer: Any, urls: list[str]) -> None:
-    assert [hit.url for hit in hits_of("q", "e", langchain.rows_of(answer), 5)] == urls
+    assert [hit.url for hit in hits_from_rows("q", "e", engines.rows_from_answer(answer), 5)] == urls
 
 
 async def test_documents_are_hits_too() -> None:
     from langchain_core.documents import Document
 
-    rows = langchain.rows_of([Document(page_content="words", metadata={"url": "https://e.org/5", "title": "T"})])
+    rows = engines.rows_from_answer([Document(page_content="words", metadata={"url": "https://e.org/5", "title": "T"})])
     assert rows == [("https://e.org/5", "T", "words")]
 
 
@@ -82,7 +82,7 @@ async def test_a_wrapper_that_raises_says_why_without_its_key(monkeypatch: pytes
         def results(self, query: str) -> Any:
             raise RuntimeError(f"https://api.example.org/?k={self.api_key} said 429")
 
-    monkeypatch.setattr(langchain, "_wrapper", lambda name: Wrapper())
+    monkeypatch.setattr(engines, "_make_wrapper", lambda name: Wrapper())
     found = await search_chain("langchain:Wrapper").search("q")
     assert kinds(found) == [("langchain:Wrapper", "rate_limit")]
     assert "topsecretvalue" not in found.failures[0].message
@@ -96,7 +96,7 @@ async def test_a_wrapper_that_hangs_is_left_behind(monkeypatch: pytest.MonkeyPat
             release.wait()
             return "[]"
 
-    monkeypatch.setattr(langchain, "_wrapper", lambda name: Wrapper())
+    monkeypatch.setattr(engines, "_make_wrapper", lambda name: Wrapper())
     found = await search_chain("langchain:Wrapper,none", seconds=0.1).search("q")
     release.set()
     assert (found.engine, kinds(found)) == ("none", [("langchain:Wrapper", "timeout")])
@@ -120,6 +120,6 @@ def test_a_wrapper_that_cannot_be_used_is_bad_input(name: str, words: str) -> No
 
 
 def test_without_the_extra_its_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(langchain, "find_spec", lambda name: None)
-    with pytest.raises(BadInput, match=r"tribunal\[community\]"):
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    with pytest.raises(BadInput, match=r"tribunal-court\[community\]"):
         search_chain("langchain:BraveSearchWrapper")

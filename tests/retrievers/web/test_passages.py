@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tribunal.retrievers.web.pages.passages import _JOINING, find_passage
+from tribunal.retrievers.web.passages import _JOINING, find_passage
 
 
 @pytest.mark.parametrize(
@@ -39,6 +39,11 @@ from tribunal.retrievers.web.pages.passages import _JOINING, find_passage
 def test_passages(text: str, passage: str, found: str | None) -> None:
     span = find_passage(text, passage)
     assert (None if span is None else text[slice(*span)]) == found
+
+
+def test_a_passage_is_not_found_in_a_character_with_more_marks() -> None:
+    text = "a\u0301\u0301 a\u0301"
+    assert find_passage(text, "\u00e1") == (4, 6)
 
 
 @given(st.text(st.sampled_from("aé\u0301\u0308 \n가ᄀ\u1161\u11a8\u0bc6\u0bbe'’\"“"), max_size=60), st.data())

@@ -8,10 +8,9 @@ import pytest
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject, TextStringObject
 
-from tribunal.retrievers.web.pages import pdf as pdfs
-from tribunal.retrievers.web.pages.parsing import read
-from tribunal.retrievers.web.pages.reader import Reader
-from tribunal.retrievers.web.pages.text import PageUnreadable
+from tribunal.retrievers.web import page_parsing
+from tribunal.retrievers.web.page_parsing import read_page
+from tribunal.retrievers.web.page_reader import PageReader, PageUnreadable
 
 
 def pdf(*texts: str, password: str | None = None, **about: str) -> bytes:
@@ -41,26 +40,27 @@ def pdf(*texts: str, password: str | None = None, **about: str) -> bytes:
     return held.getvalue()
 
 
-async def test_a_pdf_becomes_text(reader: Reader) -> None:
+async def test_a_pdf_becomes_text(reader: PageReader) -> None:
     body = pdf("A first page.", "A second page.", Title="On a word", CreationDate="D:20230405120000Z")
-    text = await reader.read(body, "application/pdf")
+    text = await reader.read_page(body, "application/pdf")
     assert text.text == "A first page.\n\nA second page."
     assert (text.title, text.date, text.language, text.truncated) == ("On a word", "2023-04-05", "en-GB", False)
 
 
 def test_only_so_many_pages_of_a_pdf_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pdfs, "MAX_PDF_PAGES", 2)
-    found = read(pdf("one", "two", "three"), "application/pdf", None, 10)
+    monkeypatch.setattr(page_parsing, "MAX_PDF_PAGES", 2)
+    found = read_page(pdf("one", "two", "three"), "application/pdf", None, 10)
     assert (found.text, found.truncated) == ("one\n\ntwo", True)
 
 
 def test_a_pdf_gives_what_it_has_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter([0.0, 0.0, 0.5, 1.5])
-    monkeypatch.setattr("tribunal.retrievers.web.pages.pdf.time.monotonic", lambda: next(ticks))
-    found = pdfs.read_pdf(pdf("one", "two", "three"), None, 1.0)
+    monkeypatch.setattr("tribunal.retrievers.web.page_parsing.time.monotonic", lambda: next(ticks))
+    found = page_parsing.read_pdf(pdf("one", "two", "three"), None, 1.0)
     assert (found.text, found.truncated) == ("one\n\ntwo", True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -70,7 +70,7 @@ def test_a_pdf_gives_what_it_has_when_its_time_is_up(monkeypatch: pytest.MonkeyP
         (pdf(""), "no_text"),
     ],
 )
-async def test_a_pdf_that_cannot_be_read(reader: Reader, body: bytes, reason: str) -> None:
+async def test_a_pdf_that_cannot_be_read(reader: PageReader, body: bytes, reason: str) -> None:
     with pytest.raises(PageUnreadable) as caught:
-        await reader.read(body, "application/pdf")
+        await reader.read_page(body, "application/pdf")
     assert caught.value.reason == reason

@@ -8,7 +8,7 @@ import pytest
 
 from tests.archived import Opened, a_page, a_run
 from tribunal.errors import BadInput
-from tribunal.retrievers.web.replay import Replay
+from tribunal.retrievers.web.library import Replay
 
 # --------------------------------------------------------------------------------------------------------------- replay
 
@@ -28,20 +28,20 @@ async def test_a_replay_gives_what_was_archived(tmp_path: Path, opened: Opened) 
     assert page == a_page(url="https://example.org/c")  # asked for by another name, and stored once
     assert await replay.fetch("https://example.org/b") == "https://example.org/b: dns: has no address"
     assert await replay.fetch("https://example.org/z") is None
-    assert [url[-1] for url in await replay.fetched(1)] == ["c", "a", "b"]
-    assert await replay.fetched(2) == []
+    assert [url[-1] for url in await replay.urls_of_turn(1)] == ["c", "a", "b"]
+    assert await replay.urls_of_turn(2) == []
 
 
 async def test_replies_come_in_order_and_end(tmp_path: Path, opened: Opened) -> None:
     held = await opened(tmp_path / "e.sqlite")
     await a_run(held)
     replay = await Replay.open(held.path, post_id="p1")
-    assert [await replay.reply("read", "k") for _ in range(3)] == [{"n": 1}, {"n": 2}, None]
-    assert await replay.reply("propose", "1") == {"queries": ["q1", "q2"]}
-    assert await replay.reply("propose", "2") is None
-    assert await replay.reply("read", "other") is None
+    assert [await replay.next_reply("read", "k") for _ in range(3)] == [{"n": 1}, {"n": 2}, None]
+    assert await replay.next_reply("propose", "1") == {"queries": ["q1", "q2"]}
+    assert await replay.next_reply("propose", "2") is None
+    assert await replay.next_reply("read", "other") is None
     replay.rewind()
-    assert await replay.reply("read", "k") == {"n": 1}
+    assert await replay.next_reply("read", "k") == {"n": 1}
 
 
 async def test_an_unknown_query_finds_nothing_and_is_named_once(tmp_path: Path, opened: Opened) -> None:
@@ -60,7 +60,7 @@ async def test_the_run_that_is_replayed_is_the_latest_in_which_a_model_was_asked
 ) -> None:
     held = await opened(tmp_path / "e.sqlite")
     first, second = await a_run(held), await a_run(held)
-    replayed = await held.begin("p1", "the post", {})
+    replayed = await held.begin_run("p1", "the post", {})
     other = await a_run(held, "p1", "another text of the same id")
     assert (await Replay.open(held.path, post_text="the post")).run.id == second
     assert (await Replay.open(held.path, post_text="the post", post_id="p1")).run.id == second

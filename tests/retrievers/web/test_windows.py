@@ -12,8 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tribunal.errors import BadInput
-from tribunal.retrievers.web.pages.tokens import ESTIMATE, TokenCounter, estimated_tokens
-from tribunal.retrievers.web.pages.windows import awindows, windows
+from tribunal.retrievers.web.passages import (
+    ESTIMATE,
+    TokenCounter,
+    cut_windows,
+    cut_windows_in_thread,
+    estimate_tokens,
+)
 
 
 async def test_tokens_are_counted_by_the_tables_where_they_can_be_had() -> None:
@@ -38,7 +43,7 @@ async def test_tables_that_never_come_are_not_waited_for() -> None:
     release = threading.Event()
     counter = await TokenCounter.load(seconds=0.05, get=lambda name: release.wait(10))
     release.set()
-    assert counter.count is estimated_tokens
+    assert counter.count is estimate_tokens
     assert counter.warning is not None
     assert "0.05 s" in counter.warning
 
@@ -48,7 +53,7 @@ WORDS = TokenCounter(lambda text: float(bool(text.strip())))
 
 def test_windows_overlap_and_know_their_place() -> None:
     text = "one two three four five six seven eight"
-    cut = windows(text, 4, 1, WORDS)
+    cut = cut_windows(text, 4, 1, WORDS)
     assert [w.text for w in cut] == ["one two three four", " four five six seven", " seven eight"]
     assert [(w.index, w.tokens) for w in cut] == [(0, 4), (1, 4), (2, 2)]
     assert all(text[w.start : w.end] == w.text for w in cut)
@@ -63,7 +68,7 @@ def test_windows_overlap_and_know_their_place() -> None:
 def test_windows_cover_the_text(text: str, size: int, overlap: int, counter: TokenCounter) -> None:
     if overlap >= size:
         overlap = size - 1
-    cut = windows(text, size, overlap, counter)
+    cut = cut_windows(text, size, overlap, counter)
     assert bool(cut) == bool(text)
     reached = 0
     for number, window in enumerate(cut):
@@ -78,7 +83,7 @@ def test_windows_cover_the_text(text: str, size: int, overlap: int, counter: Tok
 
 
 def test_a_run_without_spaces_is_cut_too() -> None:
-    cut = windows("x" * 10_000, 100, 10)
+    cut = cut_windows("x" * 10_000, 100, 10)
     assert max(w.tokens for w in cut) <= 100
     assert cut[-1].end == 10_000
 
@@ -86,12 +91,12 @@ def test_a_run_without_spaces_is_cut_too() -> None:
 @pytest.mark.parametrize(("size", "overlap"), [(0, 0), (10, 10), (10, -1), (-5, 0)])
 def test_windows_that_cannot_be(size: int, overlap: int) -> None:
     with pytest.raises(BadInput, match="window"):
-        windows("text", size, overlap)
+        cut_windows("text", size, overlap)
 
 
 async def test_windows_of_a_long_text_are_cut_off_the_loop() -> None:
     text = "word " * 100_000
-    cutting = asyncio.create_task(awindows(text, 2000, 200))
+    cutting = asyncio.create_task(cut_windows_in_thread(text, 2000, 200))
     turns = 0
     while not cutting.done():
         await asyncio.sleep(0.005)

@@ -7,8 +7,8 @@ from ipaddress import IPv4Address, IPv6Address
 
 from tests.retrievers.web.fetch.attack import Attacks, Run
 from tests.retrievers.web.fetch.small_web import PUBLIC, Web, outcome
-from tribunal.retrievers.web.fetch.addresses import FORBIDDEN
 from tribunal.retrievers.web.fetch.fetcher import Fetcher
+from tribunal.retrievers.web.fetch.target import FORBIDDEN
 
 ATTACKS = Attacks()
 PRIVATE = [

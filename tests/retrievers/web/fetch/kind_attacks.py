@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.retrievers.web.fetch.attack import Attacks
 from tests.retrievers.web.fetch.small_web import PNG, Web, ok, outcome
-from tribunal.retrievers.web.fetch.kinds import IMAGES, PAGES
+from tribunal.retrievers.web.fetch.fetcher import IMAGES, PAGES
 
 ATTACKS = Attacks()
 

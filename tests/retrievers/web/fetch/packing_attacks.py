@@ -11,10 +11,10 @@ import brotli  # type: ignore[import-untyped]
 
 from tests.retrievers.web.fetch.attack import Attacks
 from tests.retrievers.web.fetch.small_web import Web, ok
-from tribunal.retrievers.web.fetch.limits import Limits
+from tribunal.retrievers.web.fetch import FetchLimits
 
 ATTACKS = Attacks()
-LIMITS = Limits()
+LIMITS = FetchLimits()
 
 
 def bomb(name: str, pack: Callable[[bytes], bytes]) -> None:

@@ -6,7 +6,7 @@ import os
 
 from tests.retrievers.web.fetch.attack import Attacks
 from tests.retrievers.web.fetch.small_web import PUBLIC, Web, ok, outcome
-from tribunal.retrievers.web.pages.reader import Reader
+from tribunal.retrievers.web.page_reader import PageReader
 
 ATTACKS = Attacks()
 
@@ -45,9 +45,9 @@ INSTRUCTING = """<html><head><title>On a word</title><style>.note { display: non
 async def instructed(web: Web, visible: str) -> str:
     web.site.answers["/"] = ok(INSTRUCTING.replace("{}", visible))
     page = await web.fetcher().fetch("http://site.test/")
-    reader = Reader(processes=1)
+    reader = PageReader(processes=1)
     try:
-        return (await reader.read(page.body, page.content_type, page.charset)).text
+        return (await reader.read_page(page.body, page.content_type, page.charset)).text
     finally:
         reader.close()
 

@@ -8,9 +8,8 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
-from tribunal.retrievers.web.fetch.errors import FetchFailed, FetchRefused
+from tribunal.retrievers.web.fetch import FetchFailed, FetchLimits, FetchRefused
 from tribunal.retrievers.web.fetch.fetcher import FetchedPage, Fetcher
-from tribunal.retrievers.web.fetch.limits import Limits
 
 PUBLIC, ALSO_PUBLIC = "93.184.216.34", "2606:2800:220:1::1"
 PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\2\0\0\0"
@@ -116,7 +115,7 @@ class Web:
         return "127.0.0.1", self.tls_site.port if port == 443 else self.site.port
 
     def fetcher(self, allow: frozenset[str] = frozenset(), **limits: float) -> Fetcher:
-        held = Limits.model_validate({"seconds": 5, "read_seconds": 5, "connect_seconds": 5} | limits)
+        held = FetchLimits.model_validate({"seconds": 5, "read_seconds": 5, "connect_seconds": 5} | limits)
         return Fetcher(allow, held, resolver=self.resolve, route=self.route, trusted=self.tls)
 
     async def outcome(self, url: str, *, secret_text: str = "", **limits: float) -> str:

@@ -7,12 +7,12 @@ from contextlib import aclosing
 import pytest
 
 from tests.retrievers.web.fetch.small_web import Site, Web, outcome, to
-from tribunal.retrievers.web.fetch.fetcher import Fetcher, allowed_places
-from tribunal.retrievers.web.fetch.limits import Limits
+from tribunal.retrievers.web.fetch import FetchLimits
+from tribunal.retrievers.web.fetch.fetcher import Fetcher, load_allowed_places
 
 
 def allowing(port: int, host: str = "127.0.0.1") -> Fetcher:
-    return Fetcher(frozenset({f"{host}:{port}"}), Limits(seconds=5))
+    return Fetcher(frozenset({f"{host}:{port}"}), FetchLimits(seconds=5))
 
 
 async def test_an_allowed_place_is_reached_by_any_spelling_of_it_and_nothing_beside_it(web: Web) -> None:
@@ -46,6 +46,6 @@ async def test_an_allowed_ipv6_place() -> None:
 
 
 def test_the_operator_names_places_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert allowed_places() == frozenset()
+    assert load_allowed_places() == frozenset()
     monkeypatch.setenv("TRIBUNAL_FETCH_ALLOW", "LocalHost:8080, [::1]:80")
-    assert allowed_places() == {"localhost:8080", "[::1]:80"}
+    assert load_allowed_places() == {"localhost:8080", "[::1]:80"}

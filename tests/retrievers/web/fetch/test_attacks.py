@@ -7,6 +7,8 @@ is made of the same list (set TRIBUNAL_UPDATE_DOCS=1 to write it anew).
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from itertools import groupby
 
 import pytest
 
@@ -23,7 +25,7 @@ from tests.retrievers.web.fetch import (
 )
 from tests.retrievers.web.fetch.attack import Attack
 from tests.retrievers.web.fetch.small_web import Web
-from tribunal.retrievers.web.fetch.addresses import RANGES
+from tribunal.retrievers.web.fetch.target import RANGES
 
 DOC = PROJECT / "docs" / "fetching.md"
 ATTACKS = [
@@ -40,14 +42,20 @@ ATTACKS = [
 
 @pytest.mark.parametrize("attempt", ATTACKS, ids=[c.attack.encode("ascii", "replace").decode()[:80] for c in ATTACKS])
 async def test_attack(web: Web, attempt: Attack) -> None:
-    assert await attempt.run(web) == attempt.outcome
+    assert await attempt.run(web) == attempt.outcome, attempt.happens
 
 
 def test_the_table_in_the_docs_is_what_was_tested() -> None:
-    rows = [f"| {_cell(c.attack)} | {c.outcome} | {_cell(c.happens)} |" for c in ATTACKS]
-    attacks = "\n".join(["| attack | outcome | what happens |", "|---|---|---|", *rows])
+    by_outcome: dict[str, list[str]] = {}
+    for (outcome, _), alike in groupby(ATTACKS, lambda each: (each.outcome, each.happens)):
+        by_outcome.setdefault(outcome, []).append(_alike(each.attack for each in alike))
+    rows = [f"| {outcome} | {'; '.join(attacks)} |" for outcome, attacks in by_outcome.items()]
+    attacks = "\n".join(["| outcome | attacks |", "|---|---|", *rows])
+    uses: dict[str, list[str]] = {}
+    for text, use in RANGES.items():
+        uses.setdefault(use, []).append(f"`{text}`")
     ranges = "\n".join(
-        ["| range | what it is |", "|---|---|", *(f"| `{text}` | {use} |" for text, use in RANGES.items())]
+        ["| what it is | ranges |", "|---|---|", *(f"| {use} | {', '.join(held)} |" for use, held in uses.items())]
     )
     held = DOC.read_text(encoding="utf-8")
     made = held
@@ -59,6 +67,13 @@ def test_the_table_in_the_docs_is_what_was_tested() -> None:
         DOC.write_text(made, encoding="utf-8")
     else:
         assert held == made, "docs/fetching.md is stale: run this test with TRIBUNAL_UPDATE_DOCS=1"
+
+
+def _alike(attacks: Iterable[str]) -> str:
+    """Return the attacks that end alike as one cell: what they have in common is said once."""
+    names = list(attacks)
+    head = names[0].partition(", ")[0]
+    return "; ".join([_cell(names[0]), *(_cell(name.removeprefix(f"{head}, ")) for name in names[1:])])
 
 
 def _cell(text: str) -> str:

@@ -6,9 +6,8 @@ import pytest
 
 from tests.retrievers.web.fetch.small_web import ALSO_PUBLIC, PNG, PUBLIC, Web, failing, ok, outcome, to
 from tribunal.errors import TribunalError
-from tribunal.retrievers.web.fetch import USER_AGENT
-from tribunal.retrievers.web.fetch.errors import FetchError, FetchFailed
-from tribunal.retrievers.web.fetch.kinds import IMAGES
+from tribunal.retrievers.web.fetch import USER_AGENT, FetchError, FetchFailed
+from tribunal.retrievers.web.fetch.fetcher import IMAGES
 
 
 async def test_a_page_says_where_it_came_from(web: Web) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.retrievers.web.fetch.effort import calls
 from tests.retrievers.web.fetch.small_web import Web, ok, outcome, to
-from tribunal.retrievers.web.fetch.rules import Rules
+from tribunal.retrievers.web.fetch.robots import RobotsRules
 
 
 async def test_robots_is_asked_once_a_site_and_of_every_site_on_the_way(web: Web) -> None:
@@ -64,7 +64,7 @@ async def test_hostile_wildcards_take_no_time(web: Web) -> None:
 
 def test_the_work_of_a_rule_grows_with_its_length_and_no_faster() -> None:
     def work(wildcards: int) -> int:
-        rules = Rules("User-agent: *\nDisallow: /" + "*a" * wildcards + "$\n")
-        return calls(lambda: rules.allow("/" + "a" * 3000 + "b"))
+        rules = RobotsRules("User-agent: *\nDisallow: /" + "*a" * wildcards + "$\n")
+        return calls(lambda: rules.allows_path("/" + "a" * 3000 + "b"))
 
     assert work(2000) < 2.5 * work(1000)

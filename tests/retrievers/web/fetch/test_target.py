@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tribunal.errors import BadInput
-from tribunal.retrievers.web.fetch.errors import FetchRefused
-from tribunal.retrievers.web.fetch.target import parse_allow, parse_url
+from tribunal.retrievers.web.fetch import FetchRefused
+from tribunal.retrievers.web.fetch.target import parse_allowed_places, parse_url
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,12 @@ def test_one_number_is_an_address(number: int, form: str) -> None:
 
 
 def test_places() -> None:
-    assert parse_allow("") == frozenset()
-    assert parse_allow(" Example.com.:8080, 127.1:80 ,[::1]:443,") == {"example.com:8080", "127.0.0.1:80", "[::1]:443"}
+    assert parse_allowed_places("") == frozenset()
+    assert parse_allowed_places(" Example.com.:8080, 127.1:80 ,[::1]:443,") == {
+        "example.com:8080",
+        "127.0.0.1:80",
+        "[::1]:443",
+    }
 
 
 @pytest.mark.parametrize(
@@ -119,4 +123,4 @@ def test_places() -> None:
 )  # fmt: skip
 def test_what_is_no_place(value: str) -> None:
     with pytest.raises(BadInput, match="TRIBUNAL_FETCH_ALLOW"):
-        parse_allow(f"good.example:80,{value}")
+        parse_allowed_places(f"good.example:80,{value}")

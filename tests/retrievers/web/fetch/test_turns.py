@@ -10,8 +10,8 @@ from contextlib import AbstractAsyncContextManager
 import pytest
 
 from tests.retrievers.web.fetch.small_web import Web, ok, outcome
+from tribunal.retrievers.web.fetch import FetchLimits, NetworkClock
 from tribunal.retrievers.web.fetch.fetcher import Fetcher
-from tribunal.retrievers.web.fetch.limits import Clock, Limits
 
 
 async def test_one_connection_a_host_at_a_time(web: Web) -> None:
@@ -41,16 +41,16 @@ async def test_many_hosts_together(web: Web) -> None:
 
 
 async def test_waiting_for_ones_turn_does_not_count_as_slowness(monkeypatch: pytest.MonkeyPatch, web: Web) -> None:
-    begun: list[Clock] = []
-    running = Clock.running
+    begun: list[NetworkClock] = []
+    running = NetworkClock.count_time
 
-    def counted(clock: Clock) -> AbstractAsyncContextManager[None]:
+    def counted(clock: NetworkClock) -> AbstractAsyncContextManager[None]:
         begun.append(clock)
         return running(clock)
 
-    monkeypatch.setattr(Clock, "running", counted)
+    monkeypatch.setattr(NetworkClock, "count_time", counted)
     fetcher = web.fetcher()
-    async with fetcher._turns.of("site.test"):
+    async with fetcher._turns.lock_for("site.test"):
         fetching = asyncio.create_task(outcome(fetcher.fetch("http://site.test/")))
         for _ in range(100):
             await asyncio.sleep(0)
@@ -82,7 +82,7 @@ async def test_a_look_up_does_not_hold_the_loop(monkeypatch: pytest.MonkeyPatch,
         raise socket.gaierror(-3, "try again")
 
     monkeypatch.setattr(socket, "getaddrinfo", hanging)
-    fetcher = Fetcher(limits=Limits(dns_seconds=0.2), route=web.route)
+    fetcher = Fetcher(limits=FetchLimits(dns_seconds=0.2), route=web.route)
     assert await outcome(fetcher.fetch("http://slow.test/")) == "failed: dns"
     assert not ended.is_set(), "the fetch ends while the look-up hangs"
     release.set()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.retrievers.web.fetch.attack import Attacks
 from tests.retrievers.web.fetch.small_web import PUBLIC, Web, to
-from tribunal.retrievers.web.fetch.limits import Limits
+from tribunal.retrievers.web.fetch import FetchLimits
 
 ATTACKS = Attacks()
-LIMITS = Limits()
+LIMITS = FetchLimits()
 
 
 def refusing(url: str, attack: str, outcome: str, happens: str) -> None:

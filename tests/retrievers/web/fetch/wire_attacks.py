@@ -8,11 +8,11 @@ import struct
 
 from tests.retrievers.web.fetch.attack import Attacks
 from tests.retrievers.web.fetch.small_web import Web, ok, outcome, to
+from tribunal.retrievers.web.fetch import FetchLimits
 from tribunal.retrievers.web.fetch.fetcher import Fetcher
-from tribunal.retrievers.web.fetch.limits import Limits
 
 ATTACKS = Attacks()
-LIMITS = Limits()
+LIMITS = FetchLimits()
 
 
 @ATTACKS.add(
@@ -52,7 +52,7 @@ async def slow_names(web: Web) -> str:
         return []
 
     return await outcome(
-        Fetcher(limits=Limits(dns_seconds=0.1), resolver=never, route=web.route).fetch("http://site.test/")
+        Fetcher(limits=FetchLimits(dns_seconds=0.1), resolver=never, route=web.route).fetch("http://site.test/")
     )
 
 

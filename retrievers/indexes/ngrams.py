@@ -11,14 +11,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tribunal.models.embeddings import TFIDF, Use, Vectors
-from tribunal.models.embeddings.vectors import of_unit_length
-from tribunal.retrievers.perspectives.words import plain
+from tribunal.models.embeddings.vectors import normalize_rows
+from tribunal.text import normalize_text
 
 DIMENSION = 384
 MOST_NGRAMS = 16_384
@@ -54,7 +54,7 @@ def count_ngrams(texts: Sequence[str]) -> NgramCounts:
     """
     encoded = [
         np.frombuffer(f" {words} ".encode("utf-32-le", "surrogatepass") if words else b"", "<u4")
-        for words in map(plain, texts)
+        for words in map(normalize_text, texts)
     ]
     points = np.concatenate([np.zeros(0, "<u4"), *encoded]).astype(np.uint64) + np.uint64(1)
     text_of = np.repeat(np.arange(len(texts)), [len(each) for each in encoded])
@@ -92,78 +92,85 @@ class NgramEmbedder:
     at_once = 1024
 
     def __init__(self, gram: npt.NDArray[np.uint64], rarity: Vectors, shares: Vectors) -> None:
+        """Embed by what was fitted."""
         self.dimension = shares.shape[1]
         self.gram, self.rarity, self.shares = gram, rarity, shares
 
     async def embed(self, texts: Sequence[str], use: Use) -> Vectors:
         """Embed texts as `Embedder.embed` does; a query's vector may be shorter than one."""
-        rows = await asyncio.to_thread(self._embed, texts)
-        return of_unit_length(rows) if use == "passage" else rows
-
-    def _embed(self, texts: Sequence[str]) -> Vectors:
-        place, weight, start = _weigh(self.gram, self.rarity, texts)
-        rows = np.zeros((len(texts), self.dimension), np.float32)
-        for row, first, last in zip(rows, start[:-1], start[1:], strict=True):
-            row[:] = weight[first:last] @ self.shares[place[first:last]]
-        return rows
+        rows = await asyncio.to_thread(lambda: _weigh_texts(self.gram, self.rarity, texts).multiply(self.shares))
+        return normalize_rows(rows) if use == "passage" else rows
 
 
 def fit_ngrams(texts: Sequence[str]) -> NgramEmbedder:
-    """Fit the embedding to the texts of a set."""
-    from scipy.sparse import csr_array
+    """Fit the embedding to the texts of a set.
 
+    The SVD is randomised (Halko, Martinsson and Tropp, 2011, algorithm 4.4), from a fixed draw: the same texts give the
+    same vectors.
+    """
     sample = [texts[place] for place in np.linspace(0, len(texts) - 1, min(len(texts), SAMPLE)).astype(np.int64)]
     gram, texts_with = np.unique(count_ngrams(sample).gram, return_counts=True)
     frequent = np.sort(np.argsort(-texts_with, kind="stable")[:MOST_NGRAMS])
     gram = np.concatenate([np.zeros(1, np.uint64), gram[frequent]])
     texts_with = np.concatenate([np.zeros(1, np.int64), texts_with[frequent]])
     rarity = (1 + np.log((1 + len(sample)) / (1 + texts_with))).astype(np.float32)
-    place, weight, start = _weigh(gram, rarity, sample)
-    weight[place == 0] = 0
-    rows = csr_array((weight, place, start), shape=(len(sample), len(gram)))
-    return NgramEmbedder(gram, rarity, _find_directions(rows))
+    rows = _weigh_texts(gram, rarity, sample)
+    rows.weight[rows.place == 0] = 0
+    drawn = np.random.default_rng(0).standard_normal((len(gram), DIMENSION + _SPARE)).astype(np.float32)
+    basis = rows.multiply(drawn)
+    for _ in range(_ROUNDS):
+        basis = rows.multiply(rows.multiply_transposed(np.linalg.qr(basis).Q, len(gram)))
+    reduced = rows.multiply_transposed(np.linalg.qr(basis).Q, len(gram)).astype(np.float64)
+    squares, vectors = np.linalg.eigh(reduced.T @ reduced)
+    squares, vectors = squares[::-1][:DIMENSION], vectors[:, ::-1][:, :DIMENSION]
+    significant = squares > max(squares.max(initial=0.0) * _ROUNDING, 1e-9)
+    if not significant.any():  # no text has an n-gram
+        return NgramEmbedder(gram, rarity, np.zeros((len(gram), 1), np.float32))
+    shares: Vectors = (reduced @ vectors[:, significant] / np.sqrt(squares[significant])).astype(np.float32)
+    return NgramEmbedder(gram, rarity, shares)
 
 
-def _weigh(
-    gram: npt.NDArray[np.uint64], rarity: Vectors, texts: Sequence[str]
-) -> tuple[npt.NDArray[np.int64], Vectors, npt.NDArray[np.int64]]:
-    """Return texts as sparse rows of unit length: the place of each n-gram, its weight, and where each text begins."""
+class _SparseRows(NamedTuple):
+    """A sparse matrix of texts by n-grams. SciPy has one too, and is larger than everything else that this needs.
+
+    Attributes:
+        place: the n-gram of each entry; no text has one twice, but for 0.
+        weight: its weight.
+        start: where the entries of each text begin, and at last where they all end; one longer than the texts.
+    """
+
+    place: npt.NDArray[np.int64]
+    weight: Vectors
+    start: npt.NDArray[np.int64]
+
+    def multiply(self, dense: Vectors) -> Vectors:
+        """Return the product with a dense matrix: (texts, its columns)."""
+        product = np.zeros((len(self.start) - 1, dense.shape[1]), np.float32)
+        for row, first, last in zip(product, self.start[:-1], self.start[1:], strict=True):
+            row[:] = self.weight[first:last] @ dense[self.place[first:last]]
+        return product
+
+    def multiply_transposed(self, dense: Vectors, ngrams: int) -> Vectors:
+        """Return the product of the transposed matrix with a dense one: (n-grams, its columns)."""
+        product = np.zeros((ngrams, dense.shape[1]), np.float32)
+        for row, first, last in zip(dense, self.start[:-1], self.start[1:], strict=True):
+            product[self.place[first:last]] += self.weight[first:last, np.newaxis] * row
+        return product
+
+
+def _weigh_texts(gram: npt.NDArray[np.uint64], rarity: Vectors, texts: Sequence[str]) -> _SparseRows:
+    """Return texts as rows of unit length."""
     counts = count_ngrams(texts)
     place = np.minimum(np.searchsorted(gram, counts.gram), len(gram) - 1)
     place[gram[place] != counts.gram] = 0
     weight = _DAMPED[counts.times] * rarity[place]
     squares = np.concatenate([[0.0], np.cumsum(weight.astype(np.float64) ** 2)])[counts.start]
     length = np.repeat(np.sqrt(np.diff(squares)), np.diff(counts.start))
-    return place, (weight / length).astype(np.float32), counts.start
-
-
-def _find_directions(rows: Any) -> Vectors:
-    """Return the share of each column of a sparse matrix in its leading right singular vectors, (columns, vectors).
-
-    The SVD is randomised (Halko, Martinsson and Tropp, 2011, algorithm 4.4), from a fixed draw: the same texts give the
-    same vectors. SciPy's own (`svds`) finds no better neighbours in three times as long, and many times that on a busy
-    machine, where its small products wait for threads.
-    """
-    drawn = np.random.default_rng(0).standard_normal((rows.shape[1], DIMENSION + _SPARE)).astype(np.float32)
-    basis = rows @ drawn
-    for _ in range(_ROUNDS):
-        basis = rows @ (rows.T @ np.linalg.qr(basis).Q)
-    reduced = (rows.T @ np.linalg.qr(basis).Q).astype(np.float64)
-    squares, vectors = np.linalg.eigh(reduced.T @ reduced)
-    squares, vectors = squares[::-1][:DIMENSION], vectors[:, ::-1][:, :DIMENSION]
-    kept = squares > max(squares.max(initial=0.0) * _ROUNDING, 1e-9)
-    if not kept.any():  # no text has an n-gram
-        return np.zeros((rows.shape[1], 1), np.float32)
-    found: Vectors = (reduced @ vectors[:, kept] / np.sqrt(squares[kept])).astype(np.float32)
-    return found
+    return _SparseRows(place, (weight / length).astype(np.float32), counts.start)
 
 
 def write_ngrams(path: Path, embedder: NgramEmbedder) -> None:
-    """Write what was fitted.
-
-    Raises:
-        OSError: the file can't be written.
-    """
+    """Write what was fitted; raise `OSError` if the file can't be written."""
     with path.open("wb") as file:
         for numbers, form in ((embedder.gram, "<u8"), (embedder.rarity, "<f4"), (embedder.shares, "<f4")):
             file.write(np.ascontiguousarray(numbers, form).data)

@@ -17,8 +17,8 @@ from typing import IO, Any, NamedTuple, cast
 
 from tribunal.errors import BadInput
 from tribunal.files import is_lfs_pointer
-from tribunal.parsed import from_json
-from tribunal.text import wellformed
+from tribunal.plugins import require_extra
+from tribunal.text import parse_json, wellformed
 
 Cells = Mapping[str, Any]
 EXTRA = "\0"  # under which a row holds the cells that it has more than the file has columns
@@ -30,7 +30,7 @@ _WHOLE = re.compile(r"(\d+)\.0+")  # a flag as pandas writes it where a cell of 
 
 
 class TableFile(NamedTuple):
-    """A file of rows. `str()` is how its errors call it.
+    """A file of rows. `str()` is what its errors call it.
 
     Attributes:
         path: where it is read.
@@ -43,24 +43,27 @@ class TableFile(NamedTuple):
     cells: Cells = {}  # noqa: RUF012 (it is never changed)
 
     def __str__(self) -> str:
+        """Return what errors call it."""
         return self.shown or str(self.path)
 
     @property
     def name(self) -> str:
+        """Return its name, without its folder."""
         return self.shown.rpartition("/")[2] or self.path.name
 
     @property
     def suffix(self) -> str:
-        """What it is; `.gz` says only how it is packed."""
+        """Return the suffix that says what it is; `.gz` says only how it is packed."""
         return PurePath(self.name.lower().removesuffix(_PACKED)).suffix
 
     @property
-    def packed(self) -> bool:
+    def is_packed(self) -> bool:
+        """Return whether it is packed by gzip."""
         return self.name.lower().endswith(_PACKED)
 
-    def opened(self) -> IO[bytes]:
-        """Its bytes, unpacked."""
-        return cast("IO[bytes]", gzip.open(self.path)) if self.packed else self.path.open("rb")
+    def open_bytes(self) -> IO[bytes]:
+        """Open its bytes, unpacked."""
+        return cast("IO[bytes]", gzip.open(self.path)) if self.is_packed else self.path.open("rb")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class TableRow:
     cells: Cells
 
     def __getitem__(self, column: str) -> Any:
-        """The cell of a column that must be there.
+        """Return the cell of a column that must be there.
 
         Raises:
             BadInput: it isn't; the message names those that are.
@@ -92,22 +95,22 @@ class TableRow:
             raise self.error(f"has no column {column!r}; it has {has}") from error
 
     def text(self, column: str) -> str:
-        """The text of a cell, ends trimmed; blank where it holds nothing."""
-        return wellformed(as_text(self[column]))
+        """Return the text of a cell, ends trimmed; blank where it holds nothing."""
+        return wellformed(cell_text(self[column]))
 
-    def optional(self, column: str | None) -> str:
-        """The text of a cell; blank also where the row, as one of JSONL may, lacks the column."""
+    def optional_text(self, column: str | None) -> str:
+        """Return the text of a cell; blank also where the row, as one of JSONL may, lacks the column."""
         return self.text(column) if column is not None and column in self.cells else ""
 
-    def several(self, column: str, separator: str | None = None) -> list[str]:
-        """The texts in a cell that holds a list, or several texts with a separator between them."""
+    def text_list(self, column: str, separator: str | None = None) -> list[str]:
+        """Return the texts in a cell that holds a list, or several texts with a separator between them."""
         cell = self[column]
         if isinstance(cell, list | tuple):
-            return [wellformed(as_text(value)) for value in cell]
+            return [wellformed(cell_text(value)) for value in cell]
         return [part.strip() for part in self.text(column).split(separator)] if separator else [self.text(column)]
 
     def yes_or_no(self, column: str, yes: Collection[str] = YES, no: Collection[str] = NO) -> bool | None:
-        """What a column with values for yes and for no says, letter case aside; None where the cell is blank.
+        """Return what a column with values for yes and for no says, letter case aside; None where the cell is blank.
 
         1.0 is read as 1, and 0.0 as 0.
 
@@ -117,38 +120,34 @@ class TableRow:
         value = self.text(column)
         if not value:
             return None
-        said = without_point(value).casefold()
-        if said not in {*yes, *no}:
-            raise self.wrong(column, value, f"{' or '.join(yes)} (yes), {' or '.join(no)} (no)")
-        return said in yes
+        answer = drop_decimal_point(value).casefold()
+        if answer not in {*yes, *no}:
+            raise self.value_error(column, value, f"{' or '.join(yes)} (yes), {' or '.join(no)} (no)")
+        return answer in yes
 
     def number_of(self, column: str) -> float | None:
-        """The number in a column; None where it is blank.
-
-        Raises:
-            BadInput: it is not a number.
-        """
+        """Return the number in a column; None where it is blank; raise `BadInput` if it is not a number."""
         value = self.text(column)
         try:
             number = float(value) if value else None
         except ValueError as error:
-            raise self.wrong(column, value, "a number") from error
+            raise self.value_error(column, value, "a number") from error
         if number is not None and not math.isfinite(number):
-            raise self.wrong(column, value, "a number")
+            raise self.value_error(column, value, "a number")
         return number
 
     def error(self, problem: str) -> BadInput:
+        """Return the error for a problem of this row."""
         return BadInput(f"{self.owner}: {self.file} row {self.number}: {problem}")
 
-    def wrong(self, column: str, value: object, expected: str) -> BadInput:
+    def value_error(self, column: str, value: object, expected: str) -> BadInput:
+        """Return the error for a cell whose value isn't what is expected."""
         shown = repr(value)
         return self.error(f"{column} = {shown if len(shown) < 80 else shown[:77] + '…'}: is not {expected}")
 
 
-def as_text(value: Any) -> str:
-    """A cell as text, ends trimmed: nothing, NaN too, is blank, and a whole number has no point."""
-    if type(value) is str:
-        return value.strip()
+def cell_text(value: Any) -> str:
+    """Return a cell as text, ends trimmed: nothing, NaN too, is blank, and a whole number has no point."""
     if value is None or value != value:  # NaN, by which tables say that there is nothing
         return ""
     if isinstance(value, float) and value.is_integer():
@@ -156,18 +155,14 @@ def as_text(value: Any) -> str:
     return str(value).strip()
 
 
-def without_point(value: str) -> str:
-    """A whole number without its point, so that a flag 1.0 is 1; any other text as it is."""
+def drop_decimal_point(value: str) -> str:
+    """Return a whole number without its point, so that a flag 1.0 is 1; any other text as it is."""
     found = _WHOLE.fullmatch(value)
     return found[1] if found else value
 
 
 def refuse_pointer(path: Path) -> None:
-    """Refuse a file that Git LFS has only left a pointer to.
-
-    Raises:
-        BadInput: it is one; how the file itself is had.
-    """
+    """Refuse a file that Git LFS has only left a pointer to: raise `BadInput`, and say how the file itself is had."""
     if is_lfs_pointer(path):
         raise BadInput(
             f"file {path}: is a Git LFS pointer, not the file itself; run `git lfs pull` in its repository, or "
@@ -175,13 +170,13 @@ def refuse_pointer(path: Path) -> None:
         )
 
 
-def files_named(folder: Path, names: Iterable[str]) -> list[Path]:
-    """The files of the first of these names that is there; a name may hold `*`. None where none is."""
+def find_files(folder: Path, names: Iterable[str]) -> list[Path]:
+    """Return the files of the first of these names that is there; none where none is. A name may hold `*`."""
     return next((found for name in names if (found := sorted(folder.glob(name)))), [])
 
 
 def file_hash(path: Path) -> str:
-    """The SHA-256 of a file, read in pieces."""
+    """Return the SHA-256 of a file, read in pieces."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -194,10 +189,12 @@ def read_rows(
     delimiter: str | None = None,
     strict: bool = False,
     ragged: bool = False,
+    keyed: bool = False,
     remedy: str = "save it as UTF-8",
 ) -> Iterator[TableRow]:
-    """Every row of a file, one at a time. CSV, TSV, JSONL, JSON and Parquet go by the suffix. Of `.csv.gz` and
-    the like, what is packed is read; packed Parquet isn't.
+    """Yield every row of a file. CSV, TSV, JSONL, JSON and Parquet go by the suffix.
+
+    Of `.csv.gz` and the like, what is packed is read; packed Parquet isn't.
 
     Args:
         file: the file.
@@ -206,6 +203,7 @@ def read_rows(
         delimiter: between cells; none given: a comma in .csv, a tab in .tsv, .tab and .txt.
         strict: refuse a cell whose quotes don't close, which else takes the rest of the file for its own.
         ragged: give a row with more cells than there are columns, the cells that are over under `EXTRA`.
+        keyed: the file is one JSON object of rows by their ids, which needs it read whole.
         remedy: what the error for a wrong encoding advises.
 
     Raises:
@@ -216,18 +214,24 @@ def read_rows(
     suffix = table.suffix
     # A mark at a file's start, as spreadsheets leave one, would become part of the first column's name.
     codec = "utf-8-sig" if encoding.lower() in {"utf-8", "utf8"} else encoding
+    found: Iterator[tuple[int | str, Any]]
     try:
-        if suffix == ".parquet" and not table.packed:
-            found = _parquet(table)
+        if suffix == ".parquet" and not table.is_packed:
+            require_extra(str(table), "eval")
+            found = enumerate(_read_parquet(table), start=1)
         elif suffix in {".csv", ".tsv", ".tab", ".txt"}:
-            found = _delimited(table, codec, delimiter or ("," if suffix == ".csv" else "\t"), strict, ragged)
+            delimiter = delimiter or ("," if suffix == ".csv" else "\t")
+            found = enumerate(_read_delimited(table, codec, delimiter, strict, ragged), start=1)
         elif suffix in {".json", ".jsonl", ".ndjson"}:
-            found = _json(table, codec)
+            found = _read_keyed(table, codec, owner) if keyed else enumerate(_read_json(table, codec), start=1)
         else:
-            said = suffix + _PACKED * table.packed or "no suffix"
-            raise BadInput(f"file {table}: {said}: not CSV, TSV, TXT, JSONL, JSON or Parquet")
-        for number, cells in enumerate(found, start=1):
-            yield TableRow(owner, table.name, number, cells)
+            shown_suffix = suffix + _PACKED * table.is_packed or "no suffix"
+            raise BadInput(f"file {table}: {shown_suffix}: not CSV, TSV, TXT, JSONL, JSON or Parquet")
+        for key, cells in found:
+            row = TableRow(owner, table.name, wellformed(key) if isinstance(key, str) else key, cells)
+            if not isinstance(cells, dict):
+                raise row.error(f"a row is an object with named fields, not {type(cells).__name__}")
+            yield row
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise BadInput(f"file {table}: isn't packed by gzip, or not all of it is there: {error}") from error
     except OSError as error:
@@ -236,32 +240,9 @@ def read_rows(
         raise BadInput(f"file {table}: can't be read as {encoding} ({error}); {remedy}") from error
 
 
-def keyed_rows(path: Path, owner: str) -> Iterator[TableRow]:
-    """The rows of a file that is one JSON object of rows by their ids; the format needs it read whole.
-
-    Raises:
-        BadInput: the file can't be read, or is of another form.
-    """
-    refuse_pointer(path)
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            held = from_json(file.read())
-    except OSError as error:
-        raise BadInput(f"file {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise BadInput(f"file {path}: not JSON: {error}") from error
-    if not isinstance(held, dict):
-        raise BadInput(f"file {path}: {owner} is one object, of posts by their ids, not {type(held).__name__}")
-    for key, cells in held.items():
-        row = TableRow(owner, path.name, wellformed(key), cells)
-        if not isinstance(cells, dict):
-            raise row.error(f"a post is an object with named fields, not {type(cells).__name__}")
-        yield row
-
-
-def _delimited(table: TableFile, encoding: str, delimiter: str, strict: bool, ragged: bool) -> Iterator[Cells]:
+def _read_delimited(table: TableFile, encoding: str, delimiter: str, strict: bool, ragged: bool) -> Iterator[Cells]:
     csv.field_size_limit(_CELL)
-    with table.opened() as raw, io.TextIOWrapper(raw, encoding, newline="") as file:
+    with table.open_bytes() as raw, io.TextIOWrapper(raw, encoding, newline="") as file:
         reader = csv.DictReader(file, delimiter=delimiter, strict=strict)
         try:
             if ragged and (twice := [name for name, count in Counter(reader.fieldnames or ()).items() if count > 1]):
@@ -282,32 +263,36 @@ def _delimited(table: TableFile, encoding: str, delimiter: str, strict: bool, ra
             ) from error
 
 
-def _json(table: TableFile, encoding: str) -> Iterator[Cells]:
-    with table.opened() as raw, io.TextIOWrapper(raw, encoding) as file:
-        number, line = 1, ""
-        try:
-            if file.read(64).lstrip().startswith("["):
-                file.seek(0)
-                yield from _objects(table, from_json(file.read()))
-                return
-            file.seek(0)
-            for number, line in enumerate(file, start=1):  # noqa: B007 - the error names the line
-                if line.strip():
-                    yield from _objects(table, [from_json(line)])
-        except (UnicodeDecodeError, BadInput):
-            raise
-        except ValueError as error:
-            raise BadInput(f"file {table}: line {number}: not JSON: {error}") from error
+def _read_json(table: TableFile, encoding: str) -> Iterator[Any]:
+    """Yield the values of an array, or of lines."""
+    with table.open_bytes() as raw, io.TextIOWrapper(raw, encoding) as file:
+        is_array = file.read(64).lstrip().startswith("[")
+        file.seek(0)
+        if is_array:
+            yield from _parse_part(table, file.read(), 1)
+            return
+        for number, line in enumerate(file, start=1):
+            if line.strip():
+                yield _parse_part(table, line, number)
 
 
-def _objects(table: TableFile, values: Iterable[Any]) -> Iterator[Cells]:
-    for value in values:
-        if not isinstance(value, dict):
-            raise BadInput(f"file {table}: a row is an object with named fields, not {type(value).__name__}")
-        yield value
+def _read_keyed(table: TableFile, encoding: str, owner: str) -> Iterator[tuple[str, Any]]:
+    """Yield the values of an object by their keys."""
+    with table.open_bytes() as raw, io.TextIOWrapper(raw, encoding) as file:
+        content = _parse_part(table, file.read(), 1)
+    if not isinstance(content, dict):
+        raise BadInput(f"file {table}: {owner} is one object, of posts by their ids, not {type(content).__name__}")
+    yield from content.items()
 
 
-def _parquet(table: TableFile) -> Iterator[Cells]:
+def _parse_part(table: TableFile, text: str, line: int) -> Any:
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise BadInput(f"file {table}: line {line}: not JSON: {error}") from error
+
+
+def _read_parquet(table: TableFile) -> Iterator[Cells]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

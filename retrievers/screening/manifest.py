@@ -1,20 +1,21 @@
-"""The files of a fitted first look: `manifest.json`, and beside it plain arrays.
+"""The files of a screening classifier: `manifest.json`, and beside it plain arrays.
 
-`weights-….npz` holds what it looks with, `posts-….npz` the signatures of the posts that it was fitted on
-(`tribunal.eval.runs.likeness`), by which it is never measured on one of them.
+`weights-….npz` holds its weights, `posts-….npz` the signatures of the posts that it was fitted on
+(`tribunal.eval.runs.text_similarity`), so that it is never measured on one of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from tribunal.context import describe
+from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.files import read_regular, write_whole
 from tribunal.schema import JSON, Frozen
@@ -24,15 +25,15 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 MANIFEST = "manifest.json"
-_MAKE = "make one with `tribunal first-look fit`"
-_MOST = 256 * 1024 * 1024  # bytes of an array file
-_OTHER_FORM = "isn't of the form that it should be"
+SIZE = 2**20  # how many features there are: what a text has is hashed to their numbers
+_MAKE = "make one with `tribunal screening fit`"
+_MOST_BYTES = 256 * 1024 * 1024  # bytes of an array file
+_OTHER_FORM = "isn't in the expected format"
 _SHARE = Field(gt=0, lt=1)
-Read = TypeVar("Read")
 
 
-class Embedding(Frozen):
-    """The embedding that a first look was fitted with: another one gives other vectors, and is refused."""
+class EmbeddingNote(Frozen):
+    """The embedding that a screening classifier was fitted with; another one gives other vectors, and is refused."""
 
     name: str
     version: str | None = Field(default=None, description="of its package, where it runs on this machine")
@@ -40,8 +41,8 @@ class Embedding(Frozen):
     alone: bool = Field(default=False, description="words and runs of characters have no weight beside it")
 
 
-class Manifest(Frozen):
-    """What a fitted first look is, what it promises, and on what that rests.
+class ScreenerManifest(Frozen):
+    """What a screening classifier is, what it promises, and on what that rests.
 
     `missed_hate`, `false_alarms` and `level` are what was asked for. A threshold is None where none could be shown to
     keep the promise: then posts are never called so.
@@ -50,7 +51,7 @@ class Manifest(Frozen):
     form: Literal["tribunal-first-look-1"] = "tribunal-first-look-1"
     weights_sha256: str
     posts_sha256: str
-    embedding: Embedding | None = None
+    embedding: EmbeddingNote | None = None
     bias: float
     slope: float = Field(description="Platt's: the chance of hate is 1 / (1 + exp(-(slope · score + intercept)))")
     intercept: float
@@ -78,8 +79,8 @@ class Manifest(Frozen):
     at: str
 
 
-class Arrays(NamedTuple):
-    """What a first look looks with, and what it was fitted on."""
+class ScreenerArrays(NamedTuple):
+    """The weights of a screening classifier, and the signatures of the posts that it was fitted on."""
 
     known: npt.NDArray[np.int64]  # the features that are known, ascending
     weights: npt.NDArray[np.float64]  # of each of these
@@ -87,114 +88,104 @@ class Arrays(NamedTuple):
     posts: npt.NDArray[np.uint8]  # signatures, a row each
 
 
-def write(folder: Path, manifest: Manifest, arrays: Arrays) -> str:
-    """Write a first look to a folder, and give its hash. The hashes of its arrays are filled in here.
+def write_screener(folder: Path, manifest: ScreenerManifest, arrays: ScreenerArrays) -> str:
+    """Write a screening classifier to a folder and return its hash. The hashes of its arrays are filled in here.
 
     The manifest is written last and in one move, so that a reader has the old one or the new one.
 
     Raises:
         OSError: the folder can't be written.
     """
+    import numpy as np
+
     folder.mkdir(parents=True, exist_ok=True)
-    weights = _write_arrays(
-        folder,
-        "weights",
-        index=arrays.known.astype("<i4"),
-        weights=arrays.weights.astype("<f4"),
-        vector=arrays.vector.astype("<f4"),
-    )
-    posts = _write_arrays(folder, "posts", posts=arrays.posts.astype("u1"))
-    filled = manifest.model_copy(update={"weights_sha256": weights, "posts_sha256": posts})
+    files: dict[str, dict[str, npt.NDArray[Any]]] = {
+        "weights": {
+            "index": arrays.known.astype("<i4"),
+            "weights": arrays.weights.astype("<f4"),
+            "vector": arrays.vector.astype("<f4"),
+        },
+        "posts": {"posts": arrays.posts.astype("u1")},
+    }
+    hashes = {}
+    for name, content in files.items():
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, allow_pickle=False, **content)
+        hashes[name] = hashlib.sha256(buffer.getvalue()).hexdigest()
+        write_whole(folder / _array_name(name, hashes[name]), buffer.getvalue())
+    filled = manifest.model_copy(update={f"{name}_sha256": sha for name, sha in hashes.items()})
     text = filled.model_dump_json(indent=2) + "\n"
     write_whole(folder / MANIFEST, text)
-    held = {_file("weights", weights), _file("posts", posts)}
+    current = {_array_name(name, sha) for name, sha in hashes.items()}
     for other in (*folder.glob("weights-*.npz"), *folder.glob("posts-*.npz")):
-        if other.name not in held:
+        if other.name not in current:
             other.unlink(missing_ok=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _write_arrays(folder: Path, name: str, **arrays: npt.NDArray[Any]) -> str:
-    import numpy as np
-
-    held = io.BytesIO()
-    np.savez_compressed(held, allow_pickle=False, **arrays)
-    raw = held.getvalue()
-    sha = hashlib.sha256(raw).hexdigest()
-    write_whole(folder / _file(name, sha), raw)
-    return sha
-
-
-def read_manifest(folder: Path) -> tuple[Manifest, str]:
-    """The manifest of a folder, and the hash by which records name the first look: that of the manifest's bytes.
+def read_screener_manifest(folder: Path) -> tuple[ScreenerManifest, str]:
+    """Return the manifest of a folder, and its hash, by which records name the classifier.
 
     Raises:
         BadInput: there is none, or it is something else.
     """
     try:
         raw = read_regular(folder / MANIFEST)
-        return Manifest.model_validate_json(raw), hashlib.sha256(raw).hexdigest()
+        return ScreenerManifest.model_validate_json(raw), hashlib.sha256(raw).hexdigest()
     except ValidationError as error:
-        raise BadInput(f"first-look: {folder}: {describe(error)}; {_MAKE}") from error
+        raise BadInput(f"screening: {folder}: {describe_validation_error(error)}; {_MAKE}") from error
     except (OSError, ValueError) as error:
-        raise BadInput(f"first-look: {folder}: {getattr(error, 'strerror', None) or error}; {_MAKE}") from error
+        raise BadInput(f"screening: {folder}: {getattr(error, 'strerror', None) or error}; {_MAKE}") from error
 
 
-def read_weights(folder: Path, manifest: Manifest) -> Arrays:
-    """What a first look looks with; its `posts` are left out, since only plans ask for them.
+def read_weights(folder: Path, manifest: ScreenerManifest) -> ScreenerArrays:
+    """Return the weights of a classifier; its `posts` are left out, since only plans need them.
 
     Raises:
         BadInput: the file is missing, was changed, or is none of ours.
     """
     import numpy as np
 
-    from tribunal.retrievers.first_look.features import SIZE
-
-    def checked(held: Mapping[str, npt.NDArray[Any]]) -> Arrays:
-        index, weights = held["index"].astype(np.int64), held["weights"].astype(np.float64)
-        vector = held["vector"].astype(np.float64)
-        finite = np.isfinite(weights).all() and np.isfinite(vector).all()
-        if index.ndim != 1 or index.shape != weights.shape or not len(index) or not finite:
+    with _array_file(folder, "weights", manifest.weights_sha256) as stored:
+        index, weights, vector = (stored[name].astype(np.float64) for name in ("index", "weights", "vector"))
+        dimension = manifest.embedding.dimension if manifest.embedding else 0
+        finite = all(np.isfinite(each).all() for each in (index, weights, vector))
+        if index.ndim != 1 or index.shape != weights.shape or not len(index) or vector.shape != (dimension,):
             raise ValueError(_OTHER_FORM)
-        if vector.shape != (manifest.embedding.dimension if manifest.embedding else 0,):
-            raise ValueError(_OTHER_FORM)
-        if index[0] < 0 or index[-1] >= SIZE or (np.diff(index) <= 0).any():
-            raise ValueError("names features that there are none of")
-        return Arrays(index, weights, vector, np.empty((0, 0), dtype=np.uint8))
-
-    return _read_arrays(folder, "weights", manifest.weights_sha256, checked)
+        if not finite or index[0] < 0 or index[-1] >= SIZE or (np.diff(index) <= 0).any():
+            raise ValueError("names features that do not exist")
+        return ScreenerArrays(index.astype(np.int64), weights, vector, np.empty((0, 0), dtype=np.uint8))
 
 
-def read_posts(folder: Path, manifest: Manifest) -> npt.NDArray[np.uint8]:
-    """The signatures of the posts that it was fitted on, a row each.
+def read_fitted_posts(folder: Path, manifest: ScreenerManifest) -> npt.NDArray[np.uint8]:
+    """Return the signatures of the posts that it was fitted on, a row each.
 
     Raises:
         BadInput: the file is missing, was changed, or is none of ours.
     """
-
-    def checked(held: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.uint8]:
-        posts: npt.NDArray[np.uint8] = held["posts"]
+    with _array_file(folder, "posts", manifest.posts_sha256) as stored:
+        posts: npt.NDArray[np.uint8] = stored["posts"]
         if posts.ndim != 2 or posts.dtype != "uint8":
             raise ValueError(_OTHER_FORM)
         return posts
 
-    return _read_arrays(folder, "posts", manifest.posts_sha256, checked)
 
-
-def _read_arrays(folder: Path, name: str, sha: str, checked: Callable[[Any], Read]) -> Read:
+@contextmanager
+def _array_file(folder: Path, name: str, sha: str) -> Iterator[Mapping[str, npt.NDArray[Any]]]:
+    """Give the arrays of a file. What is found wrong with it, here or by the caller, becomes `BadInput`."""
     import numpy as np
 
-    file = folder / _file(name, sha)
+    file = folder / _array_name(name, sha)
     try:
-        raw = read_regular(file, _MOST)
+        raw = read_regular(file, _MOST_BYTES)
         if hashlib.sha256(raw).hexdigest() != sha:
             raise ValueError("was changed since it was fitted")
-        with np.load(io.BytesIO(raw), allow_pickle=False) as held:
-            return checked(held)
+        with np.load(io.BytesIO(raw), allow_pickle=False) as stored:
+            yield stored
     except (OSError, ValueError, KeyError) as error:
         why = getattr(error, "strerror", None) or error
-        raise BadInput(f"first-look: {file}: {why}; {_MAKE}") from error
+        raise BadInput(f"screening: {file}: {why}; {_MAKE}") from error
 
 
-def _file(name: str, sha: str) -> str:
+def _array_name(name: str, sha: str) -> str:
     return f"{name}-{sha[:12]}.npz"

@@ -1,0 +1,232 @@
+"""An index of texts, open: its rows, and what finds those nearest to a query.
+
+Vectors are an `IndexFlatIP` of FAISS, which compares a query with every one of them, exactly. An index of cells, which
+compares only some of the vectors, would save little next to the seconds of a chat model, and cost recall.
+
+Rows are one JSON value a line, and at the end the place where each line begins. All files are mapped into memory, not
+read: opening costs nothing that grows with the rows, processes share pages, and any thread looks a row up without
+reading the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tribunal.errors import BadInput
+from tribunal.models.embeddings import TFIDF, Embedder, Vectors, find_embedder
+from tribunal.retrievers.indexes.manifest import MANIFEST, IndexManifest
+from tribunal.retrievers.indexes.ngrams import NgramEmbedder, map_ngrams
+from tribunal.text import parse_json
+
+Row = TypeVar("Row")
+
+# How many hits beyond k are fetched at first, so that leaving out a few copies of the post needs no second search.
+SPARE = 8
+LONGEST_ROW = 16 * 1024 * 1024  # bytes: more than any text that a build takes
+_KIND = b"IxFI"  # what the file of a flat index by inner product begins with
+_HEAD = struct.Struct("<4siq")  # the kind, the length of a vector, the number of vectors
+_BESIDE = 4096  # bytes that FAISS writes beside the vectors, at most
+
+
+@dataclass(frozen=True, slots=True)
+class TextIndex(Generic[Row]):
+    """Rows, and what finds the nearest of them. Safe to search from many threads at once.
+
+    Attributes:
+        vectors: FAISS's index of the rows' vectors, which are of unit length.
+        read_row: reads the row of a number; it raises ValueError for one that is damaged.
+        ngrams: makes the vectors of queries, where the embedding is `tfidf`; else None.
+        manifest: what it was built from; None where it was made in memory.
+        folder: where it lies; None where it was made in memory.
+    """
+
+    vectors: Any
+    read_row: Callable[[int], Row]
+    ngrams: NgramEmbedder | None = None
+    manifest: IndexManifest | None = None
+    folder: Path | None = None
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+        return int(self.vectors.ntotal)
+
+    def row(self, number: int) -> Row:
+        """Return the row of a number, from 0. Reads a file: call it off the event loop.
+
+        Raises:
+            BadInput: the index is damaged.
+        """
+        try:
+            if not 0 <= number < len(self):
+                raise IndexError(number)
+            return self.read_row(number)
+        except (ValueError, TypeError, IndexError, OSError) as error:
+            raise self._damage_error("holds a row that can't be read") from error
+
+    def find_nearest(self, query: Vectors, k: int, keep: Callable[[float, Row], bool]) -> list[tuple[float, int, Row]]:
+        """Return the similarities, numbers and content of the k rows nearest to a query, nearest first. Blocks.
+
+        The query is a vector, (dimension,). `keep` tells from its similarity and the row which may be among them.
+
+        Raises:
+            BadInput: the query's vector is of another length, or the index is damaged.
+        """
+        if len(query) != self.vectors.d:
+            raise self._damage_error(
+                f"holds vectors of {self.vectors.d} numbers, and "
+                f"{self.manifest.embedding if self.manifest else 'the embedding'} now gives {len(query)}"
+            )
+        fetched = min(k + SPARE, len(self))
+        while True:
+            try:
+                similarities, numbers = search_vectors(self.vectors, query, fetched)
+            except ValueError as error:
+                raise self._damage_error("holds numbers that can't be right") from error
+            found: list[tuple[float, int, Row]] = []
+            for similarity, number in zip(similarities.tolist(), numbers.tolist(), strict=True):
+                row = self.row(number)
+                if keep(similarity, row):
+                    found.append((round(similarity, 6), number, row))
+                if len(found) == k:
+                    return found
+            if fetched == len(self):
+                return found
+            fetched = min(fetched * 4, len(self))
+
+    def fingerprint(self, *beside: Any) -> str:
+        """Return a hash of the files of the index, and of what a search shows beside them."""
+        files = [note.sha256 for note in self.manifest.files] if self.manifest else []
+        return hashlib.sha256(json.dumps([*beside, files], sort_keys=True).encode()).hexdigest()[:16]
+
+    def verify(self) -> None:
+        """Compare every file of the index with its hash; raise `BadInput` if one is missing or differs."""
+        if self.folder and self.manifest:
+            self.manifest.check_files(self.folder, always_hash=True)
+
+    def load_embedder(self) -> Embedder:
+        """Return what makes the vectors of queries; raise `BadInput` if the index lacks it, or it can't be had here."""
+        assert self.manifest is not None  # noqa: S101 (an index in memory has an embedder already)
+        model = self.ngrams if self.manifest.embedding == TFIDF else find_embedder(self.manifest.embedding)
+        if model is None:
+            raise self._damage_error("lacks what tfidf was fitted to be")
+        return model
+
+    def _damage_error(self, problem: str) -> BadInput:
+        return self.manifest.damage_error(problem) if self.manifest else BadInput(f"an index in memory {problem}")
+
+
+def index_vectors(vectors: Vectors) -> Any:
+    """Return FAISS's index of these vectors, (rows, dimension), in memory."""
+    import faiss
+
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(vectors)
+    return index
+
+
+def search_vectors(vectors: Any, query: Vectors, count: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
+    """Return the similarities and numbers of so many vectors nearest to a query, nearest first; of equals, the first.
+
+    `vectors` is FAISS's index of them, which must hold as many.
+
+    Raises:
+        ValueError: the vectors hold numbers that can't be right.
+    """
+    import faiss
+
+    # FAISS lets the interpreter go while it searches: searches run side by side, each on one core. To share one out
+    # over the cores takes more time than it saves. The number counts for this thread alone.
+    faiss.omp_set_num_threads(1)
+    similarities, numbers = (found[0] for found in vectors.search(query[np.newaxis], count))
+    if not np.isfinite(similarities).all() or (numbers < 0).any():
+        raise ValueError("it holds numbers that can't be right")
+    order = np.lexsort((numbers, -similarities))
+    return np.minimum(similarities[order], 1), numbers[order]
+
+
+def map_vectors(path: Path, rows: int, dimension: int) -> Any:
+    """Return FAISS's index in a file, mapped. FAISS is given no file that isn't an index of this kind and shape.
+
+    Raises:
+        OSError, RuntimeError, ValueError: the file isn't one.
+    """
+    import faiss
+
+    with path.open("rb") as file:
+        head = file.read(_HEAD.size)
+    if len(head) < _HEAD.size or _HEAD.unpack(head) != (_KIND, dimension, rows):
+        raise ValueError("not an index of this shape")
+    if not 0 <= path.stat().st_size - 4 * rows * dimension <= _BESIDE:
+        raise ValueError("its size doesn't fit its shape")
+    vectors = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
+    if vectors.metric_type != faiss.METRIC_INNER_PRODUCT:
+        raise ValueError("not an index by inner product")
+    return vectors
+
+
+def map_rows(path: Path, number: int) -> Callable[[int], Any]:
+    """Map a file of so many rows, and return the function that reads a row by its number, from 0.
+
+    The function raises ValueError if the row is not JSON.
+
+    Raises:
+        OSError: the file can't be read.
+        ValueError: the file has another number of rows, or a row is longer than any of ours.
+    """
+    lines = path.stat().st_size - 8 * (number + 1)
+    if lines < 0:
+        raise ValueError("it has another number of rows")
+    whole = np.memmap(path, np.uint8, "r")
+    ends = whole[lines:].view("<u8")
+    lengths = np.diff(ends.astype(np.int64))
+    if ends[0] != 0 or ends[-1] != lines or (lengths <= 0).any():
+        raise ValueError("it has another number of rows")
+    if lengths.max(initial=0) > LONGEST_ROW:
+        raise ValueError("a row is longer than any of ours")
+
+    def read_row(place: int) -> Any:
+        return parse_json(whole[int(ends[place]) : int(ends[place + 1])].tobytes())
+
+    return read_row
+
+
+def map_index(folder: Path, manifest: IndexManifest, parse_row: Callable[[Any], Row]) -> TextIndex[Row]:
+    """Map the files of an index. One that was opened before is mapped again only when it was built again.
+
+    `parse_row` makes a row of what its line holds, and raises ValueError or TypeError for what no index of ours holds.
+
+    Raises:
+        BadInput: a file is missing, was changed, or can't be read.
+    """
+    stamp = (folder / MANIFEST).stat().st_mtime_ns
+    return _map_files(folder.resolve(), stamp, type(manifest), manifest.model_dump_json(), parse_row)
+
+
+@lru_cache(maxsize=64)
+def _map_files(
+    folder: Path, stamp: int, form: type[IndexManifest], written: str, parse_row: Callable[[Any], Row]
+) -> TextIndex[Row]:
+    manifest = form.model_validate_json(written)
+    manifest.check_files(folder)
+    try:
+        vectors = map_vectors(folder / manifest.index_file.name, manifest.rows, manifest.dimension)
+        ngrams = map_ngrams(folder / note.name, manifest.dimension) if (note := manifest.ngrams_file) else None
+        read_line = map_rows(folder / manifest.rows_file.name, manifest.rows)
+    except (RuntimeError, OSError, ValueError, KeyError, IndexError) as error:
+        raise manifest.damage_error("can't be read") from error
+    return TextIndex(vectors, lambda number: parse_row(read_line(number)), ngrams, manifest, folder)
+
+
+def forget_mapped_files() -> None:
+    """Map the files of every index again when it is opened next."""
+    _map_files.cache_clear()

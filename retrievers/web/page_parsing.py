@@ -1,0 +1,209 @@
+"""From the bytes of a page to what it says, by its media type, without what a person would not see.
+
+Runs in a reading process.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import unicodedata
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from io import BytesIO
+
+import lxml.etree  # type: ignore[import-untyped]
+import lxml.html  # type: ignore[import-untyped]
+import trafilatura
+from lxml.html import HtmlElement
+
+from tribunal.plugins import install_command
+from tribunal.retrievers.web.page_reader import MAX_CHARACTERS, PageText, PageUnreadable, decode_body, language_tag
+from tribunal.schema import JSON
+from tribunal.text import one_line, wellformed, without_hidden
+
+
+def read_html(body: bytes, charset: str | None, seconds: float) -> PageText:
+    """Return what an HTML page says; of a charset that the server didn't declare, the page's own counts.
+
+    Raises:
+        PageUnreadable: there is nothing in it.
+    """
+    text = decode_body(body, charset or _meta_charset(body))
+    parser = lxml.html.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
+    try:
+        tree = lxml.html.document_fromstring(text.encode("utf-8", "replace"), parser=parser)
+    except lxml.etree.ParserError as error:
+        raise PageUnreadable("no_text", f"there is no page in it ({error})") from error
+    _drop_hidden(tree)
+    # The quick way for big pages: the thorough one tries several extractors, and each costs a second a megabyte.
+    document = trafilatura.bare_extraction(
+        tree,
+        fast=len(text) > 1_000_000,
+        favor_recall=True,
+        include_comments=False,
+        with_metadata=True,
+        date_extraction_params={"original_date": True, "extensive_search": False},
+    )
+    found = None if document is None or isinstance(document, dict) else document
+    return PageText(
+        title=(found.title if found else None) or tree.findtext(".//title") or "",
+        text=(found.text if found else None) or trafilatura.html2txt(tree),
+        language=_declared_language(tree),
+        date=found.date if found else None,
+    )
+
+
+_META_CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE)
+
+
+def _meta_charset(body: bytes) -> str | None:
+    found = _META_CHARSET.search(body[:4096])
+    # A page that could be read this far is no UTF-16, whatever it claims.
+    return None if found is None or found[1].lower().startswith(b"utf-16") else found[1].decode("ascii")
+
+
+# What a person wouldn't see. Not an exhaustive reading of CSS: style sheets of other files, scripts, colours and what
+# lies under something else are not looked at. What slips through is text like any other, which the prompts quote and
+# never obey.
+_HIDING = re.compile(
+    r"display:none|visibility:(?:hidden|collapse)|opacity:0(?:\.0+)?(?![.\d])|font-size:0(?![.\d])"
+    r"|(?:^|;)(?:max-)?(?:width|height):[01](?:px)?(?:;|!|$)"
+    r"|(?:left|top|right|bottom|text-indent|margin-left|margin-top):-\d{3,}|clip:rect\((?:0|1)(?:px)?,|clip-path:inset\((?:50|100)%",
+)
+_CLASS_HIDING = re.compile(r"display:none|visibility:hidden|font-size:0(?![.\d])")
+_HIDDEN = (
+    "//*[@hidden or @aria-hidden='true' or self::template or self::noscript or self::dialog[not(@open)]"
+    " or self::input or self::textarea or self::select or self::object or self::iframe]"
+)
+
+
+def _drop_hidden(tree: HtmlElement) -> None:
+    """Take out what is not shown: `hidden`, `aria-hidden`, templates, and what styles hide.
+
+    Inline styles and the page's own simple class and id rules may hide, shrink to nothing or move off the page.
+    Comments never got into the tree.
+    """
+    hiding = _hiding_names("\n".join(style.text or "" for style in tree.iter("style")))
+    doomed = list(tree.xpath(_HIDDEN))
+    for element in tree.iter():
+        style = re.sub(r"\s+", "", element.get("style") or "").lower()
+        names = {f".{name}" for name in (element.get("class") or "").split()} | {f"#{element.get('id')}"}
+        if (style and _HIDING.search(style)) or names & hiding:
+            doomed.append(element)
+    for element in doomed:
+        if element.tag not in ("html", "head", "body", "style") and element.getparent() is not None:
+            element.drop_tree()
+
+
+def _hiding_names(css: str) -> set[str]:
+    """Return the classes and ids that a style sheet hides outright.
+
+    Rules inside `@media` and its like are left alone.
+    """
+    css = re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)[:200_000]
+    found, depth, at = set(), 0, 0
+    selector = ""
+    for match in re.finditer(r"[{}]", css):
+        between, at = css[at : match.start()], match.end()
+        if match[0] == "{":
+            depth += 1
+            selector = between.rpartition(";")[2] if depth == 1 else ""
+        else:
+            if depth == 1 and _CLASS_HIDING.search(re.sub(r"\s+", "", between).lower()):
+                found |= {name for name in map(str.strip, selector.split(",")) if re.fullmatch(r"[.#][\w-]+", name)}
+            depth = max(0, depth - 1)
+    return found
+
+
+def _declared_language(tree: HtmlElement) -> str | None:
+    for value in (
+        tree.get("lang"),
+        tree.get("xml:lang"),
+        tree.xpath("string(//meta[translate(@http-equiv,'CL','cl')='content-language']/@content)"),
+        tree.xpath("string(//meta[@property='og:locale']/@content)"),
+    ):
+        if tag := language_tag(value or ""):
+            return tag
+    return None
+
+
+MAX_PDF_PAGES = 200
+
+
+def read_pdf(body: bytes, charset: str | None, seconds: float) -> PageText:
+    """Return what a PDF says, as far as the seconds go.
+
+    Raises:
+        PageUnreadable: it is broken, or asks for a password, or pypdf is not installed.
+    """
+    try:
+        import pypdf
+        from pypdf.errors import FileNotDecryptedError, PyPdfError
+    except ModuleNotFoundError as error:
+        why = f"a PDF is read by pypdf; install it with: {install_command('web')}"
+        raise PageUnreadable("content_type", why) from error
+
+    until = time.monotonic() + seconds
+    texts: list[str] = []
+    try:
+        reader = pypdf.PdfReader(BytesIO(body))
+        pages = len(reader.pages)
+        for page in reader.pages[:MAX_PDF_PAGES]:
+            if time.monotonic() > until or sum(map(len, texts)) > MAX_CHARACTERS:
+                break
+            texts.append(page.extract_text())
+        about = reader.metadata
+        title = str((about.title if about else None) or "")
+        created = about.creation_date if about else None
+        language = reader.root_object.get("/Lang")
+    except FileNotDecryptedError as error:
+        raise PageUnreadable("encrypted", "the PDF asks for a password") from error
+    except PyPdfError as error:
+        raise PageUnreadable("broken", f"not a readable PDF: {error}") from error
+    return PageText(
+        title=title,
+        text="\n\n".join(texts),
+        language=language_tag(str(language or "")),
+        date=created.date().isoformat() if created else None,
+        truncated=len(texts) < pages,
+    )
+
+
+def read_page(body: bytes, content_type: str, charset: str | None, seconds: float) -> PageText:
+    """Return what a page says; raise `PageUnreadable` if it has no text, or isn't what it says it is."""
+    found = READERS[content_type](body, charset, seconds)
+    text = _visible_text(found.text)
+    if not text:
+        raise PageUnreadable("no_text", "there is no text in it")
+    return replace(
+        found,
+        title=one_line(_visible_text(found.title))[:500],
+        text=text[:MAX_CHARACTERS],
+        truncated=found.truncated or len(text) > MAX_CHARACTERS,
+    )
+
+
+def _read_plain(body: bytes, charset: str | None, seconds: float) -> PageText:
+    return PageText("", decode_body(body, charset))
+
+
+READERS: dict[str, Callable[[bytes, str | None, float], PageText]] = {
+    "text/html": read_html,
+    "application/xhtml+xml": read_html,
+    "text/plain": _read_plain,
+    "application/pdf": read_pdf,
+}
+
+
+def _visible_text(text: str) -> str:
+    # JSON would carry a lone surrogate on, and SQLite would choke on it.
+    return wellformed(unicodedata.normalize("NFC", without_hidden(text, joiners=True))).strip()
+
+
+def run_reading_job(job: JSON, body: bytes) -> tuple[JSON, bytes]:
+    """Return the text of a page, or why it has none."""
+    try:
+        return asdict(read_page(body, **job)), b""
+    except PageUnreadable as error:
+        return {"reason": error.reason, "why": str(error)}, b""

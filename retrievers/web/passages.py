@@ -1,0 +1,165 @@
+"""The parts of a text: windows small enough for one call each, and the passages that a model quotes from them."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tribunal.errors import BadInput
+from tribunal.loops import run_in_thread
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounter:
+    """Counts tokens; `warning` says so when it can only estimate."""
+
+    count: Callable[[str], float]
+    warning: str | None = None
+
+    @classmethod
+    async def load(
+        cls, encoding: str = "o200k_base", seconds: float = 5.0, *, get: Callable[[str], Any] | None = None
+    ) -> TokenCounter:
+        """Load the tokens of an encoding of `tiktoken`, or an estimate if its tables don't come within these seconds.
+
+        The estimate is a token for every three bytes of UTF-8, which is on the high side. The tables are downloaded at
+        first use, and that has no time limit of its own. `get` makes an encoding by its name; `tiktoken.get_encoding`
+        by default.
+        """
+
+        def tables() -> Any:
+            if get is not None:
+                return get(encoding)
+            import tiktoken
+
+            return tiktoken.get_encoding(encoding)
+
+        try:
+            # A thread that isn't joined when the program ends: a download that hangs must not hold up the exit.
+            async with asyncio.timeout(seconds):
+                loaded = await run_in_thread(tables, "tribunal-tiktoken")
+        except (OSError, ValueError, RuntimeError) as error:
+            why = str(error) or f"no answer within {seconds:g} s"
+            return cls(estimate_tokens, f"tokens are estimated: the tables of {encoding} can't be had ({why[:60]})")
+        return cls(lambda text: len(loaded.encode_ordinary(text)))
+
+
+def estimate_tokens(text: str) -> float:
+    """Return a token for every three bytes of UTF-8: more than tokenizers make of prose, so windows stay within."""
+    return len(text.encode("utf-8", "replace")) / 3
+
+
+ESTIMATE = TokenCounter(estimate_tokens, "tokens are estimated")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a text: `whole[start:end] == text`."""
+
+    index: int
+    start: int  # in characters, from the start of the whole text
+    end: int
+    text: str
+    tokens: int  # counted word by word, so on the high side
+
+
+# A word with the space before it, which is how tokenizers cut. A run without spaces is cut too: byte pair merging takes
+# time that grows faster than the run does.
+_WORD = re.compile(r"\s{0,200}\S{1,200}|\s{1,200}")
+
+
+def cut_windows(text: str, size: int, overlap: int, counter: TokenCounter = ESTIMATE) -> list[Window]:
+    """Cut a text into windows that overlap. A million characters take a second; `cut_windows_in_thread` frees the loop.
+
+    A window has at most `size` tokens, but for a single word that is larger, and repeats at most `overlap` of the one
+    before.
+
+    Raises:
+        BadInput: the size is under 1, or the overlap isn't smaller than it.
+    """
+    if size < 1 or not 0 <= overlap < size:
+        raise BadInput(f"window: size {size} and overlap {overlap}: the size is at least 1, the overlap smaller")
+    words = [(match.start(), match.end(), counter.count(match[0])) for match in _WORD.finditer(text)]
+    windows: list[Window] = []
+    first = 0
+    while first < len(words):
+        last, total = first, 0.0
+        while last < len(words) and (last == first or total + words[last][2] <= size):
+            total += words[last][2]
+            last += 1
+        start, end = words[first][0], words[last - 1][1]
+        windows.append(Window(len(windows), start, end, text[start:end], math.ceil(total)))
+        if last == len(words):
+            break
+        # What is repeated must leave room for the word that comes next, or the next window would end where this did.
+        back, repeated, room = last, 0.0, min(overlap, size - words[last][2])
+        while back - 1 > first and repeated + words[back - 1][2] <= room:
+            back -= 1
+            repeated += words[back][2]
+        first = back
+    return windows
+
+
+async def cut_windows_in_thread(text: str, size: int, overlap: int, counter: TokenCounter = ESTIMATE) -> list[Window]:
+    """Cut a text as `cut_windows` does, on a thread."""
+    return await asyncio.to_thread(cut_windows, text, size, overlap, counter)
+
+
+_QUOTES = {quote: f"[{group}]" for group in ("'‘’‚‛′`´ʼ＇", '"“”„‟″«»＂') for quote in group}
+
+
+def find_passage(text: str, passage: str) -> tuple[int, int] | None:
+    """Return where a passage stands in a text, verbatim, as (start, end) in characters; None if it doesn't.
+
+    Only runs of white space, the composition of characters (Unicode NFC) and the shape of quotation marks may differ.
+    """
+    words = unicodedata.normalize("NFC", passage).split()
+    if not words:
+        return None
+    pattern = r"\s+".join("".join(_QUOTES.get(c) or re.escape(c) for c in word) for word in words)
+    if unicodedata.is_normalized("NFC", text):
+        return _search_whole(pattern, text)
+    composed, spans = _compose_text(text)
+    found = _search_whole(pattern, composed)
+    return (spans[found[0]][0], spans[found[1] - 1][1]) if found else None
+
+
+def _search_whole(pattern: str, text: str) -> tuple[int, int] | None:
+    """Return where a pattern first fits without tearing a character from its marks; else where it first fits."""
+    first = None
+    for match in re.finditer(pattern, text):
+        first = first or match.span()
+        if not any(
+            0 < at < len(text) and _joins_before(text[at]) and not text[at - 1].isspace() for at in match.span()
+        ):
+            return match.span()
+    return first
+
+
+def _joins_before(character: str) -> bool:
+    return bool(unicodedata.combining(character) or _JOINING.match(character))
+
+
+# The characters that aren't combining marks and still join what stands before them under NFC.
+_JOINING = re.compile(
+    "[\u09be\u09d7\u0b3e\u0b56\u0b57\u0bbe\u0bd7\u0cc2\u0cd5\u0cd6\u0d3e\u0d57\u0dcf\u0ddf\u0fb5\u0fb7\u102e\u1160-\u11ff"
+    "\u1b35\U00011127\U0001133e\U00011357\U000114b0\U000114ba\U000114bd\U000115af\U00011930]"
+)
+
+
+def _compose_text(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text in NFC, and for each of its characters the span that it came from."""
+    starts = [i for i, c in enumerate(text) if i == 0 or not _joins_before(c)]
+    pieces: list[str] = []
+    spans: list[tuple[int, int]] = []
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        piece = unicodedata.normalize("NFC", text[start:end])
+        pieces.append(piece)
+        same = piece == text[start:end]
+        spans += [(i, i + 1) for i in range(start, end)] if same else [(start, end)] * len(piece)
+    return "".join(pieces), spans
