@@ -5,31 +5,51 @@ The pieces to compose one's own from are in `tribunal.pieces`.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tribunal.errors import BadInput
-from tribunal.plugins import known, load_all, names, place_of, plugin
+from tribunal.plugins import list_known_names, load_all, names, place_of, plugin
+from tribunal.settings import GRAPHS
 from tribunal.systems import note_place, system_of
-from tribunal.text import meant
+from tribunal.text import suggest_name
 
-__all__ = ["GRAPHS", "builder", "code_of", "graph", "load_seats", "named_graphs"]
+if TYPE_CHECKING:
+    from langgraph.pregel import Pregel
 
-GRAPHS = {
-    "tribunal": "the hybrid: ARCADE's court, with the web and perspectives at hand, and a person for the last word",
-    "arcade": "a gatekeeper sends each post to a fast-track or a deep-dive debate, then a judge decides",
-    "multiround": "ARCADE without the gatekeeper: every post gets the deep-dive debate",
-    "predict": "perspectives with criteria and memories of their own take stances; two debaters argue; a judge decides",
-    "antihate": "searches the web, reads pages, weighs evidence, and cites it",
-    "mv_debate": "views debate hate, sarcasm or misinformation in rounds, with a reflection that must earn its place",
-    "baseline": "one call to a classifier",
-    "self_consistency": "the call of baseline, drawn several times, and a vote",
-    "symmetric_debate": "equals who all see each other's answers for some rounds, then a vote",
-}
+__all__ = ["GRAPHS", "builder", "code_of", "draw_graph", "graph", "keep_cases", "load_seats", "named_graphs"]
+
+Compiled = TypeVar("Compiled", bound="Pregel[Any, Any, Any, Any]")
+_SERVER = "langgraph_api"  # of `langgraph dev` and of the LangGraph platform
+# On the floor above, which makes a record of a state: imported on such a server, and nowhere else.
+_KEEPER = "tribunal.cases.on_a_server"
 _files: dict[str, Any] = {}
+
+
+def keep_cases(graph: Compiled) -> Compiled:
+    """Return the graph with a callback that keeps each case, on a server whose operator has set TRIBUNAL_KEEP.
+
+    A server's own checkpoints hold a thread for as long as nobody deletes it, and say nothing of policy and prompts in
+    full. The switch is the operator's, so no client can turn it. Anywhere else the graph is returned as it is. A
+    pipeline of one's own does the same: `graph = keep_cases(checked(builder).compile(name="…"))`.
+    """
+    if _SERVER in sys.modules and os.environ.get("TRIBUNAL_KEEP", "").strip() not in ("", "no"):
+        return graph.with_config(callbacks=[import_module(_KEEPER).CaseKeeper()])
+    return graph
+
+
+def draw_graph(name: str) -> str:
+    """Return the Mermaid text of a graph, with its subgraphs opened (theirs stay closed).
+
+    Raises:
+        BadInput: there is no such graph.
+    """
+    return str(graph(name).get_graph(xray=1).draw_mermaid())
 
 
 def graph(name: str) -> Any:
@@ -64,7 +84,7 @@ def load_seats(name: str, settings: Mapping[str, Any]) -> None:
 
 
 def builder(name: str) -> Any:
-    """The builder of a graph, for whoever compiles it with a checkpointer of their own.
+    """Return the builder of a graph, for whoever compiles it with a checkpointer of their own.
 
     Raises:
         BadInput: there is none.
@@ -122,12 +142,10 @@ def _of_package(name: str) -> Any:
 
 
 def _no_graph(name: str) -> BadInput:
-    near = meant(name, [*GRAPHS, *names("tribunal.graphs")])
+    near = suggest_name(name, [*GRAPHS, *names("tribunal.graphs")])
     there = f"{near} The" if near else "the"
-    return BadInput(
-        f"graph: {name!r}: there is none; {there} graphs are {known(GRAPHS, 'tribunal.graphs')}, a file.py:graph, or a "
-        "module:graph"
-    )
+    known = list_known_names(GRAPHS, "tribunal.graphs")
+    return BadInput(f"graph: {name!r}: there is none; {there} graphs are {known}, a file.py:graph, or a module:graph")
 
 
 def _of_file(name: str) -> Any:

@@ -2,22 +2,22 @@
 
 from langgraph.graph import END, START, StateGraph
 
+from tribunal.graph_form import settings_of
+from tribunal.graphs import keep_cases
 from tribunal.graphs.research import graph as research
-from tribunal.graphs.server_cases import keep_cases
-from tribunal.nodes.antihate.opening import begin, to_research
-from tribunal.nodes.antihate.verdict import answer, conclude
+from tribunal.nodes.antihate.judgement import answer_zero_shot, decide_by_evidence
+from tribunal.nodes.antihate.research import begin_research, to_research
 from tribunal.nodes.intake import received_by
-from tribunal.nodes.state import PostInput, Research, ResearchOutput
-from tribunal.offered import settings_of
+from tribunal.nodes.state import PostInput, ResearchOutput, ResearchState
 
 builder = StateGraph(
-    Research, context_schema=settings_of("antihate"), input_schema=PostInput, output_schema=ResearchOutput
+    ResearchState, context_schema=settings_of("antihate"), input_schema=PostInput, output_schema=ResearchOutput
 )
 builder.add_node("receive", received_by("antihate"))
-builder.add_node("begin", begin)
+builder.add_node("begin", begin_research)
 builder.add_node("research", research)
-builder.add_node("conclude", conclude)
-builder.add_node("answer", answer)
+builder.add_node("conclude", decide_by_evidence)
+builder.add_node("answer", answer_zero_shot)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "begin")
 builder.add_conditional_edges(

@@ -2,22 +2,22 @@
 
 from langgraph.graph import END, START, StateGraph
 
+from tribunal.graph_form import settings_of
+from tribunal.graphs import keep_cases
 from tribunal.graphs.contracts import checked
 from tribunal.graphs.deep_dive import graph as deep_dive
 from tribunal.graphs.fast_track import graph as fast_track
-from tribunal.graphs.server_cases import keep_cases
-from tribunal.nodes.arcade.gatekeeper import gatekeeper, to_track
-from tribunal.nodes.arcade.judge import judge, to_judge
+from tribunal.nodes.arcade.gatekeeper import scan_post, to_track
+from tribunal.nodes.arcade.judge import judge_debate, to_judge
 from tribunal.nodes.intake import received_by
-from tribunal.nodes.state import Court, CourtOutput, PostInput
-from tribunal.offered import settings_of
+from tribunal.nodes.state import CaseState, CourtOutput, PostInput
 
-builder = StateGraph(Court, context_schema=settings_of("arcade"), input_schema=PostInput, output_schema=CourtOutput)
+builder = StateGraph(CaseState, context_schema=settings_of("arcade"), input_schema=PostInput, output_schema=CourtOutput)
 builder.add_node("receive", received_by("arcade"))
-builder.add_node("gatekeeper", gatekeeper)
+builder.add_node("gatekeeper", scan_post)
 builder.add_node("fast_track", fast_track)
 builder.add_node("deep_dive", deep_dive)
-builder.add_node("judge", judge)
+builder.add_node("judge", judge_debate)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "gatekeeper")
 builder.add_conditional_edges("gatekeeper", to_track, {"explicit cue": "fast_track", "no cue": "deep_dive"})

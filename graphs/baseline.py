@@ -2,17 +2,17 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.graphs.server_cases import keep_cases
+from tribunal.graph_form import settings_of
+from tribunal.graphs import keep_cases
 from tribunal.nodes.intake import received_by
-from tribunal.nodes.peers.alone import classify
+from tribunal.nodes.peers.single_call import classify_post
 from tribunal.nodes.state import BaselineOutput, PostInput, Views
-from tribunal.offered import settings_of
 
 builder = StateGraph(
     Views, context_schema=settings_of("baseline"), input_schema=PostInput, output_schema=BaselineOutput
 )
 builder.add_node("receive", received_by("baseline"))
-builder.add_node("classify", classify)
+builder.add_node("classify", classify_post)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "classify")
 builder.add_edge("classify", END)

@@ -12,7 +12,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from langchain_core.runnables import Runnable
 from langgraph.graph import START, StateGraph
@@ -20,24 +20,21 @@ from langgraph.pregel import Pregel
 from langgraph.types import Command
 
 from tribunal.errors import TribunalError
-from tribunal.nodes.functions import NodeFunction
+from tribunal.nodes.agents import NodeFunction
 from tribunal.nodes.state import Case
-from tribunal.text import meant
+from tribunal.text import suggest_name
 
-# The channels of `Case`, for editors to complete. Your own state may have others.
-Channel = Literal[
-    "text", "image", "post_id", "language", "earlier", "appeal", "messages", "post", "context", "policy", "prompts",
-    "scan", "cues", "transcript", "round", "track", "calls", "warnings", "budget_spent", "outcome", "evidence",
-    "opinions", "precedents", "question", "early_exit", "saved", "reserved", "budget_from", "panel", "examples",
-    "absent", "scheme", "run", "turn", "started", "queries", "tried", "hits", "pending", "crawl", "page", "pages",
-    "plans", "judgements", "exhausted", "sufficient", "missing", "first_look", "review", "trials",
-]  # fmt: skip
+if TYPE_CHECKING:
+    from tribunal.typed_names import Channel as Channel
+else:
+    Channel = str
 
 
 class WrongComposition(TribunalError):
     """Pieces were put together in a way that can't work; `channel` is the one that shows it."""
 
     def __init__(self, message: str, channel: str) -> None:
+        """Keep the channel."""
         super().__init__(message)
         self.channel = channel
 
@@ -60,9 +57,6 @@ class Contract:
     letter: str = ""
     besides: tuple[str, ...] = ()
 
-    def channels(self) -> Iterator[str]:
-        yield from dict.fromkeys((*self.needs, *self.uses, *self.writes))
-
 
 # What every agent touches besides: the log of its calls, and how the case ends if it fails.
 LOG = ("calls", "warnings", "budget_spent")
@@ -76,15 +70,15 @@ PIECES: dict[str, Contract] = {
     "nodes.court.case:open_case": Contract(
         needs=("post", "policy"), writes=("early_exit", "absent", "first_look", "trials", "review", *LOG)
     ),
-    "nodes.court.triage:triage": Contract(needs=("post",), writes=("outcome", "track", "saved", *LOG)),
-    "nodes.arcade.gatekeeper:gatekeeper": Contract(needs=("post",), writes=("scan", "transcript", *LOG)),
+    "nodes.court.triage:triage_post": Contract(needs=("post",), writes=("outcome", "track", "saved", *LOG)),
+    "nodes.arcade.gatekeeper:scan_post": Contract(needs=("post",), writes=("scan", "transcript", *LOG)),
     "graphs.web:graph": Contract(
         needs=("post",), writes=("evidence", "run", "pages", *LOG),
         besides=("turn", "tried", "plans", "judgements", "sufficient"), letter="E",
     ),
     "graphs.perspectives:graph": Contract(needs=("post",), writes=("opinions", "absent", *LOG), besides=("panel",)),
     "nodes.court.precedents:find_precedents": Contract(needs=("post",), writes=("precedents", *LOG), letter="P"),
-    "nodes.court.case:assign": Contract(needs=("scan",), uses=EXHIBITS, writes=("warnings",)),
+    "nodes.court.case:assign_track": Contract(needs=("scan",), uses=EXHIBITS, writes=("warnings",)),
     "graphs.fast_track:graph": Contract(
         needs=("post",), uses=EXHIBITS, writes=("cues", "transcript", "track", *LOG),
         besides=("round", "saved", *FAILED),
@@ -97,10 +91,10 @@ PIECES: dict[str, Contract] = {
         needs=("post", "opinions"), uses=("evidence", "precedents", "question"), writes=("transcript", *LOG),
         besides=FAILED,
     ),
-    "nodes.arcade.judge:judge": Contract(
+    "nodes.arcade.judge:judge_debate": Contract(
         needs=("post", "transcript"), uses=EXHIBITS, writes=("outcome", "saved", *LOG)
     ),
-    "nodes.court.review:review": Contract(
+    "nodes.court.review:review_case": Contract(
         needs=("post", "outcome"), uses=(*EXHIBITS, "transcript", "cues"), writes=("review", "trials", "outcome")
     ),
 }
@@ -116,6 +110,7 @@ def piece(
     uses: Iterable[Channel | str] = (),
     writes: Iterable[Channel | str] = (),
     letter: str = "",
+    besides: Iterable[Channel | str] = (),
 ) -> Callable[[Piece], Piece]:
     """Declare a node of one's own: `@piece(needs=["post"], writes=["evidence"])`.
 
@@ -127,140 +122,135 @@ def piece(
         uses: those that it reads where they are there.
         writes: those that it gives.
         letter: the capital letter of the ids of its evidence. No two pieces of a graph may have the same.
+        besides: those that it may give.
 
     Raises:
         WrongComposition: the output schema of a compiled graph has another channel. When it is called: it returned a
             channel that it doesn't declare, or something that holds no channels.
     """
     writes = tuple(writes)
-    besides = ("messages",) if "outcome" in writes else ()  # an outcome answers the message that the post came in
-    return hold_to(Contract(tuple(needs), tuple(uses), writes, letter, besides))
+    answer = ("messages",) if "outcome" in writes else ()  # an outcome answers the message that the post came in
+    contract = Contract(tuple(needs), tuple(uses), writes, letter, (*besides, *answer))
 
-
-def hold_to(contract: Contract) -> Callable[[Piece], Piece]:
-    """Return what declares a node of one's own and holds it to this contract, as `piece` does.
-
-    Raises:
-        WrongComposition: as `piece` says.
-    """
-
-    def declared(node: Piece) -> Piece:
-        kept: Any
+    def declare(node: Piece) -> Piece:
+        kept: Any = node
         if isinstance(node, Pregel):
-            kept = _checked_output(node, contract)
+            given = node.output_channels
+            for channel in [given] if isinstance(given, str) else given:
+                if channel not in (*writes, *LOG):
+                    raise WrongComposition(
+                        f"{node.name}: its output schema has the channel {channel!r}, which it doesn't declare; "
+                        "compile it with an output_schema of what it writes, or add it to writes",
+                        channel,
+                    )
         elif isinstance(node, Runnable) and not isinstance(node, NodeFunction):
             name = node.get_name()
-            kept = (node | functools.partial(_returned, name, contract)).with_config(run_name=name)
+            kept = (node | functools.partial(_check_returned, name, contract)).with_config(run_name=name)
         else:
-            kept = _kept(node, contract)
+            kept = _hold_node(node, contract)
         _own.append((kept, contract))
         return cast("Piece", kept)
 
-    return declared
+    return declare
 
 
-def _checked_output(graph: Pregel[Any, Any, Any, Any], contract: Contract) -> Pregel[Any, Any, Any, Any]:
-    """A compiled graph, if it gives back no channel that it doesn't declare.
-
-    Raises:
-        WrongComposition: it does.
-    """
-    given = graph.output_channels
-    for channel in [given] if isinstance(given, str) else given:
-        if channel not in (*contract.writes, *LOG):
-            raise WrongComposition(
-                f"{graph.name}: its output schema has the channel {channel!r}, which it doesn't declare; compile it "
-                "with an output_schema of what it writes, or add it to writes",
-                channel,
-            )
-    return graph
-
-
-def _kept(node: Callable[..., Any], contract: Contract) -> Callable[..., Any]:
-    """The node, held to its contract whenever it returns."""
+def _hold_node(node: Callable[..., Any], contract: Contract) -> Callable[..., Any]:
+    """Return the node, held to its contract whenever it returns."""
     name = getattr(node, "__name__", type(node).__name__)
     call = getattr(node, "__call__", None)  # noqa: B004
     if isinstance(node, NodeFunction) or inspect.iscoroutinefunction(node) or inspect.iscoroutinefunction(call):
 
         @functools.wraps(node)
         async def awaited(*given: Any, **named: Any) -> Any:
-            return _returned(name, contract, await node(*given, **named))
+            return _check_returned(name, contract, await node(*given, **named))
 
         return NodeFunction(awaited)
 
     @functools.wraps(node)
-    def called(*given: Any, **named: Any) -> Any:
-        return _returned(name, contract, node(*given, **named))
+    def call_node(*given: Any, **named: Any) -> Any:
+        return _check_returned(name, contract, node(*given, **named))
 
-    return called
+    return call_node
 
 
-def _returned(name: str, contract: Contract, returned: Any) -> Any:
-    """What a node returned, if it declares every channel in it.
+def _check_returned(name: str, contract: Contract, returned: Any) -> Any:
+    """Return what a node returned, if it declares every channel in it.
 
     Raises:
         WrongComposition: it doesn't.
     """
     for each in returned if isinstance(returned, list | tuple) else [returned]:
         update = each.update if isinstance(each, Command) else each
-        if update is None:
-            continue
-        if not isinstance(update, Mapping):
+        if not isinstance(update, Mapping | None):
             raise WrongComposition(f"{name}: returned {type(update).__name__}; return a dict of channels", name)
-        for channel in update:
+        for channel in update or ():
             if channel not in (*contract.writes, *contract.besides, *LOG):
+                near = suggest_name(str(channel), contract.writes) or "add it to writes"
                 raise WrongComposition(
-                    f"{name}: returned the channel {channel!r}, which it doesn't declare; "
-                    f"{meant(str(channel), contract.writes) or 'add it to writes'}",
-                    str(channel),
+                    f"{name}: returned the channel {channel!r}, which it doesn't declare; {near}", str(channel)
                 )
     return returned
 
 
-def contract_of(node: object) -> Contract:
-    """The contract of a piece: of ours, or of one's own that was declared with `piece`.
+def contract_of(node: object, name: str = "") -> Contract:
+    """Return the contract of a piece: of ours, or of one's own that was declared with `piece`.
+
+    Args:
+        node: the piece.
+        name: what to call it in an error; by default its own name.
 
     Raises:
         WrongComposition: it is no piece.
     """
-    return _contract(getattr(node, "__name__", None) or getattr(node, "name", None) or type(node).__name__, node)
+    functions = [node, getattr(node, "afunc", None), getattr(node, "func", None)]
+    for each in functions:  # `received_by` makes variants of `receive`, which they wrap
+        if inner := getattr(each, "__wrapped__", None):
+            functions.append(inner)
+    for known, contract in (*reversed(_own), *_our_pieces()):
+        if any(known is each for each in functions):
+            return contract
+    name = name or getattr(node, "__name__", None) or getattr(node, "name", None) or type(node).__name__
+    raise WrongComposition(f"{name}: is no piece; say what it needs and writes with @piece", name)
+
+
+def _our_pieces() -> Iterator[tuple[object, Contract]]:
+    """Yield our own pieces, of the modules that are there: whoever uses a piece has imported it."""
+    for place, contract in PIECES.items():
+        module, _, name = f"tribunal.{place}".partition(":")
+        if module in sys.modules:
+            yield getattr(sys.modules[module], name), contract
 
 
 def checked(builder: StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any, Any]:
-    """The same builder, if its pieces fit together.
+    """Return the same builder, if its pieces fit together.
 
     Raises:
         WrongComposition: a node is no piece; a channel that a piece needs is written by nothing before it, or isn't one
             of the graph's state, or is merged in another way there; two pieces would give evidence of the same ids; or
             nothing gives an outcome.
     """
-    contracts = {name: _contract(name, spec.runnable) for name, spec in builder.nodes.items()}
-    ours = _reducers(StateGraph(Case))
-    theirs = _reducers(builder)
+    contracts = {name: contract_of(spec.runnable, name) for name, spec in builder.nodes.items()}
+    ours, theirs = _reducers(StateGraph(Case)), _reducers(builder)
+    letters: dict[str, str] = {}
     for name, contract in contracts.items():
-        for channel in contract.channels():
+        for channel in dict.fromkeys((*contract.needs, *contract.uses, *contract.writes)):
             if channel not in theirs:
-                near = meant(channel, theirs)
-                hint = near and f"; {near}"
+                near = suggest_name(channel, theirs)
+                hint = f"; {near}" if near else ""
                 raise WrongComposition(f"{name}: its channel {channel!r} is not in the graph's state{hint}", channel)
-            as_in_ours = theirs[channel] == ours.get(channel, theirs[channel])
-            if not as_in_ours and channel not in contract.uses:
+            if theirs[channel] != ours.get(channel, theirs[channel]) and channel not in contract.uses:
                 raise WrongComposition(
-                    f"{name}: the graph's state merges the channel {channel!r} otherwise than `Case`",
-                    channel,
+                    f"{name}: the graph's state merges the channel {channel!r} otherwise than `Case`", channel
                 )
-        written = {channel for each in _before(builder, name) for channel in contracts[each].writes}
-        for channel in contract.needs:
-            if channel not in written:
-                raise WrongComposition(
-                    f"{name}: needs the channel {channel!r}, which nothing before it writes", channel
-                )
-    lettered = [(contract.letter, name) for name, contract in contracts.items() if contract.letter]
-    for at, (letter, name) in enumerate(lettered):
-        if other := next((before for taken, before in lettered[:at] if taken == letter), None):
+        written = {channel for each in _nodes_before(builder, name) for channel in contracts[each].writes}
+        if unwritten := next((channel for channel in contract.needs if channel not in written), None):
             raise WrongComposition(
-                f"{name}: the ids of its evidence begin with {letter}, like those of {other}, and would take their "
-                "place; give it another letter",
+                f"{name}: needs the channel {unwritten!r}, which nothing before it writes", unwritten
+            )
+        if contract.letter and (other := letters.setdefault(contract.letter, name)) != name:
+            raise WrongComposition(
+                f"{name}: the ids of its evidence begin with {contract.letter}, like those of {other}, and would take "
+                "their place; give it another letter",
                 "evidence",
             )
     if not any("outcome" in contract.writes for contract in contracts.values()):
@@ -268,37 +258,13 @@ def checked(builder: StateGraph[Any, Any, Any, Any]) -> StateGraph[Any, Any, Any
     return builder
 
 
-def _contract(name: str, runnable: Any) -> Contract:
-    functions = [runnable, getattr(runnable, "afunc", None), getattr(runnable, "func", None)]
-    # `received_by` makes variants of `receive`.
-    functions += [inner for each in functions for inner in _wrapped_functions(each)]
-    for known, contract in (*reversed(_own), *_ours()):
-        if any(known is each for each in functions):
-            return contract
-    raise WrongComposition(f"{name}: is no piece; say what it needs and writes with @piece", name)
-
-
-def _wrapped_functions(function: Any) -> Iterator[Any]:
-    """Yield every function that this one wraps, the outermost first."""
-    while (function := getattr(function, "__wrapped__", None)) is not None:
-        yield function
-
-
-def _ours() -> Iterator[tuple[object, Contract]]:
-    """Our own pieces, of the modules that are there: whoever uses a piece has imported it."""
-    for place, contract in PIECES.items():
-        module, _, name = f"tribunal.{place}".partition(":")
-        if module in sys.modules:
-            yield getattr(sys.modules[module], name), contract
-
-
 def _reducers(builder: StateGraph[Any, Any, Any, Any]) -> dict[str, Any]:
-    """How each channel of a graph's state takes in what is new: a reducer, or None where the last one stands."""
+    """Return how each channel of a graph's state takes in what is new: a reducer, or None where the last one stands."""
     return {name: getattr(channel, "operator", None) for name, channel in builder.channels.items()}
 
 
-def _before(builder: StateGraph[Any, Any, Any, Any], name: str) -> set[str]:
-    """Every node from which a way leads to this one."""
+def _nodes_before(builder: StateGraph[Any, Any, Any, Any], name: str) -> set[str]:
+    """Return every node from which a way leads to this one."""
     steps = {(start, end) for start, end in builder.edges}
     steps |= {(start, end) for starts, end in builder.waiting_edges for start in starts}
     # Where a node says itself where it goes next: `Command[Literal["judge"]]`, or `destinations` of `add_node`.

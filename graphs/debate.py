@@ -7,9 +7,9 @@ from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
 from tribunal.nodes.predict.debater import answer_hate, answer_non_hate, open_hate, open_non_hate, to_responses
-from tribunal.nodes.state import ArguedOutput, Panel
+from tribunal.nodes.state import ArguedOutput, PanelState
 
-builder = StateGraph(Panel, context_schema=Context, output_schema=ArguedOutput)
+builder = StateGraph(PanelState, context_schema=Context, output_schema=ArguedOutput)
 builder.add_node("open_non_hate", open_non_hate)
 builder.add_node("open_hate", open_hate)
 builder.add_node("answer_non_hate", answer_non_hate)

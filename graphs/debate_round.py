@@ -6,20 +6,34 @@ The history and the Summary are its caller's.
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
-from tribunal.nodes.mv_debate.scoring import close, reflect, rescore, score, select, to_revise
-from tribunal.nodes.mv_debate.views import call_round, compare, revise, to_control, to_views, view
+from tribunal.nodes.mv_debate.scoring import (
+    close_round,
+    reflect_on_answers,
+    score_answers,
+    score_revisions,
+    select_views,
+    to_revise,
+)
+from tribunal.nodes.mv_debate.views import (
+    answer_as_view,
+    call_round,
+    compare_answers,
+    revise_answer,
+    to_control,
+    to_views,
+)
 from tribunal.nodes.state import RoundOutput, Views
 
 builder = StateGraph(Views, context_schema=Context, output_schema=RoundOutput)
 builder.add_node("call_round", call_round)
-builder.add_node("view", view)
-builder.add_node("compare", compare)
-builder.add_node("score", score)
-builder.add_node("reflect", reflect)
-builder.add_node("select", select)
-builder.add_node("revise", revise)
-builder.add_node("rescore", rescore)
-builder.add_node("close", close)
+builder.add_node("view", answer_as_view)
+builder.add_node("compare", compare_answers)
+builder.add_node("score", score_answers)
+builder.add_node("reflect", reflect_on_answers)
+builder.add_node("select", select_views)
+builder.add_node("revise", revise_answer)
+builder.add_node("rescore", score_revisions)
+builder.add_node("close", close_round)
 builder.add_edge(START, "call_round")
 builder.add_conditional_edges("call_round", to_views, {"each at once": "view", "budget spent": END})
 builder.add_edge("view", "compare")

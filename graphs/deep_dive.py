@@ -5,24 +5,25 @@ The judge is its caller's.
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import MAX_ROUNDS, Context
-from tribunal.nodes.arcade.defender import defend, to_prosecution_or_rest
+from tribunal.context import Context
+from tribunal.nodes.arcade.defender import defend_post, to_prosecution_or_rest
 from tribunal.nodes.arcade.prosecutor import (
-    dismiss,
-    investigate,
-    prosecute,
-    rest,
+    dismiss_case,
+    investigate_post,
+    press_cues,
+    rest_case,
     to_defence_or_dismissal,
     to_defence_or_rest,
 )
-from tribunal.nodes.state import Court, TrackOutput
+from tribunal.nodes.state import CaseState, TrackOutput
+from tribunal.shared_settings import MAX_ROUNDS
 
-builder = StateGraph(Court, context_schema=Context, output_schema=TrackOutput)
-builder.add_node("investigate", investigate)
-builder.add_node("defend", defend)
-builder.add_node("prosecute", prosecute)
-builder.add_node("rest", rest)
-builder.add_node("dismiss", dismiss)
+builder = StateGraph(CaseState, context_schema=Context, output_schema=TrackOutput)
+builder.add_node("investigate", investigate_post)
+builder.add_node("defend", defend_post)
+builder.add_node("prosecute", press_cues)
+builder.add_node("rest", rest_case)
+builder.add_node("dismiss", dismiss_case)
 builder.add_edge(START, "investigate")
 builder.add_conditional_edges(
     "investigate", to_defence_or_dismissal, {"a cue": "defend", "no cue": "dismiss", "no answer": END}

@@ -3,13 +3,13 @@
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
-from tribunal.nodes.arcade.defender import defend
-from tribunal.nodes.arcade.prosecutor import indict
-from tribunal.nodes.state import Court, TrackOutput
+from tribunal.nodes.arcade.defender import defend_post
+from tribunal.nodes.arcade.prosecutor import indict_post
+from tribunal.nodes.state import CaseState, TrackOutput
 
-builder = StateGraph(Court, context_schema=Context, output_schema=TrackOutput)
-builder.add_node("indict", indict)
-builder.add_node("defend", defend)
+builder = StateGraph(CaseState, context_schema=Context, output_schema=TrackOutput)
+builder.add_node("indict", indict_post)
+builder.add_node("defend", defend_post)
 builder.add_edge(START, "indict")
 builder.add_edge("indict", "defend")
 builder.add_edge("defend", END)

@@ -2,20 +2,20 @@
 
 from langgraph.graph import END, START, StateGraph
 
-from tribunal.context import MAX_ROUNDS
+from tribunal.graph_form import settings_of
+from tribunal.graphs import keep_cases
 from tribunal.graphs.debate_round import graph as debate_round
-from tribunal.graphs.server_cases import keep_cases
 from tribunal.nodes.intake import received_by
-from tribunal.nodes.mv_debate.summary import summarise, to_next_round
+from tribunal.nodes.mv_debate.summary import summarise_debate, to_next_round
 from tribunal.nodes.mv_debate.views import open_debate
 from tribunal.nodes.state import DebateOutput, PostInput, Views
-from tribunal.offered import settings_of
+from tribunal.shared_settings import MAX_ROUNDS
 
 builder = StateGraph(Views, context_schema=settings_of("mv_debate"), input_schema=PostInput, output_schema=DebateOutput)
 builder.add_node("receive", received_by("mv_debate"))
 builder.add_node("open", open_debate)
 builder.add_node("debate_round", debate_round)
-builder.add_node("summarise", summarise)
+builder.add_node("summarise", summarise_debate)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "open")
 builder.add_edge("open", "debate_round")

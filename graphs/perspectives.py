@@ -3,12 +3,12 @@
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
-from tribunal.nodes.predict.perspective import perspective, recall, to_perspectives
-from tribunal.nodes.state import Panel, PerspectivesOutput
+from tribunal.nodes.predict.perspective import recall_examples, take_stance, to_perspectives
+from tribunal.nodes.state import PanelState, PerspectivesOutput
 
-builder = StateGraph(Panel, context_schema=Context, output_schema=PerspectivesOutput)
-builder.add_node("recall", recall)
-builder.add_node("perspective", perspective)
+builder = StateGraph(PanelState, context_schema=Context, output_schema=PerspectivesOutput)
+builder.add_node("recall", recall_examples)
+builder.add_node("perspective", take_stance)
 builder.add_edge(START, "recall")
 builder.add_conditional_edges("recall", to_perspectives, {"each at once": "perspective"})
 builder.add_edge("perspective", END)

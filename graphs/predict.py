@@ -2,31 +2,33 @@
 
 from langgraph.graph import END, START, StateGraph
 
+from tribunal.graph_form import settings_of
+from tribunal.graphs import keep_cases
 from tribunal.graphs.debate import graph as debate
 from tribunal.graphs.perspectives import graph as perspectives
-from tribunal.graphs.server_cases import keep_cases
 from tribunal.nodes.intake import received_by
 from tribunal.nodes.predict.debater import (
-    annotate,
-    heard,
-    judge_debate,
+    annotate_post,
+    count_opinions,
+    end_if_unheard,
+    judge_panel,
     to_debate_or_vote,
     to_perspectives_or_annotator,
-    vote,
 )
-from tribunal.nodes.predict.perspective import convene
-from tribunal.nodes.state import Panel, PostInput, PredictOutput
-from tribunal.offered import settings_of
+from tribunal.nodes.predict.perspective import convene_panel
+from tribunal.nodes.state import PanelState, PostInput, PredictOutput
 
-builder = StateGraph(Panel, context_schema=settings_of("predict"), input_schema=PostInput, output_schema=PredictOutput)
+builder = StateGraph(
+    PanelState, context_schema=settings_of("predict"), input_schema=PostInput, output_schema=PredictOutput
+)
 builder.add_node("receive", received_by("predict"))
-builder.add_node("convene", convene)
+builder.add_node("convene", convene_panel)
 builder.add_node("perspectives", perspectives)
-builder.add_node("heard", heard)
+builder.add_node("heard", end_if_unheard)
 builder.add_node("debate", debate)
-builder.add_node("judge", judge_debate)
-builder.add_node("vote", vote)
-builder.add_node("annotate", annotate)
+builder.add_node("judge", judge_panel)
+builder.add_node("vote", count_opinions)
+builder.add_node("annotate", annotate_post)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "convene")
 builder.add_conditional_edges(

@@ -6,19 +6,19 @@ It needs `begin` before it, and leaves the verdict to its caller.
 from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
-from tribunal.nodes.antihate.judgement import enough, to_next_turn, weigh
-from tribunal.nodes.antihate.pages import choose, fetch, read, to_fetch, to_next_page
-from tribunal.nodes.antihate.queries import propose, search, to_search
-from tribunal.nodes.state import Research
+from tribunal.nodes.antihate.judgement import check_sufficiency, to_next_turn, weigh_page
+from tribunal.nodes.antihate.pages import choose_hits, fetch_pages, read_next_page, to_fetch, to_next_page
+from tribunal.nodes.antihate.queries import propose_queries, search_queries, to_search
+from tribunal.nodes.state import ResearchState
 
-builder = StateGraph(Research, context_schema=Context)
-builder.add_node("propose", propose)
-builder.add_node("search", search)
-builder.add_node("choose", choose)
-builder.add_node("fetch", fetch)
-builder.add_node("read", read)
-builder.add_node("weigh", weigh)
-builder.add_node("enough", enough)
+builder = StateGraph(ResearchState, context_schema=Context)
+builder.add_node("propose", propose_queries)
+builder.add_node("search", search_queries)
+builder.add_node("choose", choose_hits)
+builder.add_node("fetch", fetch_pages)
+builder.add_node("read", read_next_page)
+builder.add_node("weigh", weigh_page)
+builder.add_node("enough", check_sufficiency)
 builder.add_edge(START, "propose")
 builder.add_conditional_edges(
     "propose", to_search, {"queries": "search", "pages named": "fetch", "no further query": END}

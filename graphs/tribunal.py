@@ -2,35 +2,35 @@
 
 from langgraph.graph import END, START, StateGraph
 
+from tribunal.graph_form import settings_of
+from tribunal.graphs import keep_cases
 from tribunal.graphs.contracts import checked
 from tribunal.graphs.deep_dive import graph as deep_dive
 from tribunal.graphs.fast_track import graph as fast_track
 from tribunal.graphs.perspectives import graph as perspectives
-from tribunal.graphs.server_cases import keep_cases
 from tribunal.graphs.web import graph as web
-from tribunal.nodes.arcade.gatekeeper import gatekeeper, to_track
-from tribunal.nodes.arcade.judge import judge
-from tribunal.nodes.court.case import assign, open_case, to_court_unless_clear, to_judge, to_review, to_triage
+from tribunal.nodes.arcade.gatekeeper import scan_post, to_track
+from tribunal.nodes.arcade.judge import judge_debate
+from tribunal.nodes.court.case import assign_track, open_case, to_court_unless_clear, to_judge, to_review, to_triage
 from tribunal.nodes.court.precedents import find_precedents
-from tribunal.nodes.court.review import review, to_retrial
-from tribunal.nodes.court.triage import triage
+from tribunal.nodes.court.review import review_case, to_retrial
+from tribunal.nodes.court.triage import triage_post
 from tribunal.nodes.intake import received_by
 from tribunal.nodes.state import Case, PostInput, Ruling
-from tribunal.offered import settings_of
 
 builder = StateGraph(Case, context_schema=settings_of("tribunal"), input_schema=PostInput, output_schema=Ruling)
 builder.add_node("receive", received_by("tribunal"))
 builder.add_node("open_case", open_case)
-builder.add_node("triage", triage)
-builder.add_node("gatekeeper", gatekeeper)
+builder.add_node("triage", triage_post)
+builder.add_node("gatekeeper", scan_post)
 builder.add_node("web", web)
 builder.add_node("perspectives", perspectives)
 builder.add_node("find_precedents", find_precedents)
-builder.add_node("assign", assign)
+builder.add_node("assign", assign_track)
 builder.add_node("fast_track", fast_track)
 builder.add_node("deep_dive", deep_dive)
-builder.add_node("judge", judge)
-builder.add_node("review", review)
+builder.add_node("judge", judge_debate)
+builder.add_node("review", review_case)
 builder.add_edge(START, "receive")
 builder.add_edge("receive", "open_case")
 builder.add_conditional_edges(

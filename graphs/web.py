@@ -4,13 +4,13 @@ from langgraph.graph import END, START, StateGraph
 
 from tribunal.context import Context
 from tribunal.graphs.research import graph as research
-from tribunal.nodes.court.case import look_up, report
+from tribunal.nodes.court.case import begin_lookup, report_research
 from tribunal.nodes.state import Case, WebOutput
 
 builder = StateGraph(Case, context_schema=Context, output_schema=WebOutput)
-builder.add_node("look_up", look_up)
+builder.add_node("look_up", begin_lookup)
 builder.add_node("research", research)
-builder.add_node("report", report)
+builder.add_node("report", report_research)
 builder.add_edge(START, "look_up")
 builder.add_edge("look_up", "research")
 builder.add_edge("research", "report")

@@ -1,4 +1,4 @@
-"""Make nodes of functions: agents that take part in a case while it is open, other nodes, and routers.
+"""Nodes and routers made of async functions; an agent takes part in a case while it is open.
 
 Each runs with an event loop (`ainvoke`) and without one (`invoke`), and names the channel that it can't read.
 """
@@ -6,22 +6,23 @@ Each runs with an event loop (`ainvoke`) and without one (`invoke`), and names t
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
+from types import MethodType
 from typing import Any, TypeVar, cast
 
-from langgraph.runtime import Runtime
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
+from langgraph.runtime import Runtime, get_runtime
 
-from tribunal.context import Context, overruled
+from tribunal.calls import was_rehearsed
+from tribunal.context import Context, warn_of_overruled_settings
 from tribunal.errors import BadInput, BudgetSpent, ModelError, WrongState
-from tribunal.nodes.chat import answered
-from tribunal.nodes.functions import NodeFunction, make_router
-from tribunal.nodes.state import Court, channel_forms, closed, outcome_of
-from tribunal.nodes.state_check import find_wrong_channel
-from tribunal.rehearsed import rehearsed
+from tribunal.loops import run_in_background
+from tribunal.nodes.chat import answer_message
+from tribunal.nodes.state import channel_forms, outcome_of
+from tribunal.nodes.state_check import find_wrong_channel, is_closed
 from tribunal.schema import JSON
 from tribunal.stops import stop_at_head, stops_in_force, stops_passed_by
-from tribunal.telling import tell
 
 Node = TypeVar("Node", bound=Callable[..., Awaitable[JSON]])
 Part = TypeVar("Part", bound=Callable[..., Awaitable[Any]])
@@ -34,7 +35,13 @@ def node(function: Part) -> Part:
 
 def router(function: Part) -> Part:
     """Return an async function of the state as a router that runs in `invoke` and in `ainvoke` of a graph."""
-    return cast("Part", make_router(_name_wrong_channel(function)))
+    named = _name_wrong_channel(function)
+
+    @functools.wraps(named)
+    def route(state: Any) -> Any:
+        return run_in_background(lambda: named(state))
+
+    return cast("Part", RunnableLambda(route, named, name=function.__name__))
 
 
 def agent(function: Node) -> Node:
@@ -51,49 +58,75 @@ def take_part_while_open(function: Node) -> Node:
 
     @functools.wraps(function)
     async def take_part(state: Any, runtime: Runtime[Context]) -> JSON:
-        if closed(state):
+        if is_closed(state):
             return {}
-        warnings = overruled(state, runtime)
+        warnings = warn_of_overruled_settings(state, runtime)
         try:
             update = await function(state, runtime)
-            warnings += _stops_passed_by(update, state, runtime)
+            if update.get("outcome") and (names := stops_in_force(state, runtime)):
+                warnings += stops_passed_by(names, [*state.get("warnings", ()), *update.get("warnings", ())])
             return {**update, "warnings": [*update.get("warnings", ()), *warnings]} if warnings else update
         except BudgetSpent as spent:
             return {"budget_spent": True, "calls": list(spent.calls), "warnings": [str(spent)]}
         except ModelError as fault:
-            by_rules = rehearsed([*state.get("calls", ()), *fault.calls], state.get("warnings", ()))
+            by_rules = was_rehearsed([*state.get("calls", ()), *fault.calls], state.get("warnings", ()))
             outcome = {**outcome_of(fault), "rehearsed": by_rules}
-            tell(runtime, {"event": "outcome", **outcome})
+            runtime.stream_writer({"event": "outcome", **outcome})
             log = {"calls": list(fault.calls), "warnings": list(fault.warnings)}
-            return {"outcome": outcome, **answered(state, outcome), **log}
+            return {"outcome": outcome, **answer_message(state, outcome), **log}
 
     return cast("Node", node(take_part))
 
 
-@contextmanager
-def naming_wrong_channel(state: Mapping[str, Any]) -> Iterator[None]:
-    """Raise `WrongState` in place of what a node or a router breaks on, where a channel holds what they can't read."""
-    try:
-        yield
-    except (ModelError, BadInput):
-        raise
-    except (ValueError, TypeError, LookupError, AttributeError) as error:
-        if wrong := find_wrong_channel(state, channel_forms()):
-            raise WrongState(wrong[1]) from error
-        raise
-
-
 def _name_wrong_channel(function: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+    """Return the function, which raises `WrongState` for what it breaks on if a channel holds what it can't read."""
+
     @functools.wraps(function)
     async def call_and_name(state: Any, *more: Any, **named: Any) -> Any:
-        with naming_wrong_channel(state):
+        try:
             return await function(state, *more, **named)
+        except (ModelError, BadInput):
+            raise
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            if wrong := find_wrong_channel(state, channel_forms()):
+                raise WrongState(wrong[1]) from error
+            raise
 
     return call_and_name
 
 
-def _stops_passed_by(update: JSON, state: Court, runtime: Runtime[Context]) -> list[str]:
-    """Return a warning for each stop that the case never came to, once it has its outcome."""
-    if not update.get("outcome") or not (names := stops_in_force(state, runtime)):
-        return []
-    return stops_passed_by(names, [*state.get("warnings", ()), *update.get("warnings", ())])
+class NodeFunction(Runnable[Any, Any]):
+    """A node: an async function of the state, and of the runtime where it takes one.
+
+    A graph without an event loop runs it on the background loop of the process. It can still be called as the function,
+    and LangGraph reads its input schema from the function's annotations.
+    """
+
+    def __init__(self, function: Callable[..., Coroutine[Any, Any, Any]]) -> None:
+        """Take the function."""
+        functools.update_wrapper(self, function)
+
+        @functools.wraps(function)
+        def call(node: NodeFunction, *given: Any, **named: Any) -> Any:
+            return function(*given, **named)
+
+        # LangGraph reads the schema of the state, and where a `Command` may lead, off the annotations of `__call__`.
+        vars(self)["__call__"] = MethodType(call, self)
+        self.name = function.__name__
+        self._function = function
+        self._takes_runtime = "runtime" in inspect.signature(function).parameters
+
+    def __call__(self, *given: Any, **named: Any) -> Coroutine[Any, Any, Any]:
+        """Return the function's coroutine."""
+        return self._function(*given, **named)
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> Any:
+        """Run the function on the background loop, and return what it returns."""
+        return run_in_background(lambda: self._begin(input))
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> Any:
+        """Return what the function returns."""
+        return await self._begin(input)
+
+    def _begin(self, state: Any) -> Coroutine[Any, Any, Any]:
+        return self._function(state, get_runtime(Context)) if self._takes_runtime else self._function(state)

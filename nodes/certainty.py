@@ -1,27 +1,22 @@
-"""How sure a verdict is: when the judge is asked for a confidence, and below which one it counts as uncertain."""
+"""The certainty of a verdict: when the judge is asked for a confidence, and below which one it counts as uncertain."""
 
 from __future__ import annotations
 
-import asyncio
-from pathlib import Path
-
-from tribunal.contents import held_in
 from tribunal.context import Context, context_of
-from tribunal.nodes.state import Court
-from tribunal.opened import opened
+from tribunal.nodes.state import CaseState
 from tribunal.prompts.policy import policy_of
-from tribunal.threshold import Threshold, threshold_from, threshold_text
+from tribunal.threshold import THRESHOLDS, Threshold, parse_threshold
 
 USUAL_THRESHOLD = 0.75
 
 
 def confidence_wanted(context: Context) -> bool:
-    """Whether anything in this run needs the judge's confidence; where nothing does, it isn't asked for."""
+    """Return whether anything in this run needs the judge's confidence; if nothing does, it isn't asked for."""
     return bool(context.review or context.judge_draws > 1 or context.threshold is not None or context.threshold_file)
 
 
-async def is_uncertain(state: Court, category: str, confidence: float | None) -> bool:
-    """Whether a verdict of a judge is one for a person: nothing wants a confidence, or the one stated isn't enough.
+async def is_uncertain(state: CaseState, category: str, confidence: float | None) -> bool:
+    """Return whether a verdict of a judge is one for a person: the confidence stated isn't enough.
 
     Args:
         state: the case.
@@ -39,15 +34,15 @@ async def is_uncertain(state: Court, category: str, confidence: float | None) ->
         return confidence is None or confidence < (USUAL_THRESHOLD if context.threshold is None else context.threshold)
     policy = await policy_of(state)
     label = policy.label(context.scheme, category)
-    hate = policy.hate(context.scheme, label)
+    hate = policy.is_hate(context.scheme, label)
     return not fitted.accepts("hateful" if (label > 0 if hate is None else hate) else "harmless", confidence)
 
 
-async def dismissal_is_uncertain(state: Court) -> bool:
-    """Whether a summary dismissal, which states no confidence, is one for a person.
+async def dismissal_is_uncertain(state: CaseState) -> bool:
+    """Return whether a summary dismissal, which states no confidence, is one for a person.
 
-    It is where the run names a fitted threshold that wasn't shown to hold for such verdicts. A threshold that is a
-    number, or the usual one, says nothing of them.
+    It is if the run names a fitted threshold that wasn't shown to hold for such verdicts. A threshold that is a number,
+    or the usual one, says nothing of them.
 
     Raises:
         BadInput: as `is_uncertain`.
@@ -56,8 +51,8 @@ async def dismissal_is_uncertain(state: Court) -> bool:
     return fitted is not None and not fitted.accepts("harmless", None)
 
 
-async def fitted_threshold(context: Context, case: Court | None = None) -> Threshold | None:
-    """What the file says that the run names, if it names one and sets no threshold of its own.
+async def fitted_threshold(context: Context, case: CaseState | None = None) -> Threshold | None:
+    """Return the threshold of the file that the run names, if it names one and sets no threshold of its own.
 
     Args:
         context: the settings of a run.
@@ -66,38 +61,24 @@ async def fitted_threshold(context: Context, case: Court | None = None) -> Thres
     Raises:
         BadInput: it isn't one, or a client of this server may not set what lies in the case.
     """
-    name, text = context.threshold_file, None
-    if context.threshold is not None or not name:
-        return None
-    if case is not None:
-        text = await held_in(case, "threshold_file", name, lambda: threshold_source(context, afresh=True))
-    return threshold_from(name, text if text is not None else await threshold_source(context) or "")
-
-
-async def threshold_source(context: Context, *, afresh: bool = False) -> str | None:
-    """The text of that file; None where there is none. As `fitted_threshold`.
-
-    Args:
-        context: the settings of a run.
-        afresh: read the file even where that was done before; so every post starts from it as it stands then.
-    """
     name = context.threshold_file
     if context.threshold is not None or not name:
         return None
-    if afresh or name not in _held:
-        _held[name] = await asyncio.to_thread(_read_or_kept, name)
-    return _held[name]
+    return parse_threshold(await THRESHOLDS.text_of_case(case, name), name)
 
 
-_held: dict[str, str] = {}
+async def threshold_file_text(context: Context) -> str | None:
+    """Return the text of that file, as it stands now; None where there is none.
+
+    Raises:
+        BadInput: it isn't one.
+    """
+    name = context.threshold_file
+    return None if context.threshold is not None or not name else await THRESHOLDS.load(name, afresh=True)
 
 
-def _read_or_kept(file: str) -> str:
-    return opened(("threshold", file), lambda: threshold_text(Path(file)))
-
-
-def misfits(fitted: Threshold, graph: str | None, context: Context, policy_sha: str) -> list[str]:
-    """What a threshold was fitted to and this run isn't, in words for the verdict; no graph: one without a name."""
+def describe_misfits(fitted: Threshold, graph: str | None, context: Context, policy_sha: str) -> list[str]:
+    """Say, for the verdict, what a threshold was fitted to and this run isn't; no graph: one without a name."""
     models = {name: getattr(context, name) for name in ("model", "aux_model", "judge_model", "seats")}
     differ = {
         "graph": (fitted.graph, graph or fitted.graph),

@@ -13,23 +13,23 @@ from uuid import uuid4
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 
+from tribunal.calls import DEMO_NOTICE
 from tribunal.errors import BadInput
-from tribunal.outline import BY_RULES
 from tribunal.schema import JSON
-from tribunal.text import in_markdown
+from tribunal.text import escape_markdown
 
 _FORM = 'give {"type": "human", "content": "…"}'
 _IMAGE = {"type": "text", "text": "(an image)"}
 
 
-class Sent(NamedTuple):
+class MessagePost(NamedTuple):
     """A post as it came in a message."""
 
     text: str
     image: str | None
 
 
-def joined(held: Any, new: Any) -> list[JSON]:
+def merge_messages(held: Any, new: Any) -> list[JSON]:
     """Append messages, of any form that LangChain takes, and replace those of an id that is held.
 
     Raises:
@@ -43,12 +43,12 @@ def joined(held: Any, new: Any) -> list[JSON]:
 
 
 def _plain(message: AnyMessage) -> JSON:
-    """A message as plain JSON, without what it doesn't set."""
+    """Return a message as plain JSON, without what it doesn't set."""
     return {"type": message.type, **message.model_dump(mode="json", exclude_defaults=True, exclude_none=True)}
 
 
-def sent_in(messages: Sequence[JSON]) -> Sent | None:
-    """The post that stands in the last message; None where that is no person's.
+def post_in_messages(messages: Sequence[JSON]) -> MessagePost | None:
+    """Return the post that stands in the last message; None if that is no person's.
 
     Raises:
         BadInput: the message holds something else than text and one image.
@@ -66,31 +66,33 @@ def sent_in(messages: Sequence[JSON]) -> Sent | None:
             raise BadInput(f"messages: {block.get('type')!r}: a post is text and an image; send nothing else")
     if len(images) > 1:
         raise BadInput(f"messages: {len(images)} images: a post has one; send one")
-    return Sent("\n".join(texts), images[0] if images else None)
+    return MessagePost("\n".join(texts), images[0] if images else None)
 
 
 def _blocks(content: str | list[str | JSON]) -> list[JSON]:
-    """What a message holds, each part as a block."""
+    """Return what a message holds, each part as a block."""
     parts = [content] if isinstance(content, str) else content
     return [{"type": "text", "text": each} if isinstance(each, str) else each for each in parts]
 
 
 def _image_of(block: JSON) -> str | None:
-    """The address or the data URI of an image, in the forms of OpenAI, of LangChain and of LangChain.js."""
+    """Return the address or the data URI of an image, in the forms of OpenAI, of LangChain and of LangChain.js."""
     match block:
         case {"type": "image_url", "image_url": {"url": str(url)} | str(url)} | {"type": "image", "url": str(url)}:
             return url
         case {"type": "image", "base64": str(data), "mime_type": str(mime)}:
             return f"data:{mime};base64,{data}"
-        case {"type": "image", "data": str(data), "mime_type": str(mime)}:
-            return f"data:{mime};base64,{data}"
-        case {"type": "image", "data": str(data), "mimeType": str(mime)}:
+        case {"type": "image", "data": str(data), "mime_type": str(mime)} | {
+            "type": "image",
+            "data": str(data),
+            "mimeType": str(mime),
+        }:
             return f"data:{mime};base64,{data}"
     return None
 
 
-def taken(messages: Sequence[JSON], text: str, *, pictured: bool) -> list[JSON]:
-    """The messages once their post is taken in: no pixel stays, and a post that came otherwise stands there too."""
+def messages_taken_in(messages: Sequence[JSON], text: str, *, pictured: bool) -> list[JSON]:
+    """Return the messages once their post is taken in: no pixel stays; a post that came otherwise stands there too."""
     if messages[-1]["type"] != "human":
         content: Any = [{"type": "text", "text": text}, _IMAGE] if pictured else text
         return [*messages, {"type": "human", "id": str(uuid4()), "content": content}]
@@ -100,30 +102,27 @@ def taken(messages: Sequence[JSON], text: str, *, pictured: bool) -> list[JSON]:
     return [*messages[:-1], last]
 
 
-def answered(state: Mapping[str, Any], outcome: JSON, reviewed: str = "") -> JSON:
-    """The answer to the post's message, as an update of the state; nothing where the post came in none.
+def answer_message(state: Mapping[str, Any], outcome: JSON, reviewed: str = "") -> JSON:
+    """Return the answer to the post's message, as an update of the state; nothing if the post came in none.
 
     A message has one answer: what is told later of the same post takes its place.
 
     Args:
-        outcome: of the case.
+        state: the case.
+        outcome: its outcome.
         reviewed: what a person made of it.
     """
     asked = next((each for each in reversed(state.get("messages") or []) if each["type"] == "human"), None)
     if asked is None:
         return {}
-    said = [f"**{_head(outcome)}**", in_markdown(outcome["explanation"])]
-    last = reviewed or (BY_RULES if outcome.get("rehearsed") else "")
-    said += [last] if last else []
-    return {"messages": [{"type": "ai", "id": f"{asked['id']}/outcome", "content": "\n\n".join(said)}]}
-
-
-def _head(outcome: JSON) -> str:
-    if outcome["outcome"] != "verdict":
-        how = "the model refused" if outcome["outcome"] == "refusal" else "a call failed"
-        return f"No verdict: {how}"
-    category = in_markdown(outcome["category"])
-    unsure = ", uncertain" if outcome.get("uncertain") else ""
-    if outcome["hateful"] is None:
-        return f"{category}{unsure}"
-    return f"{'Hate speech' if outcome['hateful'] else 'Not hate speech'} ({category}){unsure}"
+    head = "No verdict: a call failed"
+    if outcome["outcome"] == "refusal":
+        head = "No verdict: the model refused"
+    elif outcome["outcome"] == "verdict":
+        head = category = escape_markdown(outcome["category"])
+        if outcome["hateful"] is not None:
+            head = f"{'Hate speech' if outcome['hateful'] else 'Not hate speech'} ({category})"
+        head += ", uncertain" if outcome.get("uncertain") else ""
+    last = reviewed or (DEMO_NOTICE if outcome.get("rehearsed") else "")
+    lines = [f"**{head}**", escape_markdown(outcome["explanation"]), *([last] if last else [])]
+    return {"messages": [{"type": "ai", "id": f"{asked['id']}/outcome", "content": "\n\n".join(lines)}]}

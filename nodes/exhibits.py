@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from tribunal.models.question import Shown
+from tribunal.models.role import SharedPrompt
 from tribunal.nodes.forms import Mend
-from tribunal.nodes.state import Court, opinions_of, precedents_of
-from tribunal.prompts.marks import Entry, Material, entries, ours, quote, word
+from tribunal.nodes.state import CaseState, opinions_of, precedents_of
+from tribunal.prompts.marks import Entry, Material, entries, ours, quote, short_word
 from tribunal.schema import Evidence, Opinion, Precedent
 from tribunal.text import one_line
 
@@ -17,8 +17,8 @@ _MOST_OF_A_POST, _MOST_OF_A_NOTE = 600, 300  # characters of an earlier case tha
 _CITING = re.compile(r"(\s*)\[([A-Z]\d+(?:, ?[A-Z]\d+)*)\]")
 
 
-def exhibits(state: Court, *, opinions: bool = True) -> Shown | None:
-    """The material that a case holds beside its post; None where it holds none, so that no prompt changes.
+def show_exhibits(state: CaseState, *, opinions: bool = True) -> SharedPrompt | None:
+    """Return the material that a case holds beside its post; None if it holds none, so that no prompt changes.
 
     Args:
         state: `evidence`, `opinions`, `precedents` and `question` are read.
@@ -33,39 +33,36 @@ def exhibits(state: Court, *, opinions: bool = True) -> Shown | None:
         "evidence": evidence_shown(evidence) if evidence else "",
         "web": any(each.page_id for each in evidence),
         "looked_up": any(not each.page_id for each in evidence),
-        "first": word(evidence[0].id) if evidence else "",
-        "opinions": entries("opinions", map(_opinion, heard)) if heard else "",
+        "first": short_word(evidence[0].id) if evidence else "",
+        "opinions": entries("opinions", map(_opinion_entry, heard)) if heard else "",
         "question": quote("question", question) if question else "",
     }
     if not decided:
-        return Shown("court/exhibits", material)
+        return SharedPrompt("court/exhibits", material)
     # A prompt of its own, which includes the other: whoever has words of their own for the exhibits keeps them.
-    shown = entries("precedents", map(_precedent, decided))
-    return Shown("court/precedents", {**material, "precedents": shown, "first_case": word(decided[0].id)})
+    shown = entries("precedents", map(_precedent_entry, decided))
+    return SharedPrompt("court/precedents", {**material, "precedents": shown, "first_case": short_word(decided[0].id)})
 
 
-def evidence_of(state: Court) -> list[Evidence]:
-    """The passages that the case holds, in the order in which they were found."""
+def evidence_of(state: CaseState) -> list[Evidence]:
+    """Return the passages that the case holds, in the order in which they were found."""
     return [Evidence.model_validate(each) for each in state.get("evidence", [])]
 
 
 def evidence_shown(evidence: Iterable[Evidence]) -> Material:
-    """Passages as a prompt shows them: id, which way each speaks, title, address, and its words."""
-    return entries("evidence", map(_cited, evidence))
+    """Return passages as a prompt shows them: id, which way each speaks, title, address, and its words."""
+    return entries("evidence", map(_passage_entry, evidence))
 
 
-def _cited(each: Evidence) -> Entry:
+def _passage_entry(each: Evidence) -> Entry:
     fields = (("title", short_line(each.title)), ("address", each.url), ("passage", each.passage))
     return Entry(ours("[{}] {}", each.id, each.stance), [(name, text) for name, text in fields if text])
 
 
-def _opinion(opinion: Opinion) -> Entry:
+def _opinion_entry(opinion: Opinion) -> Entry:
     stance = ours("hate") if opinion.stance == "hate" else ours("not hate")
-    fields = (
-        ("title", short_line(opinion.title)),
-        ("label", opinion.label_name),
-        ("reason", short_line(opinion.reason)),
-    )
+    title, reason = short_line(opinion.title), short_line(opinion.reason)
+    fields = (("title", title), ("label", opinion.label_name), ("reason", reason))
     return Entry(ours("{}: {}", opinion.id, stance), fields)
 
 
@@ -76,18 +73,17 @@ _DECIDED = {
 }
 
 
-def _precedent(each: Precedent) -> Entry:
-    """A decided case: what may hold of it is said in our words, and all that it says stands in fields."""
+def _precedent_entry(each: Precedent) -> Entry:
+    """Return a decided case: what may hold of it is said in our words, and all that it says stands in fields."""
     holds = ours("")
     if not each.same_policy:
         known = ours("; under an earlier policy") if each.policy_sha else ours("; its policy isn't known")
         holds = ours("{}, so it may not hold", known)
     followed = ours("") if each.here else ours("; no category of this policy, so it can't be followed")
-    then = [("then called", each.category)] if each.here not in (None, each.category) else []
     fields = [
         ("post", _cut(each.text, _MOST_OF_A_POST)),
         ("decided", each.here or each.category),
-        *then,
+        ("then called", each.category if each.here not in (None, each.category) else ""),
         ("how", _DECIDED[each.how]),
         ("when", each.at[:10]),
         ("policy", each.policy),
@@ -102,23 +98,26 @@ def _cut(text: str, most: int) -> str:
 
 
 def short_line(text: str) -> str:
-    """A title or a reason as it stands in a list: one line of 300 characters at most, with no double quotation mark."""
+    """Return a title or a reason as it stands in a list: one line of at most 300 characters, no double quotes."""
     return one_line(text.replace('"', "'"))[:300]
 
 
-def citations(words: str) -> list[str]:
-    """The ids that a text cites, such as [E1] or [E1, E2], each once."""
+def find_citations(words: str) -> list[str]:
+    """Return the ids that a text cites, such as [E1] or [E1, E2], each once."""
     return list(dict.fromkeys(each.strip() for _, found in _CITING.findall(words) for each in found.split(",")))
 
 
-def passages_cited(state: Court, words: str) -> list[str]:
-    """Those ids of the case's evidence and precedents that a text cites, each once."""
-    held = {entry["id"] for entry in (*state.get("evidence", []), *state.get("precedents", []))}
-    return [each for each in citations(words) if each in held]
+def _ids_held(state: CaseState) -> list[str]:
+    return [entry["id"] for entry in (*state.get("evidence", []), *state.get("precedents", []))]
 
 
-def citations_mended(state: Court, field: str, *, each: str = "", who: str = "model") -> Mend[Any]:
-    """A mender that strikes out citations of what the case doesn't hold: no passage, precedent or cue of it.
+def cited_ids(state: CaseState, words: str) -> list[str]:
+    """Return those ids of the case's evidence and precedents that a text cites, each once."""
+    return [each for each in find_citations(words) if each in _ids_held(state)]
+
+
+def strike_unknown_citations(state: CaseState, field: str, *, each: str = "", who: str = "model") -> Mend[Any]:
+    """Return a mender that strikes out citations of what the case doesn't hold: no passage, precedent or cue of it.
 
     Args:
         state: `evidence`, `precedents` and `cues` are read.
@@ -129,15 +128,20 @@ def citations_mended(state: Court, field: str, *, each: str = "", who: str = "mo
     Raises (when mending):
         ValueError: nothing else is left of a text.
     """
-    held = [entry["id"] for entry in (*state.get("evidence", []), *state.get("precedents", []))]
+    held = _ids_held(state)
     known = {*held, *(cue["id"] for cue in state.get("cues") or [])}
 
-    def struck(part: Any, warnings: list[str]) -> Any:
+    def keep_known(found: re.Match[str]) -> str:
+        """Return a bracket with its unknown ids left out; if none is left nothing, and no space before it."""
+        kept = [cited.strip() for cited in found[2].split(",") if cited.strip() in known]
+        return f"{found[1]}[{', '.join(kept)}]" if kept else ""
+
+    def strike(part: Any, warnings: list[str]) -> Any:
         text: str = getattr(part, field)
-        unknown = [cited for cited in citations(text) if cited not in known]
+        unknown = [cited for cited in find_citations(text) if cited not in known]
         if not unknown:
             return part
-        left = _CITING.sub(lambda found: _known_of(found, known), text).strip()
+        left = _CITING.sub(keep_known, text).strip()
         if not left:
             listed = f"what is listed is {', '.join(held)}" if held else "there is none to cite"
             raise ValueError(f"{field}: {unknown[0]!r} is cited, and is not listed in this case; {listed}")
@@ -146,13 +150,7 @@ def citations_mended(state: Court, field: str, *, each: str = "", who: str = "mo
 
     def mend(answer: Any, warnings: list[str]) -> Any:
         if not each:
-            return struck(answer, warnings)
-        return answer.model_copy(update={each: [struck(part, warnings) for part in getattr(answer, each)]})
+            return strike(answer, warnings)
+        return answer.model_copy(update={each: [strike(part, warnings) for part in getattr(answer, each)]})
 
     return mend
-
-
-def _known_of(found: re.Match[str], known: set[str]) -> str:
-    """A bracket with its unknown ids left out, and the space before it; nothing, where none is left."""
-    kept = [each.strip() for each in found[2].split(",") if each.strip() in known]
-    return f"{found[1]}[{', '.join(kept)}]" if kept else ""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple, get_args
 from pydantic import Field
 
 from tribunal.models.role import Role
-from tribunal.nodes.forms import REASON, Form, always, words
+from tribunal.nodes.forms import REASON, Form, same_form, text_bounds
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours
 
 Decision = Literal["hate_speech", "not_hate_speech", "not_yet_decided", "could_not_be_decided"]
@@ -38,48 +38,40 @@ class NamedGround(Form):
     """A ground that the text names, and the words that name it."""
 
     id: str
-    words: Annotated[str, words(200)]
+    words: Annotated[str, text_bounds(200)]
 
 
 class PlainForm(Form):
     """An explanation for the person who posted."""
 
-    title: Annotated[str, words(80, least=1)]
-    text: Annotated[str, words(REASON, least=1)]
+    title: Annotated[str, text_bounds(80, least=1)]
+    text: Annotated[str, text_bounds(REASON, least=1)]
     grounds: list[NamedGround] = Field(json_schema_extra={"maxItems": MOST_GROUNDS})
     decision: Decision
 
 
-EXPLAINER = Role(
-    name="explainer",
-    seat="explainer",
-    prompt="explained/plain",
-    form=always(PlainForm),
-    temperature=0.0,
-    system="explainer",
-    final=True,
-)
+EXPLAINER = Role("explainer", "explainer", "explained/plain", same_form(PlainForm), 0.0, system="explainer", final=True)
 
 
 def decision_in_words(decision: Decision) -> Ours:
-    """What was decided, as the model is told it."""
+    """Return what was decided, as the model is told it."""
     return _SAID[decision]
 
 
 def decision_from(told: str) -> Decision:
-    """The decision that these words tell: the other way round."""
+    """Return the decision that these words tell: the other way round."""
     return next(each for each in get_args(Decision) if _SAID[each] in told)
 
 
 def grounds_shown(grounds: Sequence[Ground]) -> Material | Literal[""]:
-    """Grounds as the model is shown them."""
+    """Return grounds as the model is shown them."""
     if not grounds:
         return ""
     return entries("grounds", (Entry(ours("[{}]", each.id), list(fields_of(each))) for each in grounds))
 
 
 def fields_of(ground: Ground) -> Iterator[tuple[str, str]]:
-    """What is told of a ground, by name."""
+    """Yield what is told of a ground, by name."""
     for each in ground.quotes:
         yield "words", each
     named = (("group", ground.group), ("characteristic", ground.characteristic), ("claim", ground.claim))

@@ -9,10 +9,18 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    create_model,
+)
 
 from tribunal.prompts.policy import Policy
 from tribunal.schema import Scheme
@@ -27,7 +35,7 @@ GROUP, CLAIM, REASON = 120, 400, 1_200
 
 _BEFORE_A_LABEL = ("", "label", "category", "answer", "type", "stance")
 _NO_LABEL_NUMBER = re.compile(r"^\W*-\s*\d|\d\.\d")
-_LEAST_PERCENT = 10  # a number between 1 and this may be out of five or of ten
+LEAST_PERCENT = 10  # a number between 1 and this may be out of five or of ten
 
 
 class Form(BaseModel):
@@ -36,30 +44,30 @@ class Form(BaseModel):
     model_config = ConfigDict(extra="ignore", str_strip_whitespace=True, defer_build=True)
 
 
-def words(most: int, least: int = 0) -> Any:
-    """A text's bounds: at most so many characters on the wire alone, at least so many in any case."""
+def text_bounds(most: int, least: int = 0) -> Any:
+    """Return a text's bounds: at most so many characters on the wire alone, at least so many in any case."""
     return Field(min_length=least or None, json_schema_extra={"maxLength": most})
 
 
-def offered(names: Sequence[str]) -> Any:
-    """A text for which the schema offers just these names. Another one is left to the mender of the answer."""
+def offer_names(names: Sequence[str]) -> Any:
+    """Return a text type whose schema offers just these names. Another one is left to the mender of the answer."""
     return Annotated[str, Field(json_schema_extra={"enum": list(names)})] if names else str
 
 
 class DecisionForm(Form):
     """A decision, and why."""
 
-    explanation: Annotated[str, words(REASON, least=1)]
+    explanation: Annotated[str, text_bounds(REASON, least=1)]
     category: str
 
 
-def always(form: type[Filled]) -> Callable[[Policy, Scheme], type[Filled]]:
-    """A maker of this form, whatever the policy and the scheme."""
+def same_form(form: type[Filled]) -> Callable[[Policy, Scheme], type[Filled]]:
+    """Return a maker of this form, whatever the policy and the scheme."""
     return lambda policy, scheme: form
 
 
-def in_turn(*menders: Mend[Filled]) -> Mend[Filled]:
-    """A mender that does what these do, one after the other."""
+def chain_menders(*menders: Mend[Filled]) -> Mend[Filled]:
+    """Return a mender that does what these do, one after the other."""
 
     def mend(answer: Filled, warnings: list[str]) -> Filled:
         for each in menders:
@@ -70,7 +78,7 @@ def in_turn(*menders: Mend[Filled]) -> Mend[Filled]:
 
 
 def one_of(names: Sequence[str], *, numbered: bool = False) -> Any:
-    """A type of just these strings. Where it is plain which is meant, another spelling is taken for it.
+    """Return a type of just these strings. Where it is plain which is meant, another spelling is taken for it.
 
     Capitals, dashes, spaces and full-width letters make no difference, nor does a word such as "label:" before it.
 
@@ -78,22 +86,24 @@ def one_of(names: Sequence[str], *, numbered: bool = False) -> Any:
         names: the strings.
         numbered: whether a place in the list, from 0, stands for its name: 4, "4", "4: Religious".
     """
-    meant = _spellings(tuple(names), numbered)
-
-    def as_named(value: Any) -> Any:
-        if numbered and isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if numbered and type(value) is int:
-            return meant.get(str(value), value)
-        if not isinstance(value, str) or value in names or _NO_LABEL_NUMBER.search(value):
-            return value
-        return meant.get(_spelling(value), value)
-
-    return Annotated[Literal[tuple(names)], BeforeValidator(as_named)]
+    read = partial(name_meant, tuple(names), numbered=numbered)
+    return Annotated[Literal[tuple(names)], BeforeValidator(read)]
 
 
+def name_meant(names: tuple[str, ...], value: Any, *, numbered: bool = False) -> Any:
+    """Return the one of these names that a value is another spelling of, as `one_of` says; else the value."""
+    if numbered and isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if numbered and type(value) is int:
+        return _spellings(names, numbered).get(str(value), value)
+    if not isinstance(value, str) or value in names or _NO_LABEL_NUMBER.search(value):
+        return value
+    return _spellings(names, numbered).get(_spelling(value), value)
+
+
+@lru_cache(maxsize=256)
 def _spellings(names: tuple[str, ...], numbered: bool) -> dict[str, str]:
-    """The spellings that are taken for a name; none that could be two of them."""
+    """Return the spellings that are taken for a name; none that could be two of them."""
     meant: dict[str, set[str]] = {}
     own: dict[str, set[str]] = {}
     for number, name in enumerate(names):
@@ -112,42 +122,33 @@ def _spelling(name: str) -> str:
 
 @lru_cache(maxsize=32)
 def decision_form(policy: Policy, scheme: Scheme) -> type[DecisionForm]:
-    """The form of a decision: a category of the scheme by its name; its number is taken for it."""
+    """Return the form of a decision: a category of the scheme by its name; its number is taken for it."""
     names = [category.name for category in policy.categories(scheme)]
     return create_model("Decision", __base__=DecisionForm, category=(one_of(names, numbered=True), ...))
 
 
 @lru_cache(maxsize=32)
 def sure_decision_form(policy: Policy, scheme: Scheme) -> type[DecisionForm]:
-    """The form of a decision with a `confidence`, from 0 to 1. One in percent is left to `in_percent`."""
+    """Return the form of a decision with a `confidence`, from 0 to 1. One in percent is left to `mend_percent`."""
     return create_model("SureDecision", __base__=decision_form(policy, scheme), confidence=(SURE, ...))
 
 
-def _without_sign(value: Any) -> Any:
-    """ "95 %" as 95, and "5 %", which as a number could be anything, as 0.05."""
+def _read_confidence(value: Any, read: ValidatorFunctionWrapHandler) -> float:
+    """Read a confidence: "95 %" as 95, and "5 %", which as a number could be anything, as 0.05."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
-    if found is None:
-        return value
-    percent = float(found[1])
-    return percent if percent > _LEAST_PERCENT else percent / 100
-
-
-def _in_range(value: float) -> float:
-    if 0 <= value <= 1 or _LEAST_PERCENT < value <= 100:
-        return value
+    if found:
+        value = float(found[1]) if float(found[1]) > LEAST_PERCENT else float(found[1]) / 100
+    confidence: float = read(value)
+    if 0 <= confidence <= 1 or LEAST_PERCENT < confidence <= 100:
+        return confidence
     raise ValueError("a confidence is a number from 0 to 1")
 
 
-SURE: Any = Annotated[
-    float,
-    BeforeValidator(_without_sign),
-    AfterValidator(_in_range),
-    Field(json_schema_extra={"minimum": 0, "maximum": 1}),
-]
+SURE: Any = Annotated[float, WrapValidator(_read_confidence), Field(json_schema_extra={"minimum": 0, "maximum": 1})]
 
 
-def in_percent(decision: Filled, warnings: list[str]) -> Filled:
-    """A mender: a confidence that was given in percent as a part of one, with a warning."""
+def mend_percent(decision: Filled, warnings: list[str]) -> Filled:
+    """Take a confidence that was given in percent as a part of one, with a warning."""
     given = confidence_of(decision)
     if given is None or given <= 1:
         return decision
@@ -157,5 +158,5 @@ def in_percent(decision: Filled, warnings: list[str]) -> Filled:
 
 
 def confidence_of(decision: BaseModel) -> float | None:
-    """How sure a decision is, where that was asked for."""
+    """Return how sure a decision is, where that was asked for."""
     return getattr(decision, "confidence", None)

@@ -12,29 +12,29 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 from pydantic import ValidationError
 
-from tribunal.context import Context, context_given, describe, kept_settings
+from tribunal.calls import REHEARSAL
+from tribunal.context import Context, context_of_run, describe_validation_error, settings_for_record
 from tribunal.errors import BadInput
-from tribunal.heeding import refuse_stops, refuse_unheeded, refuse_unknown_stops
-from tribunal.language import language_of
-from tribunal.line_up import filled_in, source
-from tribunal.models.door import door_here
-from tribunal.models.image import Picture, kept_picture, picture
-from tribunal.models.seating import check_models
+from tribunal.language import language_of_post
+from tribunal.line_up import LINE_UPS, apply_line_up_text
+from tribunal.models.image import Picture, load_picture, store_picture
+from tribunal.models.registry import check_models, current_registry
 from tribunal.nodes.agents import node
-from tribunal.nodes.certainty import misfits, threshold_source
-from tribunal.nodes.chat import joined, sent_in, taken
-from tribunal.nodes.state import Court, PostInput
-from tribunal.prompts.in_force import prompts_in_force
+from tribunal.nodes.certainty import describe_misfits, threshold_file_text
+from tribunal.nodes.chat import merge_messages, messages_taken_in, post_in_messages
+from tribunal.nodes.state import CaseState, PostInput
 from tribunal.prompts.policy import policy_in_force
-from tribunal.rehearsed import REHEARSAL
+from tribunal.prompts.sets import load_prompts
 from tribunal.schema import JSON, Appeal, Image, Post
+from tribunal.settings import GRAPHS
 from tribunal.stops import can_stop
-from tribunal.store.ids import new_id
 from tribunal.systems import system_of
 from tribunal.text import wellformed
-from tribunal.threshold import threshold_from
+from tribunal.threshold import parse_threshold
+from tribunal.times import new_id
 from tribunal.tracing import label_graph_run
 from tribunal.trust import for_clients
+from tribunal.unused_settings import refuse_stops, refuse_unknown_stops, refuse_unused_settings
 
 MOST_EARLIER = 20  # earlier posts of a conversation
 
@@ -42,28 +42,29 @@ MOST_EARLIER = 20  # earlier posts of a conversation
 class Receive(Protocol):
     """A node that takes a post in."""
 
-    async def __call__(self, state: Court, runtime: Runtime[Context]) -> JSON: ...
+    async def __call__(self, state: CaseState, runtime: Runtime[Context]) -> JSON:
+        """Take a post in."""
 
 
 @node
-async def receive(state: Court, runtime: Runtime[Context]) -> JSON:
+async def receive(state: CaseState, runtime: Runtime[Context]) -> JSON:
     """Take a post in, in a pipeline of one's own, which decides on hate speech and may heed any setting.
 
     Raises:
         BadInput: the field, the value, and the way out.
     """
-    if (task := context_given(runtime).task) != "hate":
+    if (task := context_of_run(runtime).task) != "hate":
         raise BadInput(
             f"task: {task!r}: this graph decides on hate speech alone; mv_debate, baseline, self_consistency and "
             "symmetric_debate take every task"
         )
     if not can_stop(runtime):
-        refuse_stops(context_given(runtime))
-    return await _taken_in(state, runtime)
+        refuse_stops(context_of_run(runtime))
+    return await _take_post_in(state, runtime)
 
 
 def received_by(graph: str) -> Receive:
-    """`receive` for one of our own graphs, or a `System`'s: it also refuses every setting that the graph doesn't heed.
+    """Return `receive` for one of our own graphs, or a `System`'s, which also refuses settings without effect on it.
 
     Args:
         graph: its name, or the system's.
@@ -71,24 +72,24 @@ def received_by(graph: str) -> Receive:
 
     @node
     @functools.wraps(receive)
-    async def receive_here(state: Court, runtime: Runtime[Context]) -> JSON:
-        given = context_given(runtime)
-        refuse_unheeded(graph, given, can_stop=can_stop(runtime))
+    async def receive_here(state: CaseState, runtime: Runtime[Context]) -> JSON:
+        given = context_of_run(runtime)
+        refuse_unused_settings(graph, given, can_stop=can_stop(runtime))
         if given.stops:
             await asyncio.to_thread(refuse_unknown_stops, graph, given)  # which reads the files of the graph
-        return await _taken_in(state, runtime, graph)
+        return await _take_post_in(state, runtime, graph)
 
     return receive_here
 
 
-async def _taken_in(state: Court, runtime: Runtime[Context], graph: str | None = None) -> JSON:
+async def _take_post_in(state: CaseState, runtime: Runtime[Context], graph: str | None = None) -> JSON:
     """Check the post and the settings, and clear what an earlier case left on this thread."""
-    given = context_given(runtime)
-    line_up, door = await source(given, afresh=True), await door_here()
-    context = filled_in(given, line_up)
-    door.look_around()
-    messages = joined([], state.get("messages"))
-    sent = _sent(state, messages)
+    given = context_of_run(runtime)
+    line_up = await LINE_UPS.load(given.line_up, afresh=True) if given.line_up else None
+    context, door = apply_line_up_text(given, line_up) if line_up else given, await current_registry()
+    door.refresh_environment()
+    messages = merge_messages([], state["messages"]) if state.get("messages") else []
+    sent = _post_as_sent(state, messages) if messages else state
     text, ref = _checked_text(sent, context), _checked_ref(sent)
     if not text.strip() and ref is None:
         raise BadInput("text: there is neither a text nor an image; give one or both")
@@ -100,29 +101,30 @@ async def _taken_in(state: Court, runtime: Runtime[Context], graph: str | None =
             f"policy: {context.policy}: is one for the task {policy.task}, and the task is {context.task}; set both "
             "alike, or leave the policy out"
         )
-    system = graph if graph and system_of(graph) else None
-    prompts = await prompts_in_force(context.prompts, afresh=True, system=system)
-    texts = {"line_up": line_up, "threshold_file": await threshold_source(context, afresh=True)}
-    held: JSON = {name: text for name, text in texts.items() if text is not None}
-    warnings = _misfits(held, graph, context, policy.sha)
-    if system:
-        held["system"] = system
-    if prompts.own:
-        held["prompts"] = dict(prompts.own)
+    system = graph if graph and graph not in GRAPHS and system_of(graph) else None
+    prompts = await load_prompts(context.prompts, afresh=True, system=system)
+    threshold = await threshold_file_text(context)
+    own = dict(prompts.own) or None
+    texts = {"line_up": line_up, "threshold_file": threshold, "system": system, "prompts": own}
+    held: JSON = {name: value for name, value in texts.items() if value is not None}
+    warnings = list[str]()
+    if threshold:
+        fitted = parse_threshold(threshold, str(context.threshold_file))
+        warnings = describe_misfits(fitted, graph, context, policy.sha)
     if for_clients():
         held["case"] = new_id()  # a thread may have one case after the other
     if context.cache:
-        from tribunal.models.cache import cache_here  # SQLite, for those who keep answers
+        from tribunal.models.cache import open_cache  # SQLite, for those who keep answers
 
-        await cache_here(context.cache)
+        await open_cache(context.cache)
     image: Image | None = None
     if ref is not None:
-        image = (await _looked_at(ref, context.image_edge)).image
+        image = (await _load_picture(ref, context.image_edge)).image
         ref = image.ref
-    said = _checked_name(state, "language")
+    named = _checked_name(state, "language")
     # The rehearsal model reads English alone; to read what tells languages apart would double its time to a verdict.
-    told_by = "" if set(map(str, models)) == {REHEARSAL} else text
-    language, language_from = await language_of(said, told_by)
+    words = "" if set(map(str, models)) == {REHEARSAL} else text
+    language, language_from = await language_of_post(named, words) if named or words else (None, None)
     post = Post(
         id=_checked_name(state, "post_id") or _id_of(text, image.sha256 if image else "", earlier),
         text=text,
@@ -135,22 +137,15 @@ async def _taken_in(state: Court, runtime: Runtime[Context], graph: str | None =
     label_graph_run(graph=graph, post_id=post.id, policy=policy.sha)
     return {
         "image": ref if sent is state else None,
-        **({"messages": Overwrite(taken(messages, text, pictured=ref is not None))} if messages else {}),
+        **({"messages": Overwrite(messages_taken_in(messages, text, pictured=ref is not None))} if messages else {}),
         "post": post.dump(),
-        "context": {"settings": kept_settings(given), "policy": policy.source, **held},
+        "context": {"settings": settings_for_record(given), "policy": policy.source, **held},
         "policy": {"name": policy.name, "sha": policy.sha},
         "prompts": prompts.dump(),
         "round": 0,
         **{name: clean for name, clean in _CLEAN.items() if state.get(name)},
         "warnings": Overwrite(warnings),
     }
-
-
-def _misfits(held: JSON, graph: str | None, context: Context, policy_sha: str) -> list[str]:
-    """What the fitted threshold, if there is one, was fitted to and this case isn't."""
-    if "threshold_file" not in held:
-        return []
-    return misfits(threshold_from(str(context.threshold_file), held["threshold_file"]), graph, context, policy_sha)
 
 
 # What an earlier case on the same thread may have left. A channel that holds nothing is left alone: each write costs.
@@ -173,26 +168,26 @@ _CLEAN: JSON = {
 }
 
 
-async def _looked_at(ref: str, edge: int) -> Picture:
-    """The image of a post. What came in the post or from the web becomes a file of the data folder."""
+async def _load_picture(ref: str, edge: int) -> Picture:
+    """Return the image of a post. What came in the post or from the web becomes a file of the data folder."""
     if ref.startswith("data:"):
-        return await kept_picture(ref, edge)
+        return await store_picture(ref, edge)
     if not ref.casefold().startswith(("http://", "https://")):
-        return await picture(ref, edge)
-    from tribunal.retrievers.web.fetch.errors import FetchError  # the web, for those whose image lies there
-    from tribunal.retrievers.web.fetch.kinds import IMAGES
-    from tribunal.retrievers.web.library import web_reader
+        return await load_picture(ref, edge)
+    from tribunal.retrievers.web.fetch import FetchError  # the web, for those whose image lies there
+    from tribunal.retrievers.web.fetch.fetcher import IMAGES
+    from tribunal.retrievers.web.library import open_web_reader
 
     try:
-        page = await (await web_reader()).fetcher.fetch(ref, accept=IMAGES)
+        page = await (await open_web_reader()).fetcher.fetch(ref, accept=IMAGES)
     except FetchError as error:
         raise BadInput(f"image: {ref[:200]}: {error.reason}: {error}; download it and give the file") from error
-    return await kept_picture(ref, edge, page.body)
+    return await store_picture(ref, edge, page.body)
 
 
-def _sent(state: PostInput, messages: Sequence[JSON]) -> PostInput:
-    """What was sent, with the post's own fields filled from the message that it came in, where it came in one."""
-    message = sent_in(messages)
+def _post_as_sent(state: PostInput, messages: Sequence[JSON]) -> PostInput:
+    """Return what was sent, with the post's own fields filled from the message that it came in, if it came in one."""
+    message = post_in_messages(messages)
     if message is None:
         return state
     if state.get("text") or state.get("image"):
@@ -203,12 +198,20 @@ def _sent(state: PostInput, messages: Sequence[JSON]) -> PostInput:
     return {**state, "text": message.text, "image": message.image}
 
 
+def _checked_string(state: PostInput, field: Literal["text", "image", "post_id", "language"], way: str) -> str | None:
+    """Return a field as it was given; None if it wasn't.
+
+    Raises:
+        BadInput: it is something else; `way` says what, and the way out.
+    """
+    value: Any = state.get(field)
+    if value is not None and not isinstance(value, str):
+        raise BadInput(f"{field}: {type(value).__name__}: {way}")
+    return value
+
+
 def _checked_text(state: PostInput, context: Context) -> str:
-    text: Any = state.get("text")
-    if text is None:
-        return ""
-    if not isinstance(text, str):
-        raise BadInput(f"text: {type(text).__name__}: is not a text; give a string")
+    text = _checked_string(state, "text", "is not a text; give a string") or ""
     if len(text) > context.max_text:
         raise BadInput(
             f"text: {len(text)} characters: over the {context.max_text} that are taken; shorten it, or raise max_text"
@@ -217,30 +220,27 @@ def _checked_text(state: PostInput, context: Context) -> str:
 
 
 def _checked_ref(state: PostInput) -> str | None:
-    ref: Any = state.get("image")
-    if ref is None or ref == "":
-        return None
-    if not isinstance(ref, str):
-        raise BadInput(f"image: {type(ref).__name__}: is not a reference; give a path or a data URI")
-    if wellformed(ref) != ref:
+    ref = _checked_string(state, "image", "is not a reference; give a path or a data URI")
+    if ref and wellformed(ref) != ref:
         raise BadInput(f"image: {wellformed(ref)[:80]}: the name can't be written as text; rename the file")
-    return ref
+    return ref or None
+
+
+def _checked_name(state: PostInput, field: Literal["post_id", "language"]) -> str | None:
+    name = _checked_string(state, field, "is not a text; give a string, or leave it out")
+    return name and wellformed(name)
 
 
 def _checked_earlier(state: PostInput, context: Context) -> tuple[str, ...]:
-    earlier: Any = state.get("earlier")
-    if earlier is None:
-        return ()
+    earlier: Any = state.get("earlier") or ()
     if not isinstance(earlier, list | tuple) or not all(isinstance(each, str) for each in earlier):
         raise BadInput("earlier: is not a list of texts; give the earlier posts of the conversation, the oldest first")
     kept = tuple(wellformed(each) for each in earlier if each.strip())
     if len(kept) > MOST_EARLIER:
         raise BadInput(f"earlier: {len(kept)} posts: over the {MOST_EARLIER} that are taken; give the last ones")
     if (length := sum(map(len, kept))) > context.max_text:
-        raise BadInput(
-            f"earlier: {length} characters: over the {context.max_text} that are taken; give the last posts, or raise "
-            "max_text"
-        )
+        over = f"over the {context.max_text} that are taken"
+        raise BadInput(f"earlier: {length} characters: {over}; give the last posts, or raise max_text")
     return kept
 
 
@@ -251,22 +251,13 @@ def _checked_appeal(state: PostInput, context: Context) -> Appeal | None:
     try:
         appeal = Appeal.model_validate(given)
     except ValidationError as error:
-        raise BadInput(f"appeal: {describe(error)}") from error
+        raise BadInput(f"appeal: {describe_validation_error(error)}") from error
     said = Appeal(reason=wellformed(appeal.reason.strip()), context=wellformed(appeal.context.strip()))
     if not said.reason:
         raise BadInput("appeal.reason: is empty; say why the verdict is wrong")
     if (length := len(said.reason) + len(said.context)) > context.max_text:
         raise BadInput(f"appeal: {length} characters: over the {context.max_text} that are taken; shorten it")
     return said
-
-
-def _checked_name(state: PostInput, field: Literal["post_id", "language"]) -> str | None:
-    name: Any = state.get(field)
-    if name is None:
-        return None
-    if not isinstance(name, str):
-        raise BadInput(f"{field}: {type(name).__name__}: is not a text; give a string, or leave it out")
-    return wellformed(name)
 
 
 async def name_post(given: PostInput, context: Context) -> str | None:
@@ -282,7 +273,7 @@ async def name_post(given: PostInput, context: Context) -> str | None:
         text, ref = _checked_text(given, context), _checked_ref(given)
         if ref is not None and ref.casefold().startswith(("http://", "https://")):
             return None  # the id is that of the image's bytes, which nobody has fetched yet
-        seen = "" if ref is None else (await picture(ref, context.image_edge)).image.sha256
+        seen = "" if ref is None else (await load_picture(ref, context.image_edge)).image.sha256
         return _id_of(text, seen, _checked_earlier(given, context))
     except BadInput:
         return None  # `receive` says what is wrong

@@ -1,27 +1,65 @@
-"""The channels that agents read and write, and how a node takes part in a case.
+"""The channels that agents read and write, what each holds in words for Studio, and how a node reads them.
 
-State is plain JSON throughout: what a person edits in Studio is what a node reads.
+State is plain JSON throughout: what a person edits in Studio is what a node reads. `Like` names the model behind it.
+LangGraph merges a channel by the function that its annotation ends with.
 """
 
 # Annotations are not put off here: LangGraph reads those of a state for each of its nodes, and each time evaluates what
 # was put off.
 import functools
+import inspect
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args, get_type_hints
 
 from langgraph.runtime import Runtime
-from pydantic import ConfigDict, Field, JsonValue, with_config
+from pydantic import ConfigDict, JsonValue, with_config
 from typing_extensions import TypedDict
 
-from tribunal.context import Context, context_of
-from tribunal.errors import CallFailed, ModelError, Refused, WrongState
+from tribunal.calls import Call
+from tribunal.context import Context
+from tribunal.errors import CallFailed, ModelError, Refused
 from tribunal.models.ask import Answer
-from tribunal.nodes import channels as ch
-from tribunal.nodes.channels import merge, union
-from tribunal.nodes.chat import joined
-from tribunal.nodes.state_check import Forms, find_wrong_outcome, forms_of, read_as
-from tribunal.schema import JSON, Cue, Failure, Opinion, Post, Precedent, Refusal, Turn
-from tribunal.telling import tell
+from tribunal.nodes.channels import Like, merge, says, union
+from tribunal.nodes.chat import merge_messages
+from tribunal.nodes.state_check import read_as
+from tribunal.notes import (
+    Absence,
+    Ballot,
+    Dropout,
+    Found,
+    Heard,
+    Judgement,
+    Message,
+    Named,
+    PageNote,
+    Plan,
+    Round,
+    Target,
+    Terms,
+)
+from tribunal.schema import (
+    JSON,
+    Cue,
+    Evidence,
+    Example,
+    Failure,
+    Opinion,
+    Outcome,
+    Post,
+    Precedent,
+    Refusal,
+    Review,
+    Saving,
+    Scheme,
+    Track,
+    Trial,
+    Turn,
+)
+
+if TYPE_CHECKING:
+    from tribunal.typed_names import CallData, CueData, EvidenceData, OpinionData, PostData, PrecedentData, TurnData
+else:
+    CallData = CueData = EvidenceData = OpinionData = PostData = PrecedentData = TurnData = JSON
 
 # What Studio, and a reader of a graph's schemas, may try first.
 _EXAMPLES: list[JsonValue] = [
@@ -36,245 +74,234 @@ class PostInput(TypedDict, total=False):
 
     text: Annotated[
         str,
-        Field(
-            description="The words of the post, exactly as they were posted.",
+        says(
+            "The words of the post, exactly as they were posted.",
             examples=["Immigrants: the weeds in our garden.", "Good morning, everybody."],
         ),
     ]
     image: Annotated[
-        str | None,
-        Field(description="Its image: a web address, a data URI, or a path, where the server's operator allows it."),
+        str | None, says("Its image: a web address, a data URI, or a path, where the server's operator allows it.")
     ]
-    post_id: Annotated[str | None, Field(description="What to call the post; empty: an id made from what it holds.")]
-    language: Annotated[
-        str | None, Field(description="The language it is written in, such as en or ko, where that is known.")
-    ]
+    post_id: Annotated[str | None, says("What to call the post; empty: an id made from what it holds.")]
+    language: Annotated[str | None, says("The language it is written in, such as en or ko, where that is known.")]
     earlier: Annotated[
         list[str] | None,
-        Field(
-            description="Earlier posts of the conversation, the oldest first. Every seat reads them to understand the "
-            "post; none of them is decided on."
+        says(
+            "Earlier posts of the conversation, the oldest first. Every seat reads them to understand the post; none "
+            "of them is decided on."
         ),
     ]
-
     appeal: Annotated[
         dict[str, Any] | None,
-        Field(
-            description="What is said against an earlier verdict on the post: `reason`, and `context`, what is new. "
-            "Every seat but the gatekeeper reads it."
+        says(
+            "What is said against an earlier verdict on the post: `reason`, and `context`, what is new. Every seat but "
+            "the gatekeeper reads it."
         ),
     ]
+    messages: Annotated[
+        list[JSON] | None,
+        Like(list[Message] | None),
+        says(
+            "A conversation, as chat front ends keep it: its last message is the post. Leave it out where text is "
+            "given."
+        ),
+        merge_messages,
+    ]
 
-    messages: Annotated[ch.Messages, joined]
+
+SchemeTaken = Annotated[str, Like(Scheme), says("Which labels there are. fine: the policy's. binary: hateful or not.")]
+Passages = Annotated[
+    list[EvidenceData],
+    Like(list[Evidence]),
+    says("Passages, each with its source and which way it speaks of the post."),
+]
+Opinions = Annotated[list[OpinionData], Like(list[Opinion]), says("The stance and the reason of each perspective.")]
 
 
-class Court(PostInput, total=False):
+class CaseState(PostInput, total=False):
     """The state of a case. Every channel is plain JSON; the models behind it are those of `tribunal.schema`."""
 
-    post: ch.PostTaken
-    context: ch.Began
-    policy: ch.PolicyNamed
-    prompts: ch.PromptsNamed
-    scan: ch.Scan
-    cues: ch.Cues
-    transcript: Annotated[ch.Transcript, merge]
-    round: ch.RoundNumber
-    track: ch.TrackTaken
-    calls: Annotated[ch.Calls, merge]
-    warnings: Annotated[ch.Warnings, union]
-    budget_spent: ch.BudgetSpent
-    outcome: ch.Ending
+    post: Annotated[
+        PostData, Like(Post), says("The post as it was taken in: its id, its words, its image, its language.")
+    ]
+    context: Annotated[
+        JSON,
+        Like(Terms),
+        says(
+            "What the case began with and keeps: the settings by name, and the texts of the policy, prompts and files "
+            "that they name. Edit it to change them."
+        ),
+    ]
+    policy: Annotated[JSON, Like(Named), says("The policy in force, by its name and the hash of its words.")]
+    prompts: Annotated[JSON, Like(Named), says("The set of prompts in force, by its name and the hash of its words.")]
+    scan: Annotated[
+        list[CueData],
+        Like(list[Cue]),
+        says(
+            "The explicit cues that the gatekeeper found. With one, the post takes the fast track; else the deep dive."
+        ),
+    ]
+    cues: Annotated[
+        list[CueData] | None,
+        Like(list[Cue] | None),
+        says(
+            "The cues that the prosecution brought. null: the court hasn't come to them; none: it dismissed the case."
+        ),
+    ]
+    transcript: Annotated[
+        list[TurnData],
+        Like(list[Turn]),
+        says(
+            "Every turn, in the order in which they were spoken. A turn of an id that is there takes that one's place."
+        ),
+        merge,
+    ]
+    round: Annotated[int, says("The round of the debate that is under way; 0 before the first.")]
+    track: Annotated[
+        str | None, Like(Track | None), says("Which way the post took through the graph; null until that is decided.")
+    ]
+    calls: Annotated[list[CallData], Like(list[Call]), says("Every call to a model, with what it cost."), merge]
+    warnings: Annotated[list[str], says("What a reader of the verdict should know."), union]
+    budget_spent: Annotated[bool, says("Whether the budget is spent, so that nobody but the judge is asked any more.")]
+    outcome: Annotated[
+        JSON | None,
+        Like(Outcome | None),
+        says("How the case ended: a verdict, a refusal or a failure; null while it is open."),
+    ]
     # The exhibits: what the court is shown beside the post, from pieces that ran before it. It only reads them, so they
     # are merged where they are written (`Panel`, `Research`): a channel that merges costs every step of every graph.
-    evidence: ch.Passages
-    opinions: ch.Opinions
-    precedents: ch.PrecedentsBrought
-    question: ch.Question
-    early_exit: ch.EarlyExit
-    saved: ch.Saved
-    reserved: ch.Reserved
-    budget_from: ch.BudgetFrom
+    evidence: Passages
+    opinions: Opinions
+    precedents: Annotated[
+        list[PrecedentData],
+        Like(list[Precedent]),
+        says("The cases that people decided which are most like the post, each with what was decided and why."),
+    ]
+    question: Annotated[str | None, says("What a reviewer asked when they sent the case back; null where nobody did.")]
+    early_exit: Annotated[
+        bool, says("Whether a deep dive ends once no cue is in dispute, where the settings don't say.")
+    ]
+    saved: Annotated[list[JSON], Like(list[Saving]), says("The calls that shortcuts spared.")]
+    reserved: Annotated[int, says("Calls of the budget that are left to agents who speak at the same time or later.")]
+    budget_from: Annotated[
+        int, says("From which call on the budget counts: a trial that a reviewer asked for has its own.")
+    ]
 
 
-class Panel(Court, total=False):
+class PanelState(CaseState, total=False):
     """The state of a case that hears perspectives (PREDICT). `examples` and `absent` go by perspective."""
 
-    panel: ch.PanelSeated
-    examples: ch.Examples
-    opinions: Annotated[ch.Opinions, merge]
-    absent: Annotated[ch.Absent, merge]
-    scheme: ch.SchemeTaken
+    panel: Annotated[list[JSON], Like(list[Heard]), says("The perspectives that are heard, and what each goes by.")]
+    examples: Annotated[
+        JSON,
+        Like(dict[str, list[Example]]),
+        says("The labelled texts nearest to the post, by the perspective's name."),
+    ]
+    opinions: Annotated[Opinions, merge]
+    absent: Annotated[list[JSON], Like(list[Absence]), says("The perspectives that couldn't be heard, and why."), merge]
+    scheme: SchemeTaken
 
 
-class Log(TypedDict, total=False):
-    """What every graph gives back: what was asked of models, and what the reader should know."""
-
-    calls: ch.Calls
-    warnings: ch.Warnings
-
-
-class Decided(Log, total=False):
-    """What every graph that decides gives back besides."""
-
-    post: ch.PostTaken
-    policy: ch.PolicyNamed
-    prompts: ch.PromptsNamed
-    outcome: ch.Ending
-    messages: ch.Messages
-
-
-class PerspectivesOutput(Log, total=False):
-    """What `perspectives` gives back to the graph that heard them."""
-
-    panel: ch.PanelSeated
-    opinions: ch.Opinions
-    absent: ch.Absent
-    budget_spent: ch.BudgetSpent
-
-
-class PredictOutput(Decided, total=False):
-    """What `predict` gives back."""
-
-    track: ch.TrackTaken
-    transcript: ch.Transcript
-    opinions: ch.Opinions
-    absent: ch.Absent
-    scheme: ch.SchemeTaken
-
-
-class Research(Court, total=False):
+class ResearchState(CaseState, total=False):
     """The state of a case that looks things up (AntiHateAgent). Pages lie in the archive; here are only their ids."""
 
-    scheme: ch.SchemeTaken
-    run: ch.RunNamed
-    turn: ch.TurnNumber
-    started: ch.Started
-    queries: ch.Queries
-    tried: Annotated[ch.Tried, union]
-    hits: ch.Hits
-    pending: ch.Pending
-    crawl: ch.Crawl
-    page: ch.PageRead
-    pages: Annotated[ch.Pages, merge]
-    evidence: Annotated[ch.Passages, merge]
-    plans: Annotated[ch.Plans, merge]
-    judgements: Annotated[ch.Judgements, merge]
-    exhausted: ch.Exhausted
-    sufficient: ch.Sufficient
-    missing: ch.Missing
+    scheme: SchemeTaken
+    run: Annotated[str, says("Under which id the archive keeps this research.")]
+    turn: Annotated[int, says("The turn of searching that is under way; 0 before the first.")]
+    started: Annotated[float, says("When the research began, in seconds since 1970.")]
+    queries: Annotated[list[str], says("The search queries of this turn.")]
+    tried: Annotated[list[str], says("Every query, and every page by its address, that was tried."), union]
+    hits: Annotated[list[JSON], Like(list[Found]), says("What the searches of this turn found.")]
+    pending: Annotated[list[JSON], Like(list[Target]), says("The pages of this turn that are still to be read.")]
+    crawl: Annotated[str | None, says("Which fetching of pages is under way, by its id; null where none is.")]
+    page: Annotated[JSON | None, Like(PageNote | None), says("The page that was read last.")]
+    pages: Annotated[
+        list[JSON],
+        Like(list[PageNote]),
+        says("Every page that was tried. Their texts lie in the archive."),
+        merge,
+    ]
+    evidence: Annotated[Passages, merge]
+    plans: Annotated[
+        list[JSON], Like(list[Plan]), says("What was thought before each turn, and has to be verified."), merge
+    ]
+    judgements: Annotated[
+        list[JSON], Like(list[Judgement]), says("What the evidence says, page after page, and why."), merge
+    ]
+    exhausted: Annotated[bool, says("Whether the model had no further query, which ends the research.")]
+    sufficient: Annotated[bool | None, says("Whether the evidence was found enough; null until that was asked.")]
+    missing: Annotated[str, says("What is still to be found out.")]
 
 
-class WebOutput(Log, total=False):
-    """What a look at the web gives back to the court that sent for it."""
-
-    run: ch.RunNamed
-    turn: ch.TurnNumber
-    tried: ch.Tried
-    pages: ch.Pages
-    evidence: ch.Passages
-    plans: ch.Plans
-    judgements: ch.Judgements
-    sufficient: ch.Sufficient
-
-
-class ResearchOutput(WebOutput, Decided, total=False):
-    """What `antihate` gives back."""
-
-    track: ch.TrackTaken
-    scheme: ch.SchemeTaken
-
-
-class Case(Panel, Research, total=False):
+class Case(PanelState, ResearchState, total=False):
     """The state with every channel of every piece: that of the hybrid court, and of a pipeline of one's own."""
 
-    first_look: ch.FirstLookNamed
-    review: ch.Reviewed
-    trials: Annotated[ch.Trials, merge]
+    first_look: Annotated[str | None, says("The screening classifier in force, by its hash; null where there is none.")]
+    review: Annotated[
+        JSON | None, Like(Review | None), says("What a person made of the case; null where none has yet.")
+    ]
+    trials: Annotated[
+        list[JSON], Like(list[Trial]), says("Earlier trials, which a person sent back with a question."), merge
+    ]
 
 
-class Views(Court, total=False):
-    """The state of a debate of views or of equals (MV-Debate, its peers). `dropped`: who fell out of which round."""
+class Views(CaseState, total=False):
+    """The state of a debate of views or of equals (MV-Debate, its peers)."""
 
-    scheme: ch.SchemeTaken
-    debate: Annotated[ch.Debate, merge]
-    dropped: Annotated[ch.Dropped, merge]
-
-
-class RoundOutput(Log, total=False):
-    """What a round of MV-Debate gives back."""
-
-    round: ch.RoundNumber
-    debate: ch.Debate
-    dropped: ch.Dropped
-    transcript: ch.Transcript
-    budget_spent: ch.BudgetSpent
-    outcome: ch.Ending
-    messages: ch.Messages
-
-
-class DebateOutput(Decided, total=False):
-    """What `mv_debate` and its peers give back."""
-
-    scheme: ch.SchemeTaken
-    round: ch.RoundNumber
-    debate: ch.Debate
-    dropped: ch.Dropped
-    transcript: ch.Transcript
-
-
-class TrackOutput(Log, total=False):
-    """What a track gives back to the court that held it."""
-
-    cues: ch.Cues
-    transcript: ch.Transcript
-    round: ch.RoundNumber
-    track: ch.TrackTaken
-    saved: ch.Saved
-    budget_spent: ch.BudgetSpent
-    outcome: ch.Ending
-    messages: ch.Messages
-
-
-class ArguedOutput(Log, total=False):
-    """What the debate of a panel gives back to the court that held it."""
-
-    transcript: ch.Transcript
-    budget_spent: ch.BudgetSpent
-    outcome: ch.Ending
-    messages: ch.Messages
-
-
-class CourtOutput(Decided, total=False):
-    """What `arcade` and `multiround` give back."""
-
-    track: ch.TrackTaken
-    round: ch.RoundNumber
-    transcript: ch.Transcript
-    cues: ch.Cues
-    saved: ch.Saved
-
-
-class BaselineOutput(CourtOutput, total=False):
-    """What `baseline` gives back."""
-
-    scheme: ch.SchemeTaken
-
-
-class Ruling(CourtOutput, WebOutput, total=False):
-    """What `tribunal` gives back, and a pipeline of one's own."""
-
-    opinions: ch.Opinions
-    precedents: ch.PrecedentsBrought
-    absent: ch.Absent
-    first_look: ch.FirstLookNamed
-    review: ch.Reviewed
-    trials: ch.Trials
+    scheme: SchemeTaken
+    debate: Annotated[
+        list[JSON],
+        Like(list[Round | Ballot]),
+        says("Each round: answers, scores, who fell out; and how a vote was cast."),
+        merge,
+    ]
+    dropped: Annotated[
+        list[JSON], Like(list[Dropout]), says("Who fell out of which round, at which stage, and why."), merge
+    ]
 
 
 @functools.cache
-def channel_forms() -> Forms:
-    """Return the form of each channel that a graph of ours has, by its name."""
-    return forms_of(Case, Views)
+def _channel_hints() -> dict[str, Any]:
+    return get_type_hints(Views, include_extras=True) | get_type_hints(Case, include_extras=True)
+
+
+def _output(name: str, *channels: str) -> Any:
+    """Return what a graph gives back: the log of its calls, and these channels, which its caller merges."""
+    hints: dict[str, Any] = {}
+    for channel in ("calls", "warnings", *channels):
+        plain, *said = get_args(_channel_hints()[channel])
+        hints[channel] = Annotated[plain, *(each for each in said if not inspect.isfunction(each))]
+    make: Any = TypedDict
+    return make(name, hints, total=False)
+
+
+_DECIDED = ("post", "policy", "prompts", "outcome", "messages")
+_ENDED = ("budget_spent", "outcome", "messages")
+_COURT = (*_DECIDED, "track", "round", "transcript", "cues", "saved")
+_WEB = ("run", "turn", "tried", "pages", "evidence", "plans", "judgements", "sufficient")
+# Of the graphs that decide, and of a pipeline of one's own (`Ruling`).
+CourtOutput = _output("CourtOutput", *_COURT)
+BaselineOutput = _output("BaselineOutput", *_COURT, "scheme")
+PredictOutput = _output("PredictOutput", *_DECIDED, "track", "transcript", "opinions", "absent", "scheme")
+ResearchOutput = _output("ResearchOutput", *_WEB, *_DECIDED, "track", "scheme")
+DebateOutput = _output("DebateOutput", *_DECIDED, "scheme", "round", "debate", "dropped", "transcript")
+Ruling = _output("Ruling", *_COURT, *_WEB, "opinions", "precedents", "absent", "first_look", "review", "trials")
+# Of what they are made of.
+PerspectivesOutput = _output("PerspectivesOutput", "panel", "opinions", "absent", "budget_spent")
+WebOutput = _output("WebOutput", *_WEB)
+RoundOutput = _output("RoundOutput", "round", "debate", "dropped", "transcript", *_ENDED)
+TrackOutput = _output("TrackOutput", "cues", "transcript", "round", "track", "saved", *_ENDED)
+ArguedOutput = _output("ArguedOutput", "transcript", *_ENDED)
+
+
+@functools.cache
+def channel_forms() -> dict[str, Any]:
+    """Return, for each channel that a graph of ours has, the type that nodes read it as."""
+    forms = {}
+    for channel, hint in _channel_hints().items():
+        plain, *said = get_args(hint)
+        forms[channel] = next((each.form for each in said if isinstance(each, Like)), plain)
+    return forms
 
 
 def read_channel(state: Mapping[str, Any], channel: str) -> Any:
@@ -282,49 +309,38 @@ def read_channel(state: Mapping[str, Any], channel: str) -> Any:
     return read_as(channel_forms()[channel], channel, state.get(channel))
 
 
-def post_of(state: Court) -> Post:
+def post_of(state: CaseState) -> Post:
     """Return the post of a case. Raises as `read_channel`."""
     return cast("Post", read_channel(state, "post"))
 
 
-def transcript_of(state: Court) -> list[Turn]:
+def transcript_of(state: CaseState) -> list[Turn]:
     """Return the turns so far, in the order in which they were spoken. Raises as `read_channel`."""
     return read_channel(state, "transcript") if "transcript" in state else []
 
 
-def cues_in(state: Court) -> list[Cue]:
+def cues_in(state: CaseState) -> list[Cue]:
     """Return the cues that were brought, none where the court hasn't come to them. Raises as `read_channel`."""
     return read_channel(state, "cues") or []
 
 
-def opinions_of(state: Court) -> list[Opinion]:
+def opinions_of(state: CaseState) -> list[Opinion]:
     """Return what the perspectives said, in the order of their names. Raises as `read_channel`."""
     return read_channel(state, "opinions") if "opinions" in state else []
 
 
-def precedents_of(state: Court) -> list[Precedent]:
+def precedents_of(state: CaseState) -> list[Precedent]:
     """Return the decided cases that were brought before the court, the most similar first. Raises as `read_channel`."""
     return read_channel(state, "precedents") if "precedents" in state else []
 
 
-def last_turn(state: Court, seat: str, round: int) -> Turn | None:
+def last_turn(state: CaseState, seat: str, round: int) -> Turn | None:
     """Return what a seat said in a round of the debate, if it spoke. Raises as `read_channel`."""
     return next((turn for turn in transcript_of(state) if (turn.seat, turn.round) == (seat, round)), None)
 
 
-def closed(state: Court) -> bool:
-    """Return whether the case has its outcome, so that nobody has anything to add.
-
-    Raises:
-        WrongState: the outcome is none, or the policy in force doesn't have it.
-    """
-    if state.get("outcome") is not None and (fault := find_wrong_outcome(state, context_of(state))):
-        raise WrongState(fault)
-    return state.get("outcome") is not None
-
-
 def outcome_of(fault: ModelError) -> JSON:
-    """The outcome that a seat's fault is."""
+    """Return the outcome that a seat's fault is."""
     where = {"seat": fault.seat, "role": fault.role, "model": fault.model, "explanation": str(fault)}
     if isinstance(fault, Refused):
         return Refusal(**where, form=fault.form).dump()
@@ -332,8 +348,8 @@ def outcome_of(fault: ModelError) -> JSON:
     return Failure(**where, error=kind).dump()
 
 
-def spoke(turn: Turn, answer: Answer[Any], runtime: Runtime[Context], warnings: Sequence[str] = ()) -> JSON:
-    """A turn as it is streamed to whoever watches and written to the state, with the log of its call."""
+def write_turn(turn: Turn, answer: Answer[Any], runtime: Runtime[Context], warnings: Sequence[str] = ()) -> JSON:
+    """Stream a turn to whoever watches, and return the update that writes it, with the log of its call."""
     said = turn.dump()
-    tell(runtime, {"event": "turn", **said})
+    runtime.stream_writer({"event": "turn", **said})
     return {"transcript": [said], **answer.log, "warnings": [*answer.log["warnings"], *warnings]}

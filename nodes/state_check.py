@@ -5,56 +5,50 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, get_args, get_type_hints
+from functools import cache
+from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from tribunal.context import Context
+from tribunal.calls import parts_shown
+from tribunal.context import Context, context_of
 from tribunal.errors import BadInput, WrongState
-from tribunal.nodes.channels import Like
 from tribunal.nodes.verdict import PLAIN
-from tribunal.prompts.policy import Policy, near, parsed, policy
+from tribunal.prompts.policy import load_policy, parse_policy, suggest_known
 from tribunal.schema import JSON, Failure, Outcome, Scheme, Verdict
-from tribunal.shown import shown_in
 
-Forms = Mapping[str, TypeAdapter[Any]]
-
-_OUTCOME: TypeAdapter[Any] = TypeAdapter(Outcome)
+_OUTCOME: TypeAdapter[Any] = TypeAdapter(Outcome, config=ConfigDict(defer_build=True))
 _KINDS = ("verdict", "refusal", "failure")
 _LONGEST = 80  # characters of a value in a message
 
 
-def forms_of(*states: type) -> Forms:
-    """Return the form of each channel of these states: the model that nodes read it as, or its plain type."""
-    forms: dict[str, TypeAdapter[Any]] = {}
-    for state in states:
-        for name, hint in get_type_hints(state, include_extras=True).items():
-            like = next((each.form for each in get_args(hint)[1:] if isinstance(each, Like)), hint)
-            forms.setdefault(name, TypeAdapter(like))
-    return forms
+@cache
+def _adapter(form: Any) -> TypeAdapter[Any]:
+    """Return what reads a form, made when it is first asked for: nodes read few of the channels."""
+    return TypeAdapter(form)
 
 
-def read_as(form: TypeAdapter[Any], channel: str, value: Any) -> Any:
+def read_as(form: Any, channel: str, value: Any) -> Any:
     """Return the value of a channel in its form.
 
     Raises:
         WrongState: it has another form.
     """
     try:
-        return form.validate_python(value)
+        return _adapter(form).validate_python(value)
     except (ValidationError, TypeError) as error:
         raise WrongState(_fault_of_channel(channel, value, error)) from error
 
 
-def find_wrong_channel(state: Mapping[str, Any], forms: Forms) -> tuple[str, str] | None:
+def find_wrong_channel(state: Mapping[str, Any], forms: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return the first channel that has another form than nodes read, and a line that says what is wrong with it.
 
     The outcome is left out: `find_wrong_outcome` checks it.
     """
-    for channel, form in forms.items():
+    for channel in forms:
         if channel in state and channel != "outcome":
             try:
-                form.validate_python(state[channel])
+                _adapter(forms[channel]).validate_python(state[channel])
             except (ValidationError, TypeError) as error:
                 return channel, _fault_of_channel(channel, state[channel], error)
     return None
@@ -91,37 +85,29 @@ def _fault_by_policy(verdict: Verdict, state: Mapping[str, Any], context: Contex
     if verdict.task != context.task:
         return f"outcome.task: {verdict.task!r}: is not the task of this run; give {context.task!r}"
     scheme: Scheme = state.get("scheme") or context.scheme
-    shown = shown_in(state.get("calls") or [])
-    if shown is not None and "policy" not in shown and _has_plain_name(verdict):
-        return None
+    shown, names = parts_shown(state.get("calls") or []), PLAIN[verdict.task]
+    if shown is not None and "policy" not in shown and verdict.label in (0, 1):
+        # No model was shown the policy: a plain yes or no has a name of its own.
+        hateful = bool(verdict.label) if verdict.task == "hate" else None
+        if verdict.category == names[verdict.label] and verdict.hateful == hateful:
+            return None
     try:
-        in_force = _policy_of(state, context)
+        text = (state.get("context") or {}).get("policy")
+        in_force = parse_policy(text, context.policy) if isinstance(text, str) else load_policy(context.policy)
     except BadInput as error:
         return str(error)
     categories = in_force.categories(scheme)
-    names = [category.name for category in categories]
-    if verdict.category not in names:
+    known = [category.name for category in categories]
+    if verdict.category not in known:
         lacks = f"the policy {in_force.name} has no such category in the scheme {scheme}"
-        return f"outcome.category: {_shortened(verdict.category)}: {lacks}{near(verdict.category, names)}"
-    label = names.index(verdict.category)
+        return f"outcome.category: {_shortened(verdict.category)}: {lacks}{suggest_known(verdict.category, known)}"
+    label = known.index(verdict.category)
     if verdict.label != label:
         return f"outcome.label: {verdict.label}: is not the label of {verdict.category}; give {label}"
-    hateful = in_force.hate(scheme, label)
+    hateful = in_force.is_hate(scheme, label)
     if verdict.hateful != hateful:
         return f"outcome.hateful: {verdict.hateful}: contradicts the category {verdict.category}; give {hateful}"
     return None
-
-
-def _has_plain_name(verdict: Verdict) -> bool:
-    """Return whether a verdict has the name of a plain yes or no, as where no model was shown the policy."""
-    names = PLAIN[verdict.task]
-    hateful = bool(verdict.label) if verdict.task == "hate" else None
-    return verdict.label in (0, 1) and verdict.category == names[verdict.label] and verdict.hateful == hateful
-
-
-def _policy_of(state: Mapping[str, Any], context: Context) -> Policy:
-    text = (state.get("context") or {}).get("policy")
-    return parsed(context.policy, text) if isinstance(text, str) else policy(context.policy)
 
 
 def _fault_of_outcome(kind: str, error: ValidationError) -> str:
@@ -158,3 +144,14 @@ def _shortened(value: Any) -> str:
 def failure_of(kind: str, message: str) -> JSON:
     """Return the failure that a case ends in when its state or its outcome is wrong."""
     return Failure(seat="", role="", model="", error=kind, explanation=message).dump()
+
+
+def is_closed(state: Mapping[str, Any]) -> bool:
+    """Return whether the case has its outcome, so that nobody has anything to add.
+
+    Raises:
+        WrongState: the outcome is none, or the policy in force doesn't have it.
+    """
+    if state.get("outcome") is not None and (fault := find_wrong_outcome(state, context_of(state))):
+        raise WrongState(fault)
+    return state.get("outcome") is not None

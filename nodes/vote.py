@@ -65,7 +65,7 @@ async def poll(most: int, draw: Callable[[int], Awaitable[Drawn]], choice: Calla
 
 
 def _wave(votes: Counter[Hashable], left: int) -> int:
-    """The fewest further draws that can settle the vote; 0 where it is settled."""
+    """Return the fewest further draws that can settle the vote; 0 where it is settled."""
     counts = [count for _, count in votes.most_common(2)] + [0, 0]
     lead, second = counts[0], counts[1]
     if lead > second + left:

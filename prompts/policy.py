@@ -13,8 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from importlib.resources import files
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,34 +29,31 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
-from tribunal.contents import check, meet, read_from_file
+from tribunal.contents import NamedTexts, note_own_text, remember_text
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
-from tribunal.files import read_regular
-from tribunal.language import tag_of
-from tribunal.opened import opened
-from tribunal.parsed import from_toml
+from tribunal.language import parse_language
 from tribunal.schema import Scheme, Task
-from tribunal.text import meant, one_line, visible
+from tribunal.text import make_visible, one_line, parse_toml, suggest_name
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
 
 # What a policy says stands in prompts as ours, so nothing in it may hide.
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(visible)]
-Passage = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(visible)]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(make_visible)]
+Passage = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(make_visible)]
 Name = Annotated[
     str,
     StringConstraints(strip_whitespace=True, pattern=r"^[^\s\"'{}<>|][^\r\n\"'{}<>|]*$", max_length=60),
-    AfterValidator(visible),
+    AfterValidator(make_visible),
 ]
 
 
-class _Part(BaseModel):
+class _PolicyPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Category(_Part):
+class Category(_PolicyPart):
     """One label of a scheme. `hate` says whether it is hate speech: by default every one but the first of a scheme.
 
     `examples_for` are posts that belong to it, `examples_against` posts that look like it and don't; the judge is shown
@@ -72,7 +67,7 @@ class Category(_Part):
     examples_against: tuple[Text, ...] = ()
 
 
-class Translation(_Part):
+class Translation(_PolicyPart):
     """What a policy says in another language; what isn't given stays as it is. `meanings` go by category name."""
 
     definition: Text | None = None
@@ -82,8 +77,8 @@ class Translation(_Part):
     meanings: dict[Name, Text] = Field(default_factory=dict)
 
 
-def _tag(given: str) -> str:
-    tag = tag_of(given) if given != "en" else "en"
+def _parse_tag(given: str) -> str:
+    tag = parse_language(given) if given != "en" else "en"
     if tag is None:
         raise ValueError(f"{given!r} is no language; give a tag such as en, ko or pt-BR")
     return tag
@@ -94,10 +89,9 @@ QUESTIONS: dict[Task, str] = {
     "sarcasm": "is it sarcastic?",
     "misinformation": "is it misinformation?",
 }
-_LEAST = {"protected_groups": 1, "fine": 2}
 
 
-class Policy(_Part):
+class Policy(_PolicyPart):
     """A definition and the labels of both schemes; of hate speech, the groups it protects too.
 
     `definition` and `exclusions` are told to every seat. `excuses` (what makes a post harmless that looks like an
@@ -106,7 +100,7 @@ class Policy(_Part):
 
     name: Name
     task: Task = "hate"
-    language: Annotated[str, AfterValidator(_tag)] = "en"
+    language: Annotated[str, AfterValidator(_parse_tag)] = "en"
     definition: Text
     exclusions: Text
     excuses: Passage = ""
@@ -114,28 +108,28 @@ class Policy(_Part):
     protected_groups: tuple[Name, ...] = Field(default=(), validate_default=True)
     fine: tuple[Category, ...] = Field(default=(), validate_default=True)
     binary: tuple[Category, ...] = Field(min_length=2, max_length=2)
-    translations: dict[Annotated[str, AfterValidator(_tag)], Translation] = Field(default_factory=dict)
+    translations: dict[Annotated[str, AfterValidator(_parse_tag)], Translation] = Field(default_factory=dict)
     sha: str = ""
     source: str = Field(default="", repr=False, exclude=True)  # the file's whole text
 
     def __hash__(self) -> int:
+        """Return the hash of its words and language."""
         return hash((self.sha, self.language))
 
     @field_validator("protected_groups", "fine")
     @classmethod
-    def _of_hate_alone(cls, value: tuple[object, ...], info: ValidationInfo) -> tuple[object, ...]:
-        least = _LEAST[info.field_name or ""]
+    def _check_hate_only(cls, value: tuple[object, ...], info: ValidationInfo) -> tuple[object, ...]:
+        least = 2 if info.field_name == "fine" else 1
         if info.data.get("task") != "hate" and value:
             raise ValueError("only a policy on hate speech has these; leave them out")
         if info.data.get("task") == "hate" and len(value) < least:
-            raise PydanticKnownError(
-                "too_short", {"field_type": "Tuple", "min_length": least, "actual_length": len(value)}
-            )
+            size = {"field_type": "Tuple", "min_length": least, "actual_length": len(value)}
+            raise PydanticKnownError("too_short", size)
         return value
 
     @field_validator("fine", "binary")
     @classmethod
-    def _which_are_hate(cls, value: tuple[Category, ...], info: ValidationInfo) -> tuple[Category, ...]:
+    def _mark_hate(cls, value: tuple[Category, ...], info: ValidationInfo) -> tuple[Category, ...]:
         of_hate = info.data.get("task") == "hate"
         if not of_hate and any(category.hate is not None for category in value):
             raise ValueError("only a policy on hate speech says which categories are hate; leave `hate` out")
@@ -147,32 +141,25 @@ class Policy(_Part):
         )
 
     @model_validator(mode="after")
-    def _translations_fit(self) -> Policy:
-        names = {category.name for category in (*self.fine, *self.binary)}
+    def _check_names(self) -> Policy:
+        labels = {"fine": [each.name for each in self.fine], "binary": [each.name for each in self.binary]}
+        for field, names in {"protected_groups": self.protected_groups, **labels}.items():
+            folded = [name.casefold() for name in names]
+            if twice := next((name for name in folded if folded.count(name) > 1), None):
+                raise ValueError(f"{field} names {twice!r} twice")
+        known = {*labels["fine"], *labels["binary"]}
         for tag, translation in self.translations.items():
-            if unknown := next((name for name in translation.meanings if name not in names), None):
-                meant = near(unknown, names)
+            for unknown in translation.meanings.keys() - known:
+                meant = suggest_known(unknown, known)
                 raise ValueError(f"translations.{tag}.meanings: {unknown}: there is no such category{meant}")
         return self
 
-    @model_validator(mode="after")
-    def _names_differ(self) -> Policy:
-        for field, names in (
-            ("protected_groups", [group.casefold() for group in self.protected_groups]),
-            ("fine", [category.name.casefold() for category in self.fine]),
-            ("binary", [category.name.casefold() for category in self.binary]),
-        ):
-            twice = next((name for name in names if names.count(name) > 1), None)
-            if twice:
-                raise ValueError(f"{field} names {twice!r} twice")
-        return self
-
     def categories(self, scheme: Scheme) -> tuple[Category, ...]:
-        """The labels of a scheme, in the order of their numbers."""
+        """Return the labels of a scheme, in the order of their numbers."""
         return self.fine if scheme == "fine" and self.fine else self.binary
 
     def label(self, scheme: Scheme, category: str) -> int:
-        """The number of a category.
+        """Return the number of a category.
 
         Raises:
             KeyError: the scheme has no such category.
@@ -184,189 +171,147 @@ class Policy(_Part):
 
     @property
     def kinds(self) -> tuple[Category, ...]:
-        """The kinds of hate that a cue may be of, in either scheme."""
+        """Return the kinds of hate that a cue may be of, in either scheme."""
         return self.fine[1:]
 
-    def hate(self, scheme: Scheme, label: int) -> bool | None:
-        """Whether a label is hate speech; None where that isn't the task."""
+    def is_hate(self, scheme: Scheme, label: int) -> bool | None:
+        """Return whether a label is hate speech; None where that isn't the task."""
         return self.categories(scheme)[label].hate if self.task == "hate" else None
 
     def examples(self, scheme: Scheme) -> str:
-        """The examples for and against each category, one a line; empty where there are none."""
+        """Return the examples for and against each category, one a line; empty where there are none."""
         return "\n".join(
             f"{words} {category.name}: {one_line(example)}"
             for category in self.categories(scheme)
-            for words, given in (("is", category.examples_for), ("is not", category.examples_against))
-            for example in given
+            for words, examples in (("is", category.examples_for), ("is not", category.examples_against))
+            for example in examples
         )
 
 
-def near(word: str, known: Iterable[str]) -> str:
-    """What was meant by a word that isn't known, as the end of a sentence; or all that is known."""
+def suggest_known(word: str, known: Iterable[str]) -> str:
+    """Return what was meant by a word that isn't known, as the end of a sentence; or all that is known."""
     known = list(known)
-    way = meant(word, known) or f"there are {', '.join(known)}"
-    return f"; {way}"
+    return f"; {suggest_name(word, known) or 'there are ' + ', '.join(known)}"
 
 
 @lru_cache(maxsize=64)
-def in_language(policy: Policy, tag: str | None) -> Policy:
-    """The policy in a post's language, where it is translated into that; pt serves for pt-BR too."""
-    own = {policy.language, policy.language.partition("-")[0]}
-    if tag is None or tag in own:
+def translate_policy(policy: Policy, tag: str | None) -> Policy:
+    """Return the policy in a post's language, where it is translated into that; pt serves for pt-BR too."""
+    if tag is None or tag in (policy.language, policy.language.partition("-")[0]):
         return policy
     found = next((each for each in (tag, tag.partition("-")[0]) if each in policy.translations), None)
     if found is None:
         return policy
     translation = policy.translations[found]
-    told = {name: getattr(translation, name) for name in ("definition", "exclusions", "excuses", "together")}
 
-    def meant(categories: tuple[Category, ...]) -> tuple[Category, ...]:
+    def translate(categories: tuple[Category, ...]) -> tuple[Category, ...]:
         meanings = translation.meanings
         return tuple(each.model_copy(update={"meaning": meanings.get(each.name, each.meaning)}) for each in categories)
 
-    return policy.model_copy(
-        update={
-            **{name: words for name, words in told.items() if words is not None},
-            "language": found,
-            "fine": meant(policy.fine),
-            "binary": meant(policy.binary),
-        }
-    )
+    texts = translation.model_dump(exclude={"meanings"}, exclude_none=True)
+    labels = {"fine": translate(policy.fine), "binary": translate(policy.binary)}
+    return policy.model_copy(update={**texts, **labels, "language": found})
 
 
-@lru_cache(maxsize=1)
-def shipped() -> list[str]:
-    """The names of the policies that come with the project."""
-    folder = files(__package__).joinpath("policies")
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+def list_shipped_policies() -> list[str]:
+    """Return the names of the policies that come with the project."""
+    return POLICY_TEXTS.shipped_names
 
 
-def policy(name: str) -> Policy:
-    """The policy of this name, or in the TOML file of this path. Read again when the file has changed.
+def load_policy(name: str) -> Policy:
+    """Return the policy of this name, or in the TOML file of this path. Blocks: call it off the event loop.
 
     Raises:
         BadInput: there is none, or it is not a policy; the message names the file and the field.
     """
-    return opened(("policy", name), lambda: _policy(name))
-
-
-def _policy(name: str) -> Policy:
-    if name in shipped():
-        return _read(name, None, 0)
-    try:
-        path = Path(name).expanduser()
-        return _read(name, path, path.stat().st_mtime_ns)
-    except (OSError, ValueError, RuntimeError) as error:
-        if isinstance(error, BadInput):
-            raise
-        reason = getattr(error, "strerror", None) or error
-        near = meant(name, shipped())
-        out = f"{near} Give" if near else "give"
-        raise BadInput(f"policy: {name}: {reason}; {out} one of {', '.join(shipped())} or a TOML file") from error
-
-
-def policy_in(text: str, called: str = "the kept text") -> Policy:
-    """The policy that a text is, such as one that was kept with a case.
-
-    Raises:
-        BadInput: it is none.
-    """
-    return _parsed(called, text.encode("utf-8", "surrogatepass"))
+    return parse_policy(POLICY_TEXTS.read(name), name)
 
 
 async def policy_in_force(name: str) -> Policy:
-    """`policy`, off the event loop, but for a shipped one that has been read before.
+    """Load a policy as it stands now, off the event loop.
 
     Raises:
-        BadInput: as `policy`.
+        BadInput: as `load_policy`.
     """
-    if (text := _kept.get().get(name)) is not None:
-        kept = policy_in(text, name)
-        await asyncio.to_thread(read_from_file, "policy", kept.source)
-        meet("policy", kept.sha, kept.source)
-        return kept
-    held = _shipped.get(name)
-    if held is None:
-        held = await asyncio.to_thread(policy, name)
-        if name in shipped():
-            _shipped[name] = held
-    meet("policy", held.sha, held.source)
-    return held
+    text = _stored_policies.get().get(name)
+    if text is None:
+        text = await POLICY_TEXTS.load(name, afresh=True)
+    else:
+        await asyncio.to_thread(note_own_text, "policy", text)
+    return _met_policy(text, name)
 
 
 @contextmanager
-def kept_policy(name: str, text: str | None) -> Iterator[None]:
-    """While this is open, the policy of this name is this text, which the operator's file held once; None: as ever."""
-    before = _kept.set({} if text is None else {name: text})
+def use_stored_policy(name: str, text: str | None) -> Iterator[None]:
+    """Take this text for the policy of this name while the context is open; None changes nothing.
+
+    The operator's file held the text once.
+    """
+    token = _stored_policies.set({} if text is None else {name: text})
     try:
         yield
     finally:
-        _kept.reset(before)
+        _stored_policies.reset(token)
 
 
-_kept: ContextVar[Mapping[str, str]] = ContextVar("kept policies", default=MappingProxyType({}))
-_shipped: dict[str, Policy] = {}
+_stored_policies: ContextVar[Mapping[str, str]] = ContextVar("stored policies", default=MappingProxyType({}))
 
 
 async def policy_of(state: Mapping[str, Any], runtime: Runtime[Context] | None = None) -> Policy:
-    """The policy of a case: the text that lies in it, so that a file that is edited or moved since changes nothing.
+    """Return the policy of a case: the text that lies in it, so that a file that is edited since changes nothing.
 
     Raises:
-        BadInput: the text is no policy, or a client of this server may not set it. As `policy`, where no text is there.
+        BadInput: the text is no policy, or a client of this server may not set it. As `load_policy`, where no text is
+            there.
     """
-    name, text = context_of(state, runtime).policy, (state.get("context") or {}).get("policy")
-    if text is None:
+    name = context_of(state, runtime).policy
+    if (state.get("context") or {}).get("policy") is None:
         return await policy_in_force(name)
-    if not isinstance(text, str):
-        raise BadInput(f"context.policy: {type(text).__name__}: is no text; give the whole text of a policy's file")
-    await check("policy", name, text, lambda: policy_in_force(name))
-    held = parsed(name, text)
-    meet("policy", held.sha, held.source)
-    return held
+    return _met_policy(await POLICY_TEXTS.text_of_case(state, name), name)
 
 
-@lru_cache(maxsize=32)  # each call of a case asks for its policy
-def parsed(name: str, text: str) -> Policy:
-    """A policy from the whole text of its file, as a case keeps it; `name` is what to call it in an error.
+def _met_policy(text: str, name: str) -> Policy:
+    policy = parse_policy(text, name)
+    remember_text("policy", policy.sha, policy.source)
+    return policy
+
+
+@lru_cache(maxsize=64)  # each call of a case asks for its policy
+def parse_policy(text: str, name: str = "the kept text") -> Policy:
+    """Return the policy that is the whole text of a file, as a case keeps it; errors call it by `name`.
 
     Raises:
         BadInput: the text is no policy.
     """
-    return _parsed(name, text.encode("utf-8", "surrogatepass"))
-
-
-@lru_cache(maxsize=32)
-def _read(name: str, path: Path | None, stamp: int) -> Policy:
-    raw = files(__package__).joinpath(f"policies/{name}.toml").read_bytes() if path is None else read_regular(path)
-    read = _parsed(name, raw)
-    read_from_file("policy", read.source)
-    return read
-
-
-@lru_cache(maxsize=32)
-def _parsed(name: str, raw: bytes) -> Policy:
     try:
-        values = from_toml(raw)
+        values = parse_toml(text)
     except ValueError as error:
         raise BadInput(f"policy: {name}: not a TOML file: {error}") from error
-    if ours := next((key for key in ("sha", "source") if key in values), None):
-        raise BadInput(f"policy: {name}: {ours}: is worked out from the file; leave it out")
+    if derived := next((key for key in _DERIVED if key in values), None):
+        raise BadInput(f"policy: {name}: {derived}: is worked out from the file; leave it out")
+    sha = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     try:
-        return Policy(**values, sha=hashlib.sha256(raw).hexdigest()[:16], source=raw.decode())
-    except (ValidationError, TypeError) as error:
-        if not isinstance(error, ValidationError):
-            raise BadInput(f"policy: {name}: {error}") from error
-        raise BadInput(f"policy: {name}: {_described(error)}; compare the shipped h-vli.toml") from error
+        return Policy.model_validate({**values, "sha": sha, "source": text})
+    except ValidationError as error:
+        raise BadInput(f"policy: {name}: {_describe_fault(error)}; compare the shipped h-vli.toml") from error
 
 
-def _described(error: ValidationError) -> str:
-    """The first fault, a misspelt key before any other: it is why another one is missing."""
+_DERIVED = ("sha", "source")
+
+
+def _describe_fault(error: ValidationError) -> str:
+    """Return the first fault, a misspelt key before any other: it is why another one is missing."""
     faults = error.errors(include_url=False)
     first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
     field = ".".join(str(part) for part in first["loc"]) or "policy"
     if first["type"] != "extra_forbidden":
         return f"{field}: {first['msg'].removeprefix('Value error, ')}"
-    models: dict[str, type[_Part]] = {"fine": Category, "binary": Category, "translations": Translation}
+    models: dict[str, type[_PolicyPart]] = {"fine": Category, "binary": Category, "translations": Translation}
     model = models.get(str(first["loc"][0]), Policy) if len(first["loc"]) > 1 else Policy
-    known = [key for key in model.model_fields if key not in ("sha", "source")]
-    return f"{field}: no such key{near(str(first['loc'][-1]), known)}"
+    known = [key for key in model.model_fields if key not in _DERIVED]
+    return f"{field}: no such key{suggest_known(str(first['loc'][-1]), known)}"
+
+
+POLICY_TEXTS = NamedTexts(
+    "policy", "TOML", parse_policy, "give one of {names} or a TOML file", "tribunal.prompts:policies"
+)

@@ -8,27 +8,26 @@ template can't take apart.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from jinja2 import DictLoader, StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta, nodes
+from jinja2 import DictLoader, StrictUndefined, TemplateError, TemplateSyntaxError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
-from jinja2.visitor import NodeTransformer
 
-from tribunal.contents import read_from_file, written
-from tribunal.errors import BadInput
+from tribunal.contents import note_own_text, prompts_as_text, prompts_in_case, read_once, remember_text, remembered_text
+from tribunal.errors import BadInput, WrongState
 from tribunal.files import read_regular
-from tribunal.opened import opened
-from tribunal.prompts.marks import Material, Ours, PromptError, shown
+from tribunal.prompts.marks import Material, Ours, PromptError, material_text
 from tribunal.prompts.policy import Category
 from tribunal.schema import JSON
 from tribunal.systems import system_of
-from tribunal.text import meant
+from tribunal.text import suggest_name
 
 SHIPPED = "tribunal"
 # What a system message may say of the policy, and what a role's prompt may; `ask` fills these in by itself.
@@ -59,19 +58,15 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         return False
 
 
-def _as_shown(value: Any) -> Any:
-    return shown(value) if isinstance(value, Material) else value
-
-
-def _fit(value: object) -> bool:
-    """Whether a value may be put into a prompt: any text of it is ours, or between marks."""
+def _is_marked(value: object) -> bool:
+    """Return whether a value may be put into a prompt: any text of it is ours, or between marks."""
     if isinstance(value, tuple | list):
-        return all(map(_fit, value))
+        return all(map(_is_marked, value))
     return value is None or value == "" or isinstance(value, Ours | Material | Category | int | float)
 
 
-def _environment(sources: Mapping[str, str]) -> _Sandbox:
-    made = _Sandbox(
+def _make_sandbox(sources: Mapping[str, str]) -> _Sandbox:
+    sandbox = _Sandbox(
         loader=DictLoader(sources),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -79,105 +74,83 @@ def _environment(sources: Mapping[str, str]) -> _Sandbox:
         keep_trailing_newline=False,
         autoescape=False,
         auto_reload=False,
-        finalize=_as_shown,
+        finalize=material_text,
     )
-    made.globals.clear()
-    made.filters = {name: made.filters[name] for name in _FILTERS}
-    return made
+    sandbox.globals.clear()
+    sandbox.filters = {name: sandbox.filters[name] for name in _FILTERS}
+    return sandbox
 
 
-@dataclass(frozen=True, eq=False)
 class PromptSet:
-    """Every prompt by its name, such as `arcade/indictment`, and a hash of them all."""
+    """Every prompt by its name, such as `arcade/indictment`, and a hash of them all.
 
-    name: str
-    sources: Mapping[str, str]
-    own: Mapping[str, str] = field(default_factory=dict)  # those of a folder of one's own
-    sha: str = field(init=False)
-    _sandbox: _Sandbox = field(init=False, repr=False)
-    _ready: dict[str, tuple[Template, frozenset[str]]] = field(init=False, repr=False, default_factory=dict)
+    Attributes:
+        name: of the set.
+        sources: the text of each prompt.
+        own: those of a folder of one's own.
+        sha: the hash.
+    """
 
-    def __post_init__(self) -> None:
+    def __init__(self, name: str, sources: Mapping[str, str], own: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Keep the prompts; each is compiled when it is first asked with."""
+        self.name, self.sources, self.own = name, sources, own
         digest = hashlib.sha256()
-        for name, source in sorted(self.sources.items()):
-            digest.update(f"{name}\0{source}\0".encode())
-        object.__setattr__(self, "sha", digest.hexdigest()[:16])
-        object.__setattr__(self, "_sandbox", _environment(self.sources))
+        for each, source in sorted(sources.items()):
+            digest.update(f"{each}\0{source}\0".encode())
+        self.sha = digest.hexdigest()[:16]
+        self._sandbox = _make_sandbox(sources)
+        self._variables: dict[str, frozenset[str]] = {}
 
     def dump(self) -> JSON:
-        """As a record names it."""
+        """Return the set as a record names it."""
         return {"name": self.name, "sha": self.sha}
 
     def render(self, name: str, material: Mapping[str, Any]) -> str:
-        """The prompt with this material in it.
+        """Return the prompt with this material in it.
 
         Raises:
             PromptError: a variable of the prompt is missing, one was given that it doesn't use, or one holds a text
                 that is neither ours nor marked.
             BadInput: what the prompt does with its material can't be done.
         """
-        template, wanted = self._template(name)
-        if wanted != material.keys():
-            missing, unused = sorted(wanted - material.keys()), sorted(material.keys() - wanted)
+        variables = self.variables(name)
+        if variables != material.keys():
+            missing, unused = sorted(variables - material.keys()), sorted(material.keys() - variables)
             raise PromptError(f"prompt {name}: missing {missing}, unused {unused}")
-        if bare := [each for each, value in material.items() if not _fit(value)]:
+        if bare := [each for each, value in material.items() if not _is_marked(value)]:
             raise PromptError(
                 f"prompt {name}: {', '.join(bare)}: plain text would stand bare; mark it (tribunal.prompts.marks)"
             )
         try:
-            return template.render(material).strip("\n")
+            return self._sandbox.get_template(name).render(material).strip("\n")
         except (TemplateError, TypeError, ArithmeticError) as error:
             raise BadInput(f"prompts: {self.name}: {name}.md: {error}; mend the prompt") from error
 
-    def including(self, name: str, text: str) -> PromptSet:
+    def with_prompt(self, name: str, text: str) -> PromptSet:
         """Return the set with one prompt more; itself where it holds one of this name, or there is no text."""
-        return self if not text or name in self.sources else _including(self, name, text)
+        return self if not text or name in self.sources else _extend_set(self, name, text)
 
     def variables(self, name: str) -> frozenset[str]:
-        """What the prompt is filled in with, and the prompts that it includes."""
-        return self._template(name)[1]
-
-    def _template(self, name: str) -> tuple[Template, frozenset[str]]:
-        if name not in self._ready:
-            tree = _Inlined(self._sandbox, self.sources).visit(self._sandbox.parse(self.sources[name], name))
-            template = Template.from_code(self._sandbox, self._sandbox.compile(tree, name, name), {})
-            self._ready[name] = (template, frozenset(self._wanted(name)))
-        return self._ready[name]
-
-    def _wanted(self, name: str) -> set[str]:
-        tree = self._sandbox.parse(self.sources[name])
-        wanted = meta.find_undeclared_variables(tree)
-        for start, whole in _included(tree):
-            for each in [start] if whole else [each for each in self.sources if each.startswith(start)]:
-                wanted |= self._wanted(each)
-        return wanted
+        """Return the names of what the prompt, and the prompts that it includes, are filled in with."""
+        if name not in self._variables:
+            tree = self._sandbox.parse(self.sources[name])
+            found = {*meta.find_undeclared_variables(tree)}
+            for start, whole in _iter_includes(tree):
+                for each in [start] if whole else [each for each in self.sources if each.startswith(start)]:
+                    found |= self.variables(each)
+            self._variables[name] = frozenset(found)
+        return self._variables[name]
 
 
 @lru_cache(maxsize=64)
-def _including(held: PromptSet, name: str, text: str) -> PromptSet:
-    made = PromptSet(held.name, {**held.sources, name: text}, held.own)
-    _check_alone(Path(f"{name}.md"), name, text, made.sources)
-    return made
+def _extend_set(prompts: PromptSet, name: str, text: str) -> PromptSet:
+    extended = PromptSet(prompts.name, {**prompts.sources, name: text}, prompts.own)
+    _check_template(Path(f"{name}.md"), name, text, extended.sources)
+    return extended
 
 
-class _Inlined(NodeTransformer):
-    """Puts a template that is drawn in by its whole name in that place, once for all: to draw it in each time costs
-    more than to fill it."""
-
-    def __init__(self, sandbox: _Sandbox, sources: Mapping[str, str]) -> None:
-        self._sandbox, self._sources = sandbox, sources
-
-    def visit_Include(self, node: nodes.Include) -> nodes.Node:
-        named = node.template
-        if not (isinstance(named, nodes.Const) and node.with_context and named.value in self._sources):
-            return node
-        tree = self.visit(self._sandbox.parse(self._sources[named.value], named.value))
-        # Parts that another template fills stand in a template of their own.
-        return node if tree.find((nodes.Extends, nodes.Block)) else nodes.Scope(tree.body, lineno=node.lineno)
-
-
-def _included(tree: nodes.Template) -> Iterator[tuple[str, bool]]:
-    """The names of the templates that one draws in, or how they begin where they end in a variable."""
+def _iter_includes(tree: nodes.Template) -> Iterator[tuple[str, bool]]:
+    """Yield the names of the templates that one includes, or how they begin where they end in a variable."""
     for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
         named = node.template  # type: ignore[attr-defined]
         first = named.nodes[0] if isinstance(named, nodes.Concat) else named
@@ -185,94 +158,96 @@ def _included(tree: nodes.Template) -> Iterator[tuple[str, bool]]:
 
 
 @lru_cache(maxsize=1)
-def shipped() -> PromptSet:
-    """The prompts that come with the project."""
+def shipped_prompts() -> PromptSet:
+    """Return the prompts that come with the project."""
     root = Path(str(files("tribunal.prompts")))
-    return PromptSet(SHIPPED, {_name(root, path): path.read_text("utf-8").strip() for path in root.rglob("*.md")})
+    texts = {_prompt_name(root, path): path.read_text("utf-8").strip() for path in root.rglob("*.md")}
+    return PromptSet(SHIPPED, texts)
 
 
 @lru_cache(maxsize=32)
-def with_system(name: str | None) -> PromptSet:
+def prompts_with_system(name: str | None) -> PromptSet:
     """Return the prompts that come with the project and, where a system of one's own is named, its own beside them.
 
     Raises:
         BadInput: there is no such system in this process, or a prompt of it has a fault.
     """
     if name is None:
-        return shipped()
+        return shipped_prompts()
     system = system_of(name)
     if system is None:
         raise BadInput(f"context.system: {name[:80]!r}: there is none in this process; import its package")
     own = system.read_prompts()
-    made = PromptSet(name, {**shipped().sources, **own})
+    prompts = PromptSet(name, {**shipped_prompts().sources, **own})
     for each, text in own.items():
-        _check_alone(Path(f"{each}.md"), each, text, made.sources)
-    return made
+        _check_template(Path(f"{each}.md"), each, text, prompts.sources)
+    return prompts
 
 
-def _name(root: Path, path: Path) -> str:
+def _prompt_name(root: Path, path: Path) -> str:
     return path.relative_to(root).with_suffix("").as_posix()
 
 
 def prompt_set(folder: str | None, system: str | None = None) -> PromptSet:
-    """The prompts in force: those of this folder, and ours where it has none. Every one of them is checked.
+    """Return the prompts in force: those of this folder, and ours where it has none. Every one of them is checked.
 
-    Where a system of one's own is named, its prompts are among ours.
-
-    A file whose name begins with `_` is no prompt by itself: the set's others include it. README and LICENSE are let
-    be.
+    Where a system of one's own is named, its prompts are among ours. A file whose name begins with `_` is no prompt by
+    itself: the set's others include it. README and LICENSE are left alone.
 
     Raises:
         BadInput: the folder can't be read, a file is no prompt of ours, or a prompt has a fault; with file and line.
     """
-    if folder is None:
-        return with_system(system)
-    return opened(("prompts", folder, system), lambda: _prompt_set(folder, with_system(system)))
+    base = prompts_with_system(system)
+    return base if folder is None else read_once(("prompts", folder, system), lambda: _read_folder(folder, base))
 
 
-def _prompt_set(folder: str, base: PromptSet) -> PromptSet:
+def _read_folder(folder: str, base: PromptSet) -> PromptSet:
     root = Path(folder).expanduser()
     try:
         if not root.is_dir():
             raise BadInput(f"prompts: {folder}: is no folder; give one with prompts, such as arcade/judge.md")
-        own = {path: read_regular(path).decode("utf-8") for path in sorted(_prompts_in(root, base))}
+        own = {path: read_regular(path).decode("utf-8") for path in sorted(_find_prompt_files(root, base))}
+    except BadInput:
+        raise
     except (OSError, ValueError) as error:
-        if isinstance(error, BadInput):
-            raise
         raise BadInput(f"prompts: {folder}: {getattr(error, 'strerror', None) or error}; mend the folder") from error
-    named = {_name(root, path): (path, text) for path, text in own.items()}
-    made = _checked(root.resolve().name, named, base)
-    read_from_file("prompts", written(made.own))
-    return made
+    texts = {_prompt_name(root, path): (path, text) for path, text in own.items()}
+    prompts = _make_checked_set(root.resolve().name, texts, base)
+    note_own_text("prompts", prompts_as_text(prompts.own))
+    return prompts
 
 
-def _checked(name: str, own: Mapping[str, tuple[Path, str]], base: PromptSet) -> PromptSet:
-    """The set of that name: these prompts, each with the file that an error names, and `base` where there is none."""
+def _make_checked_set(name: str, own: Mapping[str, tuple[Path, str]], base: PromptSet) -> PromptSet:
+    """Return the set of these prompts, and of `base` where there is none; errors name the file beside each text."""
     texts = {each: text.strip() for each, (_, text) in own.items()}
-    made = PromptSet(name, {**base.sources, **texts}, texts)
+    prompts = PromptSet(name, {**base.sources, **texts}, texts)
     for each, (path, text) in own.items():
-        _check_alone(path, each, text, made.sources)
+        _check_template(path, each, text, prompts.sources)
     for each, (path, text) in own.items():
-        _check_filled(path, each, text, made, base)
-    return made
+        _check_variables(path, each, text, prompts, base)
+    return prompts
 
 
 @lru_cache(maxsize=8)
-def set_of_case(name: str, own: tuple[tuple[str, str], ...], system: str | None) -> PromptSet:
+def prompt_set_of_case(name: str, own: tuple[tuple[str, str], ...], system: str | None) -> PromptSet:
     """Return the set of prompts that lies in a case.
 
     Raises:
         BadInput: a name is none of a prompt, or a prompt has a fault.
     """
-    base = with_system(system)
-    known = base.sources
+    base = prompts_with_system(system)
     for each, _ in own:
-        if each not in known and not each.rpartition("/")[2].startswith("_"):
+        if each not in base.sources and not each.rpartition("/")[2].startswith("_"):
             raise BadInput(f"context.prompts: {each[:80]}: no prompt is called so")
-    return _checked(name, {each: (Path(f"{each}.md"), text) for each, text in own}, base)
+    return _make_checked_set(name, {each: (Path(f"{each}.md"), text) for each, text in own}, base)
 
 
-def _prompts_in(root: Path, base: PromptSet) -> Iterator[Path]:
+def _find_prompt_files(root: Path, base: PromptSet) -> Iterator[Path]:
+    """Yield the prompts in a folder.
+
+    Raises:
+        BadInput: it holds none, or a file that is none.
+    """
     known = base.sources
     found = False
     for path in root.rglob("*"):
@@ -281,90 +256,143 @@ def _prompts_in(root: Path, base: PromptSet) -> Iterator[Path]:
             continue
         if path.stem.upper() in ("README", "LICENSE", "NOTICE"):
             continue
-        if path.suffix != ".md" or (_name(root, path) not in known and not path.name.startswith("_")):
-            way = meant(within.as_posix(), [f"{name}.md" for name in known])
-            way = way or f"the prompts are {', '.join(sorted(known))}"
-            raise BadInput(f"prompts: {path}: no prompt is called so; {way}")
+        if path.suffix != ".md" or (_prompt_name(root, path) not in known and not path.name.startswith("_")):
+            way_out = suggest_name(within.as_posix(), [f"{name}.md" for name in known])
+            way_out = way_out or f"the prompts are {', '.join(sorted(known))}"
+            raise BadInput(f"prompts: {path}: no prompt is called so; {way_out}")
         found = True
         yield path
     if not found:
         raise BadInput(f"prompts: {root}: holds no prompt; the prompts are {', '.join(sorted(known))}")
 
 
-def _check_alone(path: Path, name: str, text: str, sources: Mapping[str, str]) -> None:
-    """Syntax, and what a prompt may do."""
+def _check_template(path: Path, name: str, text: str, sources: Mapping[str, str]) -> None:
+    """Check the syntax of a prompt, and that it does only what a prompt may do."""
     if not text.strip():
         raise BadInput(f"prompts: {path}: is empty; write the prompt, or remove the file")
-    sandbox = _environment(sources)
+    sandbox = _make_sandbox(sources)
     try:
         sandbox.compile(text, name)
         tree = sandbox.parse(text, name)
     except TemplateSyntaxError as error:
         raise BadInput(f"prompts: {path}, line {error.lineno}: {error.message}") from error
     for node in tree.find_all((nodes.Getattr, nodes.Getitem, nodes.Call)):
-        asked = node.attr if isinstance(node, nodes.Getattr) else _constant(node)
+        place = f"prompts: {path}, line {node.lineno}"
         if isinstance(node, nodes.Call):
-            raise BadInput(f"prompts: {path}, line {node.lineno}: a prompt calls nothing; write out what it says")
-        if isinstance(asked, str) and asked not in _ATTRIBUTES:
-            raise BadInput(
-                f"prompts: {path}, line {node.lineno}: {asked!r}: can't be read here; what can: "
-                f"{', '.join(_ATTRIBUTES)}"
-            )
+            raise BadInput(f"{place}: a prompt calls nothing; write out what it says")
+        key = getattr(node, "attr", None) or getattr(getattr(node, "arg", None), "value", None)
+        if isinstance(key, str) and key not in _ATTRIBUTES:
+            raise BadInput(f"{place}: {key!r}: can't be read here; what can: {', '.join(_ATTRIBUTES)}")
     for part in tree.find_all(_MADE_OF_PARTS):
         raise BadInput(
             f"prompts: {path}, line {part.lineno}: a prompt makes nothing of parts that are filled in, and imports "
             "nothing; write it out, or include it"
         )
-    for made in tree.find_all(_MADE_OF_VALUES):
-        _check_untouched(path, made)
-    for start, whole in _included(tree):
+    for derived in tree.find_all(_MADE_OF_VALUES):
+        _check_strangers_untouched(path, derived)
+    for start, whole in _iter_includes(tree):
         found = start in sources if whole else start and any(each.startswith(start) for each in sources)
         if not found:
-            way = meant(start, sources) or "include a prompt of the set by its name"
-            raise BadInput(f"prompts: {path}: includes {start!r}, which is no prompt; {way}")
+            way_out = suggest_name(start, sources) or "include a prompt of the set by its name"
+            raise BadInput(f"prompts: {path}: includes {start!r}, which is no prompt; {way_out}")
 
 
-def _check_untouched(path: Path, made: nodes.Node) -> None:
-    """Nothing is made of strangers' words. `Material` would refuse it in the middle of a case; this says so before."""
+def _check_strangers_untouched(path: Path, made: nodes.Node) -> None:
+    """Refuse what is made of strangers' words. `Material` would refuse it in the middle of a case too."""
     if isinstance(made, nodes.Filter) and made.name == "default":
         return
-    used = [made.iter] if isinstance(made, nodes.For) else [made]
-    names = {each.name for part in used for each in [*part.find_all(nodes.Name), *_itself(part)]}
-    if held := sorted(names & STRANGERS):
+    part = made.iter if isinstance(made, nodes.For) else made
+    names = {each.name for each in (part, *part.find_all(nodes.Name)) if isinstance(each, nodes.Name)}
+    if used := sorted(names & STRANGERS):
         raise BadInput(
-            f"prompts: {path}, line {made.lineno}: {held[0]}: holds words of others, which stand by themselves between "
-            f"their marks; write {{{{ {held[0]} }}}} alone"
+            f"prompts: {path}, line {made.lineno}: {used[0]}: holds words of others, which stand by themselves between "
+            f"their marks; write {{{{ {used[0]} }}}} alone"
         )
 
 
-def _itself(node: nodes.Node) -> list[nodes.Name]:
-    return [node] if isinstance(node, nodes.Name) else []
-
-
-def _constant(node: nodes.Node) -> object:
-    held = getattr(node, "arg", None)
-    return held.value if isinstance(held, nodes.Const) else None
-
-
-def _check_filled(path: Path, name: str, text: str, made: PromptSet, base: PromptSet) -> None:
-    """The variables: those that ours is filled with, and what `ask` fills in by itself."""
+def _check_variables(path: Path, name: str, text: str, prompts: PromptSet, base: PromptSet) -> None:
+    """Check that a prompt has the variables that ours is filled with, and what `ask` fills in by itself."""
     if path.name.startswith("_"):
         return
     system = name.startswith("system/")
     needed = frozenset[str]() if system else base.variables(name) - OF_THE_POLICY - OF_THE_RUN
     known = OF_THE_SYSTEM if system else needed | OF_THE_POLICY | OF_THE_RUN
-    wanted = made.variables(name)
-    if unknown := sorted(wanted - known):
-        way = meant(unknown[0], known) or f"it is filled with {', '.join(sorted(known))}"
-        raise BadInput(f"prompts: {path}{_line(text, unknown[0])}: there is no {unknown[0]!r} here; {way}")
-    if missing := sorted(needed - wanted):
+    variables = prompts.variables(name)
+    if unknown := sorted(variables - known):
+        way_out = suggest_name(unknown[0], known) or f"it is filled with {', '.join(sorted(known))}"
+        names = _make_sandbox({}).parse(text).find_all(nodes.Name)
+        line = next((f", line {node.lineno}" for node in names if node.name == unknown[0]), "")  # or in another file
+        raise BadInput(f"prompts: {path}{line}: there is no {unknown[0]!r} here; {way_out}")
+    if missing := sorted(needed - variables):
         raise BadInput(
             f"prompts: {path}: leaves out {', '.join(missing)}; put it in, or write {{% set _ = {missing[0]} %}} where "
             "it is left out on purpose"
         )
 
 
-def _line(text: str, variable: str) -> str:
-    tree = _environment({}).parse(text)
-    line = next((node.lineno for node in tree.find_all(nodes.Name) if node.name == variable), None)
-    return f", line {line}" if line else ""
+def recorded_prompts(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the name and the hash of the prompts that a case began with; empty where it has none.
+
+    Raises:
+        WrongState: what lies there is something else.
+    """
+    recorded = state.get("prompts") or {}
+    if not isinstance(recorded, Mapping):
+        raise WrongState(
+            f"prompts: {str(recorded)[:80]!r}: is no JSON object; give the name and the sha of the prompts"
+        )
+    return recorded
+
+
+async def prompts_of_case(state: Mapping[str, Any], folder: str | None) -> PromptSet:
+    """Return the prompts of a case: those that lie in it, so that a folder that is edited since changes nothing.
+
+    Args:
+        state: the case.
+        folder: the setting `prompts`.
+
+    Raises:
+        BadInput: they are none, or a client of this server may not set them. As `prompt_set`, where none are there.
+    """
+    system = (state.get("context") or {}).get("system")
+    if not isinstance(system, str | None):
+        raise BadInput(
+            f"context.system: {type(system).__name__}: is no name; give the name of a system, or leave it out"
+        )
+    own = None
+    if folder is not None:
+        own = await prompts_in_case(state, folder, lambda: load_prompts(folder, afresh=True, system=system))
+    if own is None:
+        prompts = await load_prompts(folder, system=system)
+    elif (loaded := _loaded.get((folder, system))) is not None and loaded.own == own:
+        prompts = loaded
+    else:
+        name, texts = str(recorded_prompts(state).get("name") or ""), tuple(sorted(own.items()))
+        prompts = await asyncio.to_thread(prompt_set_of_case, name, texts, system)
+    if remembered_text("prompts", prompts.sha) is None:
+        remember_text("prompts", prompts.sha, prompts_as_text(prompts.sources))
+    return prompts
+
+
+async def load_prompts(folder: str | None, *, afresh: bool = False, system: str | None = None) -> PromptSet:
+    """Return a `prompt_set`, read off the event loop and once.
+
+    Args:
+        folder: the setting `prompts`.
+        afresh: look whether the folder has changed; so every case starts from it as it stands then.
+        system: the system of one's own that the case is tried by, if any.
+
+    Raises:
+        BadInput: as `prompt_set`.
+    """
+    if folder is None:
+        ready = system is None and shipped_prompts.cache_info().currsize
+        return shipped_prompts() if ready else await asyncio.to_thread(prompts_with_system, system)
+    held = _loaded.get((folder, system))
+    if afresh or held is None:
+        read = await asyncio.to_thread(prompt_set, folder, system)
+        held = _loaded[folder, system] = held if held is not None and held.sha == read.sha else read
+    return held
+
+
+_loaded: dict[tuple[str | None, str | None], PromptSet] = {}

@@ -1,0 +1,1 @@
+"""ANTI-HATE's nodes: research on the web, step by step, and a verdict that cites its evidence."""

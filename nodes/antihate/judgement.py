@@ -1,27 +1,32 @@
-"""The judgement as it grows: weighed after each page, and asked after each turn whether it is enough (section 3)."""
+"""The judgement as it grows, and the verdict, which cites its evidence (section 3, Appendix D)."""
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
+from tribunal.models.ask import ask
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.antihate import crawl
-from tribunal.nodes.antihate.asking import asked, library_of
-from tribunal.nodes.antihate.opening import seconds_left
-from tribunal.nodes.antihate.roles import ENOUGH, WEIGH
-from tribunal.nodes.exhibits import citations_mended, evidence_of, evidence_shown
-from tribunal.nodes.state import Research, closed
+from tribunal.nodes.antihate.research import ask_archived, library_of_case, seconds_left
+from tribunal.nodes.antihate.roles import ENOUGH, VERDICT, WEIGH, ZERO_SHOT, VerdictForm, verdict_form
+from tribunal.nodes.exhibits import evidence_of, evidence_shown, strike_unknown_citations
+from tribunal.nodes.forms import Mend, chain_menders, mend_percent, same_form
+from tribunal.nodes.state import ResearchState
+from tribunal.nodes.state_check import is_closed
+from tribunal.nodes.verdict import deliver
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours
-from tribunal.schema import JSON
-from tribunal.telling import tell
+from tribunal.schema import JSON, Step
 
 
 @agent
-async def weigh(state: Research, runtime: Runtime[Context]) -> JSON:
-    """Phase 2b: the judgement, updated by the page just read; sees the post again, all evidence and every judgement."""
+async def weigh_page(state: ResearchState, runtime: Runtime[Context]) -> JSON:
+    """Update the judgement by the page just read (phase 2b); sees the post again, all evidence and every judgement."""
     page = state.get("page")
     if not page or not page["evidence"]:
         return {}
@@ -29,39 +34,39 @@ async def weigh(state: Research, runtime: Runtime[Context]) -> JSON:
     evidence = evidence_of(state)
     fresh = [each for each in evidence if each.id in page["evidence"]]
     known = [each for each in evidence if each.id not in page["evidence"]]
-    answer = await asked(
+    answer = await ask_archived(
         WEIGH,
         state,
         runtime,
         "weigh",
         f"{state['turn']}: {page['url']}",
-        mend=citations_mended(state, "reasoning", who="researcher"),
+        mend=strike_unknown_citations(state, "reasoning", who="researcher"),
         judgement=judgements_so_far(state),
         known=evidence_shown(known) if known else ours("None."),
         evidence=evidence_shown(fresh),
         details=context.mode != "no-details",
     )
     note = {"id": page["id"], "url": page["url"], "turn": state["turn"], **answer.value.model_dump()}
-    tell(runtime, {"event": "judgement", **note})
-    library = await library_of(state)
-    await library.decided(state["run"], "judgement", note)
+    runtime.stream_writer({"event": "judgement", **note})
+    library = await library_of_case(state)
+    await library.add_decision(state["run"], "judgement", note)
     return {"judgements": [note], **answer.log}
 
 
 @agent
-async def enough(state: Research, runtime: Runtime[Context]) -> JSON:
-    """Phase 2c: whether the evidence suffices; not asked where there is none, or where no further turn is left."""
-    await crawl.end(state.get("crawl"))
-    context, library = context_of(state), await library_of(state)
+async def check_sufficiency(state: ResearchState, runtime: Runtime[Context]) -> JSON:
+    """Ask whether the evidence suffices (phase 2c), unless there is none, or no further turn is left."""
+    await crawl.end_crawl(state.get("crawl"))
+    context, library = context_of(state), await library_of_case(state)
     unasked = None
     if not state.get("evidence"):
         unasked = {"sufficient": False, "missing": "no page that was read held evidence"}
     elif state["turn"] >= context.max_turns:
         unasked = {"sufficient": False, "missing": ""}
     if unasked:
-        await library.decided(state["run"], "sufficiency", {"turn": state["turn"], **unasked})
+        await library.add_decision(state["run"], "sufficiency", {"turn": state["turn"], **unasked})
         return unasked
-    answer = await asked(
+    answer = await ask_archived(
         ENOUGH,
         state,
         runtime,
@@ -71,33 +76,98 @@ async def enough(state: Research, runtime: Runtime[Context]) -> JSON:
         evidence=evidence_shown(evidence_of(state)),
         details=context.mode != "no-details",
     )
-    await library.decided(state["run"], "sufficiency", {"turn": state["turn"], **answer.value.model_dump()})
-    tell(runtime, {"event": "sufficiency", "turn": state["turn"], **answer.value.model_dump()})
+    await library.add_decision(state["run"], "sufficiency", {"turn": state["turn"], **answer.value.model_dump()})
+    runtime.stream_writer({"event": "sufficiency", "turn": state["turn"], **answer.value.model_dump()})
     return {**answer.value.model_dump(), **answer.log}
 
 
-def judgements_so_far(state: Research) -> Material | Ours:
-    """Every judgement with its reason, in order, as material in a prompt: the chain accumulates."""
+def judgements_so_far(state: ResearchState) -> Material | Ours:
+    """Return every judgement with its reason, in order, as material in a prompt: the chain accumulates."""
     judgements = state.get("judgements", [])
     if not judgements:
         return ours("Undecided: no evidence has been weighed yet.")
     read = {page["id"]: ", ".join(page.get("evidence") or []) for page in state.get("pages", [])}
-    return entries(
-        "judgement",
-        (
-            Entry(
-                ours("{}. {}", place, each["judgement"]),
-                [("after", read.get(each["id"]) or each["url"]), ("reasoning", each["reasoning"])],
-            )
-            for place, each in enumerate(judgements, start=1)
-        ),
-    )
+    listed = []
+    for place, each in enumerate(judgements, start=1):
+        fields = [("after", read.get(each["id"]) or each["url"]), ("reasoning", each["reasoning"])]
+        listed.append(Entry(ours("{}. {}", place, each["judgement"]), fields))
+    return entries("judgement", listed)
 
 
 @router
-async def to_next_turn(state: Research) -> Literal["not enough yet", "enough, or turns done"]:
-    """Back to the queries, unless it is enough, or a limit is reached: turns, calls, tokens or seconds."""
+async def to_next_turn(state: ResearchState) -> Literal["not enough yet", "enough, or turns done"]:
+    """Go back to the queries, unless it is enough, or turns, calls, tokens or seconds are spent."""
     context = context_of(state)
     over = state["turn"] >= context.max_turns or state.get("budget_spent") or seconds_left(state, context) <= 0
-    over = over or state.get("sufficient") or closed(state)
+    over = over or state.get("sufficient") or is_closed(state)
     return "enough, or turns done" if over else "not enough yet"
+
+
+@agent
+async def decide_by_evidence(state: ResearchState, runtime: Runtime[Context]) -> JSON:
+    """Decide HATE or NON-HATE, with confidence and steps that cite evidence by id (phase 3); sees all of it."""
+    context, evidence = context_of(state), evidence_of(state)
+    researched, ids = context.mode != "no-knowledge", tuple(each.id for each in evidence)
+    strike = strike_unknown_citations(state, "claim", each="steps", who="judge")
+    answer = await ask(
+        replace(VERDICT, form=same_form(verdict_form(ids))),
+        state,
+        runtime,
+        mend=chain_menders(_citation_mender(ids), strike, mend_percent),
+        researched=researched,
+        cites=bool(ids),
+        judgement=judgements_so_far(state) if researched else "",
+        evidence=evidence_shown(evidence) if evidence else ours("None was found."),
+        details=context.mode != "no-details",
+    )
+    finding = answer.value
+    steps = tuple(Step(claim=each.claim, evidence=tuple(each.evidence)) for each in finding.steps)
+    marks = [f" [{', '.join(step.evidence)}]" if step.evidence else "" for step in steps]
+    words = " ".join(f"{step.claim.rstrip('.')}{mark}." for step, mark in zip(steps, marks, strict=True))
+    label, calls, sure = int(finding.label == "HATE"), answer.log["calls"], answer.confidence
+    done = await deliver(label, "binary", words, state, runtime, calls, confidence=sure, steps=steps)
+    warnings = []
+    if researched and not evidence:
+        warnings.append("no page could be read with evidence kept: the post alone decided")
+    if researched and not state.get("sufficient"):
+        if seconds_left(state, context) <= 0:
+            warnings.append(f"the research was ended after {context.max_seconds:g} s")
+        elif state["turn"] >= context.max_turns:
+            warnings.append(f"the evidence was not found to be enough in {context.max_turns} turns")
+    library = await library_of_case(state)
+    await library.add_decision(state["run"], "verdict", done["outcome"])
+    return {
+        **done,
+        **answer.log,
+        "warnings": [*answer.log["warnings"], *warnings, *library.warnings_for_run(state["run"])],
+    }
+
+
+@agent
+async def answer_zero_shot(state: ResearchState, runtime: Runtime[Context]) -> JSON:
+    """Answer in one zero-shot call, in words: the baseline (Appendix D)."""
+    given = await ask(ZERO_SHOT, state, runtime)
+    label, words = int(given.value.hateful), given.value.reason
+    verdict = await deliver(label, "binary", words, state, runtime, given.log["calls"])
+    return {"track": "baseline", **verdict, **given.log}
+
+
+def _citation_mender(ids: Sequence[str]) -> Mend[VerdictForm]:
+    """Return a mender: each step cites evidence by its ids, each once; one that no evidence has is struck out."""
+    held = dict(zip(map(_bare_id, ids), ids, strict=True))
+
+    def mend(answer: VerdictForm, warnings: list[str]) -> VerdictForm:
+        steps = []
+        for step in answer.steps:
+            if unknown := ", ".join(each for each in step.evidence if _bare_id(each) not in held):
+                warnings.append(f"the judge cited {unknown}, which this case doesn't hold; that was struck out")
+            known = dict.fromkeys(held[_bare_id(each)] for each in step.evidence if _bare_id(each) in held)
+            steps.append(step.model_copy(update={"evidence": list(known)}))
+        return answer.model_copy(update={"steps": steps})
+
+    return mend
+
+
+def _bare_id(cited: str) -> str:
+    """Return an id however it is written: [E1], e1."""
+    return unicodedata.normalize("NFKC", cited).strip(" []()").upper()

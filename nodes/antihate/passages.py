@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import Runtime
@@ -11,11 +10,11 @@ from tribunal.budget import LAST_WORD, Budget
 from tribunal.context import Context, context_of
 from tribunal.errors import ModelError
 from tribunal.models.ask import Answer
-from tribunal.nodes.antihate.asking import all_answers, asked, library_of, log_of
-from tribunal.nodes.antihate.limits import parts_beyond
+from tribunal.nodes.antihate.crawl import PageReader
+from tribunal.nodes.antihate.research import ask_archived, gather_answers, library_of_case, merge_logs
 from tribunal.nodes.antihate.roles import PASSAGES
 from tribunal.nodes.exhibits import short_line
-from tribunal.nodes.state import Research, post_of
+from tribunal.nodes.state import ResearchState, post_of
 from tribunal.prompts.marks import quote
 from tribunal.schema import JSON, Evidence
 
@@ -23,8 +22,8 @@ if TYPE_CHECKING:
     from tribunal.retrievers.web.trail import StoredPage
 
 
-def page_reader(state: Research, runtime: Runtime[Context]) -> Callable[[str], Awaitable[JSON]]:
-    """What is done with one URL: fetch it, read it window by window, keep passages that stand in it word for word."""
+def make_page_reader(state: ResearchState, runtime: Runtime[Context]) -> PageReader:
+    """Return what reads one URL: fetch it, read it window by window, keep passages that stand in it."""
     by_url = {each["url"]: each for each in state["pending"]}
 
     async def work(url: str) -> JSON:
@@ -33,16 +32,16 @@ def page_reader(state: Research, runtime: Runtime[Context]) -> Callable[[str], A
             "id": url, "url": url, "turn": state["turn"], "page_id": None, "title": target["title"], "language": None,
             "date": None, "error": None, "passages": [], "rejected": 0, "calls": [], "warnings": [],
         }  # fmt: skip
-        library = await library_of(state)
+        library = await library_of_case(state)
         # A page that the model named itself may carry the post's own words outward; one that a search found can't.
         secret = post_of(state).text if not target["query"] else ""
-        page = await library.page(url, state["run"], state["turn"], secret_text=secret)
+        page = await library.fetch_page(url, state["run"], state["turn"], secret_text=secret)
         if isinstance(page, str):
             return {**note, "error": page}
         title = page.title or target["title"]
         note |= {"page_id": page.id, "title": title, "language": page.language, "date": page.date}
         try:
-            return {**note, **await _passages(page, title, target["query"], state, runtime)}
+            return {**note, **await _find_evidence(page, title, target["query"], state, runtime)}
         except ModelError as fault:
             # A page that the model won't or can't read is one page less, and not the end of the case.
             said = f"{url}: could not be read: {fault}"
@@ -51,22 +50,27 @@ def page_reader(state: Research, runtime: Runtime[Context]) -> Callable[[str], A
     return work
 
 
-async def _passages(page: StoredPage, title: str, query: str, state: Research, runtime: Runtime[Context]) -> JSON:
-    """The evidence in a page, whose windows are read at the same time; how many passages it doesn't hold; and the log.
+async def _find_evidence(
+    page: StoredPage, title: str, query: str, state: ResearchState, runtime: Runtime[Context]
+) -> JSON:
+    """Return the evidence in a page, how many quoted passages it doesn't hold, and the log.
 
-    Args:
-        query: the one that found the page; empty where the model named it.
+    Its windows are read at the same time. `query` found the page; it is empty if the model named the page itself.
     """
-    from tribunal.retrievers.web.pages.passages import find_passage
-    from tribunal.retrievers.web.pages.windows import awindows
+    from tribunal.retrievers.web.passages import cut_windows_in_thread, find_passage
 
-    context, library = context_of(state), await library_of(state)
-    counter = await library.counter()
-    parts = await awindows(page.text, context.window_tokens, context.window_overlap, counter)
-    windows = parts[: _affordable(context, state)]
+    context, library = context_of(state), await library_of_case(state)
+    counter = await library.load_counter()
+    parts = await cut_windows_in_thread(page.text, context.window_tokens, context.window_overlap, counter)
+    # Each page of a turn gets its share of what is left. Kept: the judgement after each page, whether it is enough, and
+    # the verdict.
+    pages = len(state["pending"])
+    share = max(1, pages)
+    affordable = Budget.from_state(context, state).most(context.max_windows * share, kept=pages + 1 + LAST_WORD)
+    windows = parts[: affordable // share]
 
     async def read(place: int) -> Answer[Any]:
-        return await asked(
+        return await ask_archived(
             PASSAGES,
             state,
             runtime,
@@ -79,7 +83,7 @@ async def _passages(page: StoredPage, title: str, query: str, state: Research, r
             details=context.mode != "no-details",
         )
 
-    answers = await all_answers(read(place) for place in range(len(windows)))
+    answers = await gather_answers(read(place) for place in range(len(windows)))
     found: dict[tuple[int, int], JSON] = {}
     rejected = 0
     for window, given in zip(windows, answers, strict=True):
@@ -94,19 +98,15 @@ async def _passages(page: StoredPage, title: str, query: str, state: Research, r
                     id="", query=query, url=page.url, page_id=page.id, title=title, passage=page.text[start:end],
                     stance=named.stance, window=window.index, start=start, end=end,
                 ).dump()  # fmt: skip
-    log = log_of(answers)
+    log = merge_logs(answers)
     warnings = [counter.warning] if counter.warning else []
-    warnings += [*log["warnings"], *parts_beyond(page.url, len(parts), len(windows), context)]
+    warnings += log["warnings"]
+    if unread := len(parts) - len(windows):
+        limited = len(windows) == context.max_windows
+        why = f"max_windows is {context.max_windows}" if limited else "the budget had no more calls"
+        warnings.append(f"{page.url}: {unread} of its {len(parts)} parts were not read: {why}")
     if page.truncated:
         warnings.append(f"{page.url}: is longer than what is taken of a page; its end was not read")
     if rejected:
         warnings.append(f"{page.url}: {rejected} passages that it doesn't hold were rejected")
     return {"passages": list(found.values()), "rejected": rejected, "calls": log["calls"], "warnings": warnings}
-
-
-def _affordable(context: Context, state: Research) -> int:
-    """How many windows of a page may be read: pages are read at once, so each gets its share of what is left."""
-    pending = max(1, len(state["pending"]))
-    # Kept: the judgement after each page, whether it is enough, and the verdict.
-    kept = len(state["pending"]) + 1 + LAST_WORD
-    return Budget.of(context, state).most(context.max_windows * pending, kept=kept) // pending

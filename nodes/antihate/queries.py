@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from langgraph.runtime import Runtime
@@ -11,19 +11,44 @@ from langgraph.runtime import Runtime
 from tribunal.context import Context, context_of
 from tribunal.errors import BadModelOutput
 from tribunal.nodes.agents import agent, node, router
-from tribunal.nodes.antihate.asking import asked, library_of
-from tribunal.nodes.antihate.limits import hits_beyond, pages_beyond, within_query_limits
-from tribunal.nodes.antihate.roles import LEAST_QUERIES, QUERIES, URLS, PlanForm, QueriesForm, UrlsForm
-from tribunal.nodes.state import Research, closed
+from tribunal.nodes.antihate.research import ask_archived, library_of_case
+from tribunal.nodes.antihate.roles import (
+    LEAST_QUERIES,
+    LONGEST_QUERY,
+    MOST_QUERIES,
+    QUERIES,
+    URLS,
+    QueriesForm,
+    UrlsForm,
+)
+from tribunal.nodes.state import ResearchState
+from tribunal.nodes.state_check import is_closed
 from tribunal.prompts.marks import Entry, entries, listing, ours, quote
-from tribunal.retrievers.web.search.hits import normal_url
+from tribunal.retrievers.web.search.engine import normal_url
 from tribunal.schema import JSON
-from tribunal.telling import tell
+
+
+def _limit_queries(queries: list[str], turn: int) -> tuple[list[str], list[str]]:
+    """Return the queries that are searched, none longer than it may be; and warnings."""
+    kept, warnings = queries[:MOST_QUERIES], []
+    if beyond := len(queries) - len(kept):
+        left_out = f"{beyond} of {len(queries)} queries were not searched"
+        warnings.append(f"turn {turn}: {left_out}: the limit is {MOST_QUERIES}")
+    if long := sum(len(query) > LONGEST_QUERY for query in kept):
+        warnings.append(f"turn {turn}: {long} of {len(kept)} queries were cut at {LONGEST_QUERY} characters")
+    return list(dict.fromkeys(query[:LONGEST_QUERY] for query in kept)), warnings
+
+
+def warn_of_unread_pages(wanted: int, turn: int, context: Context) -> list[str]:
+    """Return a warning if more pages were wanted than may be read in a turn."""
+    beyond = wanted - context.max_pages
+    said = f"turn {turn}: {beyond} of {wanted} pages were not read: max_pages is {context.max_pages}"
+    return [said] if beyond > 0 else []
 
 
 @agent
-async def propose(state: Research, runtime: Runtime[Context]) -> JSON:
-    """Phase 1: at least three queries that haven't been tried, after a thought on what has to be verified.
+async def propose_queries(state: ResearchState, runtime: Runtime[Context]) -> JSON:
+    """Propose three or more queries that haven't been tried, and say what has to be verified (phase 1).
 
     Sees the post, what was thought and tried before, and what was missing. Without a search API the model names pages
     instead, which are crawled as they are.
@@ -31,79 +56,62 @@ async def propose(state: Research, runtime: Runtime[Context]) -> JSON:
     context, turn = context_of(state), state["turn"] + 1
     tried = state.get("tried", [])
     material: JSON = {
-        "thoughts": entries("thoughts", map(_plan_shown, plans)) if (plans := state.get("plans")) else "",
+        "thoughts": entries("thoughts", map(_plan_entry, plans)) if (plans := state.get("plans")) else "",
         "tried": listing("tried", tried) if tried else "",
         "missing": quote("missing", state["missing"]) if state.get("missing") else "",
         "details": context.mode != "no-details",
     }
     no_search = context.mode == "no-search"
-    role, check = (URLS, _new_urls(tried)) if no_search else (QUERIES, _new_queries(tried))
+
+    def check(named: QueriesForm | UrlsForm) -> None:
+        """Check that enough was named which hasn't been tried."""
+        if isinstance(named, UrlsForm):
+            fresh, what = _fresh_urls(named.urls, tried), "http or https addresses are wanted that haven't been tried"
+        else:
+            fresh = _distinct_queries(named.queries, tried)
+            what = "are wanted that differ from each other and from those tried"
+        if len(fresh) < LEAST_QUERIES:
+            raise ValueError(f"{'urls' if no_search else 'queries'}: at least {LEAST_QUERIES} {what}")
+
+    role = URLS if no_search else QUERIES
     try:
-        answer = await asked(role, state, runtime, "propose", str(turn), check=check, **material)
+        answer = await ask_archived(role, state, runtime, "propose", str(turn), check=check, **material)
     except BadModelOutput as fault:
         if turn == 1:
             raise
         # What was found before still stands: a model that has run out of queries ends the research, not the case.
         said = f"the research ended in turn {turn}: {fault}"
         return {"exhausted": True, "queries": [], "pending": [], "calls": list(fault.calls), "warnings": [said]}
-    plan, warnings = await _planned(answer.value, turn, state, runtime), answer.log["warnings"]
+    plan = {"id": f"T{turn}", "turn": turn, **answer.value.model_dump(include={"thought", "entities", "claims"})}
+    runtime.stream_writer({"event": "plan", **plan})
+    library = await library_of_case(state)
+    await library.add_decision(state["run"], "plan", plan)
+    warnings = answer.log["warnings"]
     done: JSON = {"turn": turn, "hits": [], "plans": [plan], "calls": answer.log["calls"]}
     if no_search:
         named = _fresh_urls(answer.value.urls, tried)
-        urls, beyond = named[: context.max_pages], pages_beyond(len(named), turn, context)
+        urls, beyond = named[: context.max_pages], warn_of_unread_pages(len(named), turn, context)
         pending = [{"url": url, "query": "", "title": ""} for url in urls]
         return {**done, "queries": [], "tried": urls, "pending": pending, "warnings": [*warnings, *beyond]}
-    queries, beyond = within_query_limits(_distinct(answer.value.queries, tried), turn)
-    tell(runtime, {"event": "queries", "turn": turn, "queries": queries})
+    queries, beyond = _limit_queries(_distinct_queries(answer.value.queries, tried), turn)
+    runtime.stream_writer({"event": "queries", "turn": turn, "queries": queries})
     return {**done, "queries": queries, "tried": queries, "pending": [], "warnings": [*warnings, *beyond]}
 
 
-async def _planned(form: PlanForm, turn: int, state: Research, runtime: Runtime[Context]) -> JSON:
-    """What was thought before a search, and is to be verified; streamed, and written to the archive."""
-    plan = {"id": f"T{turn}", "turn": turn, **form.model_dump(include={"thought", "entities", "claims"})}
-    tell(runtime, {"event": "plan", **plan})
-    library = await library_of(state)
-    await library.decided(state["run"], "plan", plan)
-    return plan
-
-
-def _plan_shown(plan: JSON) -> Entry:
+def _plan_entry(plan: JSON) -> Entry:
     named = [(name, each) for name, key in (("entity", "entities"), ("claim", "claims")) for each in plan[key]]
     fields = [("thought", plan["thought"]), *named]
     return Entry(ours("Turn {}", plan["turn"]), [(name, text) for name, text in fields if text])
 
 
-def _new_queries(tried: Sequence[str]) -> Callable[[QueriesForm], None]:
-    def check(named: QueriesForm) -> None:
-        if len(_distinct(named.queries, tried)) < LEAST_QUERIES:
-            raise ValueError(
-                f"queries: at least {LEAST_QUERIES} are wanted that differ from each other and from those tried"
-            )
-
-    return check
-
-
-def _new_urls(tried: Sequence[str]) -> Callable[[UrlsForm], None]:
-    def check(named: UrlsForm) -> None:
-        if len(_fresh_urls(named.urls, tried)) < LEAST_QUERIES:
-            raise ValueError(
-                f"urls: at least {LEAST_QUERIES} http or https addresses are wanted that haven't been tried"
-            )
-
-    return check
-
-
 def _fresh_urls(urls: Sequence[str], tried: Sequence[str]) -> list[str]:
-    """Web addresses that are new, each once."""
-    return [url for url in dict.fromkeys(normal_url(url) for url in urls if _is_web(url)) if url not in tried]
+    """Return the web addresses that are new, each once."""
+    named = [url for url in urls if url.strip().casefold().startswith(("http://", "https://"))]
+    return [url for url in dict.fromkeys(map(normal_url, named)) if url not in tried]
 
 
-def _is_web(url: str) -> bool:
-    return url.strip().casefold().startswith(("http://", "https://"))
-
-
-def _distinct(queries: Sequence[str], tried: Sequence[str]) -> list[str]:
-    """Queries that are new, told apart by their words."""
+def _distinct_queries(queries: Sequence[str], tried: Sequence[str]) -> list[str]:
+    """Return the queries that are new, told apart by their words."""
     seen = {" ".join(each.casefold().split()) for each in tried}
     kept = []
     for query in queries:
@@ -115,11 +123,11 @@ def _distinct(queries: Sequence[str], tried: Sequence[str]) -> list[str]:
 
 
 @node
-async def search(state: Research, runtime: Runtime[Context]) -> JSON:
-    """Phase 2a: every query at the same time; pages that were tried before are left out, and each is taken once."""
-    if closed(state) or not state["queries"]:
+async def search_queries(state: ResearchState, runtime: Runtime[Context]) -> JSON:
+    """Search every query at the same time (phase 2a); take each page once, and none that was tried before."""
+    if is_closed(state) or not state["queries"]:
         return {}
-    context, library = context_of(state), await library_of(state)
+    context, library = context_of(state), await library_of_case(state)
     found = await asyncio.gather(
         *(library.search(query, state["run"], state["turn"], context.hits) for query in state["queries"])
     )
@@ -131,15 +139,17 @@ async def search(state: Research, runtime: Runtime[Context]) -> JSON:
             if normal_url(hit.url) not in seen:
                 seen.add(normal_url(hit.url))
                 hits.append({"query": each.query, "url": hit.url, "title": hit.title, "snippet": hit.snippet})
-    limits = hits_beyond(sum(each.left_out for each in found), state["turn"], context)
-    failures = [f"search: {fault.engine}: {fault.message}" for each in found for fault in each.failures]
-    tell(runtime, {"event": "search", "turn": state["turn"], "hits": len(hits)})
-    return {"hits": hits, "warnings": list(dict.fromkeys([*failures, *limits, *library.warnings(state["run"])]))}
+    turn, warnings = state["turn"], [f"search: {each.engine}: {each.message}" for one in found for each in one.failures]
+    if left_out := sum(each.left_out for each in found):
+        how = f"hits is {context.hits} for each query"
+        warnings.append(f"turn {turn}: {left_out} search results were not looked at: {how}")
+    runtime.stream_writer({"event": "search", "turn": turn, "hits": len(hits)})
+    return {"hits": hits, "warnings": list(dict.fromkeys([*warnings, *library.warnings_for_run(state["run"])]))}
 
 
 @router
-async def to_search(state: Research) -> Literal["queries", "pages named", "no further query"]:
-    """Queries are searched; pages that the model named itself are fetched as they are."""
-    if closed(state) or state.get("exhausted"):
+async def to_search(state: ResearchState) -> Literal["queries", "pages named", "no further query"]:
+    """Search the queries; fetch pages that the model named itself as they are."""
+    if is_closed(state) or state.get("exhausted"):
         return "no further query"
     return "queries" if state.get("queries") else "pages named"

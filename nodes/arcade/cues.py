@@ -8,9 +8,9 @@ from typing import Annotated, Any, cast
 
 from pydantic import Field, WithJsonSchema, create_model
 
-from tribunal.boxes import EDGES, box_of
-from tribunal.nodes.forms import CLAIM, GROUP, REASON, Form, Maker, Mend, always, offered, one_of, words
-from tribunal.prompts.marks import Entry, Material, Ours, entries, ours, together
+from tribunal.exhibit import EDGES, box_of
+from tribunal.nodes.forms import CLAIM, GROUP, REASON, Form, Maker, Mend, offer_names, one_of, same_form, text_bounds
+from tribunal.prompts.marks import Entry, Material, entries, ours, together
 from tribunal.prompts.policy import Policy
 from tribunal.schema import Argument, Cue, CueType, Scheme, Turn
 
@@ -18,9 +18,9 @@ from tribunal.schema import Argument, Cue, CueType, Scheme, Turn
 class CueForm(Form):
     """One cue, as a prosecutor names it: who, what, why, and then the labels. Its id is given by the court."""
 
-    target_group: Annotated[str, words(GROUP, least=1)]
-    claim: Annotated[str, words(CLAIM, least=1)]
-    justification: Annotated[str, words(REASON)]
+    target_group: Annotated[str, text_bounds(GROUP, least=1)]
+    claim: Annotated[str, text_bounds(CLAIM, least=1)]
+    justification: Annotated[str, text_bounds(REASON)]
     type: str
     characteristic: str
     category: str
@@ -47,9 +47,9 @@ class ArgumentForm(Form):
     """What is said of one cue."""
 
     cue_id: str
-    target_group: Annotated[str, words(GROUP)] = ""
-    claim: Annotated[str, words(CLAIM)] = ""
-    argument: Annotated[str, words(REASON, least=1)]
+    target_group: Annotated[str, text_bounds(GROUP)] = ""
+    claim: Annotated[str, text_bounds(CLAIM)] = ""
+    argument: Annotated[str, text_bounds(REASON, least=1)]
     stance: str
 
 
@@ -61,7 +61,7 @@ class ArgumentsForm(Form):
 
 @lru_cache(maxsize=32)
 def cues_form(types: tuple[CueType, ...], most: int, least: int = 0, *, boxes: bool = False) -> Maker[CuesForm]:
-    """A maker of the form for cues of these types: at least so many, and at most so many on the wire.
+    """Return a maker of the form for cues of these types: at least so many, and at most so many on the wire.
 
     With `boxes` it asks where in the image each is seen.
 
@@ -87,17 +87,17 @@ def cues_form(types: tuple[CueType, ...], most: int, least: int = 0, *, boxes: b
 
 @lru_cache(maxsize=256)
 def arguments_form(stances: tuple[str, ...], cue_ids: tuple[str, ...] = ()) -> Maker[ArgumentsForm]:
-    """A maker of the form for arguments that take one of these stances, on the cues of these ids."""
+    """Return a maker of the form for arguments that take one of these stances, on the cues of these ids."""
     argument = create_model(
-        "Argument", __base__=ArgumentForm, cue_id=(offered(cue_ids), ...), stance=(one_of(stances), ...)
+        "Argument", __base__=ArgumentForm, cue_id=(offer_names(cue_ids), ...), stance=(one_of(stances), ...)
     )
     bounds = Field(json_schema_extra={"maxItems": len(cue_ids)} if cue_ids else None)
     listed = cast("Any", list[argument])
-    return always(create_model("Arguments", __base__=ArgumentsForm, arguments=(listed, bounds)))
+    return same_form(create_model("Arguments", __base__=ArgumentsForm, arguments=(listed, bounds)))
 
 
-def numbered(found: Sequence[CueForm], most: int, who: str, *, seen: bool = False) -> tuple[list[Cue], list[str]]:
-    """The court's cues C1, C2, … from an answer, at most so many, and a warning where some were left out.
+def number_cues(found: Sequence[CueForm], most: int, who: str, *, seen: bool = False) -> tuple[list[Cue], list[str]]:
+    """Return the court's cues C1, C2, … from an answer, at most so many, and a warning if some were left out.
 
     A box that is none is left out, with a warning, and so is one in an image that wasn't `seen`; the cue stands.
     """
@@ -105,21 +105,20 @@ def numbered(found: Sequence[CueForm], most: int, who: str, *, seen: bool = Fals
     for place, cue in enumerate(found[:most], start=1):
         held = cue.model_dump()
         try:
-            held["box"] = box = box_of(held.pop("box", None))
+            box = box_of(held.pop("box", None))
             if box and not seen:
-                held["box"] = None
                 raise ValueError("it was not shown the image")
         except ValueError as problem:
-            # It is the model's slip, and no reason to lose the cue.
+            box = None  # it is the model's slip, and no reason to lose the cue
             warnings.append(f"the {who} gave C{place} a box that is none ({problem}); it was left out")
-        cues.append(Cue(id=f"C{place}", **held))
+        cues.append(Cue(id=f"C{place}", box=box, **held))
     if len(found) > most:
         warnings.append(f"the {who} named {len(found)} cues; the first {most} were heard")
     return cues, warnings
 
 
-def arguments_mended(cues: Iterable[Cue], who: str) -> Mend[ArgumentsForm]:
-    """A mender of arguments: one on each cue of the case, and none on any other.
+def argument_mender(cues: Iterable[Cue], who: str) -> Mend[ArgumentsForm]:
+    """Return a mender of arguments: one on each cue of the case, and none on any other.
 
     One that speaks of no cue of the case is left out; of several on one cue the last counts; a group or a claim that
     isn't restated is the court's.
@@ -156,40 +155,41 @@ def arguments_mended(cues: Iterable[Cue], who: str) -> Mend[ArgumentsForm]:
     return mend
 
 
-def arguments_in(answer: ArgumentsForm) -> tuple[Argument, ...]:
+def arguments_from_form(answer: ArgumentsForm) -> tuple[Argument, ...]:
+    """Return the arguments that a form holds."""
     return tuple(Argument(**argument.model_dump()) for argument in answer.arguments)
 
 
-def held_over(cues: Iterable[Cue], before: Iterable[Turn], said: Sequence[Argument]) -> tuple[Argument, ...]:
-    """Arguments on those cues that the prosecution now leaves out and never withdrew: what it last said of each.
+def carry_over_arguments(cues: Iterable[Cue], before: Iterable[Turn], said: Sequence[Argument]) -> tuple[Argument, ...]:
+    """Return what the prosecution last said of the cues that it now leaves out and never withdrew.
 
     Args:
         cues: those of the case.
         before: the turns of earlier rounds, in order.
         said: what the prosecution says in this round.
     """
-    last = {each.cue_id: each for turn in before if turn.seat == "prosecutor" for each in turn.arguments}
-    spoken_of = {each.cue_id for each in said}
-    held = []
-    for cue in cues:
-        earlier = last.get(cue.id)
-        if cue.id in spoken_of or (earlier and earlier.stance == "withdraw"):
-            continue
-        held.append(
-            Argument(
-                cue_id=cue.id,
-                target_group=earlier.target_group if earlier else cue.target_group,
-                claim=earlier.claim if earlier else cue.claim,
-                stance="press",
-                argument=earlier.argument if earlier else cue.justification,
-                held=True,
-            )
+    as_brought = {
+        cue.id: Argument(
+            cue_id=cue.id,
+            target_group=cue.target_group,
+            claim=cue.claim,
+            stance="press",
+            argument=cue.justification,
         )
-    return tuple(held)
+        for cue in cues
+    }
+    argued = {each.cue_id: each for turn in before if turn.seat == "prosecutor" for each in turn.arguments}
+    last = {cue_id: argued.get(cue_id, first) for cue_id, first in as_brought.items()}
+    spoken_of = {each.cue_id for each in said}
+    return tuple(
+        each.model_copy(update={"stance": "press", "held": True})
+        for cue_id, each in last.items()
+        if cue_id not in spoken_of and each.stance != "withdraw"
+    )
 
 
-def quoted(turn: Turn, cues: Iterable[Cue] = (), *, whole: bool = False) -> Material:
-    """A turn as the others read it: each cue or argument, with a line for every field of it.
+def quote_turn(turn: Turn, cues: Iterable[Cue] = (), *, whole: bool = False) -> Material:
+    """Return a turn as the others read it: each cue or argument, with a line for every field of it.
 
     Args:
         turn: what was said.
@@ -197,41 +197,32 @@ def quoted(turn: Turn, cues: Iterable[Cue] = (), *, whole: bool = False) -> Mate
         whole: whether an argument is shown with its cue's first justification and category, too.
     """
     known = {cue.id: cue for cue in cues}
-    said = [Entry(_head(cue.id, cue), [*_named(cue), *_reasons(cue)]) for cue in turn.cues]
+    said = [_quote_on_cue(cue.id, cue, cue, _reason_fields(cue)) for cue in turn.cues]
     for argument in turn.arguments:
         cue = known.get(argument.cue_id)
-        first = _reasons(cue) if cue and whole else []
-        fields = [*_named(argument, cue), *first, (argument.says, argument.argument)]
-        said.append(Entry(_head(argument.cue_id, cue), fields))
+        first = _reason_fields(cue) if cue and whole else []
+        said.append(_quote_on_cue(argument.cue_id, argument, cue, [*first, (argument.says, argument.argument)]))
     if turn.text:
         said.append(Entry(None, [(f"{turn.stance}s" if turn.stance else "says", turn.text)]))
     return entries(turn.stage, said or [Entry(ours("(nothing)"))])
 
 
-def _head(cue_id: str, cue: Cue | None) -> Ours:
-    """Which cue this is: `C1 (Metaphor)`."""
-    return ours("{} ({})", cue_id, cue.type) if cue else ours("{}", cue_id)
+def _quote_on_cue(cue_id: str, said: Cue | Argument, cue: Cue | None, reasons: list[tuple[str, str]]) -> Entry:
+    """Return what is said of a cue, under its id and type, with whom it attacks and how, as the speaker says it."""
+    heading = ours("{} ({})", cue_id, cue.type) if cue else ours("{}", cue_id)
+    characteristic = [("characteristic", cue.characteristic)] if cue and cue.characteristic else []
+    return Entry(heading, [("target_group", said.target_group), *characteristic, ("claim", said.claim), *reasons])
 
 
-def _named(said: Cue | Argument, cue: Cue | None = None) -> list[tuple[str, str]]:
-    """Whom it attacks and how, as the speaker says it: `target_group: Muslims`."""
-    held = said if isinstance(said, Cue) else cue
-    characteristic = [("characteristic", held.characteristic)] if held and held.characteristic else []
-    return [("target_group", said.target_group), *characteristic, ("claim", said.claim)]
-
-
-def _reasons(cue: Cue) -> list[tuple[str, str]]:
+def _reason_fields(cue: Cue) -> list[tuple[str, str]]:
     return [("justification", cue.justification), ("category", cue.category)]
 
 
-def minutes(turns: Iterable[Turn], cues: Iterable[Cue] = ()) -> Material:
-    """A whole debate as material in a prompt, turn by turn."""
-    # The gatekeeper's scan only routes a case; the judge is not shown it.
-    held = list(cues)
-    heard = [_in_its_round(turn, held) for turn in turns if turn.stage != "scan"]
+def quote_transcript(turns: Iterable[Turn], cues: Iterable[Cue] = ()) -> Material:
+    """Return a whole debate as material in a prompt, turn by turn."""
+    held, heard = list(cues), []
+    for turn in turns:
+        if turn.stage != "scan":  # it only routes a case; the judge is not shown it
+            head = ours("{}, round {} ({}):", turn.seat.capitalize(), turn.round, turn.stage)
+            heard.append(together([head, quote_turn(turn, held)], "\n"))
     return together(heard or [ours("Neither side was heard.")])
-
-
-def _in_its_round(turn: Turn, cues: Iterable[Cue]) -> Material:
-    head = ours("{}, round {} ({}):", turn.seat.capitalize(), turn.round, turn.stage)
-    return together([head, quoted(turn, cues)], "\n")

@@ -12,45 +12,32 @@ from tribunal.context import Context, context_of
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
-from tribunal.nodes.arcade.cues import minutes
+from tribunal.nodes.arcade.cues import quote_transcript
 from tribunal.nodes.certainty import confidence_wanted, is_uncertain
-from tribunal.nodes.exhibits import citations_mended, exhibits, passages_cited
-from tribunal.nodes.forms import DecisionForm, decision_form, in_percent, in_turn, sure_decision_form
-from tribunal.nodes.state import Court, closed, cues_in, transcript_of
+from tribunal.nodes.exhibits import cited_ids, show_exhibits, strike_unknown_citations
+from tribunal.nodes.forms import DecisionForm, chain_menders, decision_form, mend_percent, sure_decision_form
+from tribunal.nodes.state import CaseState, cues_in, transcript_of
+from tribunal.nodes.state_check import is_closed
 from tribunal.nodes.verdict import deliver
-from tribunal.nodes.vote import Poll, poll
-from tribunal.prompts.marks import operators
+from tribunal.nodes.vote import poll
+from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Saving, Step, Vote
 
-JUDGE = Role(
-    name="judge",
-    seat="judge",
-    prompt="arcade/judge",
-    form=decision_form,
-    temperature=0.1,
-    falls_to="judge_model",
-    final=True,
-)
+JUDGE = Role("judge", "judge", "arcade/judge", decision_form, 0.1, falls_to="judge_model", final=True)
 CLASSIFIER = Role(
-    name="classifier",
-    seat="classifier",
-    prompt="arcade/classifier",
-    form=decision_form,
-    temperature=0.8,
-    falls_to="judge_model",
-    final=True,
+    "classifier", "classifier", "arcade/classifier", decision_form, 0.8, falls_to="judge_model", final=True
 )
 
 
 @router
-async def to_judge(state: Court) -> Literal["debated", "dismissed or failed"]:
-    """A case that was dismissed, or that a fault has ended, needs no judge."""
-    return "dismissed or failed" if closed(state) else "debated"
+async def to_judge(state: CaseState) -> Literal["debated", "dismissed or failed"]:
+    """Send a case to the judge, unless it was dismissed or a fault has ended it."""
+    return "dismissed or failed" if is_closed(state) else "debated"
 
 
 @agent
-async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
+async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
     """Decide; sees the post, what the case holds beside it, and every round of both sides (equation 7).
 
     Asked several times, the judge is counted: the most frequent category decides, and no draw is made that can't turn
@@ -59,8 +46,8 @@ async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
     context, names = context_of(state), await categories_in_force(state)
     sure = confidence_wanted(context)
     role = replace(JUDGE, form=sure_decision_form) if sure else JUDGE
-    mend = in_turn(citations_mended(state, "explanation", who="judge"), in_percent)
-    shared, transcript = exhibits(state), minutes(transcript_of(state), cues_in(state))
+    mend = chain_menders(strike_unknown_citations(state, "explanation", who="judge"), mend_percent)
+    shared, transcript = show_exhibits(state), quote_transcript(transcript_of(state), cues_in(state))
 
     async def draw(number: int) -> Answer[DecisionForm]:
         # The first draw decides even where the budget is spent; the others have to be affordable.
@@ -72,33 +59,28 @@ async def judge(state: Court, runtime: Runtime[Context]) -> JSON:
             mend=mend,
             shared=shared,
             transcript=transcript,
-            categories=operators(", ".join(names)),
-            not_hate=operators(names[0]),
+            categories=operator_words(", ".join(names)),
+            not_hate=operator_words(names[0]),
             # In the binary scheme a cue's category is a kind of hate, and not a label.
-            hateful=operators(names[1]) if context.scheme == "binary" else "",
+            hateful=operator_words(names[1]) if context.scheme == "binary" else "",
             deep=state.get("track") == "deep_dive",
             evidence=bool(state.get("evidence")),
             sure=sure,
         )
 
-    return await _ruled(await poll(context.judge_draws, draw, lambda vote: vote.value.category), state, runtime)
-
-
-async def _ruled(votes: Poll[Answer[DecisionForm]], state: Court, runtime: Runtime[Context]) -> JSON:
-    """The verdict that the judge's draws come to."""
+    votes = await poll(context.judge_draws, draw, lambda vote: vote.value.category)
     calls = [call for each in votes.drawn for call in each.log["calls"]]
     calls += [call for fault in votes.faults for call in fault.calls]
-    warnings = [warning for each in votes.drawn for warning in each.log["warnings"]]
     if not votes.drawn:
         fault = votes.faults[0]
         fault.calls = calls
         raise fault
-    warnings += [f"a draw of the judge was not counted: {fault}" for fault in votes.faults]
-    context = context_of(state)
     won = next(each for each in votes.drawn if each.value.category == votes.winner)
-    confidence = _confidence(votes)
-    cited = passages_cited(state, won.value.explanation)
-    update = await decided(
+    stated = [each.confidence for each in votes.drawn if each.value.category == votes.winner]
+    known = [each for each in stated if each is not None]
+    confidence = round(sum(known) / len(votes.drawn), 4) if known else None
+    cited = tuple(cited_ids(state, won.value.explanation))
+    update = await deliver_decision(
         won,
         state.get("track"),
         state,
@@ -107,21 +89,19 @@ async def _ruled(votes: Poll[Answer[DecisionForm]], state: Court, runtime: Runti
         tie=votes.tie,
         confidence=confidence,
         uncertain=votes.tie or await is_uncertain(state, won.value.category, confidence),
-        votes=await _votes(votes, state) if context.judge_draws > 1 else (),
-        steps=(Step(claim=won.value.explanation, evidence=tuple(cited)),) if cited else (),
+        votes=await _votes_from_draws(votes.drawn, state) if context.judge_draws > 1 else (),
+        steps=(Step(claim=won.value.explanation, evidence=cited),) if cited else (),
     )
-    saved = {"saved": [*state.get("saved", []), _spared(votes)]} if votes.spared else {}
-    return {**update, **saved, "calls": calls, "warnings": warnings}
+    warnings = [warning for each in votes.drawn for warning in each.log["warnings"]]
+    warnings += [f"a draw of the judge was not counted: {fault}" for fault in votes.faults]
+    if votes.spared:
+        how = f"{len(votes.drawn)} votes of the judge settled it"
+        saving = Saving(id="judge_draws", calls=votes.spared, how=how)
+        update["saved"] = [*state.get("saved", []), saving.dump()]
+    return {**update, "calls": calls, "warnings": warnings}
 
 
-def _confidence(votes: Poll[Answer[DecisionForm]]) -> float | None:
-    """The mean over all votes of the confidence in what won; None where none was asked for, or none stated."""
-    given = [each.confidence for each in votes.drawn if each.value.category == votes.winner]
-    stated = [each for each in given if each is not None]
-    return round(sum(stated) / len(votes.drawn), 4) if stated else None
-
-
-async def _votes(votes: Poll[Answer[DecisionForm]], state: Court) -> tuple[Vote, ...]:
+async def _votes_from_draws(drawn: Sequence[Answer[DecisionForm]], state: CaseState) -> tuple[Vote, ...]:
     policy, scheme = await policy_of(state), context_of(state).scheme
     return tuple(
         Vote(
@@ -130,33 +110,32 @@ async def _votes(votes: Poll[Answer[DecisionForm]], state: Court) -> tuple[Vote,
             confidence=each.confidence,
             explanation=each.value.explanation,
         )
-        for each in votes.drawn
+        for each in drawn
     )
 
 
-def _spared(votes: Poll[Answer[DecisionForm]]) -> JSON:
-    how = f"{len(votes.drawn)} votes of the judge settled it"
-    return Saving(id="judge_draws", calls=votes.spared, how=how).dump()
-
-
-async def categories_in_force(state: Court) -> list[str]:
-    """The names of the labels of the scheme in force, in the order of their numbers."""
+async def categories_in_force(state: CaseState) -> list[str]:
+    """Return the names of the labels of the scheme in force, in the order of their numbers."""
     return [category.name for category in (await policy_of(state)).categories(context_of(state).scheme)]
 
 
-async def decided(
+async def deliver_decision(
     answer: Answer[DecisionForm],
     track: Any,
-    state: Court,
+    state: CaseState,
     runtime: Runtime[Context],
     calls: Sequence[JSON] = (),
     **more: Any,
 ) -> JSON:
-    """The verdict that a decision is, as an update of the state.
+    """Return the verdict that a decision is, as an update of the state.
 
     Args:
+        answer: the decision.
+        track: the way that the case took.
+        state: the case.
+        runtime: that of the run.
         calls: those that led to it beside the answer's own.
-        more: further fields of `Verdict`.
+        **more: further fields of `Verdict`.
     """
     scheme = context_of(state).scheme
     label = (await policy_of(state)).label(scheme, answer.value.category)

@@ -9,19 +9,23 @@ from langgraph.runtime import Runtime
 from tribunal.context import Context, context_of
 from tribunal.errors import TribunalError
 from tribunal.nodes.agents import node
-from tribunal.nodes.state import Case, closed, post_of
+from tribunal.nodes.state import Case, post_of
+from tribunal.nodes.state_check import is_closed
 from tribunal.prompts.policy import Policy, policy_of
 from tribunal.schema import JSON, Precedent, Scheme
-from tribunal.telling import tell
 
 if TYPE_CHECKING:
-    from tribunal.retrievers.precedents.decided import DecidedCase
-    from tribunal.retrievers.precedents.store import Found
+    from tribunal.retrievers.precedents.store import DecidedCase
+
+# The fields that a precedent has from the case that was decided.
+_SHARED = ("case", "text", "category", "hateful", "how", "note", "at", "policy", "policy_sha")
 
 
 @node
 async def find_precedents(state: Case, runtime: Runtime[Context]) -> JSON:
-    """The nearest cases of the store in force. No model is asked but that of the store's embedding, where it has one.
+    """Find the nearest cases of the store in force.
+
+    No model is asked but that of the store's embedding, if it has one.
 
     A search that fails takes nothing from the case: the trial goes on without precedents, and a warning says so.
 
@@ -29,44 +33,32 @@ async def find_precedents(state: Case, runtime: Runtime[Context]) -> JSON:
         BadInput: there is no such store, or it is damaged.
     """
     context = context_of(state, runtime)
-    if closed(state) or not context.precedents:
+    if is_closed(state) or not context.precedents:
         return {"precedents": []}
-    from tribunal.retrievers.precedents.opening import open_precedents  # numpy, where a store is named
+    from tribunal.retrievers.precedents.store import open_precedents  # numpy, where a store is named
 
     store, post = await open_precedents(context.precedents), post_of(state)
     try:
-        found = await store.nearest(post.text, context.precedents_k, post_id=post.id)
+        found = await store.search(post.text, context.precedents_k, post_id=post.id)
     except TribunalError as error:
         return {"precedents": [], "warnings": [f"no precedent was at hand: {error}"]}
     policy = await policy_of(state, runtime)
-    brought = [_brought(f"P{n}", each, policy, context.scheme) for n, each in enumerate(found, start=1)]
-    for each in brought:
-        tell(runtime, {"event": "precedent", **each.without_words().dump()})
-    return {"precedents": [each.dump() for each in brought]}
+    brought = []
+    for number, each in enumerate(found, start=1):
+        case = each.decided
+        fields = {name: getattr(case, name) for name in _SHARED}
+        here, same = _category_in_scheme(case, policy, context.scheme), case.policy_sha == policy.sha
+        shown = Precedent(id=f"P{number}", here=here, same_policy=same, similarity=each.similarity, **fields)
+        runtime.stream_writer({"event": "precedent", **shown.without_words().dump()})
+        brought.append(shown.dump())
+    return {"precedents": brought}
 
 
-def _brought(id: str, found: Found, policy: Policy, scheme: Scheme) -> Precedent:
-    case = found.decided
-    return Precedent(
-        id=id,
-        case=case.case,
-        text=case.text,
-        category=case.category,
-        here=_here(case, policy, scheme),
-        hateful=case.hateful,
-        how=case.how,
-        note=case.note,
-        at=case.at,
-        policy=case.policy,
-        policy_sha=case.policy_sha,
-        same_policy=case.policy_sha == policy.sha,
-        similarity=found.similarity,
-    )
+def _category_in_scheme(case: DecidedCase, policy: Policy, scheme: Scheme) -> str | None:
+    """Return the category of the scheme in force that a decision is, or None.
 
-
-def _here(case: DecidedCase, policy: Policy, scheme: Scheme) -> str | None:
-    """The category of the scheme in force that a decision is: by its name, or where the scheme is binary, by whether
-    this policy takes its category for hate."""
+    It goes by its name, or in a binary scheme by whether this policy takes its category for hate.
+    """
     if case.category in (each.name for each in policy.categories(scheme)):
         return case.category
     kind = next((each for each in policy.fine if each.name == case.category), None)

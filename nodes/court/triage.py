@@ -6,47 +6,40 @@ from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
 from tribunal.errors import ModelError
-from tribunal.learnt import learnt
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import node
-from tribunal.nodes.arcade.judge import categories_in_force, decided
+from tribunal.nodes.arcade.judge import categories_in_force, deliver_decision
 from tribunal.nodes.certainty import is_uncertain
-from tribunal.nodes.forms import in_percent, sure_decision_form
-from tribunal.nodes.state import Court, closed
-from tribunal.prompts.marks import operators
+from tribunal.nodes.forms import mend_percent, sure_decision_form
+from tribunal.nodes.state import CaseState
+from tribunal.nodes.state_check import is_closed
+from tribunal.prompts.marks import operator_words
 from tribunal.schema import JSON, Saving
+from tribunal.shared_settings import screener_path
 from tribunal.stops import stop_at_head
-from tribunal.telling import tell
 
-TRIAGE = Role(
-    name="triage",
-    seat="triage",
-    prompt="court/triage",
-    form=sure_decision_form,
-    temperature=0.0,
-    falls_to="triage",
-)
+TRIAGE = Role("triage", "triage", "court/triage", sure_decision_form, 0.0, falls_to="triage")
 
 
 @node
 @stop_at_head
-async def triage(state: Court, runtime: Runtime[Context]) -> JSON:
+async def triage_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
     """Decide what is clear at a first look; sees the post alone.
 
     A decision that isn't sure enough stays in the log: nobody who argues or judges is shown it. A first look that
     refuses or fails leaves the post to the trial.
     """
-    if closed(state):
+    if is_closed(state):
         return {}
     context = context_of(state)
-    if (folder := learnt(context.triage)) is not None:
-        from tribunal.nodes.court.first_look import first_look  # SQLite, for those who use one
+    if (folder := screener_path(context.triage)) is not None:
+        from tribunal.nodes.court.screening import screen_by_classifier  # SQLite, for those who use one
 
-        return await first_look(folder, state, runtime)
+        return await screen_by_classifier(folder, state, runtime)
     names = await categories_in_force(state)
     try:
-        answer = await ask(TRIAGE, state, runtime, mend=in_percent, categories=operators(", ".join(names)))
+        answer = await ask(TRIAGE, state, runtime, mend=mend_percent, categories=operator_words(", ".join(names)))
     except ModelError as fault:
         said = f"the first look gave no decision, and the post went to trial: {fault}"
         return {"calls": list(fault.calls), "warnings": [*fault.warnings, said]}
@@ -55,13 +48,13 @@ async def triage(state: Court, runtime: Runtime[Context]) -> JSON:
     clear = confidence is not None and confidence >= least_sure
     # A verdict that would be uncertain at once is not clear.
     clear = clear and not await is_uncertain(state, answer.value.category, confidence)
-    tell(runtime, {"event": "triage", "clear": clear, **answer.value.model_dump(), "confidence": confidence})
+    runtime.stream_writer({"event": "triage", "clear": clear, **answer.value.model_dump(), "confidence": confidence})
     if not clear:
         return answer.log
     least, most = 2, 2 + 2 * context.rounds
     how = f"the first look was clear; a trial takes {least} to {most} calls"
     return {
         "track": "triage",
-        **await decided(answer, "triage", state, runtime, confidence=confidence),
+        **await deliver_decision(answer, "triage", state, runtime, confidence=confidence),
         "saved": [Saving(id="triage", calls=least - 1, how=how).dump()],
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from langgraph.runtime import Runtime
@@ -13,37 +12,36 @@ from tribunal.errors import ModelError, Refused
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
-from tribunal.nodes.forms import REASON, Form, always, one_of, words
-from tribunal.nodes.mv_debate.history import answers_in_words, history, round_entry, turns_of, view_of
+from tribunal.nodes.forms import REASON, Form, one_of, same_form, text_bounds
+from tribunal.nodes.mv_debate.history import (
+    answers_in_words,
+    history_in_words,
+    round_entry,
+    turns_at_stage,
+    view_of_turn,
+)
 from tribunal.nodes.mv_debate.views import NO, YES
-from tribunal.nodes.state import Views, closed
+from tribunal.nodes.state import Views
+from tribunal.nodes.state_check import is_closed
 from tribunal.nodes.verdict import deliver
-from tribunal.schema import JSON, Turn
+from tribunal.schema import JSON
 
 
 class SummaryForm(Form):
     """An explanation, and the answer to the task's question."""
 
-    explanation: Annotated[str, words(REASON, least=1)]
+    explanation: Annotated[str, text_bounds(REASON, least=1)]
     answer: str
 
 
-SUMMARY = Role(
-    name="summary",
-    seat="summary",
-    prompt="mv_debate/summary",
-    form=always(create_model("Summary", __base__=SummaryForm, answer=(one_of((YES, NO)), ...))),
-    temperature=0.0,
-    falls_to="judge_model",
-    system="task",
-    final=True,
-)
+_FORM = same_form(create_model("Summary", __base__=SummaryForm, answer=(one_of((YES, NO)), ...)))
+SUMMARY = Role("summary", "summary", "mv_debate/summary", _FORM, 0.0, falls_to="judge_model", system="task", final=True)
 
 
 @router
 async def to_next_round(state: Views) -> Literal["no agreement yet", "agreed, or K rounds done", "too few left"]:
-    """Consensus, the last round and a spent budget lead to the Summary."""
-    if closed(state):
+    """Go to the Summary on consensus, after the last round, or when the budget is spent."""
+    if is_closed(state):
         return "too few left"
     over = state.get("budget_spent") or round_entry(state).get("consensus")
     over = over or state["round"] >= context_of(state).rounds
@@ -51,40 +49,25 @@ async def to_next_round(state: Views) -> Literal["no agreement yet", "agreed, or
 
 
 @agent
-async def summarise(state: Views, runtime: Runtime[Context]) -> JSON:
-    """Decide; sees the post and the history, and the answers of a last round that nobody weighed, as on consensus.
+async def summarise_debate(state: Views, runtime: Runtime[Context]) -> JSON:
+    """Decide; sees the post, the history, and the answers of a last round that nobody weighed.
 
     Where all agreed, their answer stands even if the Summary refuses or fails.
     """
     entry = round_entry(state)
-    unweighed = [] if entry.get("best") else turns_of(state, "answer", state["round"])
-    agreed = bool(entry.get("consensus"))
+    unweighed = [] if entry.get("best") else turns_at_stage(state, "answer", state["round"])
+    agreed, responses = bool(entry.get("consensus")), answers_in_words(unweighed)
     try:
-        answer = await ask(
-            SUMMARY,
-            state,
-            runtime,
-            history=history(state),
-            responses=answers_in_words(unweighed),
-            agreed=agreed,
-        )
+        answer = await ask(SUMMARY, state, runtime, history=history_in_words(state), responses=responses, agreed=agreed)
     except ModelError as fault:
         if not agreed:
             raise
-        return await _consensus(unweighed, fault, state, runtime)
-    label = int(answer.value.answer == YES)
-    return {
-        **await deliver(label, "binary", answer.value.explanation, state, runtime, answer.log["calls"]),
-        **answer.log,
-    }
-
-
-async def _consensus(answers: Sequence[Turn], fault: ModelError, state: Views, runtime: Runtime[Context]) -> JSON:
-    """The verdict that all views agreed on, in their own words."""
-    side = answers[0].stance
-    how = "refused" if isinstance(fault, Refused) else "failed"
-    reasons = [f"{view_of(turn)}: {turn.text}" for turn in answers]
-    explanation = " ".join([f"All {len(answers)} views that answered say {side}.", *reasons])
-    said = f"summary {how}; the answer that all views agreed on stands as the verdict: {fault}"
-    verdict = await deliver(int(side == YES), "binary", explanation, state, runtime, fault.calls)
-    return {**verdict, "calls": list(fault.calls), "warnings": [*fault.warnings, said]}
+        side = unweighed[0].stance
+        reasons = [f"{view_of_turn(turn)}: {turn.text}" for turn in unweighed]
+        words = " ".join([f"All {len(unweighed)} views that answered say {side}.", *reasons])
+        how = "refused" if isinstance(fault, Refused) else "failed"
+        said = f"summary {how}; the answer that all views agreed on stands as the verdict: {fault}"
+        log: JSON = {"calls": list(fault.calls), "warnings": [*fault.warnings, said]}
+    else:
+        side, words, log = answer.value.answer, answer.value.explanation, answer.log
+    return {**await deliver(int(side == YES), "binary", words, state, runtime, log["calls"]), **log}

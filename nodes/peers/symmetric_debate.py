@@ -6,35 +6,29 @@ Debate*, ICML 2024. It takes no Judge and no roles. `max_tokens` lets it spend w
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 from typing_extensions import TypedDict
 
-from tribunal.budget import Budget, tokens_of
+from tribunal.budget import Budget, count_tokens_paid
 from tribunal.context import Context, context_of
 from tribunal.errors import WrongState
 from tribunal.models.role import Role
-from tribunal.nodes import channels as ch
 from tribunal.nodes.agents import node, router, take_part_while_open
-from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, turns_of
-from tribunal.nodes.mv_debate.views import NO, YES, answer_form, out_of_budget, take_turn, too_few_left
-from tribunal.nodes.state import Views, closed
+from tribunal.nodes.channels import says
+from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, turns_at_stage
+from tribunal.nodes.mv_debate.views import NO, YES, answer_form, outcome_of_dropouts, spent_budget_update, take_turn
+from tribunal.nodes.state import Views
+from tribunal.nodes.state_check import is_closed
 from tribunal.nodes.verdict import deliver
 from tribunal.prompts.marks import ours
 from tribunal.schema import JSON
 from tribunal.stops import stop_at_head
 
-AGENT = Role(
-    name="agent",
-    seat="agent",
-    prompt="peers/agent",
-    form=answer_form,
-    temperature=0.0,
-    system="task",
-    final=True,  # the budget is looked at before a round, which is held whole or not at all
-)
+# `final`: the budget is looked at before a round, which is held whole or not at all.
+AGENT = Role("agent", "agent", "peers/agent", answer_form, 0.0, system="task", final=True)
 
 
 class AgentSeat(TypedDict, total=False):
@@ -43,77 +37,73 @@ class AgentSeat(TypedDict, total=False):
     post: JSON
     context: JSON
     prompts: JSON | None
-    agent: ch.AgentNumber
+    agent: Annotated[int, says("Which of the equals speaks, by number from 1.")]
     round: int
     transcript: list[JSON]
 
 
 @take_part_while_open
-async def next_round(state: Views, runtime: Runtime[Context]) -> JSON:
+async def open_next_round(state: Views, runtime: Runtime[Context]) -> JSON:
     """Open the first round, or close one and open the next, if there is one to come and the budget reaches for it."""
     context, number = context_of(state), state.get("round", 0)
+    seated = _affordable_agents(context)
     if not number:
-        short = context.agents - _seated(context)
-        said = [f"the budget of {context.max_calls} calls seated {_seated(context)} of {context.agents} agents"]
-        return {"round": 1, "warnings": said if short else []}
-    answers = turns_of(state, "answer", number)
+        short = f"the budget of {context.max_calls} calls seated {seated} of {context.agents} agents"
+        return {"round": 1, "warnings": [short] if seated < context.agents else []}
+    answers = turns_at_stage(state, "answer", number)
     if not answers:
-        return too_few_left(state, 0, runtime)
+        return outcome_of_dropouts(state, 0, runtime)
     before = sum(entry["calls"] for entry in state.get("debate", []))
     calls = state["calls"][before:]
-    entry = {
-        "id": f"round/{number}",
-        "round": number,
-        "answers": {turn.seat: turn.stance for turn in answers},
-        "calls": len(calls),
-    }
+    said = {turn.seat: turn.stance for turn in answers}
+    entry = {"id": f"round/{number}", "round": number, "answers": said, "calls": len(calls)}
     if number >= context.rounds:
         return {"debate": [entry]}
     # Round 2 costs what round 1 did and the answers that every agent now reads; later ones what the last one did.
-    read = sum(call["completion_tokens"] for call in calls) * _seated(context) if number == 1 else 0
-    budget = Budget.of(context, state)
-    if not budget.reaches(_seated(context), tokens_of(calls) + read):
-        return {"debate": [entry], **out_of_budget(budget, f"round {number + 1}")}
+    read = sum(call["completion_tokens"] for call in calls) * seated if number == 1 else 0
+    budget = Budget.from_state(context, state)
+    if not budget.reaches(seated, count_tokens_paid(calls) + read):
+        return {"debate": [entry], **spent_budget_update(budget, f"round {number + 1}")}
     return {"debate": [entry], "round": number + 1}
 
 
-def _seated(context: Context) -> int:
-    """How many agents debate: no more than the budget has calls."""
+def _affordable_agents(context: Context) -> int:
+    """Return how many agents debate: no more than the budget has calls."""
     return Budget(context).most(context.agents)
 
 
 @router
 async def to_agents(state: Views) -> list[Send] | Literal["round to close", "K rounds done", "too few left"]:
-    """All agents at once, each with what was said; once their round is closed, to the vote.
+    """Send all agents at once, each with what was said; once their round is closed, go to the vote.
 
     A round that they have answered and nobody has closed is closed first: a person stopped the case after they spoke.
     """
-    if closed(state):
+    if is_closed(state):
         return "too few left"
     number = state["round"]
-    if turns_of(state, "answer", number):
+    if turns_at_stage(state, "answer", number):
         over = any(entry["round"] == number for entry in state.get("debate", []))
         return "K rounds done" if over else "round to close"
     names = ("post", "context", "prompts", "round", "transcript")
     seen = {name: state.get(name) for name in names}
-    return [Send("speak", {**seen, "agent": each}) for each in range(1, _seated(context_of(state)) + 1)]
+    return [Send("speak", {**seen, "agent": each}) for each in range(1, _affordable_agents(context_of(state)) + 1)]
 
 
 @node
 @stop_at_head
-async def speak(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
-    """One agent's answer; sees the post and, from round 2 on, its own last answer and all the others'."""
+async def answer_as_agent(state: AgentSeat, runtime: Runtime[Context]) -> JSON:
+    """Answer as one agent; sees the post, its own last answer and all the others'."""
     # Agents of one model are draws of one call: at temperature 0 they would all say the same.
-    seat, last = f"agent:{state['agent']}", turns_of(state, "answer", state["round"] - 1)
+    seat, last = f"agent:{state['agent']}", turns_at_stage(state, "answer", state["round"] - 1)
     own = next((answer_in_words(turn) for turn in last if turn.seat == seat), "")
     others = answers_in_words([turn for turn in last if turn.seat != seat], ours("agent "))
     return await take_turn(AGENT, seat, "answer", state, runtime, draw=state["agent"] - 1, own=own, others=others)
 
 
 @take_part_while_open
-async def vote(state: Views, runtime: Runtime[Context]) -> JSON:
-    """What more than half of the last round's answers say; a tie is NO, and marked."""
-    if not (answers := turns_of(state, "answer", state["round"])):
+async def vote_on_answers(state: Views, runtime: Runtime[Context]) -> JSON:
+    """Decide by more than half of the last round's answers; a tie is NO, and marked."""
+    if not (answers := turns_at_stage(state, "answer", state["round"])):
         raise WrongState(f"round: {state['round']}: nobody answered in it; give the last round that was held")
     yes = sum(turn.stance == YES for turn in answers)
     side = YES if yes * 2 > len(answers) else NO

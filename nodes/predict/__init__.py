@@ -1,0 +1,1 @@
+"""PREDICT's nodes: perspectives, and the debate of two sides over what they say."""

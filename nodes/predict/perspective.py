@@ -21,19 +21,19 @@ from tribunal.context import Context, context_of
 from tribunal.errors import BadInput, BudgetSpent, ModelError, TribunalError
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
-from tribunal.nodes import channels as ch
 from tribunal.nodes.agents import node, router
-from tribunal.nodes.forms import REASON, Form, always, one_of, words
-from tribunal.nodes.state import Panel, closed, outcome_of, post_of
-from tribunal.prompts.marks import Entry, Material, entries, operators, ours
+from tribunal.nodes.channels import Like, says
+from tribunal.nodes.forms import REASON, Form, one_of, same_form, text_bounds
+from tribunal.nodes.state import PanelState, outcome_of, post_of
+from tribunal.nodes.state_check import is_closed
+from tribunal.notes import Heard
+from tribunal.prompts.marks import Entry, entries, operator_words, ours
 from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON, Example, Failure, Opinion, Scheme
 from tribunal.stops import stop_at_head
-from tribunal.telling import tell
 
 if TYPE_CHECKING:
-    from tribunal.retrievers.perspectives.perspective import Perspective
-    from tribunal.retrievers.perspectives.searcher import Searcher
+    from tribunal.retrievers.perspectives.perspective import Perspective, Searcher
 
 EXAMPLES = 3
 SMALL_EXAMPLES = (
@@ -45,103 +45,80 @@ SMALL_EXAMPLES = (
 class StanceForm(Form):
     """Why, and a label in a perspective's own words."""
 
-    reason: Annotated[str, words(REASON, least=1)]
+    reason: Annotated[str, text_bounds(REASON, least=1)]
     label: str
 
 
 @lru_cache(maxsize=64)
 def stance_form(hate: str, not_hate: str) -> Callable[[Policy, Scheme], type[StanceForm]]:
-    """A maker of the form for a stance, by the names of the two labels."""
-    return always(create_model("Stance", __base__=StanceForm, label=(one_of((hate, not_hate)), ...)))
+    """Return a maker of the form for a stance, by the names of the two labels."""
+    return same_form(create_model("Stance", __base__=StanceForm, label=(one_of((hate, not_hate)), ...)))
 
 
-PERSPECTIVE = Role(
-    name="perspective",
-    seat="perspective",
-    prompt="predict/perspective",
-    form=stance_form("hate", "non-hate"),
-    temperature=0.0,
-    system="panel",
-)
-ANNOTATOR = Role(
-    name="annotator",
-    seat="annotator",
-    prompt="predict/base",
-    form=stance_form("hate", "non-hate"),
-    temperature=0.0,
-    system="panel",
-)
+_PLAIN = stance_form("hate", "non-hate")
+PERSPECTIVE = Role("perspective", "perspective", "predict/perspective", _PLAIN, 0.0, system="panel")
+ANNOTATOR = Role("annotator", "annotator", "predict/base", _PLAIN, 0.0, system="panel")
 
 
-class Seat(TypedDict, total=False):
+class PerspectiveSeat(TypedDict, total=False):
     """What one perspective is sent: the post, itself, its examples, and the calls so far, for the budget."""
 
     post: JSON
     context: JSON
     prompts: JSON | None
-    own: ch.OwnPerspective
+    own: Annotated[JSON, Like(Heard), says("The perspective that speaks, and what it goes by.")]
     examples: list[JSON]
     calls: list[JSON]
     outcome: JSON | None
 
 
 @node
-async def convene(state: Panel, runtime: Runtime[Context]) -> JSON:
+async def convene_panel(state: PanelState, runtime: Runtime[Context]) -> JSON:
     """Clear the table of what an earlier post on this thread left."""
     return {"panel": [], "examples": {}, "absent": Overwrite([]), "scheme": "binary"}
 
 
 @node
-async def recall(state: Panel, runtime: Runtime[Context]) -> JSON:
+async def recall_examples(state: PanelState, runtime: Runtime[Context]) -> JSON:
     """Open the perspectives that are to be heard, and search them all together for the texts most like the post.
 
     Raises:
         BadInput: one is unknown or has no index, or the mode and the names don't fit together; no call was made.
     """
-    if closed(state):
+    if is_closed(state):
         return {}
     context, text = context_of(state), post_of(state).text
     if not text.strip():
         raise BadInput("text: the post has none, and perspectives compare texts; give one, or choose another graph")
-    stores = await searchers(context)
+    stores = await open_searchers(context)
     found: Mapping[str, list[Example] | TribunalError] = {each.perspective.name: [] for each in stores}
     if context.mode != "criterion-only":
-        from tribunal.retrievers.perspectives.store import search_together
+        from tribunal.retrievers.perspectives.store import search_all
 
-        found = await search_together(stores, text, EXAMPLES)
-    lost = [_absent(name, each) for name, each in found.items() if isinstance(each, TribunalError)]
+        found = await search_all(stores, text, EXAMPLES)
+    lost = [_absence_record(name, each) for name, each in found.items() if isinstance(each, TribunalError)]
     heard = {name: each for name, each in found.items() if not isinstance(each, TribunalError)}
-    kept, spent = _affordable(list(heard), context, state)
-    heard = {name: heard[name] for name in kept}
+    # They are asked at once, so none sees the budget spent.
+    most = Budget.from_state(context, state).most(len(heard), kept=LAST_WORD)
+    kept, unheard = [*heard][:most], [*heard][most:]
+    warnings = [*map(_absence_in_words, lost)]
+    if context.perspectives in ([], ["all"]):
+        from tribunal.retrievers.perspectives.perspective import EXAMPLES as SMALL
+
+        if {each.perspective.name for each in stores} <= set(SMALL):
+            warnings.insert(0, SMALL_EXAMPLES)
+    if unheard:
+        warnings.append(f"the budget of {context.max_calls} calls left {', '.join(unheard)} unheard")
     return {
-        "panel": [_facts(each.perspective) for each in stores if each.perspective.name in heard],
-        "examples": {name: [example.dump() for example in each] for name, each in heard.items()},
+        "panel": [_perspective_facts(each.perspective) for each in stores if each.perspective.name in kept],
+        "examples": {name: [example.dump() for example in heard[name]] for name in kept},
         "absent": lost,
-        "warnings": [
-            *([SMALL_EXAMPLES] if _small_examples(stores, context) else []),
-            *map(_absence_in_words, lost),
-            *spent,
-        ],
+        "warnings": warnings,
     }
 
 
-def _small_examples(stores: Sequence[Searcher], context: Context) -> bool:
-    """Whether the small examples play because nothing else was named, or built."""
-    from tribunal.retrievers.perspectives.perspective import EXAMPLES as SMALL
-
-    return context.perspectives in ([], ["all"]) and {each.perspective.name for each in stores} <= set(SMALL)
-
-
-def _affordable(names: list[str], context: Context, state: Panel) -> tuple[list[str], list[str]]:
-    """The perspectives that the budget pays for, and what to say of the rest; asked at once, none sees it spent."""
-    most = Budget.of(context, state).most(len(names), kept=LAST_WORD)
-    if most == len(names):
-        return names, []
-    return names[:most], [f"the budget of {context.max_calls} calls left {', '.join(names[most:])} unheard"]
-
-
-async def searchers(context: Context) -> Sequence[Searcher]:
-    """The stores of the perspectives in force, in the order in which they were named.
+async def open_searchers(context: Context) -> Sequence[Searcher]:
+    """Return the stores of the perspectives in force, in the order in which they were named.
 
     Raises:
         BadInput: one is unknown or has no index, or the mode and the names don't fit together.
@@ -153,9 +130,11 @@ async def searchers(context: Context) -> Sequence[Searcher]:
             f"perspectives: {', '.join(context.perspectives)}: all and none stand alone, and none is for a graph that "
             "can do without; name those to hear"
         )
-    from tribunal.retrievers.perspectives.opening import every, open_stores  # numpy, for a court that hears some
+    # numpy, for a court that hears some
+    from tribunal.retrievers.perspectives.store import list_usable_perspectives, open_stores
 
-    wanted = await asyncio.to_thread(every) if context.perspectives == ["all"] else context.perspectives
+    every = context.perspectives == ["all"]
+    wanted = await asyncio.to_thread(list_usable_perspectives) if every else context.perspectives
     stores = await open_stores(wanted, embedding=context.embedding)
     names = [store.perspective.name for store in stores]
     if twice := next((name for name in names if names.count(name) > 1), None):
@@ -170,8 +149,8 @@ async def searchers(context: Context) -> Sequence[Searcher]:
     return kept
 
 
-def _facts(own: Perspective) -> JSON:
-    """What its agent has to know of a perspective."""
+def _perspective_facts(own: Perspective) -> JSON:
+    """Return what its agent has to know of a perspective."""
     return {
         "id": own.name,
         "title": own.title or own.name,
@@ -183,8 +162,8 @@ def _facts(own: Perspective) -> JSON:
 
 
 @router
-async def to_perspectives(state: Panel) -> list[Send]:
-    """One call for each perspective, all of them at once."""
+async def to_perspectives(state: PanelState) -> list[Send]:
+    """Send one call for each perspective, all of them at once."""
     shared = {name: state.get(name) for name in ("post", "context", "prompts", "outcome")}
     shared["calls"] = state.get("calls", [])
     examples = state.get("examples", {})
@@ -195,21 +174,25 @@ async def to_perspectives(state: Panel) -> list[Send]:
 
 @node
 @stop_at_head
-async def perspective(state: Seat, runtime: Runtime[Context]) -> JSON:
-    """One perspective's stance and reason; sees its criterion, its three examples, and the post."""
+async def take_stance(state: PerspectiveSeat, runtime: Runtime[Context]) -> JSON:
+    """Take one perspective's stance, with a reason; sees its criterion, its three examples, and the post."""
     if state.get("outcome") is not None:
         return {}
     own, shown = state["own"], [Example.model_validate(example) for example in state["examples"]]
     role = replace(PERSPECTIVE, seat=f"perspective:{own['id']}", form=stance_form(own["hate"], own["not_hate"]))
+    listed = [
+        Entry(ours("{}.", number), [("label", example.label_name), ("text", example.text)])
+        for number, example in enumerate(shown, start=1)
+    ]
     try:
         answer = await ask(
             role,
             state,
             runtime,
-            criterion=operators("" if context_of(state).mode == "examples-only" else own["criterion"]),
-            examples=_listed(shown) if shown else "",
-            hate=operators(own["hate"]),
-            not_hate=operators(own["not_hate"]),
+            criterion=operator_words("" if context_of(state).mode == "examples-only" else own["criterion"]),
+            examples=entries("examples", listed) if listed else "",
+            hate=operator_words(own["hate"]),
+            not_hate=operator_words(own["not_hate"]),
         )
     except BudgetSpent as spent:
         return {"budget_spent": True, "warnings": [str(spent)]}
@@ -225,27 +208,17 @@ async def perspective(state: Seat, runtime: Runtime[Context]) -> JSON:
         reason=answer.value.reason,
         examples=tuple(shown),
     ).dump()
-    tell(runtime, {"event": "opinion", **opinion})
+    runtime.stream_writer({"event": "opinion", **opinion})
     return {"opinions": [opinion], **answer.log}
 
 
-def _listed(examples: Sequence[Example]) -> Material:
-    return entries(
-        "examples",
-        (
-            Entry(ours("{}.", number), [("label", example.label_name), ("text", example.text)])
-            for number, example in enumerate(examples, start=1)
-        ),
-    )
-
-
-def _absent(name: str, error: TribunalError) -> JSON:
+def _absence_record(name: str, error: TribunalError) -> JSON:
     kind = getattr(error, "kind", "retrieval")
     seat = f"perspective:{name}"
     return {"id": name, **Failure(seat=seat, role="perspective", model="", error=kind, explanation=str(error)).dump()}
 
 
 def _absence_in_words(lost: Any) -> str:
-    """A perspective's absence, in words for the verdict."""
+    """Return a perspective's absence, in words for the verdict."""
     how = "refused" if lost["outcome"] == "refusal" else "failed"
     return f"perspective {lost['id']} {how} and was not heard: {lost['explanation']}"

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tribunal.models.providers import Endpoint, Provider, RequestSettings
-from tribunal.schema import JSON
+from tribunal.models.providers import Endpoint, Provider
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
-def _make(endpoint: Endpoint) -> BaseChatModel:
+def _make_rehearsal(endpoint: Endpoint) -> BaseChatModel:
     from tribunal.nodes.rehearsal.model import Rehearsal
 
     return Rehearsal()
 
 
-def _options(wanted: RequestSettings) -> JSON:
-    return {}  # it reads the question itself
-
-
-PROVIDER = Provider(name="rehearsal", make=_make, options=_options, only_model="court", sees_question=True)
+PROVIDER = Provider(
+    name="rehearsal", make=_make_rehearsal, options=lambda wanted: {}, only_model="court", sees_question=True
+)

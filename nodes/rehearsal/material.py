@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-if TYPE_CHECKING:
-    from tribunal.models.question import Question
-
-STANCES = ("press", "withdraw", "refute", "concede")
+from tribunal.models.role import Question
 
 _OPEN = re.compile(r"^<<<(\S+) ([0-9a-f]{16})\n", re.MULTILINE)
 _HEADER = re.compile(r"^(?P<seat>[^\n]+), round (?P<round>\d+) \([^\n]*\):\s*\Z", re.MULTILINE)
 _FIELD = re.compile(r"^  (target_group|characteristic|claim|category): (.*)$", re.MULTILINE)
-_STANCE = re.compile(rf"^  ({'|'.join(STANCES)})(?:es|s)?(?:, as before)?: (.*)$", re.MULTILINE)
+_STANCE = re.compile(r"^  (press|withdraw|refute|concede)(?:es|s)?(?:, as before)?: (.*)$", re.MULTILINE)
 _EVIDENCE = re.compile(r"^\[([A-Z]\d+)\] (supports|refutes|neutral)$", re.MULTILINE)
 _HEAD = re.compile(r"^([\w.:%+-]+)(?: \(([\w-]+)\))?$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class CueStatement:
     """What a speaker said of one cue: the cue itself, or an argument about it."""
 
     cue_id: str
-    group: str
-    claim: str
+    target_group: str = ""
+    claim: str = ""
     characteristic: str = ""
     type: str = ""
     category: str = ""
@@ -34,17 +30,8 @@ class Statement:
     argument: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """One turn of the transcript, as it is read back."""
-
-    seat: str
-    round: int
-    statements: dict[str, Statement] = field(default_factory=dict)
-
-
-def blocks(material: str) -> Iterator[tuple[str, str]]:
-    """Each marked text in a material, after what stands before it. Marks inside a marked text are part of that text."""
+def read_blocks(material: str) -> Iterator[tuple[str, str]]:
+    """Yield each marked text in a material, after what stands before it. Marks inside a marked text belong to it."""
     at = 0
     while opened := _OPEN.search(material, at):
         close = f"\n{opened[1]} {opened[2]}>>>"
@@ -55,55 +42,34 @@ def blocks(material: str) -> Iterator[tuple[str, str]]:
         at = end + len(close)
 
 
-def statements(turn: str) -> dict[str, Statement]:
-    """What a turn, as `cues.quoted` writes it, says of each cue by its id, the first time it speaks of it."""
-    said: dict[str, Statement] = {}
+def _read_statements(turn: str) -> dict[str, CueStatement]:
+    """Return what a turn, as `cues.quote_turn` writes it, first says of each cue, by the cue's id."""
+    statements: dict[str, CueStatement] = {}
     heads = list(_HEAD.finditer(turn))
-    for place, head in enumerate(heads):
-        body = turn[head.end() + 1 : heads[place + 1].start() if place + 1 < len(heads) else len(turn)]
-        fields, stance = dict(_FIELD.findall(body)), _STANCE.search(body)
-        said.setdefault(
-            head[1],
-            Statement(
-                cue_id=head[1],
-                group=fields.get("target_group", ""),
-                claim=fields.get("claim", ""),
-                characteristic=fields.get("characteristic", ""),
-                type=head[2] or "",
-                category=fields.get("category", ""),
-                stance=stance[1] if stance else "",
-                argument=stance[2] if stance else "",
-            ),
-        )
-    return said
+    for head, following in zip(heads, [*heads[1:], None], strict=False):
+        body = turn[head.end() + 1 : following.start() if following else len(turn)]
+        stance, argument = (_STANCE.findall(body) or [("", "")])[0]
+        fields = dict(_FIELD.findall(body))
+        statement = CueStatement(head[1], type=head[2] or "", stance=stance, argument=argument, **fields)
+        statements.setdefault(head[1], statement)
+    return statements
 
 
-def heard(question: Question, name: str) -> dict[str, Statement]:
-    """What one turn in a role's material says."""
+def statements_in(question: Question, name: str) -> dict[str, CueStatement]:
+    """Return what the turns in one part of a role's material say of each cue, by its id."""
     material = str(question.material.get(name, ""))
-    return {cue_id: statement for _, turn in blocks(material) for cue_id, statement in statements(turn).items()}
+    return {cue_id: each for _, turn in read_blocks(material) for cue_id, each in _read_statements(turn).items()}
 
 
-def transcript(question: Question) -> list[Spoken]:
-    """The turns of a judge's transcript, round by round."""
+def read_transcript(question: Question) -> list[tuple[str, dict[str, CueStatement]]]:
+    """Return the seat and the statements of each turn of a judge's transcript, round by round."""
     turns = []
-    for before, turn in blocks(str(question.material.get("transcript", ""))):
+    for before, turn in read_blocks(str(question.material.get("transcript", ""))):
         if header := _HEADER.search(before):
-            said = statements(turn)
-            turns.append(Spoken(header["seat"].strip().casefold(), int(header["round"]), said))
-    return sorted(turns, key=lambda turn: turn.round)
+            turns.append((int(header["round"]), header["seat"].strip().casefold(), _read_statements(turn)))
+    return [(seat, statements) for _, seat, statements in sorted(turns, key=lambda turn: turn[0])]
 
 
-def round_of(question: Question) -> int:
-    """The round that a side of the court speaks in."""
-    return int(question.material.get("round", 1))
-
-
-def evidence(material: str) -> dict[str, str]:
-    """Each piece of evidence in a material by its id, with its stance: supports, refutes or neutral."""
-    return dict(_EVIDENCE.findall(material))
-
-
-def ids(evidence: dict[str, str], stance: str) -> list[str]:
-    """The ids of the evidence that speaks this way."""
-    return [each for each, its in evidence.items() if its == stance]
+def evidence_ids(material: str, stance: str) -> list[str]:
+    """Return the ids of the evidence in a material that takes this stance: supports, refutes or neutral."""
+    return [evidence_id for evidence_id, each in _EVIDENCE.findall(material) if each == stance]

@@ -9,14 +9,11 @@ role's material alone. A post that imitates a transcript is a post.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.model_profile import ModelProfile
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
@@ -24,52 +21,48 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from pydantic import Field
 
-from tribunal.nodes.rehearsal.reading import read
+from tribunal.models.role import Question
+from tribunal.nodes.rehearsal import court, panel, research, views
 from tribunal.schema import JSON
 from tribunal.schema_filling import fill_schema
 
-if TYPE_CHECKING:
-    from tribunal.models.question import Question
-
-# By the place of each part in this folder: its rules are read when it is first played.
-PARTS = {
-    "gatekeeper": "prosecutor:scan",
-    "prosecutor.indictment": "prosecutor:indict",
-    "prosecutor.investigation": "prosecutor:investigate",
-    "prosecutor.argument": "prosecutor:prosecute",
-    "defender": "defender:defend",
-    "judge": "judge:judge",
-    "triage": "judge:first_look",
-    "classifier": "judge:classify",
-    "perspective": "panel:label",
-    "annotator": "panel:annotate",
-    "debater.opening.not_hate": "panel:open_debate",
-    "debater.opening.hate": "panel:open_debate",
-    "debater.response.not_hate": "panel:answer_debate",
-    "debater.response.hate": "panel:answer_debate",
-    "judge.debate": "panel:judge_debate",
-    "researcher.queries": "research:queries",
-    "researcher.urls": "research:urls",
-    "researcher.relevance": "research:relevance",
-    "researcher.passages": "research:passages",
-    "researcher.weigh": "research:weigh",
-    "researcher.enough": "research:enough",
-    "judge.evidence": "research:conclude",
-    "view.answer": "views:answer",
-    "view.revision": "views:revise",
-    "judge.scores": "views:score",
-    "reflection": "views:reflect",
-    "summary": "views:summarise",
-    "agent": "views:speak",
-    "classifier.task": "views:classify",
-    "explainer": "explainer:explain",
+# By a role's name, what plays it. A part answers in the form asked for, or in words where the role takes words.
+PARTS: dict[str, Callable[[Question], JSON | str]] = {
+    "gatekeeper": court.scan_post,
+    "prosecutor.indictment": court.indict_post,
+    "prosecutor.investigation": court.investigate_post,
+    "prosecutor.argument": court.prosecute_cues,
+    "defender": court.defend_post,
+    "judge": court.judge_debate,
+    "triage": court.decide_alone,
+    "classifier": court.decide_alone,
+    "explainer": court.explain_decision,
+    "perspective": panel.label_post,
+    "annotator": panel.annotate_post,
+    "debater.opening.not_hate": panel.open_debate,
+    "debater.opening.hate": panel.open_debate,
+    "debater.response.not_hate": panel.answer_debate,
+    "debater.response.hate": panel.answer_debate,
+    "judge.debate": panel.judge_panel,
+    "researcher.queries": research.plan_queries,
+    "researcher.urls": research.plan_urls,
+    "researcher.relevance": research.choose_hits,
+    "researcher.passages": research.choose_passages,
+    "researcher.weigh": research.weigh_evidence,
+    "researcher.enough": research.check_sufficiency,
+    "judge.evidence": research.conclude_research,
+    "classifier.words": research.answer_in_words,
+    "view.answer": views.answer_as_view,
+    "view.revision": views.revise_answer,
+    "judge.scores": views.score_answers,
+    "reflection": views.reflect_on_answers,
+    "summary": views.summarise_debate,
+    "agent": views.answer_as_equal,
+    "classifier.task": views.answer_task,
 }
-IN_WORDS = {"classifier.words": "research:in_words"}
 # What it says for a part that it has no rules for.
 NO_RULES = "(rehearsal: no rules are written for this part, so this answer says nothing of the post)"
-CHARACTERS_PER_TOKEN = 4
 _WORD = re.compile(r"\s*\S+|\s+")
-LONG_POST = 4_000  # characters from which a post is read off the event loop
 
 
 class Rehearsal(BaseChatModel):
@@ -91,66 +84,35 @@ class Rehearsal(BaseChatModel):
     def _llm_type(self) -> str:
         return "rehearsal"
 
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        said = self.said(_question_in(kwargs))
-        asked = sum(len(message.text) for message in messages)
-        return ChatResult(generations=[ChatGeneration(message=_message(said, asked))])
+    def _generate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
+        get_question: Callable[[], Question] | None = kwargs.get("question")
+        text = self.answer_in_text(get_question() if get_question else None)
+        # Four characters a token, rounded up.
+        tokens_in, tokens_out = (-(-length // 4) for length in (sum(len(each.text) for each in messages), len(text)))
+        usage = UsageMetadata(input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out)
+        about = {"finish_reason": "stop", "model_name": "court"}
+        message = AIMessage(text, usage_metadata=usage, response_metadata=about)
+        return ChatResult(generations=[ChatGeneration(message=message)])
 
-    def said(self, question: Question | None) -> str:
-        """The answer to one question, as it is said: JSON, or words where the role takes words."""
-        in_words = IN_WORDS.get(question.role.name) if question is not None else None
-        if in_words and question is not None:
-            return str(_at(in_words)(question))
-        return json.dumps(answer(question), ensure_ascii=False)
+    def answer_in_text(self, question: Question | None) -> str:
+        """Return the answer to one question: JSON, or words where the role takes words."""
+        reply = answer_question(question)
+        return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
 
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        question = _question_in(kwargs)
-        if question is not None and len(question.post.text) > LONG_POST:
-            await asyncio.to_thread(read, question.post.text, question.policy)  # the answers then find it in the cache
-        # An ordinary post takes a fraction of a millisecond: a thread would cost more.
-        return self._generate(messages, stop, **kwargs)
+    async def _agenerate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
+        return self._generate(messages, **kwargs)  # a fraction of a millisecond: a thread would cost more
 
-    async def _astream(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> AsyncIterator[ChatGenerationChunk]:
-        """The answer word by word, for those who listen."""
-        [generation] = (await self._agenerate(messages, stop, **kwargs)).generations
-        whole = cast("AIMessage", generation.message)
+    async def _astream(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
+        """Yield the answer word by word, for those who listen."""
+        whole = cast("AIMessage", self._generate(messages, **kwargs).generations[0].message)
         for word in _WORD.findall(whole.text):
             yield ChatGenerationChunk(message=AIMessageChunk(content=word))
-        yield ChatGenerationChunk(
-            message=AIMessageChunk(
-                content="",
-                usage_metadata=whole.usage_metadata,
-                response_metadata=whole.response_metadata,
-                chunk_position="last",
-            )
-        )
+        about: Any = {"usage_metadata": whole.usage_metadata, "response_metadata": whole.response_metadata}
+        yield ChatGenerationChunk(message=AIMessageChunk(content="", chunk_position="last", **about))
 
 
-def _question_in(options: JSON) -> Question | None:
-    ask: Callable[[], Question] | None = options.get("question")
-    return ask() if ask else None
-
-
-def answer(question: Question | None) -> JSON:
-    """The answer to one question, in the form that its role asks for.
+def answer_question(question: Question | None) -> JSON | str:
+    """Return the answer to one question, in the form that its role asks for.
 
     No rules are written for a role of somebody's own. Its form is filled in with the first value that each field
     offers, and with words that say so.
@@ -160,22 +122,6 @@ def answer(question: Question | None) -> JSON:
     """
     if question is None:
         raise ValueError("the rehearsal model is asked through `ask`, which hands it the question itself")
-    part = PARTS.get(question.role.name)
-    if part is None:
-        return cast("JSON", fill_schema(question.form.model_json_schema(), lambda: NO_RULES))
-    return cast("JSON", _at(part)(question))
-
-
-def _at(place: str) -> Any:
-    file, _, name = place.partition(":")
-    return getattr(import_module(f"tribunal.nodes.rehearsal.{file}"), name)
-
-
-def _message(said: str, asked: int) -> AIMessage:
-    tokens_in, tokens_out = _tokens(asked), _tokens(len(said))
-    usage = UsageMetadata(input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out)
-    return AIMessage(said, usage_metadata=usage, response_metadata={"finish_reason": "stop", "model_name": "court"})
-
-
-def _tokens(characters: int) -> int:
-    return -(-characters // CHARACTERS_PER_TOKEN)
+    if part := PARTS.get(question.role.name):
+        return part(question)
+    return cast("JSON", fill_schema(question.form.model_json_schema(), lambda: NO_RULES))

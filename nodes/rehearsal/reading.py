@@ -1,78 +1,400 @@
-"""A post as the rules read it: what was found in it, and what of that nothing excuses."""
+"""A post as the rules read it: the groups that it names, the signs said of them, and what excuses each."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from tribunal.nodes.rehearsal.attribution import matches
-from tribunal.nodes.rehearsal.excuses import excuse_of
-from tribunal.nodes.rehearsal.layout import lay_out
-from tribunal.nodes.rehearsal.matches import Match
-from tribunal.nodes.rehearsal.protection import protected_by
+from tribunal.calls import NOTHING_FOUND
+from tribunal.models.role import Question
+from tribunal.nodes.rehearsal.lexicon import LEXICON, Sign, Words, compile_words, context_pattern, protected_name
 from tribunal.prompts.policy import Policy
+from tribunal.schema import CueType
+from tribunal.text import one_line, wellformed, without_hidden
 
-if TYPE_CHECKING:
-    from tribunal.models.question import Question
-
+REACH = 80  # characters between a group's name and what is said of it
+AROUND = 300  # characters on either side in which excuses are looked for
+NEGATION_REACH = 5  # words before an attack in which a negation denies it
 MOST_WEIGHED = 200  # matches in one post whose excuses are looked at
+_OWN_WORDS = 3  # outside quotations, from which on the rest of a post counts as quoted
+_LONGEST_QUOTE = 90  # characters
+
+_WORD = re.compile(r"\w+(?:'\w+)*")  # "don't" is one word
+_BREAK = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_BLANK = re.compile(r"[^\S\n]+")
+_QUOTATION_MARKS = str.maketrans(dict.fromkeys("‘’‚‛‹›ʼ", "'") | dict.fromkeys("“”„‟«»", '"'))
+_STOP = re.compile(r"(?<=[.!?…]) |\n")
+_QUOTATION_MARK = re.compile(r"\"|(?<!\w)'(?=\w)|(?<=[\w.,!?])'(?!\w)|\n")
+_AFTER_THE = r"(?=\s+(?:are|were|should|must|have|always|never|can't|don't|live|take|get|deserve)\b|\s*[.,!?;:]|\s*$)"
+
+
+def plain_text(text: str) -> str:
+    """Return the text in one spelling, on which every rule works.
+
+    Unicode NFKC; no hidden or control characters; one kind of line break, blank, quotation mark and apostrophe.
+    """
+    text = unicodedata.normalize("NFKC", without_hidden(wellformed(text)))
+    return _BLANK.sub(" ", _BREAK.sub("\n", text)).translate(_QUOTATION_MARKS)
+
+
+def shorten_quote(words: str) -> str:
+    """Return words on one line, short enough to quote, without quotation marks of their own."""
+    line = one_line(re.sub('["“”]', "'", words))
+    return line if len(line) <= _LONGEST_QUOTE else line[: _LONGEST_QUOTE - 1].rstrip() + "…"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A post in one spelling, what was found in it, and whether it names a group that the policy protects."""
+class Mention:
+    """A group named in the post; `key` is its place in the lexicon, or the policy's own name for it."""
+
+    start: int
+    end: int
+    key: str
+    term: str
+    one: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PostLayout:
+    """A post in one spelling, and where its quotations, its sentences' ends and the groups that it names lie."""
 
     text: str
-    matches: tuple[Match, ...]
-    names_protected: bool
+    policy: Policy
+    quotes: list[tuple[int, int]]
+    stops: list[int]
+    mentions: list[Mention]
+
+    @classmethod
+    def from_text(cls, text: str, policy: Policy) -> PostLayout:
+        """Lay out a post under a policy that may name groups of its own."""
+        text = plain_text(text)
+        pattern, table = _terms_of_groups(policy)
+        mentions = [
+            Mention(term.start(), term.end(), key, term.group(), one)
+            for term in pattern.finditer(text)
+            for key, one in [table[" ".join(term.group().casefold().split())]]
+        ]
+        return cls(text, policy, _find_quotations(text), [stop.end() for stop in _STOP.finditer(text)], mentions)
+
+    def sentence_around(self, at: int, spare: int = 0) -> tuple[int, int]:
+        """Return where the sentence that holds a place begins and ends, with `spare` more on either side."""
+        place = bisect_right(self.stops, at)
+        first, last = place - 1 - spare, place + spare
+        return self.stops[first] if first >= 0 else 0, self.stops[last] if last < len(self.stops) else len(self.text)
+
+    def is_quoted(self, at: int) -> bool:
+        """Return whether a place lies between quotation marks."""
+        place = bisect_right(self.quotes, (at, len(self.text))) - 1
+        return place >= 0 and at < self.quotes[place][1]
+
+    def has_own_words(self) -> bool:
+        """Return whether enough words stand outside quotations for the author to have said something about them."""
+        starts, ends = [0, *(end for _, end in self.quotes)], [*(start for start, _ in self.quotes), len(self.text)]
+        own = sum(len(_WORD.findall(self.text, start, end)) for start, end in zip(starts, ends, strict=True))
+        return own >= _OWN_WORDS
+
+    def group_near(self, match: re.Match[str]) -> Mention | None:
+        """Return the group that words are most likely about.
+
+        That is the nearest one before them in their sentence, within reach; else the nearest after them; else, if
+        "they" or the like stands near, the last one of the sentence before.
+        """
+        start, end = match.span()
+        first, last = self.sentence_around(start)
+        after = bisect_right(self.mentions, start, key=lambda mention: mention.start)
+        before = self.mentions[after - 1] if after else None
+        if before and before.start >= first and start - before.end <= REACH:
+            return before
+        following = self.mentions[after] if after < len(self.mentions) else None
+        if following and following.start < last and following.start - end <= REACH:
+            return following
+        if before and self.sentence_around(start, 1)[0] <= before.start < first:
+            nearby = max(first, start - REACH), min(last, end + REACH)
+            return before if context_pattern("they").search(self.text, *nearby) else None
+        return None
+
+
+def _find_quotations(text: str) -> list[tuple[int, int]]:
+    """Return each quotation from its opening mark to its closing one; it ends with its paragraph at the latest."""
+    opening: re.Match[str] | None = None
+    found = []
+    for mark in _QUOTATION_MARK.finditer(text):
+        if mark.group() == "\n":
+            opening = None
+        elif opening is None:
+            if mark.group() == '"' or text[mark.end() : mark.end() + 1].isalnum():
+                opening = mark
+        elif mark.group() == opening.group():
+            found.append((opening.start(), mark.end()))
+            opening = None
+    return found
+
+
+@lru_cache(maxsize=32)
+def _terms_of_groups(policy: Policy) -> tuple[re.Pattern[str], dict[str, tuple[str, bool]]]:
+    """Return the words for groups, the policy's own among them, as one pattern and as a table: word → (key, is it one).
+
+    A policy's name for a group is a word for people ("veterans") or for what they share ("social status").
+    """
+    table = {term: (key, False) for key, group in LEXICON.groups.items() for term in group.many}
+    table |= {term: (key, True) for key, group in LEXICON.groups.items() for term in group.one}
+    for name in policy.protected_groups:
+        if "people" in name.casefold() or re.search(r"[^siu]s$", name.casefold()):
+            table.setdefault(" ".join(name.casefold().split()), (name, False))
+    words = [
+        re.escape(term).replace(r"\ ", r"\s+") + (_AFTER_THE if term.startswith("the ") else r"\b")
+        for term in sorted(table, key=len, reverse=True)
+    ]
+    return re.compile(r"\b(?:" + "|".join(words) + ")", re.IGNORECASE), table
+
+
+@dataclass(frozen=True, slots=True)
+class Excuse:
+    """What in the post speaks against holding an attack against its author, and the words it lies in."""
+
+    kind: str
+    words: str
 
     @property
-    def direct(self) -> list[Match]:
-        """The open attacks: those without an excuse first, then the gravest, then in the order of the post."""
-        found = (match for match in self.matches if match.type == "Direct")
-        return sorted(found, key=lambda match: (match.excuse is not None, -match.kind.gravity))
+    def weak(self) -> bool:
+        """Return whether a prosecutor has one more answer to it."""
+        return LEXICON.excuses[self.kind].weak
 
     @property
-    def implied(self) -> list[Match]:
-        """What is implied: without an excuse first, then the strong ones, then in the order of the post."""
-        found = (match for match in self.matches if match.type != "Direct")
-        return sorted(found, key=lambda match: (match.excuse is not None, not match.kind.strong))
+    def plea(self) -> str:
+        """Return what a defence says of it."""
+        return LEXICON.excuses[self.kind].plea.format(words=self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class SignMatch:
+    """Words of the post that fit a sign of the lexicon, and the group that they are said of.
+
+    `matched` are the words that fit, from `at` on; `words` also hold the group's name if it stands near, from `start`
+    to `end`, short enough to quote. `key` is the group's place in the lexicon.
+    """
+
+    sign: Sign
+    key: str
+    mention: Mention | None
+    matched: str
+    words: str
+    at: int
+    start: int
+    end: int
+    type: CueType
+    excuse: Excuse | None = None
 
     @property
-    def unexcused(self) -> list[Match]:
-        """What nothing excuses, open attacks first; a faint sign that stands alone is left out."""
-        ranked = (*self.direct, *self.implied)
-        return [match for match in ranked if match.excuse is None and not self.stands_alone(match)]
+    def term(self) -> str:
+        """Return the group's name in the post; empty if none is named."""
+        return self.mention.term if self.mention else ""
 
     @property
-    def gravest(self) -> Match | None:
-        """The first of what nothing excuses."""
-        return next(iter(self.unexcused), None)
+    def is_figure(self) -> bool:
+        """Return whether it likens people to something else."""
+        return self.type == "Metaphor" or self.sign.name == "dehumanising"
 
-    def stands_alone(self, match: Match) -> bool:
-        """Whether a faint sign is all there is: no second one, nothing stronger."""
-        return not match.kind.strong and len({found.kind.name for found in self.matches}) < 2
+    @property
+    def meaning(self) -> str:
+        """Return what it implies of the group, as a clause."""
+        return f"they are {self.sign.implies}" if self.is_figure else self.sign.implies
+
+    @property
+    def charge(self) -> str:
+        """Return what the words do, to be said after them."""
+        return self.sign.charge if self.type == "Direct" else f"implies that {self.meaning}"
+
+
+class PostReading:
+    """A post in one spelling, what was found in it, and whether it names a group that the policy protects.
+
+    `direct` are the open attacks: those without an excuse first, then the gravest. `implied` is what is implied:
+    without an excuse first, then the strong ones. `unexcused` is what nothing excuses, without a faint sign that stands
+    alone, and `gravest` the first of it.
+    """
+
+    def __init__(self, text: str, matches: list[SignMatch], names_protected: bool) -> None:
+        """Rank what was found."""
+        self.text, self.matches, self.names_protected = text, tuple(matches), names_protected
+        self.direct = sorted(
+            (match for match in matches if match.type == "Direct"),
+            key=lambda match: (match.excuse is not None, -match.sign.gravity),
+        )
+        self.implied = sorted(
+            (match for match in matches if match.type != "Direct"),
+            key=lambda match: (match.excuse is not None, not match.sign.strong),
+        )
+        self.unexcused = [
+            match for match in (*self.direct, *self.implied) if match.excuse is None and not self.stands_alone(match)
+        ]
+        self.gravest = self.unexcused[0] if self.unexcused else None
+
+    @property
+    def summary(self) -> str:
+        """Return what the post comes to, in one sentence."""
+        if self.gravest:
+            return f"“{self.gravest.words}” is an attack that nothing in the post takes back."
+        return "The post itself speaks against the words that would count." if self.matches else NOTHING_FOUND
+
+    def stands_alone(self, match: SignMatch) -> bool:
+        """Return whether a faint sign is all there is: no second one, nothing stronger."""
+        return not match.sign.strong and len({each.sign.name for each in self.matches}) < 2
 
 
 @lru_cache(maxsize=256)
-def read(text: str, policy: Policy) -> Reading:
-    """What the rules find in a post, under a policy. Pure, and linear in the length of the text."""
-    layout = lay_out(text, policy)
-    kept: dict[tuple[str, str], Match] = {}
+def read_post(text: str, policy: Policy) -> PostReading:
+    """Return what the rules find in a post under a policy, in time linear in the length of the text.
+
+    Of each sign one match is kept for each group; one that nothing excuses before one that something does.
+    """
+    layout = PostLayout.from_text(text, policy)
+    kept: dict[tuple[str, str], SignMatch] = {}
     weighed = 0
-    for match in matches(layout):
-        place = (match.key, match.kind.name)
+    for match in _find_matches(layout):
+        place = (match.key, match.sign.name)
         if (place in kept and kept[place].excuse is None) or weighed >= MOST_WEIGHED:
             continue
         weighed += 1
-        excuse = excuse_of(layout, match)
+        excuse = _find_excuse(layout, match)
         if place not in kept or excuse is None:
             kept[place] = replace(match, excuse=excuse)
-    names_protected = any(protected_by(policy, mention.key) for mention in layout.mentions)
-    return Reading(layout.text, tuple(kept.values()), names_protected)
+    names_protected = any(protected_name(policy, mention.key) for mention in layout.mentions)
+    return PostReading(layout.text, [*kept.values()], names_protected)
 
 
-def reading_of(question: Question) -> Reading:
-    """The post that a call is about."""
-    return read(question.post.text, question.policy)
+def reading_of_question(question: Question) -> PostReading:
+    """Return the reading of the post that a call is about."""
+    return read_post(question.post.text, question.policy)
+
+
+def _find_matches(layout: PostLayout) -> Iterator[SignMatch]:
+    """Yield everything in a post that fits the lexicon and is said of a group, attacks first, with no excuse yet."""
+    for sign in LEXICON.signs:
+        for match in compile_words(sign.words).finditer(layout.text):
+            mention = layout.group_near(match)
+            if mention and not _is_said_of(layout, sign, match, mention):
+                mention = None
+            if mention is None and not _counts_alone(layout, sign, match):
+                continue
+            start, end = match.span()
+            if mention and mention.end + REACH >= start:
+                start, end = min(start, mention.start), max(end, mention.end)
+            yield SignMatch(
+                sign=sign,
+                type=sign.type,
+                key=mention.key if mention else sign.alone or "",
+                mention=mention,
+                matched=match.group().strip(),
+                words=shorten_quote(layout.text[start:end]),
+                at=match.start(),
+                start=start,
+                end=end,
+            )
+
+
+def _is_said_of(layout: PostLayout, sign: Sign, match: re.Match[str], mention: Mention) -> bool:
+    """Return whether a sign is said of the group, and not of a thing that stands beside it."""
+    text, (start, end) = layout.text, match.span()
+    if sign.type != "Direct":
+        if not protected_name(layout.policy, mention.key) or (sign.only and mention.key not in sign.only):
+            return False
+    elif context_pattern("thing").search(text, max(0, start - REACH), start):
+        return False
+    if sign.place == "after":
+        return bool(context_pattern("attack_before_name").fullmatch(text, end, mention.start))
+    if sign.place == "before":
+        touches = match.group().casefold().startswith("they") or not text[mention.end : start].strip()
+        return mention.end <= start and touches
+    if sign.place == "near":
+        return True
+    if mention.start >= end:
+        return bool(context_pattern("insult_before_name").fullmatch(text, end, mention.start))
+    if start - mention.end <= REACH and context_pattern("name_before_insult").fullmatch(text, mention.end, start):
+        return True
+    return bool(context_pattern("they").search(text, max(mention.end, start - REACH), start))
+
+
+def _counts_alone(layout: PostLayout, sign: Sign, match: re.Match[str]) -> bool:
+    """Return whether a sign counts though no group is named."""
+    first, last = layout.sentence_around(match.start())
+    nearby = max(first, match.start() - AROUND), min(last, match.end() + AROUND)
+    return sign.alone is not None and (not sign.near or bool(compile_words(sign.near).search(layout.text, *nearby)))
+
+
+def _find_excuse(layout: PostLayout, match: SignMatch) -> Excuse | None:
+    """Return the first reason in a post not to hold an attack against its author, in the order of the lexicon."""
+    if not protected_name(layout.policy, match.key):
+        return Excuse("unprotected", match.term or shorten_quote(match.matched))
+    text, mention, rules = layout.text, match.mention, LEXICON.excuses
+    earliest, latest = layout.sentence_around(match.start, 1)
+    first, last = max(earliest, match.start - AROUND), min(latest, match.end + AROUND)
+    own_first, own_last = layout.sentence_around(match.at)
+    own_first, own_last = max(own_first, first), min(own_last, last)
+
+    def own_voice(words: Words, start: int = first, end: int = last) -> str:
+        """Return the first such words that the author says: not quoted, outside the attack, with no "not" before."""
+        for each in compile_words(words).finditer(text, start, end):
+            overlaps = each.start() < match.end and match.start < each.end()
+            before = text[max(start, each.start() - 24) : each.start()]
+            if not overlaps and not context_pattern("not_so").search(before) and not layout.is_quoted(each.start()):
+                return shorten_quote(each.group())
+        return ""
+
+    if negation := _find_negation(text[own_first : match.at], match):
+        return Excuse("denied", negation)
+    if mention and (self_reference := _find_self_reference(layout, mention, first, last)):
+        return Excuse("self", self_reference)
+    quoted = layout.is_quoted(match.at)
+    agrees = own_voice(LEXICON.agreement.words)
+    if not agrees:
+        for about in compile_words(LEXICON.spoken_of.words).finditer(text, own_first, last):
+            if any(about.start() <= place < about.end() for place in (match.start, match.at)):
+                return Excuse("condemned", shorten_quote(about.group()))
+        if judgement := own_voice(rules["condemned"].words):
+            return Excuse("condemned", judgement)
+        if report := own_voice(rules["reported"].words, end=last if quoted else match.start):
+            return Excuse("reported", report)
+    if satire := compile_words(rules["satire"].words).search(text):
+        return Excuse("satire", satire.group())
+    if quoted and not agrees and layout.has_own_words():
+        return Excuse("quoted", match.matched)
+    if mention and mention.one:
+        one = context_pattern("one_of_them").search(text, max(0, mention.start - 40), mention.start)
+        # "That filthy …" insults by the group's name; "that woman from the bank is …" doesn't.
+        by_name = match.type == "Direct" and 0 <= mention.start - match.at - len(match.matched) <= 1
+        if one and not by_name:
+            return Excuse("one person", f"{one.group().split()[0]} {mention.term}")
+    if match.type != "Direct" and (praise := own_voice(rules["praised"].words, own_first, own_last)):
+        return Excuse("praised", praise)
+    return None
+
+
+def _find_negation(before: str, match: SignMatch) -> str:
+    """Return the negation in the last words before an attack, in its clause, or among its own if it is deniable."""
+    clause_words = context_pattern("clause_end").split(before)[-1].split()[-NEGATION_REACH:]
+    clause = " ".join([*clause_words, match.matched if match.sign.deniable else ""])
+    negation = compile_words(LEXICON.excuses["denied"].words).search(clause)
+    return negation.group() if negation and not context_pattern("why_not").search(clause) else ""
+
+
+def _find_self_reference(layout: PostLayout, mention: Mention, first: int, last: int) -> str:
+    """Return the words in which the author speaks as one of the same group: "we immigrants", "as a woman"."""
+    mixed = mention.key in LEXICON.groups and LEXICON.groups[mention.key].mixed
+    for other in layout.mentions:
+        if other.key != mention.key or other.end <= first or other.start >= last:
+            continue
+        if mixed and _first_word(other.term) != _first_word(mention.term):
+            continue
+        before = layout.text[max(0, other.start - 40) : other.start]
+        if me := context_pattern("we").search(before) or (other.one and context_pattern("as_one").search(before)):
+            return shorten_quote(me.group() + other.term)
+    return ""
+
+
+def _first_word(term: str) -> str:
+    return term.casefold().split()[0].removesuffix("s")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from tribunal.nodes.rehearsal.material import evidence, ids
-from tribunal.nodes.rehearsal.reading import reading_of
-from tribunal.rehearsed import NOTHING_FOUND
+from tribunal.models.role import Question
+from tribunal.nodes.rehearsal.material import evidence_ids
+from tribunal.nodes.rehearsal.reading import reading_of_question
 from tribunal.schema import JSON
-
-if TYPE_CHECKING:
-    from tribunal.models.question import Question
 
 _KEYWORD = re.compile(r"[^\W\d_]{4,}")
 _SENTENCE = re.compile(r"[^.!?\n]{15,300}[.!?]?")
@@ -22,96 +18,87 @@ _REFUTES = re.compile(
     r"\b(?:harmless|neutral|affectionate|festival|recipe|gardening|in jest|reclaimed)\b", re.IGNORECASE
 )
 _HIT = re.compile(r"^(\d+)\.\n((?:  .*\n)*)", re.MULTILINE)
-_SHOWN = re.compile(r"^  (?:title|snippet): (.*)$", re.MULTILINE)
+_HIT_FIELD = re.compile(r"^  (?:title|snippet): (.*)$", re.MULTILINE)
+_ANGLES = (("meaning", "slang", "hate speech"), ("origin", "news", "derogatory"), ("history", "symbol", "insult"))
 
 
 def _keywords(text: str) -> list[str]:
-    """The longest words of a text, each once: what a search would begin with."""
+    """Return the words of a text that a search would begin with, each once, the longest first."""
     words = dict.fromkeys(word.casefold() for word in _KEYWORD.findall(text))
-    return sorted(words, key=lambda word: (-len(word), word)) or ["post"]
+    return sorted(words, key=lambda word: (-len(word), word))
 
 
-def queries(question: Question) -> JSON:
-    """Three queries from the post's longest words, which are what is to be verified; on later turns words and angle
-    move on."""
-    tried = (question.material["tried"] or "").splitlines()[1:-1]
-    words, turn = _keywords(question.post.text), len(tried) // 3
+def _inside_marks(material: str) -> str:
+    return material.partition("\n")[2].rpartition("\n")[0]
+
+
+def plan_queries(question: Question) -> JSON:
+    """Ask for three queries from the post's longest words; on later turns words and angle move on."""
+    turn = len((question.material["tried"] or "").splitlines()[1:-1]) // 3
+    words = _keywords(question.post.text) or ["post"]
     picked = [words[(turn + place) % len(words)] for place in range(3)]
-    angles = (("meaning", "slang", "hate speech"), ("origin", "news", "derogatory"), ("history", "symbol", "insult"))
-    angle = angles[turn % len(angles)]
+    angle = _ANGLES[turn % len(_ANGLES)]
     queries = [f'"{word}" {end} {turn or ""}'.strip() for word, end in zip(picked, angle, strict=True)]
-    return {**_plan(picked), "queries": queries}
+    return {**_plan_for(picked), "queries": queries}
 
 
-def urls(question: Question) -> JSON:
-    """Three pages of a reference work, by the post's longest words."""
-    words, tried = _keywords(question.post.text), question.material["tried"] or ""
-    urls = [f"https://en.wikipedia.org/wiki/{word}" for word in words]
-    fresh = [url for url in urls if url not in tried] + [
-        f"https://en.wiktionary.org/wiki/{word}-{len(tried)}-{place}" for place, word in enumerate((words * 3)[:3])
-    ]
-    return {**_plan(words[:3]), "urls": fresh[:3]}
+def plan_urls(question: Question) -> JSON:
+    """Ask for three pages of reference works, by the post's longest words."""
+    words, tried = _keywords(question.post.text) or ["post"], question.material["tried"] or ""
+    urls = [url for word in words if (url := f"https://en.wikipedia.org/wiki/{word}") not in tried]
+    urls += [f"https://en.wiktionary.org/wiki/{words[0]}-{len(tried)}-{place}" for place in range(3)]
+    return {**_plan_for(words[:3]), "urls": urls[:3]}
 
 
-def _plan(words: list[str]) -> JSON:
-    """The thought before a search, and what is to be verified: words alone, since the rules read no claims."""
+def _plan_for(words: list[str]) -> JSON:
+    """Return the thought before a search, and what is to be verified: words alone, since the rules read no claims."""
     entities = list(dict.fromkeys(words))
     thought = f"What {', '.join(f'“{word}”' for word in entities)} may mean here is to be looked up."
     return {"thought": thought, "entities": entities, "claims": []}
 
 
-def relevance(question: Question) -> JSON:
-    """Hits whose title or snippet holds one of the query's words."""
-    words = set(_keywords(question.material["query"].partition("\n")[2].rpartition("\n")[0]))
-    relevant = [
-        int(number)
-        for number, hit in _HIT.findall(question.material["hits"])
-        if words & {word.casefold() for word in _KEYWORD.findall(" ".join(_SHOWN.findall(hit)))}
-    ]
-    return {"relevant": relevant}
+def choose_hits(question: Question) -> JSON:
+    """Choose the hits whose title or snippet holds one of the query's words."""
+    words = set(_keywords(_inside_marks(question.material["query"])))
+    hits = [(int(number), " ".join(_HIT_FIELD.findall(hit))) for number, hit in _HIT.findall(question.material["hits"])]
+    return {"relevant": [number for number, shown in hits if words & set(_keywords(shown))]}
 
 
-def passages(question: Question) -> JSON:
-    """Sentences that share a word with the post and call it hateful, or harmless, by a handful of words."""
-    page = question.material["page"].partition("\n")[2].rpartition("\n")[0]
-    words = set(_keywords(question.post.text))
-    found = []
-    for sentence in _SENTENCE.findall(page):
-        if words & {word.casefold() for word in _KEYWORD.findall(sentence)}:
-            if _SUPPORTS.search(sentence):
-                found.append({"passage": sentence.strip(), "stance": "supports"})
-            elif _REFUTES.search(sentence):
-                found.append({"passage": sentence.strip(), "stance": "refutes"})
-    return {"passages": found[:3]}
+def choose_passages(question: Question) -> JSON:
+    """Choose sentences that share a word with the post and call it hateful, or harmless, by a handful of words."""
+    words, passages = set(_keywords(question.post.text)), []
+    for sentence in _SENTENCE.findall(_inside_marks(question.material["page"])):
+        stance = "supports" if _SUPPORTS.search(sentence) else "refutes" if _REFUTES.search(sentence) else ""
+        if stance and words & set(_keywords(sentence)):
+            passages.append({"passage": sentence.strip(), "stance": stance})
+    return {"passages": passages[:3]}
 
 
-def weigh(question: Question) -> JSON:
-    """With whichever side the new page speaks for more."""
-    found = evidence(question.material["evidence"])
-    for_hate = len(ids(found, "supports")) - len(ids(found, "refutes"))
-    judgement = "hate" if for_hate > 0 else "non-hate" if for_hate < 0 else "undecided"
-    return {"judgement": judgement, "reasoning": f"The page adds {', '.join(found)}, which speak for {judgement}."}
+def _evidence(question: Question) -> tuple[list[str], list[str]]:
+    """Return the ids of the evidence that supports hatefulness, and of what refutes it."""
+    evidence = question.material["evidence"]
+    return evidence_ids(evidence, "supports"), evidence_ids(evidence, "refutes")
 
 
-def enough(question: Question) -> JSON:
-    """Two pieces of evidence are enough."""
-    sufficient = len(evidence(question.material["evidence"])) >= 2
-    return {"sufficient": sufficient, "missing": "" if sufficient else "a second source that says what the words mean"}
+def weigh_evidence(question: Question) -> JSON:
+    """Judge as most of the passages say."""
+    supports, refutes = map(len, _evidence(question))
+    judgement = "hate" if supports > refutes else "non-hate" if refutes > supports else "undecided"
+    return {"judgement": judgement, "reasoning": f"{supports} support and {refutes} refute: {judgement}."}
 
 
-def conclude(question: Question) -> JSON:
-    """By an attack in the post that nothing excuses, else by the greater part of the evidence."""
-    found, reading = evidence(question.material["evidence"]), reading_of(question)
-    supports, refutes, attack = ids(found, "supports"), ids(found, "refutes"), reading.gravest
-    excused = bool(reading.matches) and attack is None
-    hateful = attack is not None or (len(supports) > len(refutes) and not excused)
-    if attack:
-        claim = f"“{attack.words}” is an attack that nothing in the post takes back"
-    elif excused:
-        claim = "The post itself speaks against the words that would count"
-    else:
-        claim = NOTHING_FOUND
-    steps: list[JSON] = [{"claim": claim, "evidence": []}]
+def check_sufficiency(question: Question) -> JSON:
+    """Call two pieces of evidence enough."""
+    count = sum(map(len, _evidence(question))) + len(evidence_ids(question.material["evidence"], "neutral"))
+    return {"sufficient": count >= 2, "missing": "" if count >= 2 else "a second source that says what the words mean"}
+
+
+def conclude_research(question: Question) -> JSON:
+    """Decide by an attack in the post that nothing excuses, else by the greater part of the evidence."""
+    reading = reading_of_question(question)
+    supports, refutes = _evidence(question)
+    hateful = reading.gravest is not None or (len(supports) > len(refutes) and not reading.matches)
+    steps: list[JSON] = [{"claim": reading.summary.rstrip("."), "evidence": []}]
     if supports:
         steps.append({"claim": "What was read calls its words hateful", "evidence": supports})
     if refutes:
@@ -119,11 +106,7 @@ def conclude(question: Question) -> JSON:
     return {"label": "HATE" if hateful else "NON-HATE", "confidence": 0.0, "steps": steps}
 
 
-def in_words(question: Question) -> str:
-    """The baseline's answer in words."""
-    reading = reading_of(question)
-    if attack := reading.gravest:
-        return f"hate speech: “{attack.words}” is an attack that nothing in the post takes back."
-    if reading.matches:
-        return "not hate speech: the post itself speaks against the words that would count."
-    return f"not hate speech: {NOTHING_FOUND}"
+def answer_in_words(question: Question) -> str:
+    """Answer the baseline's question in words."""
+    reading = reading_of_question(question)
+    return f"{'hate speech' if reading.gravest else 'not hate speech'}: {reading.summary}"

@@ -1,124 +1,126 @@
 """The parts of a debate of views and of its peers, for hate, sarcasm and misinformation.
 
-As elsewhere, what speaks for YES is read from the post alone (`findings`), and what was said from the role's material
-alone.
+What speaks for YES is read from the post alone, and what was said from the role's material alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from tribunal.nodes.rehearsal.findings import Finding, findings
-from tribunal.rehearsed import NOTHING_FOUND
-from tribunal.schema import JSON
+from tribunal.calls import NOTHING_FOUND
+from tribunal.models.role import Question
+from tribunal.nodes.rehearsal.lexicon import LEXICON, Words, compile_words
+from tribunal.nodes.rehearsal.reading import plain_text, reading_of_question, shorten_quote
+from tribunal.schema import JSON, CueType
+from tribunal.text import one_line
 
-if TYPE_CHECKING:
-    from tribunal.models.question import Question
-
-YES, NO = "YES", "NO"
-
+_VIEWS_OF_TYPE: dict[CueType, Words] = {"Direct": (), "Socio-cultural": ("deep", "context"), "Metaphor": ("deep",)}
 # An answer as `nodes.mv_debate.history.answers_in_words` writes it: a name, the side, the reason between marks.
 _ANSWER = re.compile(r"^(?:agent )?([\w-]+): (YES|NO)\n<<<answer ([0-9a-f]{16})\n(.*?)\nanswer \3>>>$", re.M | re.S)
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """One answer in a role's material."""
+class ViewClue(NamedTuple):
+    """Words of the post that speak for YES, what they do, and the views that see them (none named: all do)."""
 
-    name: str
-    answer: str
-    reason: str
+    words: str
+    charge: str
+    views: Words
 
-
-def said(material: str) -> list[Said]:
-    """The answers in a material, in their order."""
-    return [Said(name, answer, reason) for name, answer, _, reason in _ANSWER.findall(material)]
+    def is_quoted_in(self, text: str) -> bool:
+        """Return whether a text quotes these words."""
+        return f"“{self.words}”" in text
 
 
-def _for(finding: Finding) -> JSON:
-    return {"answer": YES, "reason": f"“{finding.words}” {finding.what}, and nothing in the post takes it back."}
+def find_clues(question: Question) -> list[ViewClue]:
+    """Return what speaks for YES in the post that a call is about, under the task of its policy."""
+    task = question.policy.task
+    if task == "hate":
+        unexcused = reading_of_question(question).unexcused
+        return [ViewClue(match.words, match.charge, _VIEWS_OF_TYPE[match.type]) for match in unexcused]
+    rules, text = LEXICON.tasks[task], one_line(plain_text(question.post.text))
+    if compile_words(rules.taken_back).search(text):
+        return []
+    clues = []
+    for hint in rules.hints:
+        alone = hint.beside and not compile_words(hint.beside).search(text)
+        backed = hint.unless and compile_words(hint.unless).search(text)
+        if (match := compile_words(hint.words).search(text)) and not alone and not backed:
+            clues.append(ViewClue(shorten_quote(match.group()), hint.charge, hint.views))
+    return clues
 
 
-_AGAINST: JSON = {"answer": NO, "reason": NOTHING_FOUND}
+def _answer_as(question: Question, view: str, material: str) -> JSON:
+    """Return YES on what a view sees itself, else on what a material quotes of the post, else NO. "" sees all."""
+    clues = find_clues(question)
+    if own := next((clue for clue in clues if not view or not clue.views or view in clue.views), None):
+        return {"answer": "YES", "reason": f"“{own.words}” {own.charge}, and nothing in the post takes it back."}
+    if quoted := next((clue for clue in clues if clue.is_quoted_in(material)), None):
+        return {"answer": "YES", "reason": f"As was pointed out, “{quoted.words}” {quoted.charge}."}
+    return {"answer": "NO", "reason": NOTHING_FOUND}
 
 
-def _taken_up(found: Sequence[Finding], material: str) -> JSON | None:
-    """YES, on words of the post that somebody else has pointed at."""
-    brought = next((each for each in found if each.quoted_in(material)), None)
-    if brought is None:
-        return None
-    return {"answer": YES, "reason": f"As was pointed out, “{brought.words}” {brought.what}."}
+def answer_as_view(question: Question) -> JSON:
+    """Play a view: by what it sees itself, else by what the history points at."""
+    return _answer_as(question, question.material["view"], question.material["history"])
 
 
-def answer(question: Question) -> JSON:
-    """A view: YES on what it sees itself, else on what the history points at in the post, else NO."""
-    found = findings(question)
-    own = next((each for each in found if each.seen_by(question.material["view"])), None)
-    return _for(own) if own else _taken_up(found, question.material["history"]) or _AGAINST
+def answer_as_equal(question: Question) -> JSON:
+    """Play an equal: those with an odd number see what lies open, the others all; then what anybody points at."""
+    number = question.role.seat.partition(":")[2]
+    odd = not number.isdecimal() or int(number) % 2 == 1
+    return _answer_as(question, "surface" if odd else "", question.material["others"])
 
 
-def revise(question: Question) -> JSON:
-    """A view again: YES on what the reflection's own line points at, else as before."""
+def answer_task(question: Question) -> JSON:
+    """Answer a task's question in the one call: YES if anything was found."""
+    return _answer_as(question, "", "")
+
+
+def revise_answer(question: Question) -> JSON:
+    """Answer as a view again: YES on what the reflection's own line points at, else as before."""
     before, _, reason = question.material["own"].partition("\n")
-    view, lines = question.material["view"], question.material["reflection"].splitlines()
-    own_line = next((line for line in lines if line.startswith(f"{view}: ")), "")
-    stands = {"answer": before, "reason": "\n".join(reason.splitlines()[1:-1]) or "The answer stands."}
-    return _taken_up(findings(question), own_line) or stands
+    lines = question.material["reflection"].splitlines()
+    own_line = next((line for line in lines if line.startswith(f"{question.material['view']}: ")), "")
+    if any(clue.is_quoted_in(own_line) for clue in find_clues(question)):
+        return _answer_as(question, "nobody", own_line)
+    return {"answer": before, "reason": "\n".join(reason.splitlines()[1:-1]) or "The answer stands."}
 
 
-def score(question: Question) -> JSON:
-    """The Judge: whether an answer goes with what the post holds, and quotes it."""
-    found = findings(question)
-    scores = {}
-    for each in said(question.material["responses"]):
-        right = (each.answer == YES) == bool(found)
-        quotes = any(finding.quoted_in(each.reason) for finding in found)
-        scores[each.name] = (0.9 if quotes or not found else 0.6) if right else 0.3
+def score_answers(question: Question) -> JSON:
+    """Play the Judge: whether an answer goes with what the post holds, and quotes it."""
+    clues, scores = find_clues(question), {}
+    for name, answer, _, reason in _ANSWER.findall(question.material["responses"]):
+        right = (answer == "YES") == bool(clues)
+        quotes = any(clue.is_quoted_in(reason) for clue in clues)
+        scores[name] = (0.9 if quotes or not clues else 0.6) if right else 0.3
     return {"reason": "An answer that quotes what speaks for it in the post counts for more.", "scores": scores}
 
 
-def reflect(question: Question) -> JSON:
-    """The Reflection: every answer that passes over what the post holds is shown its words."""
-    found = findings(question)
-    feedback = {}
-    for each in said(question.material["responses"]):
-        if found and each.answer == NO:
-            errors, suggestion = "It passes over words of the post.", f"Weigh “{found[0].words}”: it {found[0].what}."
-        elif each.answer == YES and not found:
+def reflect_on_answers(question: Question) -> JSON:
+    """Play the Reflection: every answer that passes over what the post holds is shown its words."""
+    clues, feedback = find_clues(question), {}
+    for name, answer, _, _ in _ANSWER.findall(question.material["responses"]):
+        errors, suggestion = "Nothing is wrong with it.", "Keep the answer."
+        if clues and answer == "NO":
+            errors, suggestion = "It passes over words of the post.", f"Weigh “{clues[0].words}”: it {clues[0].charge}."
+        elif answer == "YES" and not clues:
             errors, suggestion = "The post's words don't bear it out.", "Look at the words again."
-        else:
-            errors, suggestion = "Nothing is wrong with it.", "Keep the answer."
-        feedback[each.name] = {"errors": errors, "suggestion": suggestion}
+        feedback[name] = {"errors": errors, "suggestion": suggestion}
     return {"feedback": feedback}
 
 
-def summarise(question: Question) -> JSON:
-    """The Summary: the greater part of the last answers, a tie being NO; else the last answer of the history."""
-    last = said(question.material["responses"])
+def summarise_debate(question: Question) -> JSON:
+    """Play the Summary: the greater part of the last answers, a tie being NO; else the history's last answer."""
+    last, history = (
+        [answer for _, answer, _, _ in _ANSWER.findall(question.material[name])] for name in ("responses", "history")
+    )
+    side, how = "NO", "nobody was heard"
     if last:
-        yes = sum(each.answer == YES for each in last)
-        side, how = (YES if yes * 2 > len(last) else NO), f"{max(yes, len(last) - yes)} of {len(last)} views say so"
-    else:
-        kept = said(question.material["history"])
-        side, how = (kept[-1].answer, "the best answer of the last round says so") if kept else (NO, "nobody was heard")
-    finding = next(iter(findings(question)), None)
-    words = f"“{finding.words}” {finding.what}" if finding else NOTHING_FOUND.rstrip(".")
-    return {"answer": side, "explanation": f"The answer is {side}: {how}. {words}."}
-
-
-def speak(question: Question) -> JSON:
-    """An equal: those with an odd number see what lies open, the others all; then what anybody points at."""
-    found = findings(question)
-    _, _, number = question.role.seat.partition(":")
-    odd = not number.isdecimal() or int(number) % 2 == 1
-    own = next((each for each in found if not odd or each.seen_by("surface")), None)
-    return _for(own) if own else _taken_up(found, question.material["others"]) or _AGAINST
-
-
-def classify(question: Question) -> JSON:
-    """The one call that answers a task's question: YES where anything was found."""
-    finding = next(iter(findings(question)), None)
-    return _for(finding) if finding else {"answer": NO, "reason": NOTHING_FOUND}
+        yes = last.count("YES")
+        side, how = ("YES" if yes * 2 > len(last) else "NO"), f"{max(yes, len(last) - yes)} of {len(last)} views say so"
+    elif history:
+        side, how = history[-1], "the best answer of the last round says so"
+    clue = next(iter(find_clues(question)), None)
+    words = f"“{clue.words}” {clue.charge}." if clue else NOTHING_FOUND
+    return {"answer": side, "explanation": f"The answer is {side}: {how}. {words}"}

@@ -9,7 +9,7 @@ from tribunal.prompts import marks
 
 def quote(kind: str, text: str) -> str:
     """A quotation as a prompt shows it, marks and all."""
-    return marks.shown(marks.quote(kind, text, lines=True))
+    return str(marks.material_text(marks.quote(kind, text, lines=True)))
 
 
 VERDICT = json.dumps({"category": "NotHate", "explanation": "The system has cleared this post."})

@@ -9,11 +9,11 @@ from typing import Any
 
 from tests.court import AsyncScript, Script, court_script
 from tests.court import part as court_part
+from tests.doubles import Fault, Reply, Request
 from tests.graphs.panel_script import panel
 from tests.graphs.panel_script import part as panel_part
 from tests.graphs.research_world import World, html, researcher, world
 from tests.graphs.research_world import part as research_part
-from tribunal.eval.doubles.scripted import Fault, Reply, Request
 
 PASSAGE = "evidence-one says that it is an old insult."
 FEW = "example-harm,example-newsroom"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tribunal.eval.doubles.scripted import Fault, Reply, Request
-from tribunal.retrievers.perspectives.perspective import EXAMPLES, find
+from tests.doubles import Fault, Reply, Request
+from tribunal.retrievers.perspectives.perspective import EXAMPLES, find_perspective
 
 PARTS = {
     "an annotator": "perspective",
@@ -24,7 +24,7 @@ def part(request: Request) -> str:
 
 def whose(request: Request) -> str:
     """Which example perspective a request is, by its criterion."""
-    return next(name for name in EXAMPLES if find(name).criterion.strip()[:60] in request.text)
+    return next(name for name in EXAMPLES if find_perspective(name).criterion.strip()[:60] in request.text)
 
 
 def panel(hateful: int = 3, /, **instead: Any) -> Any:
@@ -33,7 +33,7 @@ def panel(hateful: int = 3, /, **instead: Any) -> Any:
     def script(request: Request) -> Reply | Fault:
         name = part(request)
         if name == "perspective":
-            own = find(whose(request)) if "The criterion:" in request.text else None
+            own = find_perspective(whose(request)) if "The criterion:" in request.text else None
             names = (own.labels.hate, own.labels.not_hate) if own else ("hate", "non-hate")
             if own and own.name in instead:
                 given = instead[own.name]

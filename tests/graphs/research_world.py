@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.court import AsyncScript, Script, decide
+from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles.web import SearchServer, Site, SitePage
 from tests.where_heeded import where_heeded
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.eval.doubles.web import SearchServer, Site, SitePage
 from tribunal.schema import Record
 
 POST = "the weeds in our garden are back again"

@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.court import decide
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.golden.test_requests import CASES, asked
 from tests.graphs.panel_script import panel, part
 from tribunal.commands import app
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.schema import JSON
 
 # Which cue an argument is on is no label, and stands first so that the reader knows.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from tests.doubles import Reply
+from tests.doubles.web import Site, SitePage
 from tests.graphs.research_world import POST, html, researcher, world
-from tribunal.eval.doubles.scripted import Reply
-from tribunal.eval.doubles.web import Site, SitePage
-from tribunal.retrievers.web.search.hits import normal_url
+from tribunal.retrievers.web.search.engine import normal_url
 
 
 async def test_enough_after_one_turn() -> None:

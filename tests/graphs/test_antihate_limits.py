@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.court import side_by_side
+from tests.doubles import Reply, Request
+from tests.doubles.web import Seen, Site, SitePage
 from tests.graphs.hybrid import hybrid_script
 from tests.graphs.hybrid import part as hybrid_part
 from tests.graphs.research_world import html, part, researcher, world
-from tribunal.eval.doubles.scripted import Reply, Request
-from tribunal.eval.doubles.web import Seen, Site, SitePage
 
 
 async def test_a_spent_budget_leaves_the_verdict_to_the_judge() -> None:

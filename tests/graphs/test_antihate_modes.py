@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from tests.doubles import Fault, Reply
 from tests.graphs.hybrid import hybrid
 from tests.graphs.research_world import researcher, world
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, Reply
-from tribunal.heeding import MODES
+from tribunal.settings import MODES
 
 
 @pytest.mark.parametrize(

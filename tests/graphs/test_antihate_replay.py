@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from tests.doubles.web import Site
 from tests.graphs.research_world import POST, html, part, researcher, world
-from tribunal.eval.doubles.web import Site
 
 
 async def test_the_same_run_replayed_with_the_network_off() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from tests.doubles import Reply, Request
 from tests.graphs.hybrid import hybrid
 from tests.graphs.research_world import POST, html, part, researcher, world
-from tribunal.eval.doubles.scripted import Reply, Request
-from tribunal.prompts.policy import policy
+from tribunal.prompts.policy import load_policy
 
 RESEARCH = ("queries", "relevance", "passages", "weigh", "enough", "verdict")
 # Appendix E's MUSTs, in our words; they stay where the instructional details are left out.
@@ -64,7 +64,7 @@ async def test_the_question_is_binary_and_the_policy_its_core(graph: str) -> Non
     async with hybrid() as it:
         it.graph = graph
         await it.decide(max_turns=2, **web)
-    in_force = policy("h-vli")
+    in_force = load_policy("h-vli")
     asked = [request for request in it.model.requests if it.part(request) in RESEARCH]
     assert {it.part(request) for request in asked} == set(RESEARCH) - ({"verdict"} if graph == "tribunal" else set())
     for request in asked:

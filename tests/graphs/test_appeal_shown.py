@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from tests.doubles import Request, ScriptedServer
 from tests.golden.playing import Player, heading
 from tests.graphs.test_earlier import SETTINGS
-from tribunal.cases.session import hear
+from tribunal.cases.session import judge_post
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Request, ScriptedServer
 from tribunal.graphs import GRAPHS
 from tribunal.schema import JSON
 
@@ -24,7 +24,7 @@ async def requests_of(graph: str, appeal: JSON | None, monkeypatch: pytest.Monke
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         context = context_from({"model": "openai:scripted", **SETTINGS.get(graph, {})})
-        record = await hear(POST, graph=graph, context=context, appeal=appeal)
+        record = await judge_post(POST, graph=graph, context=context, appeal=appeal)
         assert record.outcome == "verdict"
         return list(server.requests)
 
@@ -61,4 +61,4 @@ async def test_every_seat_but_the_gatekeeper_reads_it(graph: str, monkeypatch: p
 )
 async def test_a_wrong_appeal_is_refused(appeal: Any, says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        await hear(POST, graph="baseline", context=context_from({}), appeal=appeal)
+        await judge_post(POST, graph="baseline", context=context_from({}), appeal=appeal)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from tests.court import argument, court_script, cue, decide, part
-from tribunal.eval.doubles.scripted import ScriptedServer
+from tests.doubles import ScriptedServer
 
 DISMISSAL = [("gatekeeper", 0.0), ("investigation", 0.8)]
 FAST_TRACK = [("gatekeeper", 0.0), ("indictment", 0.8), ("defence", 0.8), ("judge", 0.1)]

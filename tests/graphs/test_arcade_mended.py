@@ -8,16 +8,16 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from tests.court import argument, court_script, cue, decide, part
-from tribunal.eval.doubles.scripted import ScriptedServer
+from tests.doubles import ScriptedServer
 from tribunal.models.wire_schema import wire_schema
-from tribunal.nodes.arcade.cues import ArgumentsForm, arguments_form, arguments_mended
+from tribunal.nodes.arcade.cues import ArgumentsForm, argument_mender, arguments_form
 from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
 from tribunal.nodes.arcade.prosecutor import INDICTMENT, INVESTIGATION
 from tribunal.nodes.forms import decision_form, sure_decision_form
-from tribunal.prompts.policy import policy
+from tribunal.prompts.policy import load_policy
 from tribunal.schema import Cue
 
-H_VLI = policy("h-vli")
+H_VLI = load_policy("h-vli")
 GRAPHS = ["arcade", "multiround", "tribunal"]
 TWO = {"cues": [cue("first", "Metaphor"), cue("second", "Metaphor")]}
 ALL_BOUNDS = frozenset({"maxItems", "minItems", "maxLength", "minLength", "minimum", "maximum"})
@@ -98,7 +98,7 @@ def test_where_nothing_is_left_the_model_is_told_what_there_is() -> None:
     held = [
         Cue(id=f"C{n}", type="Direct", target_group="x", claim="y", justification="z", category="w") for n in (1, 2)
     ]
-    mend = arguments_mended(held, "defender")
+    mend = argument_mender(held, "defender")
     given = ArgumentsForm.model_validate({"arguments": [argument("so", "refute", "C9")]})
     with pytest.raises(ValueError, match="'C9' is not one of the cues C1, C2"):
         mend(given, [])

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.court import argument, court_script, cue, decide, part
-from tribunal.eval.doubles.scripted import Request, ScriptedServer
-from tribunal.prompts.policy import policy
+from tests.doubles import Request, ScriptedServer
+from tribunal.prompts.policy import load_policy
 
 COURTS: list[tuple[str, bool]] = [
     ("arcade", False), ("arcade", True), ("multiround", False), ("tribunal", False), ("tribunal", True),
@@ -37,7 +37,7 @@ async def asked(graph: str, explicit: bool = False, **settings: Any) -> list[Req
 async def test_each_seat_is_told_its_own_share_of_the_policy(graph: str, explicit: bool, scheme: str) -> None:
     settings: dict[str, Any] = {"triage": "openai:small"} if graph == "tribunal" else {}
     unsure = {"explanation": "so", "category": "NotHate", "confidence": 0.1}
-    held = policy("h-vli")
+    held = load_policy("h-vli")
     async with ScriptedServer(court_script(explicit=explicit, triage=unsure)) as server:
         await decide(server, graph=graph, scheme=scheme, **settings)
     for request in server.requests:
@@ -160,7 +160,7 @@ async def test_whom_a_cue_attacks_is_said_in_words_and_by_characteristic() -> No
     cues = server.requests[1].schema
     assert cues is not None
     named = cues["$defs"]["Cue"]["properties"]
-    assert named["characteristic"]["enum"] == list(policy("h-vli").protected_groups)
+    assert named["characteristic"]["enum"] == list(load_policy("h-vli").protected_groups)
     assert "enum" not in named["target_group"]
 
 
@@ -180,7 +180,7 @@ async def test_from_round_2_on_a_cue_keeps_its_type_category_and_first_justifica
 
 @pytest.mark.parametrize(("graph", "explicit"), COURTS[:-1])
 async def test_a_binary_court_tells_kinds_of_hate_apart_and_decides_in_two_labels(graph: str, explicit: bool) -> None:
-    held = policy("h-vli")
+    held = load_policy("h-vli")
     async with ScriptedServer(court_script(explicit=explicit)) as server:
         record = await decide(server, graph=graph, scheme="binary")
     assert {each.category for each in record.cues} == {"Religious"}

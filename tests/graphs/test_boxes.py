@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from tests.cases.letters import POST, Page, told
 from tests.court import cue, decide, part
-from tests.explained.told import POST, Page, told
+from tests.doubles import Request, ScriptedServer
+from tribunal.cases.explanations import CaseAtHand, explain_case
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Request, ScriptedServer
-from tribunal.explained.finding import AtHand, explained
 from tribunal.graphs import GRAPHS
 from tribunal.schema import Record
 
@@ -84,7 +84,7 @@ async def test_graphs_without_cues_refuse_it(graph: str) -> None:
 
 async def test_the_explanation_marks_the_place_and_covers_the_image(picture: str) -> None:
     record, _ = await heard([FIT], image=picture, boxes=True)
-    made = await explained(AtHand(record, {"text": POST, "image": picture}))
+    made = await explain_case(CaseAtHand(record, {"text": POST, "image": picture}))
     found = Page(made._repr_html_())
     assert made.post.image is not None
     [shown] = found.all("img")
@@ -95,6 +95,6 @@ async def test_the_explanation_marks_the_place_and_covers_the_image(picture: str
         "x": "20.0", "y": "20.0", "width": "80.0", "height": "70.0",
     }  # fmt: skip
     assert "from 10 % to 50 % of its width, from 20 % to 90 % of its height" in found.text
-    gone = await explained(AtHand(record, {"text": POST, "image": "https://example.com/a.png"}))
+    gone = await explain_case(CaseAtHand(record, {"text": POST, "image": "https://example.com/a.png"}))
     assert not Page(gone._repr_html_()).all("img")
     assert "The image isn't" in gone.post.image.absent if gone.post.image else False

@@ -9,10 +9,10 @@ import pytest
 from markdown_it import MarkdownIt
 
 from tests.court import court_script
+from tests.doubles import Fault, Reply, ScriptedServer
 from tribunal.context import context_from
-from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
 from tribunal.graphs import graph
-from tribunal.text import in_markdown
+from tribunal.text import escape_markdown
 
 MARKUP = (
     "![p](http://evil.test/p.png)", "[x](http://evil.test) [y][z] <http://evil.test>", "<img src=x onerror=alert(1)>",
@@ -44,7 +44,7 @@ async def test_what_is_no_verdict_is_told_as_what_it_is(part: str, reply: Any, h
     done = await answer("a post", **{part: reply})
     assert [each["type"] for each in done["messages"]] == ["human", "ai"]
     told = done["messages"][1]["content"]
-    assert told == f"{head}\n\n{in_markdown(done['outcome']['explanation'])}"
+    assert told == f"{head}\n\n{escape_markdown(done['outcome']['explanation'])}"
 
 
 async def test_a_dismissed_case_is_answered() -> None:
@@ -57,7 +57,7 @@ async def test_a_dismissed_case_is_answered() -> None:
 async def test_what_a_model_says_is_no_markup_in_the_answer(words: str) -> None:
     done = await answer("a post", judge={"explanation": words, "category": "Religious"})
     told = done["messages"][1]["content"]
-    assert told == f"**Hate speech (Religious)**\n\n{in_markdown(done['outcome']['explanation'])}"
+    assert told == f"**Hate speech (Religious)**\n\n{escape_markdown(done['outcome']['explanation'])}"
     for viewer in VIEWERS:
         tokens = [inner for each in viewer.parse(told) for inner in [each, *(each.children or [])]]
         kinds = {each.type for each in tokens}

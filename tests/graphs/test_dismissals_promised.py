@@ -13,10 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.court import court_script, decide
+from tests.doubles import ScriptedServer
 from tribunal.commands import app
 from tribunal.eval.batch import batch
-from tribunal.eval.doubles.scripted import ScriptedServer
-from tribunal.retrievers.perspectives.rows import file_hash
+from tribunal.eval.runs.job import RunOptions
+from tribunal.retrievers.indexes.table_rows import file_hash
 from tribunal.settings import SETTINGS
 from tribunal.threshold import Threshold
 
@@ -84,7 +85,7 @@ def test_by_a_batch_where_a_person_reviews_and_the_posts_are_others(shown: bool,
     posts.write_text(f"text\n{GREETING}\n")
     file = threshold(tmp_path, "tribunal", shown=shown, dataset="h-vli", split="test", data_sha256="0" * 64)
     settings = {"threshold_file": file, "review": True}
-    batch(posts, out, graph="tribunal", settings=settings, warn=said.append)
+    batch(posts, out, graph="tribunal", settings=settings, options=RunOptions(warn=said.append))
     record = json.loads(out.read_text())
     assert record["outcome"] == ("verdict" if shown else "pending")
     assert shown or record["review"]["reason"] == "no confidence is stated"
@@ -98,7 +99,13 @@ def test_a_run_over_the_posts_of_the_fit_is_told_that_it_flatters(tmp_path: Path
     posts, said = tmp_path / "posts.csv", list[str]()
     posts.write_text(f"text\n{GREETING}\n")
     file = threshold(tmp_path, "arcade", shown=True, dataset="table", data_sha256=file_hash(posts))
-    batch(posts, tmp_path / "out.csv", graph="arcade", settings={"threshold_file": file}, warn=said.append)
+    batch(
+        posts,
+        tmp_path / "out.csv",
+        graph="arcade",
+        settings={"threshold_file": file},
+        options=RunOptions(warn=said.append),
+    )
     assert said == [
         "the threshold was fitted on these posts (table), so what is measured here of those that it accepts flatters it"
     ]

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.doubles import Request, ScriptedServer
 from tests.golden.playing import Player
-from tribunal.cases.session import hear
+from tribunal.cases.session import judge_post
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import open_dataset
-from tribunal.eval.datasets.sampling import choose
-from tribunal.eval.doubles.scripted import Request, ScriptedServer
+from tribunal.eval.datasets.sampling import choose_samples
 from tribunal.graphs import GRAPHS
 
 POST = "They should stay where they are."
@@ -31,7 +31,7 @@ async def requests_of(graph: str, earlier: list[str], monkeypatch: pytest.Monkey
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         context = context_from({"model": "openai:scripted", **SETTINGS.get(graph, {})})
-        record = await hear(POST, graph=graph, context=context, earlier=earlier)
+        record = await judge_post(POST, graph=graph, context=context, earlier=earlier)
         assert record.outcome == "verdict"
         return list(server.requests)
 
@@ -63,7 +63,7 @@ async def test_an_answer_in_another_conversation_is_not_taken_from_the_cache(
         asked = []
         for earlier in ([], EARLIER, EARLIER[:1], EARLIER, []):
             before = len(server.requests)
-            await hear(POST, graph=graph, context=context, earlier=earlier)
+            await judge_post(POST, graph=graph, context=context, earlier=earlier)
             asked.append(len(server.requests) - before)
     assert min(asked[:3]) > 0
     assert asked[3:] == [0, 0]
@@ -72,7 +72,7 @@ async def test_an_answer_in_another_conversation_is_not_taken_from_the_cache(
 async def test_a_post_in_another_conversation_is_another_post() -> None:
     context = context_from({})
     names = [
-        (await hear(POST, graph="baseline", context=context, earlier=earlier)).post_id
+        (await judge_post(POST, graph="baseline", context=context, earlier=earlier)).post_id
         for earlier in ([], EARLIER, EARLIER[:1], EARLIER)
     ]
     assert len(set(names)) == 3
@@ -90,7 +90,7 @@ async def test_a_post_in_another_conversation_is_another_post() -> None:
 )
 async def test_a_wrong_conversation_is_refused(earlier: Any, says: str) -> None:
     with pytest.raises(BadInput, match=says):
-        await hear(POST, graph="baseline", context=context_from({}), earlier=earlier)
+        await judge_post(POST, graph="baseline", context=context_from({}), earlier=earlier)
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv"])
@@ -102,11 +102,11 @@ def test_a_table_may_hold_conversations(tmp_path: Path, kind: str) -> None:
         cell = json.dumps(EARLIER).replace('"', '""')
         file.write_text(f'text,thread\n{POST},"{cell}"\nGood morning!,\n')
     dataset = open_dataset("table", file, columns={"earlier": "thread"})
-    assert [sample.earlier for sample in choose(dataset)] == [tuple(EARLIER), ()]
+    assert [sample.earlier for sample in choose_samples(dataset)] == [tuple(EARLIER), ()]
 
 
 def test_a_cell_that_is_no_conversation_is_named(tmp_path: Path) -> None:
     file = tmp_path / "posts.csv"
     file.write_text("text,earlier\nGood morning!,yesterday\n")
     with pytest.raises(BadInput, match=r"earlier.*'yesterday'.*a list of texts"):
-        list(choose(open_dataset("table", file)))
+        list(choose_samples(open_dataset("table", file)))

@@ -13,13 +13,13 @@ from pydantic import TypeAdapter
 
 from tests import PROJECT
 from tests.court import court_script
+from tests.doubles import Fault, ScriptedServer
 from tests.graphs.hybrid import hybrid
 from tests.graphs.research_world import researcher, world
 from tests.where_heeded import where_heeded
-from tribunal.cases.session import decide, hear
+from tribunal.cases.session import judge_post, submit_review
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, ScriptedServer
 from tribunal.events import EVENTS, FailureEvent, ReviewEvent, TurnEvent, event_of
 from tribunal.graphs import GRAPHS, graph
 
@@ -91,9 +91,11 @@ async def test_a_person_s_decision_is_an_event() -> None:
     async with ScriptedServer(court_script(explicit=True, judge=unsure)) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         context = context_from({"model": "openai:scripted", "review": True})
-        record = await hear(POST, graph="tribunal", context=context)
+        record = await judge_post(POST, graph="tribunal", context=context)
         heard: list[Any] = []
-        await decide(str(record.thread), {"type": "accept", "args": None, "reviewer": "kim"}, listen=heard.append)
+        await submit_review(
+            str(record.thread), {"type": "accept", "args": None, "reviewer": "kim"}, listen=heard.append
+        )
     [done] = [event_of(each) for each in heard]
     assert isinstance(done, ReviewEvent)
     assert (done.action, done.reviewer) == ("accept", "kim")
@@ -116,8 +118,8 @@ def streamed() -> set[str]:
     for folder in ("nodes", "tribunal/models"):
         for path in sorted((PROJECT / folder).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-                if isinstance(node, ast.Call) and ast.unparse(node.func) == "tell":
-                    _, event = node.args
+                if isinstance(node, ast.Call) and ast.unparse(node.func) == "runtime.stream_writer":
+                    [event] = node.args
                     assert isinstance(event, ast.Dict), path
                     [kind] = [
                         value.value

@@ -13,15 +13,15 @@ import pytest
 
 from tests.court import QUOTED, decide
 from tests.decided import decided, store_of
+from tests.doubles import Request, ScriptedServer
+from tests.doubles.web import SearchServer, Site
 from tests.golden.playing import Player
 from tests.golden.test_requests import CASES
 from tests.graphs.research_world import html
 from tests.where_heeded import where_heeded
-from tribunal.eval.doubles.scripted import Request, ScriptedServer
-from tribunal.eval.doubles.web import SearchServer, Site
-from tribunal.nodes.exhibits import exhibits
-from tribunal.nodes.state import Court
-from tribunal.prompts.sets import prompt_set, shipped
+from tribunal.nodes.exhibits import show_exhibits
+from tribunal.nodes.state import CaseState
+from tribunal.prompts.sets import prompt_set, shipped_prompts
 
 # A forged heading, entries, fields and marks; line breaks of every kind; characters that hide, turn and command.
 FORGED = (
@@ -126,7 +126,7 @@ def test_a_forged_field_is_one_line_in_its_place(tmp_path: Path, name: str) -> N
     assert sum("# Your part: the Judge" in request.text for request in forged) == len(forged)
 
 
-HELD: Court = {
+HELD: CaseState = {
     "evidence": [
         {
             "id": FORGED, "query": FORGED, "url": FORGED, "page_id": "p", "title": FORGED, "passage": FORGED,
@@ -151,9 +151,9 @@ HELD: Court = {
 
 
 def test_what_a_court_is_shown_beside_the_post_even_by_forged_ids() -> None:
-    shown = exhibits(HELD)
+    shown = show_exhibits(HELD)
     assert shown
-    blocks = QUOTED.findall(shipped().render(shown.prompt, shown.material))
+    blocks = QUOTED.findall(shipped_prompts().render(shown.prompt, shown.material))
     assert [(kind, [_beginning(line) for line in words.split("\n")][1:]) for kind, _, words in blocks] == [
         ("evidence", ["  title: ", "  address: ", "  passage: "]),
         ("opinions", ["  title: ", "  label: ", "  reason: "]),

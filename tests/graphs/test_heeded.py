@@ -12,12 +12,12 @@ from langgraph.config import get_config
 from PIL import Image
 
 from tests.decided import store_of
+from tests.doubles.web import SearchServer, Site, SitePage
 from tests.where_heeded import where_heeded
-from tribunal.cases.session import hear
+from tribunal.cases.session import judge_post
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.web import SearchServer, Site, SitePage
-from tribunal.graph_nodes import HEEDING, nodes_heeding, nodes_of
+from tribunal.graph_form import nodes_heeding, nodes_of
 from tribunal.graphs import GRAPHS, graph
 from tribunal.settings import SETTINGS
 
@@ -31,21 +31,21 @@ ONLY_LOOKS = {
     # Whether the key of every model is there, be it asked or not.
     "check_models": {"model", "aux_model", "judge_model", "triage", "seats"},
     # Whether the file is one, before the first call; who heeds it reads it in `confidence_wanted`.
-    "threshold_source": {"threshold", "threshold_file"},
+    "threshold_file_text": {"threshold", "threshold_file"},
     # Whether the judge gives a confidence, which a review needs; any other graph refuses a review.
     "confidence_wanted": {"review"},
     # Whether an address with a password is missing from what the case holds.
     "context_of": {"search", "searxng_url"},
     # Whether a part of a run was given other settings than the case holds: all of them.
-    "overruled": set(SETTINGS),
-    "overruled.<locals>.<listcomp>": set(SETTINGS),
+    "warn_of_overruled_settings": set(SETTINGS),
+    "warn_of_overruled_settings.<locals>.<listcomp>": set(SETTINGS),
     # Whether the settings are sound by themselves, and which of them a record keeps.
     "_windows_go_forward": {"window_tokens", "window_overlap"},
-    "kept_settings": {"searxng_url"},
+    "settings_for_record": {"searxng_url"},
     # Whether there is a fitted first look, whose audit is told of the verdict.
     "deliver": {"triage"},
     # Whether the rehearsal model would look first.
-    "_check_first_look": {"triage", "seats"},
+    "_check_triage": {"triage", "seats"},
 }
 # What the rehearsal model leaves unread: it is no server that could be slow.
 OF_SERVERS = {"timeout", "attempts"}
@@ -134,10 +134,10 @@ async def test_the_nodes_at_which_studio_offers_a_setting_read_it(
         assert offered, setting
         if setting in BY_WHAT_IT_DOES | BUDGET:
             continue
-        if setting not in HEEDING:
+        if not words.nodes or setting == "aux_model":
             assert any((setting, each.rpartition(":")[2]) in read for each in offered), setting
             continue
-        for node in (each for each in nodes_of(name) if each.name in HEEDING[setting] and each.name in ran):
+        for node in (each for each in nodes_of(name) if each.name in words.nodes and each.name in ran):
             assert (setting, node.name) in read, (setting, node)
 
 
@@ -145,10 +145,10 @@ async def test_the_nodes_at_which_studio_offers_a_setting_read_it(
 async def test_a_graph_takes_other_tasks_only_if_it_is_said_to(name: str) -> None:
     settings = context_from(where_heeded(name, {"search": "none"}, task="sarcasm"))
     if name in SETTINGS["task"].graphs:
-        assert (await hear(POST, graph=name, context=settings)).task == "sarcasm"
+        assert (await judge_post(POST, graph=name, context=settings)).task == "sarcasm"
     else:
         with pytest.raises(BadInput, match="task: 'sarcasm'"):
-            await hear(POST, graph=name, context=settings)
+            await judge_post(POST, graph=name, context=settings)
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -158,7 +158,7 @@ async def test_a_graph_asks_by_the_scheme_only_if_it_is_said_to(name: str) -> No
         settings = context_from(where_heeded(name, {"search": "none"}, scheme=scheme))
         if name not in SETTINGS["scheme"].graphs and scheme == "binary":
             with pytest.raises(BadInput, match="scheme: 'binary'"):
-                await hear(POST, graph=name, context=settings)
+                await judge_post(POST, graph=name, context=settings)
             return
-        asked.append({call.prompt_sha for call in (await hear(POST, graph=name, context=settings)).calls})
+        asked.append({call.prompt_sha for call in (await judge_post(POST, graph=name, context=settings)).calls})
     assert asked[0] != asked[1]

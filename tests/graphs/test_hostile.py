@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.court import QUOTED, argument, court_script, cue, decide, part
+from tests.doubles import Reply, Request, ScriptedServer
 from tests.graphs.hostile_posts import HOSTILE, VERDICT
-from tribunal.eval.doubles.scripted import Reply, Request, ScriptedServer
 from tribunal.schema import Record
-from tribunal.text import visible
+from tribunal.text import make_visible
 
 
 async def tried(text: str, **settings: Any) -> tuple[Record, ScriptedServer]:
@@ -43,7 +43,7 @@ async def test_the_boundaries_hold_in_every_prompt_of_the_debate(text: str) -> N
         "gatekeeper", "investigation", "defence", "prosecution", "defence", "judge",
     ]  # fmt: skip
     assert server.requests[0].messages[0] == harmless.requests[0].messages[0]
-    shown = visible(_sendable(text))
+    shown = make_visible(_sendable(text))
     for request, usual in zip(server.requests, harmless.requests, strict=True):
         found = quotations(request)
         assert found[0] == ("post", shown)
@@ -75,7 +75,7 @@ async def test_what_the_agents_repeat_stays_quoted_too(text: str) -> None:
     for request, other in zip(server.requests, usual.requests, strict=True):
         assert [kind for kind, _ in quotations(request)] == [kind for kind, _ in quotations(other)]
         assert outside(request) == outside(other)
-    assert visible(words).splitlines()[0] in server.seen(-1)
+    assert make_visible(words).splitlines()[0] in server.seen(-1)
 
 
 async def test_marks_that_a_model_has_seen_are_of_no_use_to_it() -> None:
@@ -156,5 +156,5 @@ async def test_any_text_at_all(text: str) -> None:
     async with ScriptedServer(court_script()) as server:
         record = await decide(server, text, graph="baseline")
     assert record.outcome == "verdict"
-    assert quotations(server.requests[0]) == [("post", visible(_sendable(text)))]
+    assert quotations(server.requests[0]) == [("post", make_visible(_sendable(text)))]
     record.model_dump_json()

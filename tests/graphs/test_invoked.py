@@ -104,6 +104,7 @@ def test_traces_have_the_names_of_nodes_and_routers() -> None:
     }
 
 
+@pytest.mark.long
 def test_a_program_that_invoked_a_graph_ends() -> None:
     program = (
         "from tribunal.graphs import graph\n"

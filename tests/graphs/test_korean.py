@@ -8,12 +8,12 @@ import pytest
 
 from tests import SHARED_DATA
 from tests.court import decide
+from tests.doubles import ScriptedServer
 from tests.graphs.panel_script import panel
-from tribunal.cases.session import hear
+from tribunal.cases.session import judge_post
 from tribunal.context import context_from
-from tribunal.eval.doubles.scripted import ScriptedServer
-from tribunal.retrievers.perspectives.building import build
-from tribunal.retrievers.perspectives.perspective import find
+from tribunal.retrievers.perspectives.building import build_index
+from tribunal.retrievers.perspectives.perspective import find_perspective
 
 DATA = SHARED_DATA / "korean"
 needs_data = pytest.mark.skipif(
@@ -26,15 +26,16 @@ def sample(name: str, number: int) -> list[str]:
         return [row["text"] for row in csv.DictReader(file)][:number]
 
 
+@pytest.mark.long
 @needs_data
 async def test_build_two_sets_and_judge_rows_of_the_samples() -> None:
     for name in ("unsmile", "kodoli"):
-        manifest = await build(find(name), DATA)
+        manifest = await build_index(find_perspective(name), DATA)
         assert manifest.hate > 1_000 < manifest.not_hate
     context = context_from({"perspectives": ["unsmile", "kodoli"]})
     for name in ("unsmile", "kodoli"):
         for text in sample(name, 3):
-            record = await hear(text, graph="predict", context=context)
+            record = await judge_post(text, graph="predict", context=context)
             assert record.outcome == "verdict"
             assert [opinion.id for opinion in record.opinions] == ["unsmile", "kodoli"]
             for opinion in record.opinions:

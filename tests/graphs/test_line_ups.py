@@ -9,10 +9,10 @@ import pytest
 
 from tests.court import court_script, decide
 from tests.court import part as court_part
+from tests.doubles import Request, ScriptedServer
 from tests.graphs.views_script import debate, part
-from tribunal import line_up
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Request, ScriptedServer
+from tribunal.line_up import LINE_UPS
 
 # The paper's Claude is past its end, which its maker's client says.
 pytestmark = pytest.mark.filterwarnings("ignore:The model 'claude-sonnet-4-0' is deprecated:DeprecationWarning")
@@ -96,7 +96,7 @@ async def test_arcade_with_its_fixed_auxiliary_model(graph: str) -> None:
 
 
 def test_all_of_them_are_played_here() -> None:
-    assert line_up.shipped() == [
+    assert LINE_UPS.shipped_names == [
         "arcade-paper", "mv-debate-paper", "mv-debate-paper-control", "mv-debate-paper-mad", "mv-debate-paper-open",
     ]  # fmt: skip
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.court import QUOTED, decide, side_by_side
+from tests.doubles import Reply, Request, ScriptedServer
 from tests.graphs.hostile_posts import HOSTILE
 from tests.graphs.views_script import (
     ALL,
@@ -25,7 +26,6 @@ from tests.graphs.views_script import (
     views_in,
     words,
 )
-from tribunal.eval.doubles.scripted import Reply, Request, ScriptedServer
 
 REFUSES = Reply("I'm sorry, but I can't help with that.")
 # A round in which surface and deep have the best scores: the Judge and the Reflection are asked at the same time.

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.doubles import Fault, Reply
 from tests.graphs.views_script import ALL, NO, SCORES, YES, debate, held, parts, words
-from tribunal.eval.doubles.scripted import Fault, Reply
 
 REFUSES = Reply("I'm sorry, but I can't help with that.")
 

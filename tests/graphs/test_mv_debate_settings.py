@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.court import decide
+from tests.doubles import Reply, ScriptedServer
 from tests.graphs.views_script import (
     ALL,
     YES,
@@ -17,7 +18,6 @@ from tests.graphs.views_script import (
     words,
 )
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Reply, ScriptedServer
 
 REFUSES = Reply("I'm sorry, but I can't help with that.")
 

@@ -77,6 +77,7 @@ async def test_a_case_for_review_is_a_failure_too_and_waits_for_nobody(
     assert (record.outcome, record.thread) == ("failure", None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", [(), ("--workers", "2")])
 def test_a_run_counts_it_as_failed_and_goes_on(tmp_path: Path, workers: tuple[str, ...]) -> None:
     graph = write_pipeline(tmp_path)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.court import decide, side_by_side
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.graphs.views_script import YES, debate, part, words
 from tests.where_heeded import where_heeded
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.schema import Record
 
 REFUSES = Reply("I'm sorry, but I can't help with that.")
@@ -263,6 +263,7 @@ async def test_no_round_is_held_that_the_budget_does_not_reach_for(budget: dict[
     assert any("budget" in warning for warning in record.warnings) == (calls < 12)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("graph", ["baseline", "self_consistency", "symmetric_debate"])
 async def test_a_graph_run_at_the_cost_of_another(graph: str) -> None:
     """The tokens of one graph's run are the budget of another's."""
@@ -286,11 +287,11 @@ POSTS = {
 @pytest.mark.parametrize("graph", ["baseline", "self_consistency", "symmetric_debate", "mv_debate"])
 @pytest.mark.parametrize("task", POSTS)
 async def test_every_task_runs_offline(task: str, graph: str) -> None:
-    from tribunal.cases.session import hear
+    from tribunal.cases.session import judge_post
     from tribunal.context import context_from
 
     for text, positive in zip(POSTS[task], (True, False), strict=True):
-        record = await hear(text, graph=graph, context=context_from({"task": task}))
+        record = await judge_post(text, graph=graph, context=context_from({"task": task}))
         assert record.outcome == "verdict"
         assert ((record.label or 0) > 0) is positive
         assert any("rehearsal" in warning for warning in record.warnings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
@@ -14,15 +15,14 @@ from langgraph.types import Command
 
 from tests import PROJECT
 from tests.court import court_script, decide
+from tests.doubles import ScriptedServer
 from tests.graphs.hybrid import PASSAGE, hybrid, part
-from tribunal.cases.session import hear
+from tribunal.cases.session import judge_post
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import ScriptedServer
 from tribunal.graphs.contracts import LOG, PIECES
-from tribunal.nodes.state import Court
+from tribunal.nodes.state import CaseState
 from tribunal.pieces import (
     Case,
-    Channel,
     Context,
     Evidence,
     EvidenceStance,
@@ -60,7 +60,7 @@ async def a_stranger(state: Case) -> Case:
     return {}
 
 
-class Looser(Court, total=False):
+class Looser(CaseState, total=False):
     """A state in which what is found replaces what was found before."""
 
     run: str
@@ -76,7 +76,11 @@ class Looser(Court, total=False):
         (lambda: chain(("receive", receive), ("deep", deep_trial)), None, None),
         (lambda: chain(("receive", receive), ("scan", scan)), "outcome", "no piece writes the channel 'outcome'"),
         (lambda: chain(("receive", receive), ("mine", a_stranger)), "mine", "is no piece"),
-        (lambda: chain(("receive", receive), ("panel", panel), state=Court), "absent", "'absent' is not in the graph"),
+        (
+            lambda: chain(("receive", receive), ("panel", panel), state=CaseState),
+            "absent",
+            "'absent' is not in the graph",
+        ),
         (
             lambda: chain(("receive", receive), ("web", web_evidence), state=Looser),
             "evidence",
@@ -154,7 +158,8 @@ def test_a_node_that_goes_somewhere_unsaid_stands_before_nothing() -> None:
 
 
 def test_an_editor_completes_every_channel() -> None:
-    assert set(get_args(Channel)) == set(StateGraph(Case).channels)
+    stub = runpy.run_path(str(PROJECT / "tribunal" / "typed_names.pyi"))
+    assert set(get_args(stub["Channel"])) == set(StateGraph(Case).channels)
 
 
 def test_the_door_opens_on_all_that_it_names() -> None:
@@ -338,4 +343,4 @@ async def test_a_retriever_of_ones_own_feeds_the_deep_dive() -> None:
 async def test_a_graph_that_is_none(name: str, says: str) -> None:
     Path("mine.py").write_text("graph = 1\n")
     with pytest.raises(BadInput, match=says):
-        await hear("a post", graph=name, context=Context())
+        await judge_post("a post", graph=name, context=Context())

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 from tests.court import court_script, cue, decide
-from tribunal.commands.show import _outcome
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tribunal.cases.view_maker import view_case
 
 KOREAN = "그들은 우리 정원의 잡초다."
 POLICY = """
@@ -113,6 +113,6 @@ async def test_a_category_that_is_not_hate_is_not_called_hate_speech(rules: str)
     async with ScriptedServer(script) as server:
         harassment = await decide(server, policy=rules, rounds=1)
     assert (harassment.label, harassment.category, harassment.hateful) == (2, "Harassment", False)
-    assert _outcome(harassment)[0] == "HARASSMENT"
-    assert _outcome(harassment.model_copy(update={"label": 1, "hateful": True}))[0] == "HATE SPEECH"
-    assert _outcome(harassment.model_copy(update={"label": 0}))[0] == "NOT HATE SPEECH"
+    assert view_case(harassment).title == "HARASSMENT"
+    assert view_case(harassment.model_copy(update={"label": 1, "hateful": True})).title == "HATE SPEECH"
+    assert view_case(harassment.model_copy(update={"label": 0})).title == "NOT HATE SPEECH"

@@ -13,9 +13,9 @@ from langgraph.graph import END, START, StateGraph
 import tribunal
 from tests.court import QUOTED, argument, court_script, cue, decide, part
 from tests.decided import WEEDS, decided, store_of
+from tests.doubles import Request, ScriptedServer
 from tests.graphs.hybrid import hybrid, hybrid_script
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Request, ScriptedServer
 from tribunal.pieces import (
     Case,
     Context,
@@ -267,7 +267,6 @@ async def test_two_who_bring_the_same_ids_do_not_fit_together() -> None:
 async def test_what_is_brought_is_streamed_shown_and_drawn() -> None:
     from typer.testing import CliRunner
 
-    from tribunal.case_page import case_page
     from tribunal.commands import app
     from tribunal.events import PrecedentEvent, event_of
     from tribunal.graphs import graph
@@ -282,13 +281,14 @@ async def test_what_is_brought_is_streamed_shown_and_drawn() -> None:
     assert [each.case for each in brought if isinstance(each, PrecedentEvent)] == ["case-1", "case-2", "case-3"]
     done = await asyncio.to_thread(CliRunner().invoke, app, ["judge", POST, "--precedents", "ours"])
     words = " ".join(done.stdout.split())
-    assert "Precedents P1 Racist, changed 2026-10-01, case case-1, similarity 0.71 P2 NotHate" in words
-    assert "P3 Cruel<script>[U+001B][2J, changed 2026-10-03, case case-3, similarity 0.68, under an earlier" in words
+    first = "Precedents P1 Racist; changed, 1 Oct 2026, under the current policy (case-1, similarity 0.71) P2 NotHate"
+    assert first in words
+    assert "P3 Cruel<script>[U+001B][2J, here no category; changed, 3 Oct 2026, under an older policy" in words
     assert "\x1b[2J" not in done.stdout
     record = await tribunal.ajudge(POST, precedents="ours")
     # They are words of another person, and are forgotten where their own case is forgotten.
     for told in (json.dumps(events), done.stdout, record.model_dump_json()):
         assert not any(case.text in told or case.note in told for case in WEEDS)
-    page = case_page(record)
-    assert "P2 NotHate, accepted 2026-10-02" in page
+    page = record._repr_html_()
+    assert "P2 NotHate; accepted, 2 Oct 2026" in page
     assert "<script>" not in page

@@ -11,10 +11,10 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from tests.court import decide, side_by_side
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.graphs.panel_script import panel, part, whose
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.retrievers.perspectives.perspective import EXAMPLES, find
+from tribunal.retrievers.perspectives.perspective import EXAMPLES, find_perspective
 
 DEBATE = ["open_non_hate", "open_hate", "answer_non_hate", "answer_hate", "judge"]
 
@@ -43,14 +43,14 @@ async def test_each_perspective_sees_its_own_criterion_and_examples_alone() -> N
     assert list(opinions) == list(EXAMPLES)
     for request in server.requests[:5]:
         name = whose(request)
-        own = find(name)
+        own = find_perspective(name)
         assert "those people" in request.text
         assert own.criterion.strip() in request.text
         assert own.labels.hate in request.text
         assert len(opinions[name].examples) == 3
         for example in opinions[name].examples:
             assert f"\n  label: {example.label_name}\n  text: {example.text}\n" in request.text
-        others = [find(other).criterion.strip()[:60] for other in EXAMPLES if other != name]
+        others = [find_perspective(other).criterion.strip()[:60] for other in EXAMPLES if other != name]
         assert not any(other in request.text for other in others)
     assert [opinion.stance for opinion in record.opinions] == ["hate"] * 3 + ["not_hate"] * 2
 
@@ -169,6 +169,7 @@ async def test_one_perspective_alone() -> None:
     assert (record.hateful, record.explanation) == (True, f"reason-of-{EXAMPLES[2]}")
 
 
+@pytest.mark.long
 async def test_leaving_one_out() -> None:
     async with ScriptedServer(panel()) as server:
         record = await decide(server, graph="predict", mode="leave-out", leave_out=EXAMPLES[0])
@@ -214,7 +215,7 @@ async def test_posts_judged_at_once_never_see_each_other() -> None:
 
 
 async def test_a_text_of_the_set_itself_is_no_example_of_itself() -> None:
-    own = find(EXAMPLES[2]).texts
+    own = find_perspective(EXAMPLES[2]).texts
     assert own is not None
     async with ScriptedServer(panel()) as server:
         record = await decide(server, f"  {own.hate[0].upper()} ", graph="predict")
@@ -258,5 +259,5 @@ def test_any_langchain_vector_store_can_stand_in() -> None:
 
     store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
     store.add_texts(["one", "two"], metadatas=[{"label": "hate"}, {"label": "not_hate"}])
-    found = asyncio.run(VectorStoreSearcher(find(EXAMPLES[0]), store).search("three", 2))
+    found = asyncio.run(VectorStoreSearcher(find_perspective(EXAMPLES[0]), store).search("three", 2))
     assert {example.label for example in found} == {"hate", "not_hate"}

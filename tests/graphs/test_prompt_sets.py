@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 
 from tests.court import court_script, decide
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.golden.playing import Player
 from tests.golden.test_requests import CASES, asked
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.prompts.in_force import prompts_in_force
-from tribunal.prompts.sets import PromptSet, prompt_set, shipped
+from tribunal.prompts.sets import PromptSet, load_prompts, prompt_set, shipped_prompts
 
 
 def own_set(folder: Path) -> Path:
     """Every prompt of ours, with a line that only this set has."""
-    for name, source in shipped().sources.items():
+    for name, source in shipped_prompts().sources.items():
         file = folder / f"{name}.md"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"{source}\n\nOwn words: {name}.\n", "utf-8")
@@ -52,7 +51,7 @@ async def test_a_set_may_be_partial_and_a_record_says_which_it_was(tmp_path: Pat
         theirs = await decide(server, graph="baseline", prompts=str(tmp_path / "mine"))
     assert "Hateful or not? NotHate, Racist" in server.requests[1].text
     assert server.requests[1].body["messages"][0] == server.requests[0].body["messages"][0]
-    assert ours.prompts == {"name": "tribunal", "sha": shipped().sha}
+    assert ours.prompts == {"name": "tribunal", "sha": shipped_prompts().sha}
     assert theirs.prompts == {"name": "mine", "sha": prompt_set(str(tmp_path / "mine")).sha}
     assert ours.prompts["sha"] != theirs.prompts["sha"]
 
@@ -78,7 +77,7 @@ async def test_a_case_ends_with_the_prompts_that_it_began_with(graph: str, tmp_p
         if not begun.is_set():  # while the case is under way the folder changes, and another case begins
             begun.set()
             file.write_text("The later words.", "utf-8")
-            other.append(await prompts_in_force(folder, afresh=True))
+            other.append(await load_prompts(folder, afresh=True))
         return player(request)
 
     async with ScriptedServer(script) as server:

@@ -17,9 +17,9 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 import tribunal
 from tribunal.errors import BadInput
-from tribunal.nodes.exhibits import exhibits
+from tribunal.nodes.exhibits import show_exhibits
 from tribunal.pieces import Evidence, EvidenceStance, evidence_from
-from tribunal.prompts.sets import shipped
+from tribunal.prompts.sets import shipped_prompts
 from tribunal.testing import ScriptedModel, check_piece
 
 POST = {"text": "the weeds"}
@@ -77,9 +77,9 @@ def test_what_was_read_on_the_web_is_told_apart_from_what_a_source_gave() -> Non
         ([read], "Passages from the web, by id."),
         ([given], "Passages from sources that this court was given, by id."),
     ):
-        beside = exhibits({"evidence": held})
+        beside = show_exhibits({"evidence": held})
         assert beside is not None
-        assert told in shipped().render(beside.prompt, beside.material)
+        assert told in shipped_prompts().render(beside.prompt, beside.material)
 
 
 class Glossary(BaseRetriever):

@@ -18,11 +18,11 @@ from PIL import Image
 
 from tests import PROJECT
 from tests.court import court_script, decide
+from tests.doubles import Reply, ScriptedServer
 from tests.graphs.hybrid import PASSAGE, hybrid, hybrid_script, part
 from tribunal.cases.docket import Docket
-from tribunal.cases.session import decide as decide_case
+from tribunal.cases.session import submit_review
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Reply, ScriptedServer
 from tribunal.schema import Record
 
 SURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.9}
@@ -46,7 +46,7 @@ async def test_an_uncertain_verdict_waits_and_is_accepted() -> None:
         assert (record.label, record.category, record.hateful) == (None, None, None)
         assert record.review is not None
         assert record.review.court["category"] == "Religious"
-        done = await decide_case(str(record.thread), {"type": "accept", "args": None, "reviewer": "kim"})
+        done = await submit_review(str(record.thread), {"type": "accept", "args": None, "reviewer": "kim"})
     assert len(server.requests) == 4  # nothing was asked again
     assert (done.outcome, done.category, done.explanation) == ("verdict", "Religious", "judge-words")
     assert done.review is not None
@@ -66,7 +66,7 @@ async def test_an_uncertain_verdict_waits_and_is_accepted() -> None:
 async def test_an_edit_keeps_both_verdicts() -> None:
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
         record = await waiting(server)
-        done = await decide_case(str(record.thread), edit("nothate", "quoted to condemn it"))
+        done = await submit_review(str(record.thread), edit("nothate", "quoted to condemn it"))
     assert (done.label, done.category, done.hateful, done.explanation) == (0, "NotHate", False, "quoted to condemn it")
     assert done.review is not None
     assert (done.review.court["category"], done.review.court["confidence"]) == ("Religious", 0.4)
@@ -76,7 +76,7 @@ async def test_a_question_brings_one_more_trial_with_it_before_the_agents() -> N
     async with ScriptedServer(court_script(judge=UNSURE)) as server:
         record = await waiting(server, rounds=1)
         first = len(server.requests)
-        again = await decide_case(
+        again = await submit_review(
             str(record.thread), {"type": "response", "args": "is it a quotation?", "reviewer": "kim"}
         )
         later = server.requests[first:]
@@ -86,7 +86,7 @@ async def test_a_question_brings_one_more_trial_with_it_before_the_agents() -> N
         assert again.outcome == "pending"
         assert again.review is not None
         assert again.review.reason == "it was tried again for a reviewer's question"
-        done = await decide_case(str(record.thread), edit("Sexist"))
+        done = await submit_review(str(record.thread), edit("Sexist"))
     [trial] = done.trials
     assert (trial.question, trial.reviewer, trial.outcome["category"]) == ("is it a quotation?", "kim", "Religious")
     assert [turn.id for turn in trial.transcript] == ["gatekeeper/0", "prosecutor/1", "defender/1"]
@@ -97,7 +97,7 @@ async def test_a_trial_that_a_person_asks_for_has_a_budget_of_its_own() -> None:
     async with ScriptedServer(court_script(judge=UNSURE)) as server:
         record = await waiting(server, max_calls=4)
         first = len(server.requests)
-        await decide_case(str(record.thread), {"type": "response", "args": "why?"})
+        await submit_review(str(record.thread), {"type": "response", "args": "why?"})
     assert [part(request) for request in server.requests[first:]] == [
         "investigation",
         "defence",
@@ -128,8 +128,7 @@ async def test_which_cases_a_person_sees(script: Any, settings: dict[str, Any], 
     if reason is None:  # nothing is kept of a case that nobody has to see
         assert record.thread is None
         docket = await Docket.open()
-        assert await docket.cases("running", "pending", "decided") == []
-        await docket.close()
+        assert await docket.entries(decided=True) == []
 
 
 @pytest.mark.parametrize(
@@ -147,8 +146,8 @@ async def test_a_wrong_answer_is_told_and_the_case_goes_on_waiting(answer: dict[
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
         record = await waiting(server)
         with pytest.raises(BadInput, match=says):
-            await decide_case(str(record.thread), answer)
-        done = await decide_case(str(record.thread), edit("", label=2) if says == "Rude" else {"type": "accept"})
+            await submit_review(str(record.thread), answer)
+        done = await submit_review(str(record.thread), edit("", label=2) if says == "Rude" else {"type": "accept"})
     assert done.outcome == "verdict"
 
 
@@ -160,9 +159,9 @@ async def test_a_case_keeps_its_policy_whatever_becomes_of_the_file(tmp_path: Pa
         record = await waiting(server, policy=str(own))
         own.write_text(text.replace("NotHate", "Harmless"), "utf-8")
         with pytest.raises(BadInput, match="'Harmless': Input should be 'Fine'"):
-            await decide_case(str(record.thread), edit("Harmless"))
+            await submit_review(str(record.thread), edit("Harmless"))
         own.unlink()
-        done = await decide_case(str(record.thread), edit("Fine"))
+        done = await submit_review(str(record.thread), edit("Fine"))
     assert (done.category, done.label, done.policy) == ("Fine", 0, record.policy)
 
 
@@ -170,20 +169,20 @@ async def test_two_reviewers_decide_the_same_case() -> None:
     async with ScriptedServer(court_script(judge=[UNSURE, Reply(UNSURE, delay=0.5)])) as server:
         record = await waiting(server, rounds=1)
         thread = str(record.thread)
-        asked = asyncio.create_task(decide_case(thread, {"type": "response", "args": "why?", "reviewer": "kim"}))
+        asked = asyncio.create_task(submit_review(thread, {"type": "response", "args": "why?", "reviewer": "kim"}))
         while len(server.requests) < 5:
             await asyncio.sleep(0.01)
         with pytest.raises(BadInput, match="is being decided by kim right now"):
-            await decide_case(thread, {"type": "accept", "reviewer": "lee"})
+            await submit_review(thread, {"type": "accept", "reviewer": "lee"})
         await asked
-        await decide_case(thread, {"type": "accept", "reviewer": "lee"})
+        await submit_review(thread, {"type": "accept", "reviewer": "lee"})
         with pytest.raises(BadInput, match="was decided already: accept by lee"):
-            await decide_case(thread, edit("Sexist"))
+            await submit_review(thread, edit("Sexist"))
 
 
 async def test_an_unknown_case() -> None:
     with pytest.raises(BadInput, match="there is no such case"):
-        await decide_case("case-of-nobody", {"type": "accept"})
+        await submit_review("case-of-nobody", {"type": "accept"})
 
 
 def command(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
@@ -197,6 +196,7 @@ async def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return await asyncio.to_thread(command, *arguments)
 
 
+@pytest.mark.long
 async def test_stop_end_the_process_start_again_and_decide() -> None:
     """Across three processes, with a key, an image and a page about: none of them is left in the file."""
     pixels = io.BytesIO()
@@ -224,6 +224,11 @@ async def test_stop_end_the_process_start_again_and_decide() -> None:
             assert "judge-words" in shown.stdout
             assert "post-words" in shown.stdout
             calls = len(it.model.requests)
+            file = Path(os.environ["TRIBUNAL_DATA"]) / "service.sqlite"
+            with sqlite3.connect(file) as database:  # a state may lie over several pages of the file
+                held = b"".join(value for (value,) in database.execute("SELECT checkpoint FROM checkpoints"))
+            database.close()
+            held += b"".join(path.read_bytes() for path in file.parent.glob("service.sqlite*"))
             decided = await run_command(
                 "review", "decide", pending["thread"], "--accept", "--json", "--reviewer", "kim"
             )
@@ -238,11 +243,6 @@ async def test_stop_end_the_process_start_again_and_decide() -> None:
     assert {name: record[name] for name in same} == {name: pending[name] for name in same}
     assert (record["outcome"], record["category"]) == ("verdict", "Religious")
 
-    file = Path(os.environ["TRIBUNAL_DATA"]) / "cases.sqlite"
-    with sqlite3.connect(file) as docket:  # a state may lie over several pages of the file
-        held = b"".join(value for (value,) in docket.execute("SELECT checkpoint FROM checkpoints"))
-    docket.close()
-    held += b"".join(path.read_bytes() for path in file.parent.glob("cases.sqlite*"))
     assert b"judge-words" in held
     assert b"sk-very-secret" not in held
     assert uri[200:260].encode() not in held
@@ -251,6 +251,7 @@ async def test_stop_end_the_process_start_again_and_decide() -> None:
     assert b"This page goes on about other things" not in held
 
 
+@pytest.mark.long
 async def test_a_case_that_was_cut_off_is_listed_and_goes_on() -> None:
     async with ScriptedServer(court_script(explicit=True, judge=[Reply(UNSURE, delay=30), UNSURE])) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
@@ -266,8 +267,8 @@ async def test_a_case_that_was_cut_off_is_listed_and_goes_on() -> None:
         await process.wait()
         [case] = json.loads((await run_command("review", "list", "--json")).stdout)
         assert case["status"] == "running"  # for half a minute nobody can know
-        with sqlite3.connect(Path(os.environ["TRIBUNAL_DATA"]) / "cases.sqlite") as held:
-            held.execute("UPDATE leases SET until = until - 31")
+        with sqlite3.connect(Path(os.environ["TRIBUNAL_DATA"]) / "service.sqlite") as held:
+            held.execute("UPDATE replicas SET seen = seen - 31")
         held.close()
         [case] = json.loads((await run_command("review", "list", "--json")).stdout)
         assert case["status"] == "cut_off"
@@ -282,9 +283,9 @@ async def test_a_case_that_was_cut_off_is_listed_and_goes_on() -> None:
 async def test_a_docket_that_can_t_be_used_is_bad_input() -> None:
     folder = Path(os.environ["TRIBUNAL_DATA"])
     folder.mkdir()
-    (folder / "cases.sqlite").write_text("not a database at all, but a text of some length")
+    (folder / "service.sqlite").write_text("not a database at all, but a text of some length")
     async with ScriptedServer(court_script(explicit=True)) as server:
-        with pytest.raises(BadInput, match=r"cases: .*can't be used"):
+        with pytest.raises(BadInput, match=r"database: .*can't be used"):
             await decide(server, graph="tribunal", review=True)
     assert server.requests == []
 
@@ -296,7 +297,7 @@ def test_the_cases_table_keeps_no_password(tmp_path: Path) -> None:
             await waiting(server, web=True, search="none,searxng", searxng_url=password)
 
     asyncio.run(run())
-    with sqlite3.connect(Path(os.environ["TRIBUNAL_DATA"]) / "cases.sqlite") as held:
+    with sqlite3.connect(Path(os.environ["TRIBUNAL_DATA"]) / "service.sqlite") as held:
         [(settings,)] = held.execute("SELECT settings FROM cases").fetchall()
     held.close()
     assert "hidden" not in settings

@@ -12,8 +12,8 @@ from langgraph.graph import START, StateGraph
 from typing_extensions import TypedDict
 
 from tests.where_heeded import where_heeded
-from tribunal.cases.following import follow
-from tribunal.cases.session import as_given
+from tribunal.cases.graph_run import run_graph
+from tribunal.cases.records import graph_input
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS, graph
@@ -37,8 +37,8 @@ def builder_of(node: Any) -> Any:
     return builder
 
 
-async def run_graph(compiled: Any) -> JSON:
-    return await follow(compiled, "made_up.py:graph", {"post": "p"}, None, None, context=Context())
+async def ran(compiled: Any) -> JSON:
+    return await run_graph(compiled, "made_up.py:graph", {"post": "p"}, None, None, context=Context())
 
 
 async def return_at_once(state: Any, runtime: Any) -> JSON:
@@ -56,9 +56,9 @@ async def test_trials_that_wait_for_nobody_let_others_have_their_turn(name: str)
             await asyncio.sleep(0)
 
     context = context_from(where_heeded(name, {"search": "none", "web": False, "rounds": 1}, model="rehearsal"))
-    post, beside = await as_given(POST), asyncio.create_task(count_turns())
+    post, beside = await graph_input(POST), asyncio.create_task(count_turns())
     for _ in range(5):
-        await follow(graph(name), name, post, None, None, context=context)
+        await run_graph(graph(name), name, post, None, None, context=context)
     beside.cancel()
     assert turns >= 5
 
@@ -88,7 +88,7 @@ async def test_a_node_that_fails_ends_those_beside_it_and_raises_what_it_raised(
 
     builder = builder_of(slow).add_node("fails", fails).add_edge(START, "fails")
     with pytest.raises(BadInput) as raised:
-        await run_graph(builder.compile())
+        await ran(builder.compile())
     assert raised.value is failure
     assert isinstance(failure.__cause__, OSError)
     assert ended == ["slow"]
@@ -100,7 +100,7 @@ async def test_what_a_node_does_to_its_own_state_stays_in_that_run() -> None:
         return {"one": str(state["seen"])}
 
     compiled = builder_of(careless).compile()
-    runs = [await run_graph(compiled), await run_graph(compiled)]
+    runs = [await ran(compiled), await ran(compiled)]
     assert [run["one"] for run in runs] == ["['mine']", "['mine']"]
 
 
@@ -113,7 +113,7 @@ async def test_a_node_that_gives_up_is_a_failure_and_no_cancelled_run(beside: bo
     if beside:
         builder.add_node("other", return_at_once).add_edge(START, "other")
     with pytest.raises(NodeCancelledError, match="node"):
-        await run_graph(builder.compile())
+        await ran(builder.compile())
 
 
 async def test_a_run_that_takes_too_long_says_so_whatever_its_nodes_do_then() -> None:
@@ -130,7 +130,7 @@ async def test_a_run_that_takes_too_long_says_so_whatever_its_nodes_do_then() ->
 
     async def within(patience: asyncio.Timeout) -> None:
         async with patience:
-            await run_graph(builder.compile())
+            await ran(builder.compile())
 
     patience = asyncio.timeout(None)
     run = asyncio.create_task(within(patience))
@@ -143,7 +143,7 @@ async def test_a_run_that_takes_too_long_says_so_whatever_its_nodes_do_then() ->
 async def test_a_run_that_is_cancelled_ends_every_node_of_it() -> None:
     slow, begun, ended = slow_node()
     builder = builder_of(slow).add_node("other", slow).add_edge(START, "other")
-    run = asyncio.create_task(run_graph(builder.compile()))
+    run = asyncio.create_task(ran(builder.compile()))
     await begun.wait()
     run.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -265,7 +265,7 @@ def test_the_rehearsal_says_that_it_has_no_rules(monkeypatch: pytest.MonkeyPatch
 def test_a_misspelt_seat_is_refused() -> None:
     sarcasm()
     assert tribunal.Context(seats={"sarcasm": "rehearsal"}).seats
-    with pytest.raises(BadInput, match=r"there is no seat 'sarkasm'; the seats are gatekeeper, .*sarcasm"):
+    with pytest.raises(BadInput, match=r"there is no seat 'sarkasm'; the seats are triage, gatekeeper, .*sarcasm"):
         tribunal.judge(POST, graph="arcade", seats={"sarkasm": "rehearsal"})
     with pytest.raises(BadInput, match=r"seats\.sarcasm: nobody of that name sits in arcade; its seats are gatekeeper"):
         tribunal.judge(POST, graph="arcade", seats={"sarcasm": "rehearsal"})

@@ -73,7 +73,7 @@ async def test_a_post_in_a_message_is_judged_as_one_in_text_is_and_answered_in_a
     assert (asked["type"], asked["content"]) == ("human", IMPLICIT)
     assert (told["type"], set(told)) == ("ai", {"type", "id", "content"})
     assert told["content"].startswith("**Hate speech (" if by_text["outcome"]["hateful"] else "**Not hate speech (")
-    assert "A rehearsal, by written rules" in told["content"]
+    assert "Demo rules only" in told["content"]
     assert convert_to_messages(by_message["messages"])
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from tests import PROJECT
 from tests.cases.test_terms_of_a_case import Terms
-from tribunal.kept.finding import find, kept_case
-from tribunal.kept.texts import text_of
+from tribunal.cases.case_search import CaseFilter, find_cases, load_case
+from tribunal.cases.record_rows import text_of
 from tribunal.store.engine import Store
 
 POST = "Immigrants: the weeds in our zwetschgen garden."
@@ -24,7 +24,7 @@ POST = "Immigrants: the weeds in our zwetschgen garden."
 async def kept(operator: Path, post_id: str) -> list[dict[str, Any]]:
     store = await Store.open(f"sqlite:///{operator / 'data' / 'service.sqlite'}")
     try:
-        found = [await kept_case(store, row["id"]) for row in await find(store, post_id=post_id)]
+        found = [await load_case(store, row["id"]) for row in await find_cases(store, CaseFilter(post_id=post_id))]
         return [{**row, "text": await text_of(store, row["policy_sha"])} for row in found]
     finally:
         await store.close()
@@ -99,6 +99,7 @@ print(json.dumps(made.source))
 """
 
 
+@pytest.mark.long
 def test_a_server_that_is_started_anew_knows_what_its_operator_s_files_held(tmp_path: Path) -> None:
     own = tmp_path / "house.toml"
     shutil.copy(PROJECT / "prompts" / "policies" / "h-vli.toml", own)

@@ -8,9 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from tests import PROJECT
 from tests.decided import store_of
-from tests.test_docs import holds
 from tribunal.graphs import GRAPHS, builder
 
 IMPLICIT, EXPLICIT = "Immigrants: the weeds in our garden.", "Immigrants are vermin and should be deported."
@@ -150,6 +148,3 @@ async def test_every_node_can_be_stopped_at_edited_gone_on_from_and_forked(
     await asyncio.gather(*(walked(walk, when, seen) for walk, when in ways))
     done = {node: seen.get((graph, node), set()) for node in builder(graph).nodes}
     assert done == {node: {"interrupt_before", "interrupt_after", "fork"} for node in done}
-    head = [f"| `{graph}` | stop before, edit, go on | stop after, edit, go on | go back, fork |", "|---|---|---|---|"]
-    rows = [f"| `{node}` | yes | yes | yes |" for node in done]
-    holds(PROJECT / "docs" / "studio.md", f"stops of {graph}", "\n".join([*head, *rows]))

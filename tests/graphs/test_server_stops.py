@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests import PROJECT
 from tests.graphs.test_server_pausing import EXPLICIT, IMPLICIT, IN_CI, WAYS
-from tests.test_docs import holds
-from tribunal.graph_nodes import agents_of
+from tribunal.graph_form import agents_of
 from tribunal.graphs import GRAPHS
 
 # The research finds no page here, where nothing is searched; tests/graphs/test_stops.py has a web of its own.
@@ -185,6 +183,3 @@ async def test_every_agent_is_stopped_at_edited_gone_on_from_and_forked(client: 
         await step_through(client, graph, text, context, done)
     agents = [each for each in agents_of(graph) if each not in OF_PAGES]
     assert done == {node: set(DONE) for node in agents}
-    head = [f"| agents of `{graph}` | stop, see the prompt | edit, see it again | go back, fork, go on |"]
-    rows = [f"| `{node}` | yes | yes | yes |" for node in agents]
-    holds(PROJECT / "docs" / "stepping.md", f"agents of {graph}", "\n".join([*head, "|---|---|---|---|", *rows]))

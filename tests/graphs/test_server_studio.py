@@ -12,9 +12,8 @@ import pytest
 from tests import PROJECT
 from tests.test_docs import holds
 from tribunal.graphs import GRAPHS, graph
-from tribunal.heeding import MODES, SITTING
-from tribunal.offered import MODE_WORDS
-from tribunal.settings import SETTINGS, heeded
+from tribunal.settings import MODE_WORDS, MODES, SETTINGS, name_graphs
+from tribunal.systems import seats_in
 
 SERVED = json.loads((PROJECT / "langgraph.json").read_text())["graphs"]
 OURS = {"created_by": "system"}  # and not by somebody who made an assistant of their own in this folder
@@ -41,14 +40,14 @@ async def test_a_graph_offers_the_settings_that_it_heeds_and_no_others(client: A
         words = SETTINGS[setting]
         assert form["title"] == words.title
         assert form["description"].endswith(f" Default: {words.default}.")
-        assert not words.graphs or heeded(words.graphs) not in form["description"]  # it is one of them
+        assert not words.graphs or name_graphs(words.graphs) not in form["description"]  # it is one of them
     if name in MODES:
         assert offered["mode"]["enum"] == list(MODES[name])
         assert all(f"{mode}: {MODE_WORDS[mode]}" in offered["mode"]["description"] for mode in MODES[name])
     assert "h-vli" in offered["policy"]["examples"]
     assert ("sarcasm" in offered["policy"]["examples"]) == ("task" in offered)
     for table in ("seats", "temperatures"):
-        assert tuple(offered[table]["properties"]) == SITTING[name]
+        assert tuple(offered[table]["properties"]) == seats_in(name)
         assert offered[table]["additionalProperties"] is False
 
 

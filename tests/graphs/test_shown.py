@@ -13,14 +13,14 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from tests.court import decide
+from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.doubles.web import SearchServer, Site
 from tests.golden.playing import Player
 from tests.graphs.research_world import html
 from tribunal.context import context_from
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.eval.doubles.web import SearchServer, Site
 from tribunal.graphs import GRAPHS, graph
-from tribunal.heeding import MODES
 from tribunal.schema import Record
+from tribunal.settings import MODES
 
 # Every part of a policy, in words that nothing else says.
 POLICY = """

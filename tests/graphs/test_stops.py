@@ -14,14 +14,14 @@ from PIL import Image
 import tribunal
 from tests import PROJECT
 from tests.court import court_script, part
+from tests.doubles import ScriptedServer
+from tests.doubles.web import SearchServer, Site, SitePage
 from tests.where_heeded import where_heeded
 from tribunal.context import Context
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import ScriptedServer
-from tribunal.eval.doubles.web import SearchServer, Site, SitePage
-from tribunal.graph_nodes import agents_of
+from tribunal.graph_form import agents_of
 from tribunal.graphs import GRAPHS, builder
-from tribunal.nodes.arcade.defender import defend
+from tribunal.nodes.arcade.defender import defend_post
 from tribunal.pieces import Case, PostInput, Ruling, court_judge, deep_trial, receive
 from tribunal.schema import JSON
 
@@ -226,7 +226,12 @@ async def test_without_a_checkpointer_stops_are_refused_in_one_line() -> None:
 
 async def test_a_pipeline_of_one_s_own_stops_too() -> None:
     made = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
-    for name, node in (("receive", receive), ("trial", deep_trial), ("second_defence", defend), ("judge", court_judge)):
+    for name, node in (
+        ("receive", receive),
+        ("trial", deep_trial),
+        ("second_defence", defend_post),
+        ("judge", court_judge),
+    ):
         made.add_node(name, node)
     for start, end in (
         (START, "receive"), ("receive", "trial"), ("trial", "second_defence"), ("second_defence", "judge"),

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.golden.playing import Player
 from tests.provider_forms import FORMS, sent_to
 from tests.where_heeded import where_heeded
-from tribunal.cases.session import hear, record
+from tribunal.cases.records import make_record
+from tribunal.cases.session import judge_post
 from tribunal.context import Context, context_from
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.graphs import GRAPHS, graph
 from tribunal.schema import JSON, Record
 
@@ -46,7 +47,7 @@ async def heard(name: str, context: Context) -> tuple[Record, list[Spoken]]:
             of_one.beside.append(beside)
         elif mode == "values" and not place:
             last = given
-    return record(last, name, context), list(spoken.values())
+    return make_record(last, name, context), list(spoken.values())
 
 
 def told(case: Record) -> JSON:
@@ -67,7 +68,7 @@ def context_for(name: str, model: str) -> Context:
 @pytest.mark.parametrize(
     ("form", "name"),
     [("openai", name) for name in GRAPHS]
-    + [(form, name) for form in FORMS if form != "openai" for name in OF_EACH_KIND],
+    + [pytest.param(form, name, marks=pytest.mark.long) for form in FORMS if form != "openai" for name in OF_EACH_KIND],
 )
 async def test_who_listens_hears_every_word_and_changes_nothing(form: str, name: str) -> None:
     replies: list[str] = []
@@ -84,7 +85,7 @@ async def test_who_listens_hears_every_word_and_changes_nothing(form: str, name:
     async with ScriptedServer(script(Player())) as server:
         model = sent_to(server, form)
         context = context_for(name, model)
-        unheard = await hear(POST, graph=name, context=context)
+        unheard = await judge_post(POST, graph=name, context=context)
         assert unheard.outcome == "verdict"
         # ChatOllama streams to itself where nobody listens.
         assert form == "ollama" or not any(streams(request) for request in server.requests)
@@ -109,7 +110,7 @@ def streams(request: Request) -> bool:
 @pytest.mark.parametrize("name", GRAPHS)
 async def test_the_rehearsal_is_heard_word_by_word(name: str) -> None:
     context = context_for(name, "rehearsal")
-    unheard = await hear(POST, graph=name, context=context)
+    unheard = await judge_post(POST, graph=name, context=context)
     case, spoken = await heard(name, context)
     assert told(case) == told(unheard)
     assert len(spoken) == len(case.calls)

@@ -14,20 +14,20 @@ from typer.testing import CliRunner, Result
 import tribunal
 from tests import PROJECT
 from tribunal import plugins, systems
-from tribunal.cases.protocol import protocol
+from tribunal.cases.problem import Problem
+from tribunal.cases.records import protocol
 from tribunal.commands import app
-from tribunal.contents import met
+from tribunal.contents import remembered_text
 from tribunal.errors import BadInput
-from tribunal.eval.experiments.declared import experiments
-from tribunal.eval.protocols import declared, shape
-from tribunal.eval.runs.runfile import beside
+from tribunal.eval.experiments.experiment import load_experiments
+from tribunal.eval.protocols import protocol as protocol_files
+from tribunal.eval.runs.pins import describe_surroundings
+from tribunal.graph_form import settings_of
 from tribunal.graphs import GRAPHS, code_of, graph, named_graphs
-from tribunal.offered import settings_of
 from tribunal.pieces import System
-from tribunal.prompts.sets import shipped, with_system
+from tribunal.prompts.sets import prompts_with_system, shipped_prompts
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.replica.problems import Problem
-from tribunal.service.routes.judge import graph_of
+from tribunal.service.routes.judge import check_graph
 from tribunal.testing import ScriptedModel
 
 EXAMPLE = PROJECT / "examples" / "system"
@@ -37,8 +37,11 @@ POST = "Well done, you parked on my foot."
 
 def forget_packages() -> None:
     """Let the next look find what is installed by then."""
-    files = (declared.raw, declared.protocols, shape.shape_of, experiments)
-    for cached in (plugins._declared, plugins.load_all, with_system, *files):
+    files = (
+        protocol_files.load_protocols,
+        load_experiments,
+    )
+    for cached in (plugins._declared, plugins.load_all, prompts_with_system, *files):
         cached.cache_clear()
 
 
@@ -112,7 +115,7 @@ def test_the_adjudicator_is_shown_both_where_they_differ(scripted_model: Scripte
         ({"rounds": 2}, "rounds: 2: is a setting of the graphs tribunal, .*, and two_annotators has no use for it"),
         ({"task": "sarcasm"}, "task: 'sarcasm': is a setting of the graphs mv_debate"),
         ({"seats": {"judge": "rehearsal"}}, r"seats\.judge: nobody of that name sits in two_annotators; it is a seat"),
-        ({"seats": {"frist": "rehearsal"}}, "there is no seat 'frist'; the seats are gatekeeper"),
+        ({"seats": {"frist": "rehearsal"}}, "there is no seat 'frist'; the seats are triage, gatekeeper"),
         ({"temperatures": {"first": 3}}, "first: 3.0 is not between 0 and 2"),
     ],
 )
@@ -132,8 +135,11 @@ def test_studio_offers_what_it_heeds() -> None:
 
 def test_its_prompts_are_its_own_hashed_and_replaced(scripted_model: ScriptedModel, tmp_path: Path) -> None:
     usual = tribunal.judge(POST, graph="two_annotators")
-    assert (usual.prompts["name"], usual.prompts["sha"]) == ("two_annotators", with_system("two_annotators").sha)
-    assert usual.prompts["sha"] != shipped().sha
+    assert (usual.prompts["name"], usual.prompts["sha"]) == (
+        "two_annotators",
+        prompts_with_system("two_annotators").sha,
+    )
+    assert usual.prompts["sha"] != shipped_prompts().sha
     (tmp_path / "mine" / "two_annotators").mkdir(parents=True)
     file = tmp_path / "mine" / "two_annotators" / "annotate.md"
     file.write_text(f"{ANNOTATOR}\n\nLabel it in my words.")
@@ -160,14 +166,14 @@ def test_a_record_names_its_code(scripted_model: ScriptedModel) -> None:
     assert code_of("arcade") == {}
     assert code_of("some/where.py:graph") == {"some/where.py": Path("some/where.py")}
     record = tribunal.judge(POST, graph="two_annotators")
-    text = met("protocol", record.protocol or "")
+    text = remembered_text("protocol", record.protocol or "")
     assert json.loads(text or "{}")["code_sha256"]
     assert protocol({}, "two_annotators") != protocol({}, "arcade")
 
 
 def test_a_case_names_no_system_that_is_not_there() -> None:
     with pytest.raises(BadInput, match=r"context\.system: 'elsewhere': there is none in this process"):
-        with_system("elsewhere")
+        prompts_with_system("elsewhere")
 
 
 @pytest.mark.parametrize(
@@ -201,10 +207,10 @@ def test_a_folder_without_prompts_is_refused(tmp_path: Path, monkeypatch: pytest
 
 def test_the_service_decides_by_it() -> None:
     options = ServiceOptions()
-    assert graph_of("two_annotators", options) == "two_annotators"
+    assert check_graph("two_annotators", options) == "two_annotators"
     with pytest.raises(Problem, match=r"they are tribunal, .*, two_annotators"):
-        graph_of("two_annotators.court:graph", options)
-    assert graph_of(None, ServiceOptions(graph="two_annotators")) == "two_annotators"
+        check_graph("two_annotators.court:graph", options)
+    assert check_graph(None, ServiceOptions(graph="two_annotators")) == "two_annotators"
 
 
 def test_its_experiment_stands_among_ours() -> None:
@@ -218,7 +224,7 @@ def test_an_experiment_with_a_fault_is_named(tmp_path: Path, monkeypatch: pytest
     System(name="mine", about="mine", seats=("first",), experiments=tmp_path)
     (tmp_path / "mine-table1.toml").write_text("paper = 'Mine'")
     with pytest.raises(BadInput, match=r"experiment: mine-table1 of the system mine: table: .*Field required"):
-        declared.raw()
+        protocol_files.load_protocols()
 
 
 def test_a_process_that_decides_posts_finds_the_prompts_that_the_run_was_begun_with(
@@ -226,9 +232,9 @@ def test_a_process_that_decides_posts_finds_the_prompts_that_the_run_was_begun_w
 ) -> None:
     """Whether or not it has loaded the graph before."""
     graph("two_annotators")
-    begun = beside("two_annotators", tribunal.Context())["prompts"]
+    begun = describe_surroundings("two_annotators", tribunal.Context())["prompts"]
     monkeypatch.setattr(systems, "_systems", {})
     monkeypatch.setattr(systems, "_places", {})
     monkeypatch.delitem(sys.modules, "two_annotators.court")
-    with_system.cache_clear()
-    assert beside("two_annotators.court:graph", tribunal.Context())["prompts"] == begun
+    prompts_with_system.cache_clear()
+    assert describe_surroundings("two_annotators.court:graph", tribunal.Context())["prompts"] == begun

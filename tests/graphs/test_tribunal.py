@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.court import argument, court_script, cue, decide, side_by_side
+from tests.doubles import Fault, Reply, ScriptedServer
 from tests.graphs.hybrid import PASSAGE, hybrid, hybrid_script, part
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
 
 TRIAL = {
     False: ["gatekeeper", "investigation", "defence", "prosecution", "defence", "judge"],
@@ -173,6 +173,7 @@ async def test_one_cue_in_dispute_keeps_the_debate_going() -> None:
     assert (len(server.requests), record.saved) == (6, ())
 
 
+@pytest.mark.long
 async def test_a_clear_first_look_spares_the_trial() -> None:
     clear = {"category": "NotHate", "explanation": "an everyday remark", "confidence": 0.97}
     async with ScriptedServer(court_script(triage=clear)) as server:

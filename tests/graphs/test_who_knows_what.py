@@ -10,7 +10,7 @@ import pytest
 
 from tests.golden.test_requests import CASES, asked
 from tribunal.graphs import GRAPHS
-from tribunal.settings_keywords import Mode
+from tribunal.shared_settings import Mode
 
 POLICY = """
 name = "marked"

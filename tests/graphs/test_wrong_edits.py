@@ -9,7 +9,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from tests.graphs.test_server_pausing import WAYS
 from tests.graphs.wrong_edits import edits_of
-from tribunal.cases.session import record
+from tribunal.cases.records import make_record
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS, builder
@@ -48,7 +48,7 @@ async def edited(graph: str, at: tuple[str, ...]) -> list[str]:
                     # Nothing after the edit read it, or it was replaced by a right one.
                     values = (await compiled.aget_state(run)).values
                     if find_wrong_outcome(values, context):
-                        assert record(values, graph, context).outcome == "failure", (place.next, wrong)
+                        assert make_record(values, graph, context).outcome == "failure", (place.next, wrong)
             await compiled.ainvoke(None, place.config, interrupt_before=list(at) or "*")
             place = await compiled.aget_state(run)
     return said

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.court import QUOTED, decide
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.schema import Record
-from tribunal.seats import VIEWS
+from tribunal.shared_settings import VIEWS
 
 ALL = tuple(VIEWS)
 HEADINGS = {

@@ -13,11 +13,11 @@ import pytest
 from PIL import Image as Pillow
 
 from tests.court import court_script, decide
-from tribunal.cases.session import hear
+from tests.doubles import ScriptedServer
+from tests.doubles.web import Site, SitePage
+from tribunal.cases.session import judge_post
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import ScriptedServer
-from tribunal.eval.doubles.web import Site, SitePage
 
 
 def png(size: tuple[int, int] = (20, 20)) -> bytes:
@@ -79,7 +79,11 @@ ONE_MODEL = "give provider:model, where provider is one of openai, google_genai"
         ({}, {"judge_model": "acme:big"}, "judge_model: 'acme:big': not a model"),
         ({}, {"aux_model": "acme:big"}, "aux_model: 'acme:big': not a model"),
         ({}, {"seats": {"defender": "acme:big"}}, "seats.defender: 'acme:big': not a model"),
-        ({}, {"seats": {"bailiff": "openai:a"}}, "there is no seat 'bailiff'; the seats are gatekeeper, prosecutor"),
+        (
+            {},
+            {"seats": {"bailiff": "openai:a"}},
+            "there is no seat 'bailiff'; the seats are triage, gatekeeper, prosecutor",
+        ),
         ({}, {"temperatures": {"bailiff": 0.1}}, "there is no seat 'bailiff'"),
         ({}, {"temperatures": {"judge": 3}}, "judge: 3.0 is not between 0 and 2"),
         ({}, {"scheme": "coarse"}, "scheme: 'coarse': Input should be 'fine' or 'binary'"),
@@ -118,12 +122,12 @@ async def _judge(server: ScriptedServer, post: dict[str, Any], settings: dict[st
     graph = settings.pop("graph", "arcade")
     context = context_from({"model": "openai:scripted", **settings})
     given: dict[str, Any] = {"text": "a post", **post}
-    await hear(given.pop("text"), given.pop("image", None), graph=graph, context=context, **given)
+    await judge_post(given.pop("text"), given.pop("image", None), graph=graph, context=context, **given)
 
 
 async def test_openai_itself_wants_a_key() -> None:
     with pytest.raises(BadInput, match="model: openai:gpt: no key; set OPENAI_API_KEY in the environment"):
-        await hear("a post", graph="arcade", context=context_from({"model": "openai:gpt"}))
+        await judge_post("a post", graph="arcade", context=context_from({"model": "openai:gpt"}))
 
 
 async def test_a_cache_of_another_make(tmp_path: Path) -> None:

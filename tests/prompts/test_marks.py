@@ -19,14 +19,14 @@ from tribunal.prompts.marks import (
     PromptError,
     entries,
     listing,
-    operators,
+    material_text,
+    operator_words,
     ours,
     quote,
-    shown,
+    short_word,
     together,
-    word,
 )
-from tribunal.prompts.sets import PromptSet, prompt_set, shipped
+from tribunal.prompts.sets import PromptSet, prompt_set, shipped_prompts
 
 ANYTHING = st.text(st.characters(codec=None, exclude_categories=()), max_size=60)
 BREAKS = re.compile("[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
@@ -35,20 +35,20 @@ BREAKS = re.compile("[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 @given(head=ANYTHING, name=ANYTHING, words=st.lists(ANYTHING, min_size=1, max_size=3))
 def test_each_field_is_one_line_after_its_name(head: str, name: str, words: list[str]) -> None:
     material = entries("things", [Entry(ours("[{}]", head), [("claim", each), ("why", each)]) for each in words])
-    opening, *lines, closing = shown(material).split("\n")
+    opening, *lines, closing = material_text(material).split("\n")
     assert not BREAKS.search("".join(lines))
     assert [line[:9] for line in lines[1::3]] == ["  claim: "] * len(words)
     assert [line[:7] for line in lines[2::3]] == ["  why: "] * len(words)
     assert len(lines) == 3 * len(words)
     assert closing == f"{opening.removeprefix('<<<')}>>>"
     assert not any(opening.rpartition(" ")[2] in line for line in lines)
-    [_, line, _] = shown(entries("things", [Entry(None, [(name, words[0])])])).split("\n")
+    [_, line, _] = material_text(entries("things", [Entry(None, [(name, words[0])])])).split("\n")
     assert re.fullmatch(r"[\w ,-]*: .*", line)
 
 
 @given(words=st.lists(ANYTHING, min_size=1, max_size=4))
 def test_each_of_a_list_is_one_line(words: list[str]) -> None:
-    _, *lines, _ = shown(listing("tried", words)).split("\n")
+    _, *lines, _ = material_text(listing("tried", words)).split("\n")
     assert [line[:2] for line in lines] == ["- "] * len(words)
     assert not BREAKS.search("".join(lines))
 
@@ -56,7 +56,7 @@ def test_each_of_a_list_is_one_line(words: list[str]) -> None:
 @given(text=ANYTHING)
 def test_whatever_is_put_into_our_own_words_is_one_word(text: str) -> None:
     assert re.fullmatch(r"Round 2 of [\w+.:%-]{0,80}:", ours("Round {} of {}:", 2, text))
-    assert word(word(text)) == word(text)
+    assert short_word(short_word(text)) == short_word(text)
 
 
 def values(given: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def values(given: Any) -> dict[str, Any]:
 )
 def test_a_bare_text_is_refused(bare: Any) -> None:
     with pytest.raises(PromptError, match="arcade/prosecution: defence: plain text would stand bare"):
-        shipped().render("arcade/prosecution", values(bare))
+        shipped_prompts().render("arcade/prosecution", values(bare))
 
 
 def test_a_part_that_is_neither_ours_nor_marked_is_refused() -> None:
@@ -86,7 +86,7 @@ def test_material_is_text_to_nobody() -> None:
     for use in (str, "{}".format, "{0!s}".format, lambda it: f"{it}", "%s".__mod__):
         with pytest.raises(TypeError, match="strangers' words stand by themselves"):
             use(held)
-    assert repr(held) == f"<material of {len(shown(held))} characters>"
+    assert repr(held) == f"<material of {len(material_text(held))} characters>"
     assert "said" not in repr([held])
 
 
@@ -121,30 +121,31 @@ def test_a_prompt_of_ones_own_can_t_take_marks_off(tmp_path: Path, trick: str) -
 def test_and_where_nobody_checked_it_the_filling_refuses(trick: str, name: str) -> None:
     """What is found by its name before a case is found by its type in any."""
     source = f"{{% set renamed = defence %}}{{% set _ = [round, own] %}}{trick.replace('defence', name)}"
-    made = PromptSet("mine", {**shipped().sources, "arcade/prosecution": source})
+    made = PromptSet("mine", {**shipped_prompts().sources, "arcade/prosecution": source})
     with pytest.raises(BadInput, match=r"prompts: mine: arcade/prosecution\.md: "):
         made.render("arcade/prosecution", values(quote("rebuttal", "words")))
 
 
 def test_a_list_that_is_printed_shows_nothing_of_what_it_holds() -> None:
-    made = PromptSet("mine", {**shipped().sources, "arcade/prosecution": "{{ [round, own, defence] }}"})
+    made = PromptSet("mine", {**shipped_prompts().sources, "arcade/prosecution": "{{ [round, own, defence] }}"})
     told = made.render("arcade/prosecution", values(quote("rebuttal", "secret")))
     assert "secret" not in told
 
 
 def test_what_hides_in_a_policy_s_words_is_seen() -> None:
-    assert operators("ab\u202ecd\u200b") == "ab[U+202E]cd[U+200B]"
+    assert operator_words("ab\u202ecd\u200b") == "ab[U+202E]cd[U+200B]"
 
 
 # By type and not by care: what is ours is written out, or is made here.
 
 TYPES = {"Ours", "Material"}
 OPERATORS = {
-    "models.question", "models.exchange", "nodes.predict.perspective", "nodes.arcade.judge", "nodes.court.triage",
-    "nodes.peers.alone", "explained.plain",
+    "models.role", "models.model_call", "nodes.predict.perspective", "nodes.arcade.judge", "nodes.court.triage",
+    "nodes.peers.single_call", "cases.author_letter",
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_nobody_makes_words_ours_but_by_writing_them_out() -> None:
     seen = set()
     for module, path in MODULES.items():
@@ -155,7 +156,7 @@ def test_nobody_makes_words_ours_but_by_writing_them_out() -> None:
             assert name not in TYPES, f"{path}:{node.lineno}: make it by a function of tribunal.prompts.marks"
             if name == "ours":
                 assert isinstance(node.args[0], ast.Constant), f"{path}:{node.lineno}: write the words out"
-            if name == "operators":
+            if name == "operator_words":
                 seen.add(module)
     assert seen == OPERATORS, "words of a file that the operator named reach prompts in these modules alone"
 

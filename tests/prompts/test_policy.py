@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tribunal.errors import BadInput
-from tribunal.prompts.policy import in_language, policy, policy_in_force, shipped
+from tribunal.prompts.policy import list_shipped_policies, load_policy, policy_in_force, translate_policy
 
 OWN = """
 name = "house rules"
@@ -28,8 +28,8 @@ def own(tmp_path: Path) -> Path:
 
 
 def test_the_shipped_policy_is_the_benchmark_s() -> None:
-    assert "h-vli" in shipped()
-    held = policy("h-vli")
+    assert "h-vli" in list_shipped_policies()
+    held = load_policy("h-vli")
     assert [category.name for category in held.fine] == [
         "NotHate", "Racist", "Sexist", "Homophobic", "Religious", "OtherHate",
     ]  # fmt: skip
@@ -43,7 +43,7 @@ def test_the_shipped_policy_is_the_benchmark_s() -> None:
 
 @pytest.mark.parametrize("task", ["sarcasm", "misinformation"])
 def test_the_other_tasks_have_two_labels_and_protect_nobody(task: str) -> None:
-    held = policy(task)
+    held = load_policy(task)
     assert (held.name, held.task, held.protected_groups) == (task, task, ())
     assert [category.name for category in held.binary] == [f"not {held.binary[1].name}", held.binary[1].name]
     assert held.categories("fine") == held.categories("binary") == held.binary
@@ -53,21 +53,21 @@ def test_what_belongs_to_hate_is_refused_in_them(tmp_path: Path) -> None:
     file = tmp_path / "mixed.toml"
     file.write_text(OWN.replace('name = "house rules"', 'name = "x"\ntask = "sarcasm"'), "utf-8")
     with pytest.raises(BadInput, match="protected_groups: only a policy on hate speech has these"):
-        policy(str(file))
+        load_policy(str(file))
 
 
 async def test_a_policy_of_one_s_own(own: Path) -> None:
-    held = policy(str(own))
+    held = load_policy(str(own))
     assert (held.name, held.protected_groups) == ("house rules", ("gardeners", "bakers"))
     assert await policy_in_force(str(own)) is held
     assert await policy_in_force("h-vli") is await policy_in_force("h-vli")
 
 
 def test_a_changed_file_is_read_again(own: Path) -> None:
-    before = policy(str(own))
+    before = load_policy(str(own))
     own.write_text(OWN.replace("bakers", "cooks"), "utf-8")
     os.utime(own, ns=(1, 1))
-    after = policy(str(own))
+    after = load_policy(str(own))
     assert after.protected_groups == ("gardeners", "cooks")
     assert after.sha != before.sha
 
@@ -96,7 +96,7 @@ def test_a_changed_file_is_read_again(own: Path) -> None:
 def test_what_is_wrong_with_it_is_said(own: Path, change: tuple[str, str], says: str) -> None:
     own.write_text(OWN.replace(*change), "utf-8")
     with pytest.raises(BadInput) as told:
-        policy(str(own))
+        load_policy(str(own))
     assert says in str(told.value)
     assert str(own) in str(told.value)
     assert "\n" not in str(told.value)
@@ -112,7 +112,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
         ("x" * 5000, "File name too long"),
     ):
         with pytest.raises(BadInput, match=says):
-            policy(name)
+            load_policy(name)
 
 
 FULL = (
@@ -136,28 +136,28 @@ def written(folder: Path, text: str) -> str:
 
 
 def test_a_category_says_whether_it_is_hate(tmp_path: Path) -> None:
-    held = policy(written(tmp_path, FULL))
-    assert [held.hate("fine", label) for label in range(3)] == [False, True, False]
-    assert [held.hate("binary", label) for label in range(2)] == [False, True]
-    assert [policy("h-vli").hate("fine", label) for label in range(6)] == [False, True, True, True, True, True]
-    assert policy("sarcasm").hate("binary", 1) is None
+    held = load_policy(written(tmp_path, FULL))
+    assert [held.is_hate("fine", label) for label in range(3)] == [False, True, False]
+    assert [held.is_hate("binary", label) for label in range(2)] == [False, True]
+    assert [load_policy("h-vli").is_hate("fine", label) for label in range(6)] == [False, True, True, True, True, True]
+    assert load_policy("sarcasm").is_hate("binary", 1) is None
 
 
 def test_the_examples_of_the_categories(tmp_path: Path) -> None:
-    held = policy(written(tmp_path, FULL))
+    held = load_policy(written(tmp_path, FULL))
     assert held.examples("fine") == "is Rude: Bakers out!\nis not Rude: I quote: out!"
     assert held.examples("binary") == ""
 
 
 def test_a_policy_in_the_language_of_the_post(tmp_path: Path) -> None:
-    held = policy(written(tmp_path, FULL))
-    korean = in_language(held, "ko-KR")
+    held = load_policy(written(tmp_path, FULL))
+    korean = translate_policy(held, "ko-KR")
     assert (korean.language, korean.definition, korean.exclusions) == ("ko", "우리가 원하지 않는 것.", held.exclusions)
     assert [(each.name, each.meaning) for each in korean.fine[:2]] == [("Fine", "nothing"), ("Rude", "공격")]
     assert (korean.sha, korean.protected_groups) == (held.sha, held.protected_groups)
-    assert in_language(held, "ko-KR") is korean
+    assert translate_policy(held, "ko-KR") is korean
     for other in ("en", "en-GB", "fr", None):
-        assert in_language(held, other) is held
+        assert translate_policy(held, other) is held
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_policy_in_the_language_of_the_post(tmp_path: Path) -> None:
 def test_a_misspelt_key_is_named_with_what_was_meant(tmp_path: Path, change: tuple[str, str], says: str) -> None:
     assert change[0] in FULL
     with pytest.raises(BadInput) as told:
-        policy(written(tmp_path, FULL.replace(*change, 1)))
+        load_policy(written(tmp_path, FULL.replace(*change, 1)))
     assert says in str(told.value)
     assert "\n" not in str(told.value)
 
@@ -193,4 +193,4 @@ def test_hate_is_said_of_hate_alone(tmp_path: Path) -> None:
         binary = [{ name = "no", meaning = "n" }, { name = "yes", meaning = "y", hate = true }]
     """
     with pytest.raises(BadInput, match="binary: only a policy on hate speech says which categories are hate"):
-        policy(written(tmp_path, text))
+        load_policy(written(tmp_path, text))

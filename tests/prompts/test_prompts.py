@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from tribunal import prompts
 from tribunal.prompts import marks
-from tribunal.prompts.marks import PromptError, ours, shown
-from tribunal.prompts.sets import shipped
-from tribunal.text import visible
+from tribunal.prompts.marks import PromptError, material_text, ours
+from tribunal.prompts.sets import shipped_prompts
+from tribunal.text import make_visible
 
-render = shipped().render
+render = shipped_prompts().render
 ANYTHING = st.text(st.characters(codec=None, exclude_categories=()), max_size=80)
 HIDING = "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\xad\u2028\u2029\u3164"
 PLANTED = "{{ 7 * 7 }} {% raw %} {# gone #} {{ system }}"
@@ -25,7 +25,7 @@ PLANTED = "{{ 7 * 7 }} {% raw %} {# gone #} {{ system }}"
 
 def quote(kind: str, text: str) -> str:
     """A text between marks, with its line breaks, as a prompt shows it."""
-    return shown(marks.quote(kind, text, lines=True))
+    return str(material_text(marks.quote(kind, text, lines=True)))
 
 
 def test_every_prompt_is_filled_with_just_what_it_names() -> None:
@@ -79,7 +79,7 @@ def parts(kind: str, text: str) -> tuple[str, str, str]:
 @example("\r\npost\u2028>>>\x85")
 def test_no_text_holds_its_own_mark(text: str) -> None:
     mark, body, last = parts("post", text)
-    assert body == visible(text)
+    assert body == make_visible(text)
     assert mark not in body
     assert last == f"post {mark}>>>"
     # Nothing between is a line that ends the quotation, for whatever a reader takes for a line break.
@@ -110,7 +110,7 @@ def test_a_mark_that_is_found_in_the_text_is_drawn_again(monkeypatch: pytest.Mon
 
 @given(ANYTHING)
 def test_what_is_shown_can_be_seen_and_sent(text: str) -> None:
-    shown = visible(text)
+    shown = make_visible(text)
     shown.encode()
     for character in shown:
         if character in "\n\t":
@@ -120,7 +120,7 @@ def test_what_is_shown_can_be_seen_and_sent(text: str) -> None:
             character
             not in "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff\xad\u2028\u2029"
         )
-    assert visible(shown) == shown
+    assert make_visible(shown) == shown
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_what_is_shown_can_be_seen_and_sent(text: str) -> None:
     ],
 )
 def test_what_is_kept(text: str) -> None:
-    assert visible(text) == text
+    assert make_visible(text) == text
 
 
 @pytest.mark.parametrize(
@@ -165,13 +165,13 @@ def test_what_is_kept(text: str) -> None:
     ],
 )
 def test_what_is_written_out(text: str, shown: str) -> None:
-    assert visible(text) == shown
+    assert make_visible(text) == shown
 
 
 def test_a_long_text_takes_no_time() -> None:
-    assert len(visible("word " * 20_000)) == 100_000
+    assert len(make_visible("word " * 20_000)) == 100_000
 
 
 def test_a_text_of_nothing_but_hidden_characters_doesn_t_swell() -> None:
-    shown = visible("a" + "\u200b\u2060" * 50_000 + "b")
+    shown = make_visible("a" + "\u200b\u2060" * 50_000 + "b")
     assert shown == "a" + "[U+200B][U+2060]" * 16 + "[and 99968 more that can't be seen]b"

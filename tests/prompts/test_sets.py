@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from tribunal.errors import BadInput
-from tribunal.models.question import from_the_policy, standing_instructions
-from tribunal.prompts.in_force import prompts_in_force
+from tribunal.models.role import policy_variables, standing_instructions
 from tribunal.prompts.marks import ours, quote
-from tribunal.prompts.policy import policy
-from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, prompt_set, shipped
+from tribunal.prompts.policy import load_policy
+from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, load_prompts, prompt_set, shipped_prompts
 
 ASKED = "Which one? {{ categories }}"
 
@@ -81,9 +80,9 @@ def test_a_set_has_parts_of_its_own_and_notes_for_people(tmp_path: Path) -> None
     assert made.render("arcade/classifier", {"categories": ours("A, B")}) == "Decide.\n\nWhich one of A, B?"
     assert made.render("predict/judge", {"debate": quote("opening", "left out on purpose")}) == "Hate or not?"
     own = {"hate": ours("h"), "not_hate": ours("n"), "label_first": False}
-    assert made.render("predict/base", own) == shipped().render("predict/base", own)
+    assert made.render("predict/base", own) == shipped_prompts().render("predict/base", own)
     assert made.name == "mine"
-    assert made.sha != shipped().sha
+    assert made.sha != shipped_prompts().sha
 
 
 def test_a_part_may_be_drawn_in_by_another_and_more_than_once(tmp_path: Path) -> None:
@@ -117,24 +116,22 @@ def test_the_hash_is_of_the_words(tmp_path: Path) -> None:
 
 async def test_a_changed_folder_is_read_when_a_case_begins(tmp_path: Path) -> None:
     folder = written(tmp_path / "mine", {"system/court.md": "One."})
-    before = await prompts_in_force(folder, afresh=True)
+    before = await load_prompts(folder, afresh=True)
     written(tmp_path / "mine", {"system/court.md": "Two."})
-    assert await prompts_in_force(folder) is before
-    after = await prompts_in_force(folder, afresh=True)
+    assert await load_prompts(folder) is before
+    after = await load_prompts(folder, afresh=True)
     assert after.sources["system/court"] == "Two."
-    assert await prompts_in_force(folder, before.sha) is before
-    assert await prompts_in_force(folder, "unknown") is after
     written(tmp_path / "mine", {"system/court.md": "One."})
-    assert await prompts_in_force(folder, afresh=True) is before
-    assert await prompts_in_force(None, afresh=True) is shipped()
+    assert (await load_prompts(folder, afresh=True)).sha == before.sha
+    assert await load_prompts(None, afresh=True) is shipped_prompts()
 
 
 def test_what_a_prompt_may_take_from_the_policy_is_there(tmp_path: Path) -> None:
     every = "".join(f"{{{{ {name} }}}}" for name in sorted(OF_THE_SYSTEM))
     asked = ASKED + "".join(f"{{{{ {name} }}}}" for name in sorted(OF_THE_POLICY))
     made = prompt_set(written(tmp_path / "mine", {"system/court.md": every, "arcade/classifier.md": asked}))
-    assert "Hate speech" in standing_instructions(made, "court", policy("h-vli"), "fine")
-    assert from_the_policy(made, "arcade/classifier", policy("h-vli"), "fine").keys() == OF_THE_POLICY
+    assert "Hate speech" in standing_instructions(made, "court", load_policy("h-vli"), "fine")
+    assert policy_variables(made, "arcade/classifier", load_policy("h-vli"), "fine").keys() == OF_THE_POLICY
     # Made once for a set, a policy and a scheme: a call costs a look-up.
-    again = from_the_policy(made, "arcade/classifier", policy("h-vli"), "fine")
-    assert again is from_the_policy(made, "arcade/classifier", policy("h-vli"), "fine")
+    again = policy_variables(made, "arcade/classifier", load_policy("h-vli"), "fine")
+    assert again is policy_variables(made, "arcade/classifier", load_policy("h-vli"), "fine")

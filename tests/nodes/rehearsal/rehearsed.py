@@ -7,16 +7,15 @@ from typing import Any
 
 from tribunal.context import Context
 from tribunal.graphs import graph
-from tribunal.models.question import Question
-from tribunal.models.role import Role
-from tribunal.nodes.arcade.cues import minutes
+from tribunal.models.role import Question, Role
+from tribunal.nodes.arcade.cues import quote_transcript
 from tribunal.nodes.arcade.judge import JUDGE
-from tribunal.nodes.rehearsal.model import answer
-from tribunal.prompts.marks import Material, shown
-from tribunal.prompts.policy import Policy, policy
+from tribunal.nodes.rehearsal.model import answer_question
+from tribunal.prompts.marks import material_text
+from tribunal.prompts.policy import Policy, load_policy
 from tribunal.schema import JSON, Argument, Cue, Image, Post, Scheme, Turn
 
-H_VLI = policy("h-vli")
+H_VLI = load_policy("h-vli")
 
 DIRECT = "Immigrants are vermin, get out of our country!"
 IMPLIED = "Immigrants: the weeds in our garden."
@@ -43,7 +42,7 @@ def asked(
         system="",
         post=Post(id="p", text=text, image=image),
         task="",
-        material={name: shown(value) if isinstance(value, Material) else value for name, value in material.items()},
+        material={name: material_text(value) for name, value in material.items()},
         policy=in_force,
         scheme=scheme,
         check=None,
@@ -52,7 +51,7 @@ def asked(
         draw=0,
         shared=shared,
     )
-    said = answer(question)
+    said = answer_question(question)
     fitted: JSON = form.model_validate(said).model_dump()
     return fitted
 
@@ -93,4 +92,4 @@ def defence(round: int, *arguments: Argument) -> Turn:
 
 def judged(*turns: Turn, text: str = IMPLIED, **other: Any) -> str:
     """The category that the judge finds after these turns."""
-    return str(asked(JUDGE, text, transcript=minutes(turns), **other)["category"])
+    return str(asked(JUDGE, text, transcript=quote_transcript(turns), **other)["category"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.nodes.rehearsal.rehearsed import DIRECT, FAINT, HARMLESS, IMPLIED, decided
-from tribunal.nodes.rehearsal.reading import read
+from tribunal.nodes.rehearsal.reading import read_post
 from tribunal.schema import JSON
 
 
@@ -85,7 +85,7 @@ async def test_the_same_post_gets_the_same_case() -> None:
         return ruling["transcript"], ruling["outcome"], [call["prompt_tokens"] for call in ruling["calls"]]
 
     first = heard(await decided(IMPLIED))
-    read.cache_clear()
+    read_post.cache_clear()
     assert heard(await decided(IMPLIED)) == first
 
 

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
 from tests.nodes.rehearsal.rehearsed import DIRECT, H_VLI, asked, charge, defence
-from tribunal.models.client import sees_images, takes_temperature
-from tribunal.models.question import Question
-from tribunal.models.role import Role
-from tribunal.nodes.arcade.cues import minutes, quoted
+from tribunal.models.ask import sees_images, takes_temperature
+from tribunal.models.role import Question, Role
+from tribunal.nodes.arcade.cues import quote_transcript, quote_turn
 from tribunal.nodes.arcade.defender import DEFENCE
 from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
 from tribunal.nodes.arcade.judge import CLASSIFIER, JUDGE
@@ -41,13 +40,13 @@ def test_every_answer_fits_its_form(text: str, scheme: Scheme) -> None:
     for role in (INDICTMENT, INVESTIGATION):
         cues = asked(role, text, scheme=scheme)["cues"]
         turns = [charge(*(Cue(id=f"C{place}", **each) for place, each in enumerate(cues, 1)))]
-        reply = asked(DEFENCE, text, scheme=scheme, round=1, own="", prosecution=quoted(turns[0]))["arguments"]
+        reply = asked(DEFENCE, text, scheme=scheme, round=1, own="", prosecution=quote_turn(turns[0]))["arguments"]
         assert [each["cue_id"] for each in reply] == [each.id for each in turns[0].cues]
         turns.append(defence(1, *(Argument(**each) for each in reply)))
-        material: Any = {"round": 2, "own": quoted(turns[0]), "defence": quoted(turns[1])}
+        material: Any = {"round": 2, "own": quote_turn(turns[0]), "defence": quote_turn(turns[1])}
         pressed = asked(PROSECUTION, text, scheme=scheme, **material)["arguments"]
         assert [each["cue_id"] for each in pressed] == [each.id for each in turns[0].cues]
-        asked(JUDGE, text, scheme=scheme, transcript=minutes(turns))
+        asked(JUDGE, text, scheme=scheme, transcript=quote_transcript(turns))
 
 
 def question_for(role: Role[Any], text: str) -> Question:

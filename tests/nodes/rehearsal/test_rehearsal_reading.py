@@ -6,15 +6,13 @@ import pytest
 
 from tests.nodes.rehearsal.rehearsed import DIRECT, H_VLI, asked
 from tribunal.nodes.arcade.judge import CLASSIFIER
-from tribunal.nodes.rehearsal.groups import GROUPS
-from tribunal.nodes.rehearsal.protection import category_for, protected_by
-from tribunal.nodes.rehearsal.reading import MOST_WEIGHED, read
-from tribunal.nodes.rehearsal.signs import SIGNS
+from tribunal.nodes.rehearsal.lexicon import LEXICON, category_of_group, protected_name
+from tribunal.nodes.rehearsal.reading import MOST_WEIGHED, read_post
 
 
 def excuse_in(text: str) -> str | None:
     """What excuses the first of the things found in a post, the open attacks first."""
-    reading = read(text, H_VLI)
+    reading = read_post(text, H_VLI)
     first = (*reading.direct, *reading.implied)[0]
     return first.excuse.kind if first.excuse else None
 
@@ -77,11 +75,11 @@ def test_what_excuses_an_attack(text: str, excuse: str | None) -> None:
     ],
 )
 def test_what_is_no_attack(text: str) -> None:
-    assert read(text, H_VLI).matches == ()
+    assert read_post(text, H_VLI).matches == ()
     assert asked(CLASSIFIER, text)["category"] == "NotHate"
 
 
-@pytest.mark.parametrize("sign", [sign.name for sign in SIGNS])
+@pytest.mark.parametrize("sign", [sign.name for sign in LEXICON.signs if sign.type != "Direct"])
 def test_every_sign_is_found(sign: str) -> None:
     examples = {
         "kitchen": "she belongs in the kitchen", "appliance": "women are dishwashers",
@@ -93,7 +91,7 @@ def test_every_sign_is_found(sign: str) -> None:
         "sell-by date": "old people are past their sell-by date", "ability": "asians can't drive",
         "all alike": "typical woman",
     }  # fmt: skip
-    assert sign in [match.kind.name for match in read(examples[sign], H_VLI).implied]
+    assert sign in [match.sign.name for match in read_post(examples[sign], H_VLI).implied]
 
 
 @pytest.mark.parametrize(
@@ -111,8 +109,8 @@ def test_every_sign_is_found(sign: str) -> None:
     ],
 )
 def test_hidden_characters_and_odd_spelling_hide_nothing(text: str) -> None:
-    [match] = read(text, H_VLI).direct
-    assert (match.kind.name, match.found.casefold()) == ("dehumanising", "vermin")
+    [match] = read_post(text, H_VLI).direct
+    assert (match.sign.name, match.matched.casefold()) == ("dehumanising", "vermin")
 
 
 @pytest.mark.parametrize("mark", ["“”", "„“", "«»", "‘’", "‚‘", "‹›", '""', "''"])
@@ -122,34 +120,29 @@ def test_quotation_marks_of_every_kind_quote(mark: str) -> None:
 
 @pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r", "\x85", "\u2028", "\u2029"])
 def test_a_sentence_ends_at_a_line_break_of_any_kind(line_break: str) -> None:
-    assert read(f"Immigrants in town{line_break}what filth on the carpet", H_VLI).matches == ()
+    assert read_post(f"Immigrants in town{line_break}what filth on the carpet", H_VLI).matches == ()
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        # 8 words at most stand between a group and an attack, short ones among them.
-        ("Immigrants, as we see it so far in my own day to day, are vermin.", False),
-        ("Immigrants, so it is now at my job, are vermin.", True),
-        ("Immigrants, so it is right now at my job, are vermin.", False),
-        ("Immigrants, as I don't say it too often, are vermin.", True),  # "don't" is one word
-        # 80 characters at most.
+        # 80 characters at most stand between a group and an attack.
         (f"Immigrants {'x' * 78} vermin", True),
         (f"Immigrants {'x' * 79} vermin", False),
-        ("They are vermin, as so many of us in town can say of the immigrants", False),
+        (f"They are vermin, {'x' * 80} of the immigrants", False),
         # "They" stands for the last group of the sentence before, however long that sentence is.
         (f"Refugees {'came to our old town ' * 10}. They are vermin.", True),
         (f"Refugees {'came to our old town ' * 10}. They are disgusting.", True),
         ("Refugees came. These people are disgusting.", True),
         (f"Refugees came. They {'x' * 80} are vermin.", False),
         ("Refugees came. It rained. They are vermin.", False),
-        # What is implied reaches 160 characters back into the sentence before.
-        (f"Refugees {'x' * 120}. Lazy, all of it.", True),
-        (f"Refugees {'x' * 160}. Lazy, all of it.", False),
+        # It is the same with what is implied.
+        ("Refugees came. They are lazy.", True),
+        ("Refugees came. Lazy, all of it.", False),
     ],
 )
 def test_how_far_an_attack_reaches(text: str, found: bool) -> None:
-    assert bool(read(text, H_VLI).matches) is found
+    assert bool(read_post(text, H_VLI).matches) is found
 
 
 @pytest.mark.parametrize(
@@ -166,7 +159,7 @@ def test_how_far_an_attack_reaches(text: str, found: bool) -> None:
         ("Refugees are not far. They are vermin.", None),
         ("Refugees are not vermin. They are vermin.", None),
         # Praise stands in the same sentence, and at most 300 characters away.
-        ("Refugees are lovely. Lazy, all of it.", None),
+        ("Refugees are lovely. They are lazy.", None),
         ("Lovely, lazy refugees", "praised"),
         (f"Lazy refugees {'and so on ' * 28} lovely", "praised"),
         (f"Lazy refugees {'and so on ' * 32} lovely", None),
@@ -182,18 +175,23 @@ def test_how_far_an_excuse_reaches(text: str, excuse: str | None) -> None:
 
 def test_at_most_200_matches_of_a_post_are_weighed() -> None:
     post = "Immigrants are not vermin. " * MOST_WEIGHED
-    assert len(read(post, H_VLI).unexcused) == 0
-    assert len(read(post + "Immigrants are vermin.", H_VLI).unexcused) == 0
-    assert len(read(post.removesuffix("Immigrants are not vermin. ") + "Immigrants are vermin.", H_VLI).unexcused) == 1
+    assert len(read_post(post, H_VLI).unexcused) == 0
+    assert len(read_post(post + "Immigrants are vermin.", H_VLI).unexcused) == 0
+    assert (
+        len(read_post(post.removesuffix("Immigrants are not vermin. ") + "Immigrants are vermin.", H_VLI).unexcused)
+        == 1
+    )
 
 
 def test_the_one_without_an_excuse_comes_first() -> None:
-    reading = read("We should not say refugees are vermin. Yet refugees are vermin. Jews should not be banned.", H_VLI)
+    reading = read_post(
+        "We should not say refugees are vermin. Yet refugees are vermin. Jews should not be banned.", H_VLI
+    )
     assert [(match.key, match.excuse is None) for match in reading.direct] == [("immigrants", True), ("jews", False)]
 
 
 def test_groups_and_categories_of_the_shipped_policy() -> None:
-    found = {key: (protected_by(H_VLI, key), category_for(H_VLI, "fine", key)) for key in GROUPS}
+    found = {key: (protected_name(H_VLI, key), category_of_group(H_VLI, "fine", key)) for key in LEXICON.groups}
     assert found == {
         "immigrants": ("immigration status", "OtherHate"),
         "foreigners": ("nationality", "Racist"),
@@ -212,6 +210,6 @@ def test_groups_and_categories_of_the_shipped_policy() -> None:
         "politics": (None, "OtherHate"),
         "trades": (None, "OtherHate"),
     }
-    assert [category_for(H_VLI, "fine", group) for group in ("religion", "sex", "age")] == [
+    assert [category_of_group(H_VLI, "fine", group) for group in ("religion", "sex", "age")] == [
         "Religious", "Sexist", "OtherHate",
     ]  # fmt: skip

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tribunal.cases.session import hear
+from tribunal.cases.session import judge_post
 from tribunal.context import context_from
 from tribunal.schema import Record
-from tribunal.seats import VIEWS
+from tribunal.shared_settings import VIEWS
 
 FOUND: list[tuple[str, str, list[str]]] = [
     ("hate", "Immigrants are vermin and should be deported.", list(VIEWS)),
@@ -34,7 +34,7 @@ FOUND: list[tuple[str, str, list[str]]] = [
 
 
 async def debated(text: str, task: str = "hate", **settings: Any) -> Record:
-    return await hear(text, graph="mv_debate", context=context_from({"task": task, **settings}))
+    return await judge_post(text, graph="mv_debate", context=context_from({"task": task, **settings}))
 
 
 @pytest.mark.parametrize(("task", "text", "views"), FOUND)
@@ -42,7 +42,7 @@ async def test_who_sees_what(task: str, text: str, views: list[str]) -> None:
     record = await debated(text, task, rounds=1)
     assert [view for view, answer in record.debate[0]["answers"].items() if answer == "YES"] == views
     assert record.label == int(bool(views))
-    zero_shot = await hear(text, graph="baseline", context=context_from({"task": task, "scheme": "binary"}))
+    zero_shot = await judge_post(text, graph="baseline", context=context_from({"task": task, "scheme": "binary"}))
     assert zero_shot.label == int(bool(views))
 
 
@@ -69,7 +69,7 @@ async def test_what_was_said_is_read_from_the_material_alone() -> None:
 
 
 async def test_equals_of_both_kinds() -> None:
-    record = await hear(
+    record = await judge_post(
         "I love Mondays.", graph="symmetric_debate", context=context_from({"task": "sarcasm", "rounds": 2})
     )
     assert [entry["answers"] for entry in record.debate] == [

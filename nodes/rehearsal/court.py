@@ -1,0 +1,308 @@
+"""The parts of a court: gatekeeper, prosecutor, defender, judge, the classifier, who decides alone, and the explainer.
+
+Attacks and excuses are read from the post alone, and what has been said from the role's material alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tribunal.calls import NOTHING_FOUND
+from tribunal.models.role import Question
+from tribunal.nodes.explaining import decision_from
+from tribunal.nodes.rehearsal.lexicon import LEXICON, category_of_group, protected_name
+from tribunal.nodes.rehearsal.material import CueStatement, evidence_ids, read_transcript, statements_in
+from tribunal.nodes.rehearsal.reading import (
+    Excuse,
+    PostReading,
+    SignMatch,
+    plain_text,
+    reading_of_question,
+    shorten_quote,
+)
+from tribunal.schema import JSON
+
+MOST_SCANNED, MOST_CHARGED, MOST_IMPLIED = 2, 3, 2  # cues
+HARMLESS = "harmless reading"  # a refutation that rests on this alone doesn't carry with the judge
+
+_UNNAMED = "people it doesn't name"
+_AGAIN = "As before: "
+_QUOTED = re.compile(r"[“\"]([^“”\"\n]+)[”\"]")
+_GROUND = re.compile(r"^\[(G\d+)\]\n((?:  .*\n?)*)", re.MULTILINE)
+_GROUND_FIELD = re.compile(r"^  (words|group): (.*)$", re.MULTILINE)
+
+
+def scan_post(question: Question) -> JSON:
+    """Play the gatekeeper: name the open attacks."""
+    return {"cues": [_cue_from_match(question, match) for match in reading_of_question(question).direct[:MOST_SCANNED]]}
+
+
+def indict_post(question: Question) -> JSON:
+    """Name the open attacks and then what is implied; if there is nothing, what the scan may have seen."""
+    reading = reading_of_question(question)
+    if matches := [*reading.direct, *reading.implied][:MOST_CHARGED]:
+        return {"cues": [_cue_from_match(question, match) for match in matches]}
+    return {"cues": [_cue_on_whole_post(question, "Direct", LEXICON.arguments["suspected"])]}
+
+
+def investigate_post(question: Question) -> JSON:
+    """Name what is implied; an open attack, which no gate has taken out, implies something too.
+
+    Where the rules find nothing, a passage that calls the post's words hateful is a cue.
+    """
+    reading = reading_of_question(question)
+    opened = [replace(match, type="Metaphor" if match.is_figure else "Socio-cultural") for match in reading.direct]
+    if matches := [*reading.implied, *opened][:MOST_IMPLIED]:
+        return {"cues": [_cue_from_match(question, match) for match in matches]}
+    if not (passages := evidence_ids(question.shared, "supports")):
+        return {"cues": []}
+    why = LEXICON.arguments["read_hateful"].format(passage=passages[0])
+    return {"cues": [_cue_on_whole_post(question, "Socio-cultural", why)]}
+
+
+def _cue_on_whole_post(question: Question, type: str, justification: str) -> JSON:
+    return {
+        "target_group": _UNNAMED,
+        "claim": f"“{shorten_quote(reading_of_question(question).text[:200]) or 'the post'}”",
+        "justification": justification,
+        "type": type,
+        "characteristic": question.policy.protected_groups[0],
+        "category": question.policy.categories("fine")[-1].name,
+    }
+
+
+def _cue_from_match(question: Question, match: SignMatch) -> JSON:
+    policy, term = question.policy, shorten_quote(match.term)
+    facts = {
+        "words": match.words,
+        "matched": shorten_quote(match.matched),
+        "charge": match.charge,
+        "implies": match.sign.implies,
+        "who": f"“{term}”" if term else _UNNAMED,
+        "tenor": term or match.key or "outsiders",
+    }
+    said = LEXICON.claims[match.type]
+    unseen = LEXICON.arguments["image_unseen"] if question.post.image else ""
+    return {
+        "target_group": term or match.key or _UNNAMED,
+        "claim": said["claim"].format(**facts),
+        "justification": said["reason"].format(**facts) + unseen,
+        "type": match.type,
+        "characteristic": protected_name(policy, match.key) or policy.protected_groups[0],
+        "category": category_of_group(policy, "fine", match.key),
+    }
+
+
+def prosecute_cues(question: Question) -> JSON:
+    """Answer in round k: withdraw what the post itself excuses, press the rest."""
+    own, defence = statements_in(question, "own"), statements_in(question, "defence")
+    cues = own | defence | own  # its own first, in its own words
+    answers = ((cue, *_press_cue(question, cue, defence.get(cue.cue_id))) for cue in cues.values())
+    return _admit_arguments(question, own, answers)
+
+
+def _press_cue(question: Question, cue: CueStatement, answer: CueStatement | None) -> tuple[str, str]:
+    """Return the prosecution's stance on one cue, and why."""
+    reading, why = reading_of_question(question), LEXICON.arguments
+    match = _match_of_cue(reading, cue)
+    excuse = _excuse_of_cue(reading, match)
+    if cue.stance == "withdraw":
+        return "withdraw", why["withdrawn"]
+    if answer is None or answer.stance not in ("refute", "concede"):
+        return "press", why["unanswered"]
+    if answer.stance == "concede":
+        return "press", why["granted"]
+    if excuse and excuse.kind == "nobody":
+        return "withdraw", why["nobody"]
+    if excuse and excuse.weak and int(question.material.get("round", 1)) <= 2:
+        return "press", why["not_enough"].format(words=excuse.words)
+    if excuse:
+        return "withdraw", why["borne_out"].format(words=excuse.words)
+    if not _is_harmless(answer.argument):
+        return "press", why["not_borne_out"]
+    if match is None:
+        return "press", why["rests_on_nothing"]
+    words = shorten_quote(match.matched)
+    if reading.stands_alone(match):
+        return "withdraw", why["too_faint"].format(words=words)
+    return "press", why["left_out"].format(words=words, meaning=match.meaning)
+
+
+def defend_post(question: Question) -> JSON:
+    """Refute what the post itself excuses, try a harmless reading of what is only implied, concede the rest."""
+    own, cues = statements_in(question, "own"), statements_in(question, "prosecution")
+    answers = ((cue, *_answer_cue(question, cue, own.get(cue.cue_id))) for cue in cues.values())
+    return _admit_arguments(question, own, answers)
+
+
+def _answer_cue(question: Question, cue: CueStatement, before: CueStatement | None) -> tuple[str, str]:
+    """Return the defence's stance on one cue, and why."""
+    reading, why = reading_of_question(question), LEXICON.arguments
+    match = _match_of_cue(reading, cue)
+    if cue.stance == "withdraw":
+        return "refute", why["nothing_left"]
+    if excuse := _excuse_of_cue(reading, match):
+        return "refute", excuse.plea
+    if before and before.stance == "refute" and not _is_harmless(before.argument):
+        return "refute", before.argument
+    direct = (match.type if match else cue.type) == "Direct"
+    if not direct and (passages := evidence_ids(question.shared, "refutes")):
+        return "refute", why["read_harmless"].format(passage=passages[0])
+    if direct:
+        return "concede", why["open"]
+    faint = match is not None and reading.stands_alone(match)
+    if (int(question.material.get("round", 1)) > 1 and not faint) or (before and before.stance == "concede"):
+        return "concede", why["no_support"]
+    words = f"“{shorten_quote(match.matched)}”" if match else "It"
+    return "refute", why["harmless"].format(
+        words=words, harmless=match.sign.harmless if match else "an everyday remark"
+    )
+
+
+def _admit_arguments(
+    question: Question, own: dict[str, CueStatement], answers: Iterable[tuple[CueStatement, str, str]]
+) -> JSON:
+    """Return the arguments that the court admits: an edited transcript may name cues that it doesn't know."""
+    arguments = []
+    for cue, stance, reason in answers:
+        before = own.get(cue.cue_id)
+        again = _AGAIN if before and before.stance == stance else ""
+        argument = {
+            "cue_id": cue.cue_id,
+            "target_group": cue.target_group or "(not said)",
+            "claim": cue.claim or "(not said)",
+            "argument": again + reason.removeprefix(_AGAIN),
+            "stance": stance,
+        }
+        try:
+            form = question.form.model_validate({"arguments": [argument]})
+            if question.mend:
+                question.mend(form, [])
+        except ValueError:
+            continue
+        arguments.append(argument)
+    return {"arguments": arguments}
+
+
+def _match_of_cue(reading: PostReading, cue: CueStatement) -> SignMatch | None:
+    """Return what the rules themselves found in the post that a cue speaks of, whoever worded the cue."""
+    claim = plain_text(cue.claim).casefold()
+    quoted = [quote[1].casefold() for quote in _QUOTED.finditer(claim)]
+    same = [match for match in reading.matches if quoted and plain_text(match.words).casefold() == quoted[-1]]
+    of_its_type = [match for match in same if cue.type in ("", match.type)]
+    named = [match for match in reading.matches if match.matched and match.matched.casefold() in claim]
+    return next(iter((*of_its_type, *same, *named)), None)
+
+
+def _excuse_of_cue(reading: PostReading, match: SignMatch | None) -> Excuse | None:
+    """Return what in the post speaks against a cue that is tied to this match, or to none that the rules find."""
+    if match:
+        return match.excuse
+    if not reading.names_protected and not reading.matches:
+        return Excuse("nobody", "")
+    # A cue in words of its own is excused by what excuses everything that was found.
+    excuses = [each.excuse for each in reading.matches]
+    return excuses[0] if excuses and all(excuses) else None
+
+
+def _is_harmless(argument: str) -> bool:
+    """Return whether an argument offers only a harmless reading; words quoted from the post don't count."""
+    return HARMLESS in re.sub(r"“[^”]*”", "", argument).casefold()
+
+
+def judge_debate(question: Question) -> JSON:
+    """Play the judge, by the debate alone: hateful if a cue is left standing, of the first such cue's category."""
+    rulings = _rule_on_cues(question)
+    if not rulings and "(opening):" in str(question.material.get("transcript", "")):
+        return decide_alone(question)  # a debate without cues, which these rules can't count: the post decides
+    names = [category.name for category in question.policy.categories(question.scheme)]
+    standing = [(cue, why) for cue, stands, why in rulings if stands]
+    if not rulings:
+        return _fill_decision(question, names[0], f"No cue was brought against the post. {NOTHING_FOUND}")
+    if not standing:
+        fell = " ".join(f"{_cue_in_words(cue)} falls: {why}." for cue, _, why in rulings[:3])
+        return _fill_decision(question, names[0], f"No cue is left standing. {fell}")
+    cue, why = next((each for each in standing if each[0].type == "Direct"), standing[0])
+    category = cue.category if cue.category in names[1:] else ""
+    category = category or category_of_group(question.policy, question.scheme, cue.characteristic or cue.target_group)
+    whom = f"{cue.target_group}, for {cue.characteristic}" if cue.characteristic else f"people for {cue.target_group}"
+    count = "The one cue brought" if len(rulings) == 1 else f"{len(standing)} of {len(rulings)} cues"
+    count += " stand" if len(standing) > 1 else " stands"
+    return _fill_decision(
+        question,
+        category,
+        f"{count} after the defence. {_cue_in_words(cue)} decides it: {why}. It is an attack on {whom}, which is "
+        f"{category} under the policy.",
+    )
+
+
+def _rule_on_cues(question: Question) -> list[tuple[CueStatement, bool, str]]:
+    """Return, for each cue that was brought, whether it stands by each side's last word, and why."""
+    charged: dict[str, CueStatement] = {}
+    last: dict[tuple[str, str], CueStatement] = {}
+    stances = {"prosecutor": ("press", "withdraw"), "defender": ("refute", "concede")}
+    for seat, statements in read_transcript(question):
+        for cue_id, statement in statements.items():
+            if seat == "prosecutor":
+                charged.setdefault(cue_id, statement)
+            if statement.stance in stances.get(seat, ()):
+                last[seat, cue_id] = statement
+    found = []
+    for cue_id, cue in charged.items():
+        pressed, answer = last.get(("prosecutor", cue_id)), last.get(("defender", cue_id))
+        if pressed and pressed.stance == "withdraw":
+            found.append((cue, False, "the prosecution withdrew it"))
+        elif answer is None:
+            found.append((cue, True, "the defence had no answer to it"))
+        elif answer.stance == "concede":
+            found.append((cue, True, "the defence conceded it"))
+        elif _is_harmless(answer.argument):
+            only = f"the defence had only a {HARMLESS} to offer, which no words of the post support"
+            found.append((cue, True, only))
+        else:
+            found.append((cue, False, f"the defence refuted it ({answer.argument.rstrip('.')})"))
+    return found
+
+
+def _cue_in_words(cue: CueStatement) -> str:
+    return f"{cue.cue_id}, {cue.claim.rstrip('.')}," if cue.claim else cue.cue_id
+
+
+def decide_alone(question: Question) -> JSON:
+    """Play the classifier: hateful if anything was found that the post doesn't excuse, faint signs apart."""
+    reading, policy, scheme = reading_of_question(question), question.policy, question.scheme
+    if match := reading.gravest:
+        category = category_of_group(policy, scheme, match.key)
+        facts = {"words": match.words, "charge": match.charge, "category": category}
+        return _fill_decision(question, category, LEXICON.arguments["found"].format(**facts))
+    first = next(iter((*reading.direct, *reading.implied)), None)
+    why = NOTHING_FOUND
+    if first:
+        faint = LEXICON.arguments["faint"].format(words=first.words)
+        why = first.excuse.plea if first.excuse else faint
+    return _fill_decision(question, policy.categories(scheme)[0].name, why)
+
+
+def _fill_decision(question: Question, category: str, explanation: str) -> JSON:
+    """Return a decision in its form. A confidence fills the field alone: no verdict of the rules states one."""
+    confidence = {"confidence": 0.0} if "confidence" in question.form.model_fields else {}
+    return {"category": category, "explanation": explanation, **confidence}
+
+
+def explain_decision(question: Question) -> JSON:
+    """Say what was decided, and the first words that each ground quotes, in English whatever is asked for."""
+    decision = decision_from(question.task)
+    letter = LEXICON.letters[decision]
+    text, grounds = letter["text"], []
+    for ground in _GROUND.finditer(str(question.material.get("grounds", ""))):
+        fields = dict(reversed(_GROUND_FIELD.findall(ground[2])))
+        if fields.get("words"):
+            words = f"“{fields['words']}”"
+            text += f" This is about your words {words}."
+            grounds.append({"id": ground[1], "words": words})
+        elif fields.get("group"):
+            text += f" It attacks {fields['group']}."
+            grounds.append({"id": ground[1], "words": fields["group"]})
+    return {"title": letter["title"], "text": text, "grounds": grounds, "decision": decision}
