@@ -1,0 +1,1 @@
+"""Data sets in, graphs over them, measures and reports out."""

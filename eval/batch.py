@@ -1,55 +1,138 @@
-"""Unlabelled posts: every row of a file decided, and written out again with its outcome."""
+"""Run a graph over unlabelled posts: decide every row of a table, and write the rows with their outcomes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import hashlib
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
-from tribunal.cases.run_config import config_of_run
+from tribunal.cases.graph_run import config_of_run
+from tribunal.cases.keep_options import KeepOptions
+from tribunal.contents import keep_files_read
 from tribunal.context import context_from
+from tribunal.environment import data_folder
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.given import remove_copies, tables_of
-from tribunal.eval.lifecycle import carry_out, outcomes_of
-from tribunal.eval.runs.engine import Job
-from tribunal.eval.runs.engines import EMBEDDED, Engine
-from tribunal.eval.runs.every_row import EveryRow
-from tribunal.eval.runs.outputs import output_of
-from tribunal.eval.runs.prices import Prices
-from tribunal.eval.runs.runfile import alone_in, describe
-from tribunal.eval.runs.spending import NO_LIMITS, Limits
-from tribunal.eval.runs.tally import Tally, Watch
-from tribunal.extras import wants
+from tribunal.eval.datasets.post_table import PostTable
+from tribunal.eval.datasets.table_files import find_table_files, remove_copies
+from tribunal.eval.runs.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
+from tribunal.eval.runs.journal import OutputUnwritten
+from tribunal.eval.runs.lifecycle import carry_out_run
+from tribunal.eval.runs.parts import PartsFolder
+from tribunal.eval.runs.run_file import describe_run
+from tribunal.eval.runs.tables import check_format, write_table
+from tribunal.eval.runs.tally import RunTally
 from tribunal.graphs import graph as graph_named
-from tribunal.heeding import refuse_unheeded
-from tribunal.kept.wanted import Wanted
-from tribunal.locations import located
-from tribunal.opened import opened_once
+from tribunal.locations import Location, Unreachable, parse_location, put_whole
+from tribunal.unused_settings import refuse_unused_settings
 
-if TYPE_CHECKING:
-    from tribunal.kept.keeping import Keeper
-
-_COPIES = "input"  # of what lies in a store, in the run's folder
+_COPY = "finished"  # what is sent to a store, in the run's folder
 
 
-@opened_once()
+class BatchOutput(NamedTuple):
+    """Hold the place of a finished table, and the folder of its run."""
+
+    place: Location
+    folder: Path
+
+    def __str__(self) -> str:
+        """Return the place as the user gave it."""
+        return self.place.shown
+
+    @property
+    def is_folder(self) -> bool:
+        """Tell whether OUT is a folder, which only a cluster writes: it ends in a slash, or is a local folder."""
+        return str(self).endswith("/") or (self.place.here is not None and self.place.here.is_dir())
+
+    @property
+    def kept_in(self) -> str:
+        """Name the place of the results, while the run goes on and after."""
+        return str(self if self.is_folder else self.folder)
+
+    def check_output(self, given: Location) -> None:
+        """Check that the table can be written, and that it overwrites nothing that no batch has written.
+
+        Args:
+            given: the input, a file or a folder.
+
+        Raises:
+            BadInput: it is the input or lies in its folder, as the run's folder may not; its suffix is no format's;
+                something else is there; or the store can't be used.
+        """
+        if self.place.is_same(given):
+            raise BadInput(f"out: {self}: is the input; give another file")
+        if self.place.is_beneath(given):
+            raise BadInput(f"out: {self}: lies in the input's folder, and would be read as input; give another")
+        if given.here is not None and parse_location(self.folder).is_beneath(given):
+            raise BadInput(f"run-folder: {self.folder}: lies in the input's folder; give another")
+        if self.is_folder:
+            return
+        check_format(Path(self.place.name))
+        taken = self._object_exists() if self.place.here is None else self.place.here.is_file()
+        if taken and not self.folder.exists():
+            raise BadInput(f"out: {self}: is there already, and no batch has written it; give another file")
+
+    def _object_exists(self) -> bool:
+        """Return whether the store has an object of this name."""
+        from pyarrow.fs import FileType
+
+        try:
+            found = self.place.found()
+            if found.type == FileType.NotFound and (bucket := self.place.bucket()) is not None:
+                with suppress(Unreachable):  # whoever may write an object may not always look at its bucket
+                    if bucket.found().type == FileType.NotFound:
+                        raise BadInput(f"out: {self}: there is no bucket {bucket.path!r}; make it, or give another")
+        except Unreachable as error:
+            raise BadInput(f"out: {error}") from None
+        if found.type == FileType.Directory:
+            raise BadInput(f"out: {self}: is a folder; give a file in it")
+        return bool(found.type == FileType.File)
+
+    def write_output(self, dataset: PostTable, count: int) -> None:
+        """Write the table of a finished run, whole or not at all; raise `OutputUnwritten` if it can't be written."""
+        copy = self.place.here or self.folder / f"{_COPY}{self.place.suffix}"
+        write_table(dataset, self.folder, count, copy)
+        if self.place.here is None:
+            try:
+                put_whole(self.place, copy)
+            except Unreachable as error:
+                raise OutputUnwritten(f"out: {error}") from error
+            finally:
+                copy.unlink(missing_ok=True)
+
+
+def find_output(out: str | Path, run_folder: Path | None = None) -> BatchOutput:
+    """Return the output at this path or URL.
+
+    Args:
+        out: where the finished table goes.
+        run_folder: the folder of its run. None: `OUT.run`; of a URL, a folder of our data folder, named by the URL.
+
+    Raises:
+        BadInput: it names no place.
+    """
+    place = parse_location(out)
+    if run_folder is None and place.here is not None:
+        run_folder = place.here.with_name(f"{place.here.name}.run")
+    elif run_folder is None:
+        by_url = hashlib.sha256(place.shown.encode("utf-8", "replace")).hexdigest()[:12]
+        run_folder = data_folder() / "batches" / f"{by_url}.run"
+    return BatchOutput(place, run_folder)
+
+
+@keep_files_read()
 def batch(
     posts: str | Path,
     out: str | Path,
+    options: RunOptions = AS_USUAL,
     *,
     graph: str,
     settings: Mapping[str, Any],
     columns: Mapping[str, str] | None = None,
-    in_flight: int = 16,
-    retry: Collection[str] = (),
-    prices: Prices | None = None,
-    watch: Watch | None = None,
-    keep: Wanted | None = None,
-    warn: Callable[[str], None] = lambda warning: None,
+    keep: KeepOptions | None = None,
     run_folder: Path | None = None,
-    engine: Engine = EMBEDDED,
-    limits: Limits = NO_LIMITS,
-) -> Tally:
+) -> RunTally:
     """Decide every row of a table, or go on with it, and write the rows out with their outcomes once all are decided.
 
     A row that waited for a person carries their decision once they have made it (`tribunal review`). A row that can't
@@ -59,85 +142,52 @@ def batch(
         posts: CSV, TSV, JSONL or Parquet, with a column of texts or images: a file or a folder of them, by its path or
             URL. What lies in a store is copied into the run's folder for as long as it goes on.
         out: the file to write, by its path or URL.
+        options: how it is carried out.
+        graph: its name, or its file.
+        settings: fields of `Context`.
         columns: which column is what (`tribunal.eval.datasets.table`).
         keep: keeps every verdict in the service's database as well.
-        warn: is told, before the first post, how many rows can't be judged.
-        run_folder: where results are kept until then, and after. None: `OUT.run`, or for a URL the one that
-            `tribunal.eval.runs.outputs.output_of` says.
-        engine: by what it is carried out.
-        limits: what it may spend, in all its starts.
+        run_folder: where results are kept until then, and after. None: as `find_output` says.
 
     Raises:
         BadInput: the file, a setting or the output is wrong. No result is lost.
     """
-    place, output = located(posts), output_of(out, run_folder)
+    place, output = parse_location(posts), find_output(out, run_folder)
+    output.check_output(place)
     if output.is_folder:
-        output.check_apart(place)
-        _check_for_folder(str(output), engine, retry, settings)
-    else:
-        output.check(place)
-    folder, copies = output.folder, output.folder / _COPIES
+        _check_for_folder(str(output), options, settings)
+    folder, copies = output.folder, output.folder / "input"
     graph_named(graph)
-    retried, context = outcomes_of(retry), context_from(dict(settings))
-    refuse_unheeded(graph, context)
-    tables = tables_of(place, copies, warn)
-    dataset = EveryRow(tables, columns)
+    context = context_from(dict(settings))
+    refuse_unused_settings(graph, context)
+    tables = find_table_files(place, copies, options.warn)
+    dataset = PostTable(tables, columns)
     plan = dataset.plan()
     data = {"name": "table", "files": [tables.name], "sha256": dataset.fingerprint, "columns": dict(columns or {})}
-    held = describe(graph, data, {}, 1, plan, context)
-    keeper = _keeper(keep)
-    job = Job(
-        graph=graph,
-        context=context,
-        samples=plan,
-        count=len(plan),
-        in_flight=in_flight,
-        keeper=keeper,
-        config=config_of_run(output.folder.name),
-    )
+    held = describe_run(graph, data, {}, 1, plan, context)
+    job = RunJob(graph, context, plan, len(plan), keep=keep, config=config_of_run(output.folder.name))
 
-    if output.is_folder:
-        from tribunal.eval.ray.corpus import decide_into  # Ray, for those who name it
+    parts = PartsFolder(output.place, folder, dataset, len(plan)) if output.is_folder else None
 
-        with alone_in(folder):
-            tally = decide_into(
-                job, dataset, str(out), held, engine, prices=prices, watch=watch, warn=warn, limits=limits
-            )
+    def write(tally: RunTally) -> None:
+        if parts is not None:
+            parts.finish(whole=not tally.stopped)
+        elif not tally.stopped:
+            output.write_output(dataset, len(plan))
         if not tally.stopped:
             remove_copies(copies)
-        return tally
 
-    def write(tally: Tally) -> None:
-        if not tally.stopped:
-            output.write(dataset, len(plan))
-            remove_copies(copies)
-
-    return carry_out(
-        job, folder, held, write, retried=retried, prices=prices, watch=watch, warnings=plan.warnings, warn=warn,
-        decided_since=True, engine=engine, limits=limits,
-    )  # fmt: skip
+    return carry_out_run(job, folder, held, write, options, warnings=plan.warnings, reviewed=parts is None, parts=parts)
 
 
-def _check_for_folder(out: str, engine: Engine, retry: Collection[str], settings: Mapping[str, Any]) -> None:
-    """See that a folder can be the output.
-
-    Raises:
-        BadInput: this engine writes none, or what is wanted takes a table that is written at the end.
-    """
-    if engine.name != "ray":
+def _check_for_folder(out: str, options: RunOptions, settings: Mapping[str, Any]) -> None:
+    """Check that a folder can be the output."""
+    if options.engine.name != "ray":
         raise BadInput(
             f"out: {out}: is a folder, into which a cluster writes; give a file, or --engine ray (without --address it "
             "is this machine's own)"
         )
-    wants("engine ray", "ray", ("ray",))
-    for name, asked in (("retry", retry), ("review", settings.get("review") or settings.get("review_rule"))):
+    load_ray_engine()
+    for name, asked in (("retry", options.retry), ("review", settings.get("review") or settings.get("review_rule"))):
         if asked:
             raise BadInput(f"{name}: can't be had with a folder as OUT ({out}); give a file")
-
-
-def _keeper(keep: Wanted | None) -> Keeper | None:
-    if keep is None:
-        return None
-    from tribunal.kept.keeping import Keeper  # SQLAlchemy, for those who keep
-
-    return Keeper(keep)

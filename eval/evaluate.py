@@ -1,153 +1,118 @@
-"""One evaluation: a graph over a chosen part of a data set, in a folder of its own, that goes on where it stopped."""
+"""Evaluate a graph on a chosen part of a data set, in a folder of its own, and go on where it stopped."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import reduce
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from langchain_core.runnables import RunnableConfig
+from pydantic import Field
 
-from tribunal.cases.run_config import config_of_run
+from tribunal.cases.graph_run import config_of_run
+from tribunal.contents import keep_files_read
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.dataset import Dataset
-from tribunal.eval.datasets.pool import Pool, open_posts
-from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED, choose
-from tribunal.eval.lifecycle import carry_out, outcomes_of
-from tribunal.eval.measures.metrics import keep_metrics, metrics
-from tribunal.eval.protocols.following import Asked, Followed, follow
-from tribunal.eval.runs.engine import Job
-from tribunal.eval.runs.engines import EMBEDDED, Engine
-from tribunal.eval.runs.prices import Prices
-from tribunal.eval.runs.results import read_results, read_run, read_whole
-from tribunal.eval.runs.runfile import describe
-from tribunal.eval.runs.spending import NO_LIMITS, Limits
-from tribunal.eval.runs.tally import Tally, Watch
-from tribunal.graphs import graph as graph_named
-from tribunal.heeding import refuse_unheeded
-from tribunal.opened import opened_once
+from tribunal.eval.datasets import open_datasets
+from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED, SamplePlan, choose_samples
+from tribunal.eval.measures.metrics import measure_run, save_metrics
+from tribunal.eval.protocols.following import ProtocolRun, RunRequest, follow_protocol
+from tribunal.eval.runs.budget import NO_SPENDING, RunSpending, total_spending
+from tribunal.eval.runs.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
+from tribunal.eval.runs.lifecycle import carry_out_run
+from tribunal.eval.runs.results import read_full_line, read_results, read_run_file
+from tribunal.eval.runs.run_file import describe_run
+from tribunal.eval.runs.tally import RunTally
+from tribunal.graphs import graph
+from tribunal.line_up import apply_line_up
+from tribunal.models.registry import check_models
 from tribunal.schema import JSON
+from tribunal.unused_settings import find_unused_settings, leave_out_settings, refuse_unused_settings, setting_is_named
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """What is evaluated on what. `settings` are fields of `Context`; the rest is as `tribunal eval --help` tells.
+class Evaluation(RunRequest):
+    """Describe what is evaluated on what: for the fields see `tribunal eval --help`.
 
     What is None is the protocol's, where there is one. `data` is a path; of several sets, one by each name. Posts
     are taken shuffled by the seed, or `in_order` of their files. `extras` None: shown, but not under a protocol.
     """
 
     data: Path | Mapping[str, Path]
-    dataset: str | None = None
-    graph: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
     split: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    samples: int | None = None
-    seed: int | None = None
+    columns: Mapping[str, str] = Field(default_factory=dict)
+    labels: Mapping[str, str] = Field(default_factory=dict)
     balance: str | None = None
     protocol: str | None = None
-    paper_models: bool = False
-    repeats: int | None = None
     in_order: bool = False
     skip_missing_images: bool = False
     extras: bool | None = None
 
-    def followed(self) -> Followed:
-        """What is run: what is wanted here, filled in by the protocol.
-
-        Raises:
-            BadInput: as `tribunal.eval.protocols.following.follow`.
-        """
-        asked = Asked(
-            dataset=self.dataset,
-            graph=self.graph,
-            settings=self.settings,
-            repeats=self.repeats,
-            seed=self.seed,
-            samples=self.samples,
-            paper_models=self.paper_models,
-        )
-        return follow(self.protocol, asked)
+    def plan_run(self) -> ProtocolRun:
+        """Return the run: the request, filled in by the protocol. Errors as `follow_protocol`."""
+        return follow_protocol(self.protocol, self)
 
 
-class Prepared(NamedTuple):
-    """A run that can be begun: what is decided, what its run.json holds, and what is said before the first post."""
+class PreparedRun(NamedTuple):
+    """Hold a run that can begin: its job, its posts, the content of its run.json, and the warnings before it."""
 
-    job: Job
+    job: RunJob
+    plan: SamplePlan
     held: JSON
     warnings: tuple[str, ...]
 
 
-@opened_once()
+@keep_files_read()
 def evaluate(
     wanted: Evaluation,
     out: Path,
+    options: RunOptions = AS_USUAL,
     *,
-    in_flight: int = 16,
-    retry: Collection[str] = (),
     budget_from: Path | None = None,
-    prices: Prices | None = None,
-    keep_text: bool = False,
-    watch: Watch | None = None,
-    warn: Callable[[str], None] = lambda warning: None,
-    engine: Engine = EMBEDDED,
-    limits: Limits = NO_LIMITS,
     config: RunnableConfig | None = None,
-) -> Tally:
+) -> RunTally:
     """Run an evaluation, or go on with it, and measure it.
 
     Args:
         wanted: what is evaluated.
         out: the run's folder.
-        in_flight: posts at a time, at most.
-        retry: which results to decide anew: of `failures`, `refusals`.
+        options: how it is carried out.
         budget_from: the folder of another run; each post may cost the tokens that it cost there.
-        prices: for the running cost.
-        keep_text: write each post's text into its result.
-        watch: is told how the run stands after every post.
-        warn: is told, before the first post, what a reader of the results should know of the posts.
-        engine: by what it is carried out.
-        limits: what it may spend, in all its starts.
         config: the callbacks, tags and metadata of each post's run, as LangChain has them. Callbacks take one process.
 
     Returns:
-        how it stands; `stopped` says why it did, where it isn't done.
+        The state of the run; `stopped` says why it isn't done.
 
     Raises:
         BadInput: the data, a setting or the folder is wrong. No result is lost.
     """
-    retried = outcomes_of(retry)
-    job, held, warnings = prepared(wanted, in_flight=in_flight, budget_from=budget_from, keep_text=keep_text)
+    options.outcomes_to_retry()
+    job, _, held, warnings = prepare_run(wanted, budget_from)
     job = replace(job, config=config_of_run(out.name, config))
 
-    def measure(tally: Tally) -> None:
+    def measure(tally: RunTally) -> None:
+        """Measure the results so far."""
         try:
-            tally.measured = metrics(out)
+            tally.measured = measure_run(out)
         except BadInput:
             if not tally.stopped:  # why it stopped, a full disk say, is the better thing to be told
                 raise
         else:
-            keep_metrics(out, tally.measured)
+            save_metrics(out, tally.measured)
 
-    return carry_out(
-        job, out, held, measure, retried=retried, prices=prices, watch=watch, warnings=warnings, warn=warn,
-        engine=engine, limits=limits,
-    )  # fmt: skip
+    return carry_out_run(job, out, held, measure, options, warnings=warnings)
 
 
-def prepared(
-    wanted: Evaluation, *, in_flight: int = 16, budget_from: Path | None = None, keep_text: bool = False
-) -> Prepared:
-    """Everything that can be known of an evaluation before its first call. Arguments and errors as `evaluate`."""
-    run = wanted.followed()
-    graph_named(run.graph)
-    dataset = open_posts(
+def prepare_run(wanted: Evaluation, budget_from: Path | None = None) -> PreparedRun:
+    """Check everything that can be known before the first call. Arguments and errors as `evaluate`."""
+    run = wanted.plan_run()
+    graph(run.graph)
+    dataset = open_datasets(
         run.dataset,
         wanted.data,
         split=wanted.split,
@@ -158,8 +123,8 @@ def prepared(
     )
     settings = run.settings if dataset.task == "hate" else {"task": dataset.task, **run.settings}
     context = context_from(settings)
-    refuse_unheeded(run.graph, context)
-    plan = choose(
+    refuse_unused_settings(run.graph, context)
+    plan = choose_samples(
         dataset,
         samples=wanted.samples,
         seed=run.seed,
@@ -176,64 +141,50 @@ def prepared(
         budgets = tokens_by_post(budget_from)
         if lost := next((sample.id for sample in plan if sample.id not in budgets), None):
             raise BadInput(f"budget_from: {budget_from}: has no result of post {lost!r}; give a finished run over them")
-        sampling["budget_from"] = {"run": budget_from.resolve().name, "sha256": _hash(budgets)}
-    held = describe(run.graph, _described(dataset, wanted), sampling, run.repeats, plan, context)
+        sha = hashlib.sha256(json.dumps(budgets, sort_keys=True).encode()).hexdigest()[:16]
+        sampling["budget_from"] = {"run": budget_from.resolve().name, "sha256": sha}
+    data: JSON = {
+        "name": dataset.name, "split": dataset.split, "files": [path.name for path in dataset.files],
+        "sha256": dataset.fingerprint,
+    }  # fmt: skip
+    beside = {
+        "columns": dict(wanted.columns), "labels": dict(wanted.labels), "extras": dataset.extras,
+        "skip_missing_images": wanted.skip_missing_images,
+    }  # fmt: skip
+    data |= {name: given for name, given in beside.items() if given}
+    held = describe_run(run.graph, data, sampling, run.repeats, plan, context)
     held["protocol"] = run.note
     held["cluster"] = dataset.cluster
-    job = Job(
-        graph=run.graph,
-        context=context,
-        samples=plan,
-        count=len(plan),
-        repeats=run.repeats,
-        in_flight=in_flight,
-        budgets=budgets,
-        keep_text=keep_text,
-    )
+    job = RunJob(run.graph, context, plan, len(plan), run.repeats, budgets=budgets)
     warnings = (*run.warnings, *plan.warnings)
     if run.note is not None and dataset.extras:
         warnings = (f"extras: posts are shown with their {dataset.extras}, which the paper didn't show", *warnings)
-    return Prepared(job, held, warnings)
-
-
-def _described(dataset: Dataset | Pool, wanted: Evaluation) -> JSON:
-    mapped = {"columns": dict(wanted.columns), "labels": dict(wanted.labels)}
-    mapped = {name: given for name, given in mapped.items() if given}
-    shown: JSON = {"extras": dataset.extras} if dataset.extras else {}
-    if wanted.skip_missing_images:
-        shown["skip_missing_images"] = True
-    files = [path.name for path in dataset.files]
-    held = {"name": dataset.name, "split": dataset.split, "files": files, "sha256": dataset.fingerprint}
-    return {**held, **mapped, **shown}
+    return PreparedRun(job, plan, held, warnings)
 
 
 def tokens_by_post(folder: Path) -> dict[str, int]:
-    """What each post cost in another run, in tokens, the first repeat's where there are several.
+    """Return the tokens that each post cost in the first repeat of another run.
 
     Answers from a cache count as what they cost when they were given.
 
     Raises:
         BadInput: the folder is no run's.
     """
-    read_run(folder)
+    read_run_file(folder)
     tokens: dict[str, int] = {}
     for offset, result in read_results(folder):
         if result.repeat:
             continue
         spent = result.usage.prompt_tokens + result.usage.completion_tokens
         if any(call.cached for call in result.calls):
-            calls = read_whole(folder, offset)["calls"]
+            calls = read_full_line(folder, offset)["calls"]
             spent = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
         tokens[result.post_id] = max(1, spent)
     return tokens
 
 
-def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def summary(tally: Tally, out: Path) -> JSON:
-    """How a run stands, as `--json` prints it."""
+def summarize_run(tally: RunTally, out: Path) -> JSON:
+    """Return the state of a run, as `--json` prints it."""
     return {
         "out": str(out),
         "total": tally.total,
@@ -248,3 +199,72 @@ def summary(tally: Tally, out: Path) -> JSON:
         "stopped": tally.stopped or None,
         "metrics": tally.measured,
     }
+
+
+CACHE = "cache.sqlite"  # in the folder that holds the runs' own
+
+
+def name_folder(text: str, longest: int) -> str:
+    """Return a text in letters that any file system takes, with a hash where they don't tell it from others."""
+    name = re.sub(r"[^\w.=+-]+", "-", text, flags=re.ASCII)[:longest]
+    return name if name == re.sub("[:/]", "-", text) else f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+async def fit_to_graph(
+    evaluation: Evaluation, own: Collection[str], environment: Mapping[str, str]
+) -> tuple[Evaluation, dict[str, str]]:
+    """Remove from an evaluation the shared settings that its graph does not use; `own` are the settings of its own.
+
+    Returns:
+        The evaluation; and by the name of each setting that was left out, how it would be refused.
+
+    Raises:
+        BadInput: a graph, a setting or a model is wrong, or it doesn't heed a setting of its own.
+    """
+    run = evaluation.plan_run()
+    graph(run.graph)
+    context = context_from(run.settings)
+    check_models(await apply_line_up(context, afresh=True), environment)
+    unused = dict(find_unused_settings(run.graph, context))
+    for name, refusal in unused.items():
+        if name in own or not setting_is_named(evaluation.settings, name):
+            raise BadInput(refusal)
+    return evaluation.model_copy(update={"settings": leave_out_settings(evaluation.settings, unused)}), unused
+
+
+def refuse_if_none_uses(unused: Sequence[Mapping[str, str]]) -> None:
+    """Refuse a shared setting that `fit_to_graph` left out of every evaluation."""
+    for name, refusal in unused[0].items() if unused else ():
+        if all(name in each for each in unused):
+            raise BadInput(refusal)
+
+
+def run_series(
+    evaluations: Sequence[tuple[str, Evaluation]],
+    out: Path,
+    options: RunOptions,
+    announce: Callable[[str], None] = lambda text: None,
+) -> list[tuple[str, RunTally]]:
+    """Run evaluations one after another, each in its folder within `out`, or go on with them. Errors as `evaluate`.
+
+    Limits are of all together; `announce` is told which run begins.
+
+    Returns:
+        The state of each run, by its name. The last one may have been stopped, and those after it weren't begun.
+    """
+    done: list[tuple[str, RunTally]] = []
+    limits, prices = options.limits, options.prices
+    limits.check_prices(prices)
+    spent = {name: total_spending(out / name, prices) for name, _ in evaluations} if limits else {}
+    shared = nullcontext() if options.engine.name == "embedded" else load_ray_engine().share_cluster()
+    with shared:
+        for number, (name, evaluation) in enumerate(evaluations, start=1):
+            elsewhere = reduce(RunSpending.add, (each for of, each in spent.items() if of != name), NO_SPENDING)
+            announce(f"{number} of {len(evaluations)}: {name}")
+            tally = evaluate(evaluation, out / name, replace(options, limits=replace(limits, elsewhere=elsewhere)))
+            if limits:
+                spent[name] = total_spending(out / name, prices)
+            done.append((name, tally))
+            if tally.stopped:
+                break
+    return done

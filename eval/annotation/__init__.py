@@ -1,1 +1,1 @@
-"""Posts labelled by people as H-VLI was (ARCADE paper, section 3.2, 3.3, Appendix C and F), with Label Studio."""
+"""Have people label posts as H-VLI was labelled (ARCADE paper, sections 3.2 and 3.3, Appendix C and F)."""

@@ -1,15 +1,13 @@
-"""The folder of an annotation: what was to be labelled, and how. Annotators are shown its tasks, and not this."""
+"""Read the folder of an annotation: what was to be labelled, and how. Annotators only see its tasks."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from tribunal.context import describe
+from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.files import read_regular
 from tribunal.schema import JSON, Frozen, Scheme
@@ -19,8 +17,8 @@ Side = Literal["text", "image"]
 SIDES: tuple[Side, ...] = ("text", "image")
 
 
-class Prior(Frozen):
-    """What a model said of a post's text alone, or of its image alone; a label only where it gave a verdict."""
+class ModelPrior(Frozen):
+    """Hold what a model said of a post's text or image alone; a label only if it gave a verdict."""
 
     outcome: Literal["verdict", "refusal", "failure"]
     category: str | None = None
@@ -29,34 +27,31 @@ class Prior(Frozen):
     model: str = ""
 
 
-class Option(Frozen):
-    """A category that annotators choose from."""
+class CategoryOption(Frozen):
+    """Hold a category that annotators choose from."""
 
     name: str
     meaning: str
     hate: bool
 
 
-class Intended(Frozen):
-    """The label that a post came with: the one it was written for, or its source's (Appendix C, step 3).
+class IntendedLabel(Frozen):
+    """Hold the label that a post was written for, or its source's (Appendix C, step 3)."""
 
-    `category` is None where the source says only whether it is hate.
-    """
-
-    category: str | None
+    category: str | None = Field(description="none where the source says only whether it is hate")
     hate: bool
     name: str = Field(description="in the source's own words")
 
 
-class Head(Frozen):
-    """How an annotation is made."""
+class AnnotationHead(Frozen):
+    """Hold how an annotation is made."""
 
     annotators: int = Field(ge=1, description="people that each post is to be labelled by")
     dataset: JSON
     policy: str
     policy_sha: str
     scheme: Scheme
-    categories: tuple[Option, ...]
+    categories: tuple[CategoryOption, ...]
     groups: tuple[str, ...]
     priors: bool
     joint_only: bool
@@ -65,17 +60,13 @@ class Head(Frozen):
     pictured: bool = Field(description="whether any post has an image")
     conversation: bool = Field(description="whether any post has earlier ones")
 
-    def hate(self, category: str) -> bool:
-        """Whether a category is hate.
-
-        Raises:
-            KeyError: there is no such category.
-        """
+    def is_hate(self, category: str) -> bool:
+        """Return whether a category is hate; raise KeyError for an unknown one."""
         return {each.name: each.hate for each in self.categories}[category]
 
 
-class Post(Frozen):
-    """A post that is labelled. `image` is a name in the folder `images`, or an address on the web."""
+class AnnotationPost(Frozen):
+    """Hold a post to label. `image` is a name in the folder `images`, or a web address."""
 
     id: str
     text: str = ""
@@ -83,50 +74,41 @@ class Post(Frozen):
     language: str | None = None
     earlier: tuple[str, ...] = ()
     group: str = ""
-    intended: Intended | None = None
-    text_prior: Prior | None = None
-    image_prior: Prior | None = None
+    intended: IntendedLabel | None = None
+    text_prior: ModelPrior | None = None
+    image_prior: ModelPrior | None = None
 
-    def prior(self, side: Side) -> Prior | None:
-        """What the model said of one side."""
+    @property
+    def image_on_the_web(self) -> bool:
+        """Return whether its image is a web address."""
+        return self.image is not None and self.image.casefold().startswith(("http://", "https://"))
+
+    def prior_of_side(self, side: Side) -> ModelPrior | None:
+        """Return what the model said of one side."""
         return self.text_prior if side == "text" else self.image_prior
 
 
-class Sheet:
-    """An annotation's folder, read.
-
-    Args:
-        folder: the one that `tribunal annotate export` wrote.
-
-    Raises:
-        BadInput: it isn't one, or a file of it is broken.
-    """
+class AnnotationFolder:
+    """Read the folder that `tribunal annotate export` wrote."""
 
     def __init__(self, folder: Path) -> None:
+        """Read the folder; raise `BadInput` if it isn't one, or a file of it is broken."""
         self.folder = folder
         try:
-            self.head = Head.model_validate_json(read_regular(folder / HEAD))
-            self.posts = {post.id: post for post in _posts(folder / POSTS)}
+            self.head = AnnotationHead.model_validate_json(read_regular(folder / HEAD))
+            with (folder / POSTS).open("rb") as lines:
+                self.posts = {post.id: post for post in map(AnnotationPost.model_validate_json, lines)}
         except OSError as error:
             raise BadInput(
                 f"tasks: {folder}: {error.strerror or error}; give the folder that tribunal annotate export wrote"
             ) from error
         except ValidationError as error:
-            raise BadInput(f"tasks: {folder}: broken: {describe(error)}; export the posts anew") from error
+            raise BadInput(
+                f"tasks: {folder}: broken: {describe_validation_error(error)}; export the posts anew"
+            ) from error
 
-    def image(self, post: Post) -> str | None:
-        """Where a post's image is: its address on the web, or its file."""
-        if post.image is None or post.image.casefold().startswith(("http://", "https://")):
+    def image_address(self, post: AnnotationPost) -> str | None:
+        """Return a post's image: its web address, or its file."""
+        if post.image is None or post.image_on_the_web:
             return post.image
         return str(self.folder / IMAGES / post.image)
-
-
-def _posts(path: Path) -> Iterator[Post]:
-    with path.open("rb") as lines:
-        for line in lines:
-            yield Post.model_validate_json(line)
-
-
-def line_of(post: Post) -> bytes:
-    """A post as it is written."""
-    return json.dumps(post.dump(), ensure_ascii=False).encode("utf-8", "replace") + b"\n"

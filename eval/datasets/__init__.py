@@ -1,4 +1,4 @@
-"""The data sets by name: what the papers evaluate on, HateCheck, any table, and what others bring.
+"""Find data sets by name: the papers' sets, HateCheck, any table, and those of plug-ins.
 
 A data set of one's own is a `DatasetSpec`. It is registered by an entry point in the group `tribunal.datasets`, or
 named as `module:object`.
@@ -6,38 +6,41 @@ named as `module:object`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Unpack
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperProtocol
-from tribunal.eval.datasets.hvli import H_VLI
-from tribunal.eval.datasets.korean import K_HATERS, K_MHAS, KODOLI, KOLD, UNSMILE
-from tribunal.eval.datasets.memes import FHM, MMHS150K
-from tribunal.eval.datasets.multimodal import GOSSIPCOP, MMSD
-from tribunal.eval.datasets.sample import Gold, Sample, binary
-from tribunal.eval.datasets.suites import HATECHECK, HATEMOJICHECK, MULTILINGUAL_HATECHECK
-from tribunal.eval.datasets.table import FOURCHAN, TABLE
-from tribunal.eval.datasets.texts import GHC, SBIC
-from tribunal.plugins import known, names, plugin
-from tribunal.text import meant
+from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, OpenOptions, PaperSample, Task
+from tribunal.eval.datasets.published import load_declared_sets
+from tribunal.eval.datasets.sample import Gold, Sample, binary_label
+from tribunal.plugins import list_known_names, names, plugin
+from tribunal.text import suggest_name
 
 __all__ = [
-    "DATASETS", "Dataset", "DatasetSpec", "Gold", "PaperProtocol", "Sample", "binary", "describe", "open_dataset",
-    "spec_of",
+    "DATASETS",
+    "PLUS",
+    "Dataset",
+    "DatasetPool",
+    "DatasetSpec",
+    "Gold",
+    "PaperSample",
+    "Sample",
+    "binary_label",
+    "describe_dataset",
+    "find_dataset",
+    "open_dataset",
+    "open_datasets",
+    "paper_sample",
 ]  # fmt: skip
 
-DATASETS: dict[str, DatasetSpec] = {
-    spec.name: spec
-    for spec in (
-        H_VLI, FHM, MMHS150K, SBIC, GHC, FOURCHAN, K_HATERS, K_MHAS, KOLD, KODOLI, UNSMILE, MMSD, GOSSIPCOP, HATECHECK,
-        MULTILINGUAL_HATECHECK, HATEMOJICHECK, TABLE,
-    )
-}  # fmt: skip
+DATASETS: dict[str, DatasetSpec] = load_declared_sets()
+PLUS = "+"  # joins the names of several sets
 
 
-def spec_of(name: str) -> DatasetSpec:
-    """The set of this name: one of ours, an entry point's, or `module:object`.
+def find_dataset(name: str) -> DatasetSpec:
+    """Return the set of this name: one of ours, an entry point's, or `module:object`.
 
     Raises:
         BadInput: there is none (the names there are), it can't be loaded, or it is called as one of ours is.
@@ -46,10 +49,10 @@ def spec_of(name: str) -> DatasetSpec:
         return DATASETS[name]
     found = plugin("tribunal.datasets", name, DatasetSpec, "dataset")
     if found is None:
-        near = meant(name, [*DATASETS, *names("tribunal.datasets")])
+        near = suggest_name(name, [*DATASETS, *names("tribunal.datasets")])
         raise BadInput(
             f"dataset: {name!r}: there is none of that name{near and f'; {near}'} "
-            f"(there are {known(DATASETS, 'tribunal.datasets')}; or name one of your own as module:object)"
+            f"(there are {list_known_names(DATASETS, 'tribunal.datasets')}; or name one of your own as module:object)"
         )
     if found.name in DATASETS:
         # Results are compared by the name of their set, with those that the papers published too.
@@ -57,52 +60,32 @@ def spec_of(name: str) -> DatasetSpec:
     return found
 
 
-def open_dataset(
-    name: str,
-    data: Path,
-    *,
-    split: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    labels: Mapping[str, str] | None = None,
-    skip_missing_images: bool = False,
-    extras: bool = True,
-) -> Dataset:
-    """A data set's posts, from the user's own copy of its files.
+def open_dataset(name: str, data: Path, **options: Unpack[OpenOptions]) -> Dataset:
+    """Open a data set from the user's own copy of its files.
 
     Args:
         name: of the set: one of `DATASETS`, an entry point's, or `module:object`.
         data: the folder of its files, or the one file of a split.
-        split: which part; none named: the one that the papers evaluate on.
-        columns: of `table` and `4chan`: the column that is the text, id, label, image, language, earlier (and of
+        **options: these, each of which may be left out.
+            split: which part; none named: the one that the papers evaluate on.
+            columns: of `table` and `4chan`: the column that is the text, id, label, image, language, earlier (and of
             4chan the type); one left out is the column of that name, and a blank one is none.
-        labels: of `table` and `4chan`: what each label value means: `hate` or `not`, or a category of the fine scheme
-            by number or name.
-        skip_missing_images: leave out the posts whose image isn't there, and count them.
-        extras: show with a post what the set has beside it: the title over a comment of `kold`, the words that were
-            read in an image of `mmhs150k`.
+            labels: of `table` and `4chan`: what each label value means: `hate` or `not`, or a category of the fine
+            scheme by number or name.
+            skip_missing_images: leave out the posts whose image isn't there, and count them.
+            extras: show with a post what the set has beside it (as if not given): the title over a comment of `kold`,
+            the words that were read in an image of `mmhs150k`.
 
     Raises:
         BadInput: there is no such set, split or file; what is expected, and where the set is obtained. Wrong rows are
             found when the posts are read.
     """
-    return Dataset(
-        spec_of(name),
-        data,
-        split=split,
-        columns=columns,
-        labels=labels,
-        skip_missing_images=skip_missing_images,
-        extras=extras,
-    )
+    return Dataset(find_dataset(name), data, **options)
 
 
-def describe(name: str) -> str:
-    """A set in a few lines: title, task, where it is obtained, licence, files by split, and the papers' protocol.
-
-    Raises:
-        BadInput: there is no such set.
-    """
-    spec = spec_of(name)
+def describe_dataset(name: str) -> str:
+    """Describe a set in a few lines: title, task, source, licence, files by split, and the papers' sample."""
+    spec = find_dataset(name)
     lines = [
         f"{spec.name}: {spec.title}",
         f"task: {spec.task}",
@@ -118,3 +101,107 @@ def describe(name: str) -> str:
         f"the papers' protocol: {spec.protocol.says if spec.protocol else 'none'}",
     ]
     return "\n".join(lines)
+
+
+# Several sets as one: `sbic+ghc` is the posts of SBIC, then those of GHC.
+
+
+class DatasetPool:
+    """Iterate over several sets. A post's id begins with its set's name, which its field `dataset` holds."""
+
+    mapped = False
+    cluster = None
+
+    def __init__(self, parts: Sequence[Dataset]) -> None:
+        """Join these sets, which must have one task."""
+        self.parts = tuple(parts)
+        self.name = PLUS.join(part.name for part in parts)
+        self.title = ", ".join(part.title for part in parts)
+        self.files = tuple(file for part in parts for file in part.files)
+        self.split = PLUS.join(dict.fromkeys(part.split for part in parts))
+        self.paper = paper_sample(self.name)
+        self.extras = ", ".join(part.extras for part in parts if part.extras) or None
+        tasks = {part.task for part in parts}
+        if len(tasks) > 1:
+            raise BadInput(f"dataset: {self.name}: its sets have different tasks: {', '.join(sorted(tasks))}")
+        self.task: Task = parts[0].task
+
+    @property
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the sets' fingerprints, in order."""
+        return hashlib.sha256("".join(part.fingerprint for part in self.parts).encode()).hexdigest()
+
+    @property
+    def warnings(self) -> list[str]:
+        """List what a reader of the results should know of the posts; complete after an iteration."""
+        return [warning for part in self.parts for warning in part.warnings]
+
+    @property
+    def left_out(self) -> int:
+        """Count the posts left out at the last iteration because their image is missing."""
+        return sum(part.left_out for part in self.parts)
+
+    def own_id(self, sample: Sample) -> str:
+        """Return a post's id in its own set, so that it is drawn from a pool as from the set alone."""
+        return sample.id.removeprefix(f"{sample.fields['dataset']}:")
+
+    def __iter__(self) -> Iterator[Sample]:
+        """Yield every post, set after set.
+
+        Raises:
+            BadInput: as `Dataset`; or the sets are labelled in different schemes.
+        """
+        scheme = None
+        for part in self.parts:
+            for post in part:
+                if post.gold is not None and (scheme := scheme or post.gold.scheme) != post.gold.scheme:
+                    raise BadInput(f"dataset: {self.name}: its sets are labelled in different schemes; take one alone")
+                yield post.model_copy(
+                    update={"id": f"{part.name}:{post.id}", "fields": {"dataset": part.name, **post.fields}}
+                )
+
+
+def open_datasets(name: str, data: Path | Mapping[str, Path], **options: Unpack[OpenOptions]) -> Dataset | DatasetPool:
+    """Open a set, or several (`sbic+ghc`), each from a folder of its own, which `data` then gives by the set's name.
+
+    Options are as of `open_dataset`; columns and labels go to the sets that take them.
+
+    Raises:
+        BadInput: as `open_dataset`; or a set is named twice, or has no data.
+    """
+    if PLUS not in name:
+        if not isinstance(data, Path):
+            raise BadInput(f"data: {', '.join(data)}: {name} is one set; give one folder or file")
+        return open_dataset(name, data, **options)
+    names = name.split(PLUS)
+    wanted = " and ".join(f"{each}=FOLDER" for each in names)
+    if len(set(names)) < len(names):
+        raise BadInput(f"dataset: {name}: names a set twice")
+    if isinstance(data, Path) or data.keys() != set(names):
+        raise BadInput(f"data: {name} is several sets; give {wanted}")
+    unmapped: OpenOptions = {**options, "columns": None, "labels": None}
+    return DatasetPool(
+        [open_dataset(each, data[each], **(options if find_dataset(each).mapped else unmapped)) for each in names]
+    )
+
+
+def paper_sample(name: str) -> PaperSample | None:
+    """Return which posts the paper of a set, or of several, used; None if a set has no paper.
+
+    Of several, a kind of posts begins with its set's name: `ghc implicit hate`.
+    """
+    papers = {each: find_dataset(each).protocol for each in name.split(PLUS)}
+    if PLUS not in name:
+        return papers[name]
+    known = {each: paper for each, paper in papers.items() if paper is not None}
+    if len(known) < len(papers):
+        return None
+    return PaperSample(
+        says="; ".join(paper.says for paper in known.values()),
+        split=PLUS.join(dict.fromkeys(paper.split for paper in known.values())),
+        kinds=tuple(
+            kind.model_copy(update={"name": f"{each} {kind.name}", "where": {"dataset": each, **kind.where}})
+            for each, paper in known.items()
+            for kind in paper.kinds
+        ),
+    )

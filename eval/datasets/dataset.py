@@ -1,4 +1,4 @@
-"""What a data set is here: the files of a set, read one sample at a time, with what its own analysis needs.
+"""Read the files of a data set one sample at a time, with what its own analysis needs.
 
 Nothing is downloaded: the user has the files, and the error for a missing one says where the set is obtained.
 """
@@ -12,19 +12,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
+
+from pydantic import Field
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
 from tribunal.files import is_lfs_pointer
-from tribunal.retrievers.perspectives.rows import (
+from tribunal.retrievers.indexes.table_rows import (
     TableRow,
     file_hash,
-    files_named,
-    keyed_rows,
+    find_files,
     read_rows,
     refuse_pointer,
 )
+from tribunal.schema import JSON, Frozen
 
 Task = Literal["hate", "sarcasm", "misinformation"]
 Names = tuple[str, ...]  # what one file may be called, the first that is there being read; a name may hold *
@@ -33,15 +35,28 @@ _NAMED = 3  # missing images that an error names
 _PULL = "run `git lfs pull` there"
 
 
-@dataclass(frozen=True, slots=True)
-class PaperProtocol:
-    """Which posts of a set a paper evaluated on: how many of each stratum.
+class PaperKind(Frozen):
+    """Describe one kind of the posts that a paper took: hateful or not, of fields as `where` says."""
+
+    name: str
+    quota: int
+    positive: bool | None = None
+    where: JSON = Field(default_factory=dict)
+
+    def holds(self, sample: Sample) -> bool:
+        """Return whether a post is of this kind."""
+        positive = sample.gold is not None and sample.gold.positive
+        fits = all(sample.fields.get(field) == value for field, value in self.where.items())
+        return fits and self.positive in (None, positive)
+
+
+class PaperSample(Frozen):
+    """Describe the posts of a set that a paper used: how many of each kind.
 
     Attributes:
         says: the paper, its section, and what it took, in words.
         split: the split they are of.
-        quotas: how many posts of each stratum.
-        stratum: gives the stratum of a post, and None where the post is outside the pool.
+        kinds: how many of what; the first that holds is a post's.
         whole: the paper took every post of the split, which must hold exactly as many.
         seed: the paper's, which stands above the caller's.
         table: the protocol (`tribunal.eval.protocols`) of the table in which the set was first evaluated.
@@ -49,16 +64,24 @@ class PaperProtocol:
 
     says: str
     split: str
-    quotas: Mapping[str, int]
-    stratum: Callable[[Sample], str | None]
+    kinds: tuple[PaperKind, ...]
     whole: bool = False
     seed: int | None = None
     table: str | None = None
 
+    @property
+    def quotas(self) -> dict[str, int]:
+        """Return how many posts of each kind."""
+        return {kind.name: kind.quota for kind in self.kinds}
+
+    def kind_of(self, sample: Sample) -> str | None:
+        """Return the kind of a post, or None if the post is outside the pool."""
+        return next((kind.name for kind in self.kinds if kind.holds(sample)), None)
+
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec:
-    """A set that can be named: what it is, where it is obtained, its files by split, and how they are read.
+    """Declare a data set: what it is, where to get it, its files by split, and how to read them.
 
     Attributes:
         name: by which results are told apart.
@@ -94,18 +117,19 @@ class DatasetSpec:
     read: Callable[[Dataset], Iterator[Sample]]
     beside: str | None = None
     images: str | None = None
-    protocol: PaperProtocol | None = None
+    protocol: PaperSample | None = None
     mapped: bool = False
     cluster: str | None = None
     extras: str | None = None
     extra_files: str | None = None
 
     def __post_init__(self) -> None:
+        """Check that the default split exists."""
         if self.default not in self.splits:
             raise BadInput(f"data set {self.name}: default: {self.default!r}: is none of {', '.join(self.splits)}")
 
-    def locate(self, data: Path, split: str | None) -> tuple[str, tuple[Path, ...]]:
-        """The split that is meant, and its files in a folder; or the one file that was given, and its split.
+    def locate_files(self, data: Path, split: str | None) -> tuple[str, tuple[Path, ...]]:
+        """Return a split and its files in a folder; or the one file that was given, and its split.
 
         Raises:
             BadInput: there is no such split, folder or file; what is expected, and where the set is obtained.
@@ -113,26 +137,25 @@ class DatasetSpec:
         if split is not None and split not in self.splits:
             raise BadInput(f"split: {split!r}: {self.name} has {', '.join(self.splits)}")
         if data.is_file():
-            return self._of_file(data, split), (data,)
+            return self._split_of_file(data, split), (data,)
         wanted = split or self.default
         if not data.is_dir() or not self.splits[wanted]:
             raise BadInput(
-                f"data: {data}: no such file{' or folder' * bool(self.splits[wanted])}; {self._expected(wanted)}"
+                f"data: {data}: no such file{' or folder' * bool(self.splits[wanted])}; {self._describe_files(wanted)}"
             )
         found: list[Path] = []
         for names in self.splits[wanted]:
-            files = _there(data, names)
+            files = _existing_files(data, names)
             if not files:
-                raise BadInput(
-                    f"data: {data}: has no {' or '.join(names)}; {self._expected(wanted)}{self._others(data)}"
-                )
+                others = self._name_other_splits(data)
+                raise BadInput(f"data: {data}: has no {' or '.join(names)}; {self._describe_files(wanted)}{others}")
             found += files
         further = sorted(found[0].parent.glob(self.beside)) if self.beside else []
         for file in found:
             refuse_pointer(file)
         return wanted, (*found, *further)
 
-    def _of_file(self, data: Path, split: str | None) -> str:
+    def _split_of_file(self, data: Path, split: str | None) -> str:
         alone = {name: files[0] for name, files in self.splits.items() if len(files) == 1}
         if split in alone:
             return split
@@ -142,88 +165,73 @@ class DatasetSpec:
         if split is None and self.mapped:
             return self.default
         raise BadInput(
-            f"data: {data}: is not a file of {self.name} by its name; {self._expected(split or self.default)}"
+            f"data: {data}: is not a file of {self.name} by its name; {self._describe_files(split or self.default)}"
             + ("; give their folder" if split not in alone else "")
         )
 
-    def _expected(self, split: str) -> str:
+    def _describe_files(self, split: str) -> str:
         files = ", ".join(" or ".join(names) for names in self.splits[split]) or "one file"
         return f"{self.name} ({split}) is read from {files}, obtained from {self.obtain}"
 
-    def _others(self, data: Path) -> str:
-        there = [name for name, files in self.splits.items() if all(_there(data, names) for names in files)]
+    def _name_other_splits(self, data: Path) -> str:
+        there = [name for name, files in self.splits.items() if all(_existing_files(data, names) for names in files)]
         return f"; the folder has the split {' and '.join(there)}: name it" if there else ""
 
 
-def _there(folder: Path, names: Names) -> list[Path]:
-    return files_named(folder, (prefix + name for name in names for prefix in ("", "data/")))
+def _existing_files(folder: Path, names: Names) -> list[Path]:
+    return find_files(folder, (prefix + name for name in names for prefix in ("", "data/")))
+
+
+class OpenOptions(TypedDict, total=False):
+    """Say how a data set is opened, as `tribunal.eval.datasets.open_dataset` explains."""
+
+    split: str | None
+    columns: Mapping[str, str] | None
+    labels: Mapping[str, str] | None
+    skip_missing_images: bool
+    extras: bool
 
 
 class Dataset:
-    """A set's posts, read anew at every iteration and never held all at once, where their format allows it.
+    """Iterate over a set's posts, read anew each time and never held all at once if the format allows it.
 
     After an iteration `skipped` counts the rows that gave no post, by reason, and `left_out` the posts that were left
-    out since their image isn't there. `extras` is what the posts have beside them, None where it isn't shown.
+    out since their image isn't there. `extras` is what the posts have beside them, None where it isn't shown. `paper`,
+    `cluster` and `mapped` are its spec's.
     """
 
-    def __init__(
-        self,
-        spec: DatasetSpec,
-        data: Path,
-        *,
-        split: str | None = None,
-        columns: Mapping[str, str] | None = None,
-        labels: Mapping[str, str] | None = None,
-        skip_missing_images: bool = False,
-        extras: bool = True,
-    ) -> None:
-        for option, given in (("columns", columns), ("labels", labels)):
+    def __init__(self, spec: DatasetSpec, data: Path, **options: Unpack[OpenOptions]) -> None:
+        """Locate the files."""
+        for option, given in (("columns", options.get("columns")), ("labels", options.get("labels"))):
             if given and not spec.mapped:
                 raise BadInput(f"{option}: {spec.name} knows its own; leave it out, or read the file as a `table`")
         self.spec, self.name, self.title, self.task = spec, spec.name, spec.title, spec.task
+        self.paper, self.cluster, self.mapped = spec.protocol, spec.cluster, spec.mapped
         self._owner = f"data set {spec.name}"
-        self.split, self.files = spec.locate(data, split)
-        self.columns, self.labels = dict(columns or {}), dict(labels or {})
-        self.folder = self._image_root(data if data.is_dir() else data.parent)
-        self.skip_missing_images = skip_missing_images
-        self.extras = spec.extras if extras else None
+        self.split, self.files = spec.locate_files(data, options.get("split"))
+        self.source_name = str(self.files[0])
+        self.columns, self.labels = dict(options.get("columns") or {}), dict(options.get("labels") or {})
+        self.folder = self._find_image_folder(data if data.is_dir() else data.parent)
+        self.skip_missing_images = options.get("skip_missing_images", False)
+        self.extras = spec.extras if options.get("extras", True) else None
         self.skipped: Counter[str] = Counter()
         self.left_out = 0
         self._absent = self._pointers = 0
 
     def __repr__(self) -> str:
+        """Return name, split and files."""
         return f"Dataset({self.name!r}, split={self.split!r}, files={[str(file) for file in self.files]})"
-
-    @property
-    def given(self) -> str:
-        """What its posts are read from, as an error calls it."""
-        return str(self.files[0])
-
-    @property
-    def paper(self) -> PaperProtocol | None:
-        """Which posts the set's paper evaluated on."""
-        return self.spec.protocol
-
-    @property
-    def cluster(self) -> str | None:
-        """The field by which its posts belong together."""
-        return self.spec.cluster
-
-    @property
-    def mapped(self) -> bool:
-        """Whether the set takes the caller's columns."""
-        return self.spec.mapped
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the file's content; of several, that of their hashes, in order. Images are not in it."""
+        """Return the SHA-256 of the file; of several files, that of their hashes in order. Images don't count."""
         further = self.files[0].parent.glob(self.spec.extra_files) if self.extras and self.spec.extra_files else ()
         hashes = [file_hash(file) for file in (*self.files, *sorted(further))]
         return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader of the results should know of the posts; complete after an iteration."""
+        """List what a reader of the results should know of the posts; complete after an iteration."""
         found = []
         pointers = f" ({self._pointers:,} are Git LFS pointers: {_PULL})" if self._pointers else ""
         if self._absent:
@@ -242,7 +250,7 @@ class Dataset:
         return found
 
     def __iter__(self) -> Iterator[Sample]:
-        """Every post, in the order of the files.
+        """Yield every post, in the order of the files.
 
         Raises:
             BadInput: a row is wrong, an image path leads out of the data folder, or some images are missing and posts
@@ -253,7 +261,7 @@ class Dataset:
         if self.skip_missing_images:
             self._pointers = 0
         for sample in self.spec.read(self):
-            post = sample if sample.image is None else self._placed(sample)
+            post = sample if sample.image is None else self._with_image(sample, sample.image)
             if post is None:
                 self.left_out += 1
             elif post.text or post.image is not None:
@@ -262,7 +270,7 @@ class Dataset:
                 self.skip("neither text nor image")
 
     def own_id(self, sample: Sample) -> str:
-        """The id that a post's rank follows from, alone or in a pool."""
+        """Return the id that decides a post's rank, alone or in a pool."""
         return sample.id
 
     def skip(self, reason: str) -> None:
@@ -270,71 +278,73 @@ class Dataset:
         self.skipped[reason] += 1
 
     def rows(self, *files: Path) -> Iterator[TableRow]:
-        """The rows of these files of the set; none named: of all."""
+        """Yield the rows of these files of the set, or of all files."""
         for file in files or self.files:
             # Published sets are read as leniently as pandas, with which they were written, reads them.
             yield from read_rows(file, self._owner, strict=self.spec.mapped)
 
     def keyed_rows(self, file: Path) -> Iterator[TableRow]:
-        """The rows of a file that is one JSON object of rows by their ids."""
-        return keyed_rows(file, self._owner)
+        """Yield the rows of a file that is one JSON object of rows by their ids."""
+        return read_rows(file, self._owner, keyed=True)
 
     # --------------------------------------------------------------------------------------------------------- images
 
-    def _image_root(self, given: Path) -> Path:
-        """Where image paths begin: where the set's image folder is, near the data that was given."""
+    def _find_image_folder(self, given: Path) -> Path:
+        """Return the folder where image paths begin, near the given data."""
         if self.spec.images is None:
             return given
         near = (given, self.files[0].parent, self.files[0].parent.parent)
         return next((folder for folder in near if (folder / self.spec.images).is_dir()), given)
 
+    def _image_references(self) -> Iterator[str]:
+        """Yield the images that the posts name."""
+        return (sample.image for sample in self.spec.read(self) if sample.image is not None)
+
     @cached_property
-    def _illustrated(self) -> bool:
-        """Whether any image of the set is there; found by reading on to the first that is."""
-        counted, absent, pointers = Counter(self.skipped), 0, 0
-        for sample in self.spec.read(self):
-            if sample.image is None:
-                continue
-            if self._is_remote(sample.image) or is_there(path := self._path(sample)):
+    def is_illustrated(self) -> bool:
+        """Return whether any image of the set exists; reads on to the first that does."""
+        counted, absent = Counter(self.skipped), list[bool]()  # whether each is a pointer
+        for reference in self._image_references():
+            path = self.find_image_path(reference)
+            if self.is_remote(reference) or (path is not None and file_exists(path)):
                 break
-            absent += 1
-            pointers += is_lfs_pointer(path)
+            absent.append(path is not None and is_lfs_pointer(path))
         else:
-            self._absent, self._pointers = absent, pointers
+            self._absent, self._pointers = len(absent), sum(absent)
         # Rows skipped in this search are counted where they are read for good.
         self.skipped = counted
         return not self._absent
 
-    def _placed(self, sample: Sample) -> Sample | None:
-        """The post with its image; None where that is missing and such posts are skipped."""
-        if sample.image is not None and self._is_remote(sample.image):
+    def _with_image(self, sample: Sample, reference: str) -> Sample | None:
+        """Return the post with its image, or None if the image is missing and such posts are skipped."""
+        if self.is_remote(reference):
             return sample
-        path = self._path(sample)
-        if not self.skip_missing_images and not self._illustrated:
+        if (path := self.find_image_path(reference)) is None:
+            raise BadInput(
+                f"data set {self.name}: post {sample.id}: image {reference!r} lies outside {self.folder}; image paths "
+                "begin at the data folder"
+            )
+        if not self.skip_missing_images and not self.is_illustrated:
             return sample.model_copy(update={"image": None, "image_missing": True})
-        if is_there(path):
+        if file_exists(path):
             return sample.model_copy(update={"image": str(path)})
         if not self.skip_missing_images:
-            raise self._missing()
+            raise self._missing_images_error()
         self._pointers += is_lfs_pointer(path)
         return None
 
-    def _is_remote(self, ref: str) -> bool:
-        return self.spec.mapped and ref.casefold().startswith(_REMOTE)
+    def is_remote(self, reference: str) -> bool:
+        """Return whether an image is a web address or a data URI, which only tables have."""
+        return self.spec.mapped and reference.casefold().startswith(_REMOTE)
 
-    def _path(self, sample: Sample) -> Path:
-        """The place of an image. A symbolic link that the user laid is followed; a path out of the folder is not."""
-        ref = os.path.normpath(sample.image or "")
-        if PurePath(ref).is_absolute() or PurePath(ref).parts[:1] == ("..",):
-            raise BadInput(
-                f"data set {self.name}: post {sample.id}: image {sample.image!r} lies outside {self.folder}; "
-                f"image paths begin at the data folder"
-            )
-        return self.folder / ref
+    def find_image_path(self, reference: str) -> Path | None:
+        """Return the path of an image, or None if it leads out of the folder. Symbolic links are followed."""
+        path = PurePath(os.path.normpath(reference))
+        return None if path.is_absolute() or path.parts[:1] == ("..",) else self.folder / path
 
-    def _missing(self) -> BadInput:
-        local = (each for each in self.spec.read(self) if each.image is not None and not self._is_remote(each.image))
-        lost = [path for path in map(self._path, local) if not is_there(path)]
+    def _missing_images_error(self) -> BadInput:
+        local = (each for each in self._image_references() if not self.is_remote(each))
+        lost = [path for path in map(self.find_image_path, local) if path is not None and not file_exists(path)]
         pointers = sum(map(is_lfs_pointer, lost))
         instead = f"move {self.spec.images} away" if self.spec.images else "leave the image column out"
         return BadInput(
@@ -346,8 +356,8 @@ class Dataset:
         )
 
 
-def is_there(path: Path) -> bool:
-    """Whether a file is there, and no pointer of Git LFS in its place."""
+def file_exists(path: Path) -> bool:
+    """Return whether a file exists and is not a pointer of Git LFS."""
     try:
         return path.is_file() and not is_lfs_pointer(path)
     except OSError:  # a name that no file system takes

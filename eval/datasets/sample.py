@@ -1,4 +1,4 @@
-"""What a data set gives, one post at a time: the post, the label that people gave it, and the set's own fields."""
+"""Hold one post of a data set: the post, its gold label, and the set's own fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tribunal.schema import JSON, Frozen, Scheme
 
 
 class Gold(Frozen):
-    """The label that a data set gives a post.
+    """Hold the label that a data set gives a post.
 
     `label` is a number of `scheme`; `positive` is the label folded to yes or no (hate, sarcasm, misinformation).
     """
@@ -22,13 +22,13 @@ class Gold(Frozen):
 
 
 @lru_cache(maxsize=256)
-def binary(positive: bool, name: str) -> Gold:
-    """A yes or no label, in the set's own word."""
+def binary_label(positive: bool, name: str) -> Gold:
+    """Return a yes or no label, in the set's own word."""
     return Gold(label=int(positive), scheme="binary", positive=positive, name=name)
 
 
 class Sample(Frozen):
-    """One post of a data set. `fields` are the set's own: smi_pattern, difficulty, functionality, target, split, …"""
+    """Hold one post of a data set. `fields` are the set's own, such as smi_pattern, difficulty and target."""
 
     id: str
     text: str = ""
@@ -43,7 +43,7 @@ class Sample(Frozen):
 
     @property
     def post(self) -> JSON:
-        """Its post by the names that `hear` takes it under."""
+        """Return the post by the argument names of `judge_post`."""
         return {
             "text": self.text, "image": self.image, "post_id": self.id, "language": self.language,
             "earlier": self.earlier,

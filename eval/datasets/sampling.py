@@ -1,4 +1,4 @@
-"""Which posts of a data set a run takes: all, some at random, balanced, or as many as a paper took.
+"""Choose which posts of a data set a run takes: all, some at random, balanced, or a paper's sample.
 
 A post's rank is a hash of the seed and its id, and the lowest ranks are taken. So the choice is the same on every
 machine and version of Python, doesn't change with the order of a file, and the first 100 are among the first 200.
@@ -9,31 +9,230 @@ and the measures of half a run would be those of some kinds alone.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import hashlib
+import json
+import weakref
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from tempfile import SpooledTemporaryFile
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets import Dataset
-from tribunal.eval.datasets.dataset import PaperProtocol
-from tribunal.eval.datasets.plan import Images as Images
-from tribunal.eval.datasets.plan import Plan as Plan
-from tribunal.eval.datasets.pool import Pool
-from tribunal.eval.datasets.ranks import Ranked
+from tribunal.eval.datasets import Dataset, DatasetPool
+from tribunal.eval.datasets.dataset import PaperSample
 from tribunal.eval.datasets.sample import Sample
+from tribunal.schema import JSON
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_IN_MEMORY = 32 * 1024 * 1024  # bytes of copied posts; more of them go to a temporary file
+_COPIED_AT_ONCE = 1_000  # posts of a choice that doesn't change whatever becomes of the files
+_RENUMBER = "; name another id column, or none (blank) to number the rows"
+_OUTSIDE = 0xFFFF  # the stratum of a post that is in none
+
+
+class ImageCounts(NamedTuple):
+    """Count the chosen posts whose set names an image, and how many of these images exist.
+
+    `left_out` is how many posts of the set couldn't be chosen, since their image isn't there.
+    """
+
+    named: int
+    here: int
+    left_out: int = 0
+
+    def dump(self) -> JSON:
+        """Return the counts as run.json has them, with `left_out` only if it counts any."""
+        return {name: count for name, count in self._asdict().items() if count or name != "left_out"}
+
+
+class SamplePlan:
+    """Iterate over the chosen posts of a data set: all as they are read, or some, or in another order.
+
+    Files are read from their beginning, so posts that aren't taken as they are read are copied once: into memory while
+    they are few, and else into a file without a name, which goes with the process. In memory are then sixteen bytes a
+    post.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | DatasetPool,
+        count: int,
+        warnings: tuple[str, ...],
+        images: ImageCounts,
+        positions: np.ndarray | None = None,
+        order: np.ndarray | None = None,
+    ) -> None:
+        """Choose posts by their positions in the set (None: all) and their order (None: the set's)."""
+        self.dataset, self.warnings, self.images = dataset, warnings, images
+        self._count, self._positions, self._order = count, positions, order
+        self._copies: IO[bytes] | None = None
+        self._ends = array("Q")
+
+    def __len__(self) -> int:
+        """Return how many posts were chosen."""
+        return self._count
+
+    def __iter__(self) -> Iterator[Sample]:
+        """Yield the chosen posts."""
+        if self._positions is None and self._order is None:
+            yield from self.dataset
+            return
+        copies = self.copy_posts()
+        for place in range(self._count) if self._order is None else self._order.tolist():
+            begin = self._ends[place - 1] if place else 0
+            copies.seek(begin)
+            yield Sample.model_validate_json(copies.read(self._ends[place] - begin))
+
+    def copy_posts(self) -> IO[bytes]:
+        """Copy the chosen posts in the set's order, if that wasn't done before, and return the file."""
+        if self._copies is not None:
+            return self._copies
+        copies: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115  # it goes with the plan
+        weakref.finalize(self, copies.close)
+        wanted = None if self._positions is None else set(self._positions.tolist())
+        try:
+            for position, post in enumerate(self.dataset):
+                if wanted is None or position in wanted:
+                    copies.write(json.dumps(post.dump(), ensure_ascii=True).encode())
+                    self._ends.append(copies.tell())
+        except OSError as error:
+            raise BadInput(
+                f"data set {self.dataset.name}: its posts can't be copied: {error}; make room for temporary files, or "
+                "take all posts in their order"
+            ) from error
+        if len(self._ends) != self._count:
+            raise BadInput(f"data set {self.dataset.name}: its files have changed since the posts were chosen")
+        self._copies = copies
+        return copies
+
+
+class RankedPosts:
+    """Hold rank and stratum of every post of a set, found in one pass: eleven bytes each, and no post."""
+
+    def __init__(
+        self, dataset: Dataset | DatasetPool, seed: int, stratum: Callable[[Sample], str | None], shuffled: bool
+    ) -> None:
+        """Read the whole set once."""
+        import numpy as np
+
+        self.dataset, self.seed, self._shuffled = dataset, seed, shuffled
+        self.counts: Counter[str] = Counter()
+        ranks, strata, self._numbers = array("Q"), array("H"), dict[str, int]()
+        images = bytearray()  # of each post: 0 without one, 1 one that is missing, 2 one that is there
+        for sample in dataset:
+            name = stratum(sample)
+            ranks.append(rank_of_post(seed, dataset.own_id(sample)))
+            strata.append(_OUTSIDE if name is None else self._numbers.setdefault(name, len(self._numbers)))
+            images.append(2 if sample.image else int(sample.image_missing))
+            if name is not None:
+                self.counts[name] += 1
+        self._ranks, self._images = np.frombuffer(ranks, dtype=np.uint64), np.frombuffer(images, dtype=np.uint8)
+        self._order = np.argsort(self._ranks, kind="stable")
+        self._ordered_strata = np.frombuffer(strata, dtype=np.uint16)[self._order]
+        self._check_ids()
+        self._warnings = tuple(dataset.warnings)
+        if not len(self):
+            left_out = f" ({'; '.join(self._warnings)})" if self._warnings else ""
+            raise BadInput(f"data set {dataset.name}: there is no post in {dataset.files[0]}{left_out}")
+
+    def __len__(self) -> int:
+        """Return how many posts the set has."""
+        return len(self._ranks)
+
+    def choose_all(self) -> SamplePlan:
+        """Choose every post."""
+        return self._make_plan(None)
+
+    def choose_quotas(self, quotas: Mapping[str, int], *, called: str = "samples", warning: str = "") -> SamplePlan:
+        """Choose the lowest ranks of each stratum; raise `BadInput` if one has too few."""
+        import numpy as np
+
+        if any(self.counts[name] < quota for name, quota in quotas.items()):
+            wants = ", ".join(f"{quota:,} {name}" for name, quota in sorted(quotas.items()))
+            raise BadInput(self._describe_shortage(called, wants, {*quotas, *self.counts}))
+        taken = [
+            self._order[self._ordered_strata == self._numbers[name]][:quota] for name, quota in quotas.items() if quota
+        ]
+        return self._make_plan(np.sort(np.concatenate(taken)), warning)
+
+    def choose_evenly(self, samples: int) -> SamplePlan:
+        """Choose the lowest rank of every stratum, then the next of every stratum, until there are enough.
+
+        So the strata are as even as they can be, and fewer samples are among more. All too few are a `BadInput`.
+        """
+        import numpy as np
+
+        if samples > self.counts.total():
+            raise BadInput(self._describe_shortage("samples", f"{samples:,}", set(self.counts)))
+        inside = self._ordered_strata != _OUTSIDE
+        order, strata = self._order[inside], self._ordered_strata[inside]
+        place = np.zeros(len(order), dtype=np.int64)  # in its own stratum
+        for number in range(len(self._numbers)):
+            own = strata == number
+            place[own] = np.arange(own.sum())
+        return self._make_plan(np.sort(order[np.argsort(place, kind="stable")[:samples]]))
+
+    def _make_plan(self, positions: np.ndarray | None, warning: str = "") -> SamplePlan:
+        """Return these posts, or all, in the requested order."""
+        import numpy as np
+
+        taken = slice(None) if positions is None else positions
+        ranks, images = self._ranks[taken], self._images[taken]
+        pictured = ImageCounts(int((images > 0).sum()), int((images == 2).sum()), self.dataset.left_out)
+        order = np.argsort(ranks, kind="stable") if self._shuffled else None
+        warnings = (*self._warnings, *([warning] if warning else []))
+        plan = SamplePlan(self.dataset, len(ranks), warnings, pictured, positions, order)
+        if positions is not None and len(plan) <= _COPIED_AT_ONCE:
+            plan.copy_posts()
+        return plan
+
+    def _describe_shortage(self, called: str, wants: str, kinds: Collection[str]) -> str:
+        has = ", ".join(f"{self.counts[name]:,} {name}" for name in sorted(kinds))
+        if " " not in wants and len(kinds) > 1:
+            has = f"{self.counts.total():,} ({has})"
+        return f"{called}: {wants}: too many for {self.dataset.name} ({self.dataset.split}), which has {has}"
+
+    def _check_ids(self) -> None:
+        """Refuse two posts of one id, which would be one line of the results. Equal ids have equal ranks."""
+        ordered = self._ranks[self._order]
+        twice = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+        if not twice:
+            return
+        places: dict[str, int] = {}
+        for position, sample in enumerate(self.dataset, start=1):
+            if (
+                rank_of_post(self.seed, self.dataset.own_id(sample)) in twice
+                and (first := places.setdefault(sample.id, position)) != position
+            ):
+                raise BadInput(
+                    f"data set {self.dataset.name}: posts {first:,} and {position:,} have the same id {sample.id!r}; "
+                    f"ids must differ{_RENUMBER * self.dataset.mapped}"
+                )
+
+
+def rank_of_post(seed: int, name: str) -> int:
+    """Return a post's place in the order that follows from a seed."""
+    digest = hashlib.sha256(f"{seed}\n{name}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:8], "big")
+
 
 # The order of a run's posts, as run.json says it.
 SHUFFLED, IN_ORDER = "shuffled by the seed", "as in the files"
 _MOST_VALUES = 100  # of a field that is balanced over
 
 
-def choose(
-    dataset: Dataset | Pool,
+def choose_samples(
+    dataset: Dataset | DatasetPool,
     *,
     samples: int | None = None,
     seed: int = 0,
     balance: str | None = None,
-    protocol: Literal["paper"] | PaperProtocol | None = None,
+    protocol: Literal["paper"] | PaperSample | None = None,
     shuffled: bool = False,
-) -> Plan:
+) -> SamplePlan:
     """Choose the posts of a run. Reads the whole set once, so that a wrong row is found before any model is asked.
 
     Args:
@@ -58,53 +257,49 @@ def choose(
     if protocol is not None:
         if balance is not None:
             raise BadInput("balance: a paper's sample has a balance of its own; leave out balance, or the protocol")
-        return _paper(dataset, dataset.paper if protocol == "paper" else protocol, samples, seed, shuffled)
+        paper = dataset.paper if protocol == "paper" else protocol
+        return _choose_paper_sample(dataset, paper, samples, seed, shuffled)
     if samples is None:
         if balance is not None:
             raise BadInput("balance: give the number of samples as well")
-        ranked = Ranked(dataset, seed, lambda _: "posts", shuffled)
-        return ranked.plan(None)
+        return RankedPosts(dataset, seed, lambda _: "posts", shuffled).choose_all()
     if samples < 1:
         raise BadInput(f"samples: {samples}: is not 1 or more")
     if balance == "pattern":
-        return _by_pattern(dataset, samples, seed, shuffled)
-    if balance is not None:
-        return _of_each(dataset, samples, seed, [name.strip() for name in balance.split(",")], shuffled)
-    return Ranked(dataset, seed, lambda _: "posts", shuffled, samples).plan({"posts": samples})
-
-
-def _of_each(dataset: Dataset | Pool, samples: int, seed: int, names: list[str], shuffled: bool) -> Plan:
-    """As many posts of each value, or of each combination of values; a post that lacks one is left out."""
-    values = [_Values(dataset.name, name) for name in names]
+        ranked = RankedPosts(dataset, seed, lambda post: post.fields.get("smi_pattern"), shuffled)
+        if not ranked.counts:
+            raise BadInput(f"balance: the posts of {dataset.name} have no SMI patterns")
+        return ranked.choose_evenly(samples)
+    if balance is None:
+        return RankedPosts(dataset, seed, lambda _: "posts", shuffled).choose_quotas({"posts": samples})
+    fields = [_BalancedField(dataset.name, name.strip()) for name in balance.split(",")]
 
     def stratum(post: Sample) -> str | None:
-        held = [each.of(post) for each in values]
+        """Return the combination of a post's values, or None if it lacks one."""
+        held = [each.stratum_of(post) for each in fields]
         return None if None in held else ", ".join(str(each) for each in held)
 
-    ranked = Ranked(dataset, seed, stratum, shuffled, samples)
-    for each in values:
-        each.check()
+    ranked = RankedPosts(dataset, seed, stratum, shuffled)
+    for each in fields:
+        each.check_values()
     if not ranked.counts:
-        raise BadInput(f"balance: no post of {dataset.name} has {' and '.join(names)}")
-    return ranked.plan(dict.fromkeys(ranked.counts, samples))
+        names = " and ".join(name.strip() for name in balance.split(","))
+        raise BadInput(f"balance: no post of {dataset.name} has {names}")
+    return ranked.choose_quotas(dict.fromkeys(ranked.counts, samples))
 
 
-class _Values:
-    """What a label or a field of a set is in each post, as a kind of posts: `label 1`, `implicit true`."""
+class _BalancedField:
+    """Read the value of a label or field of each post as its stratum: `label 1`, `implicit true`."""
 
     def __init__(self, dataset: str, name: str) -> None:
         self._dataset, self._name = dataset, name
         self._met: set[str] = set()
         self._fields: dict[str, None] = {}
 
-    def of(self, post: Sample) -> str | None:
-        """This post's; none where it has none.
-
-        Raises:
-            BadInput: the field holds a list, or has more values than can be balanced over.
-        """
+    def stratum_of(self, post: Sample) -> str | None:
+        """Return the stratum of a post, or None if it has none."""
         self._fields.update(dict.fromkeys(post.fields))
-        value = self._value(post)
+        value = self._value_of(post)
         if value is None:
             return None
         if isinstance(value, list | dict):
@@ -115,54 +310,49 @@ class _Values:
             raise BadInput(f"balance: {self._name}: has more than {_MOST_VALUES} values in {self._dataset}")
         return f"{self._name} {said}"
 
-    def _value(self, post: Sample) -> Any:
+    def _value_of(self, post: Sample) -> Any:
         if self._name == "label":
             return post.gold.label if post.gold else None
         # `whoTarget`, as SBIC calls it, is the field who_target.
-        found = next((held for held in post.fields if _plain(held) == _plain(self._name)), None)
+        found = next((held for held in post.fields if _normalize_field(held) == _normalize_field(self._name)), None)
         return None if found is None else post.fields[found]
 
-    def check(self) -> None:
-        """Refuse what no post has."""
+    def check_values(self) -> None:
+        """Refuse a field that no post has."""
         if not self._met:
             what = "gold labels" if self._name == "label" else f"{self._name}; they have {', '.join(self._fields)}"
             raise BadInput(f"balance: the posts of {self._dataset} have no {what}")
 
 
-def _plain(field: str) -> str:
+def _normalize_field(field: str) -> str:
     return field.replace("_", "").casefold()
 
 
-def _by_pattern(dataset: Dataset | Pool, samples: int, seed: int, shuffled: bool) -> Plan:
-    ranked = Ranked(dataset, seed, lambda post: post.fields.get("smi_pattern"), shuffled, samples)
-    if not ranked.counts:
-        raise BadInput(f"balance: the posts of {dataset.name} have no SMI patterns")
-    return ranked.evenly(samples)
-
-
-def _paper(
-    dataset: Dataset | Pool, paper: PaperProtocol | None, samples: int | None, seed: int, shuffled: bool
-) -> Plan:
+def _choose_paper_sample(
+    dataset: Dataset | DatasetPool, paper: PaperSample | None, samples: int | None, seed: int, shuffled: bool
+) -> SamplePlan:
     if paper is None:
         raise BadInput(f"protocol: paper: no paper has one for {dataset.name}; give samples and seed")
     if dataset.split != paper.split:
         raise BadInput(f"protocol: paper: the paper's is of the split {paper.split}, not {dataset.split}")
-    most = max(paper.quotas.values(), default=0)
-    ranked = Ranked(dataset, seed if paper.seed is None else paper.seed, paper.stratum, shuffled, most)
-    _check_whole(ranked, paper)
+    ranked = RankedPosts(dataset, seed if paper.seed is None else paper.seed, paper.kind_of, shuffled)
+    if paper.whole and len(ranked) > sum(paper.quotas.values()):
+        raise BadInput(
+            f"protocol: paper ({paper.says}): {dataset.name} has {len(ranked):,} here, so it is not that split"
+        )
     if samples is not None:
-        return ranked.plan(_shares(paper, samples), called=f"protocol: paper ({paper.says})")
+        return ranked.choose_quotas(_scale_quotas(paper, samples), called=f"protocol: paper ({paper.says})")
     if not dataset.left_out:
-        return ranked.plan(paper.quotas, called=f"protocol: paper ({paper.says})")
+        return ranked.choose_quotas(paper.quotas, called=f"protocol: paper ({paper.says})")
     # What the paper took can't be had whole, which the caller knows: posts without their image are to be left out.
     quotas = {kind: min(quota, ranked.counts[kind]) for kind, quota in paper.quotas.items()}
     lost = sum(paper.quotas.values()) - sum(quotas.values())
     fewer = f"protocol: paper: {lost:,} posts fewer than it took ({paper.says})"
-    return ranked.plan(quotas, warning=fewer if lost else "")
+    return ranked.choose_quotas(quotas, warning=fewer if lost else "")
 
 
-def _shares(paper: PaperProtocol, samples: int) -> dict[str, int]:
-    """So many posts of a paper's sample, of each kind in the paper's proportion; what is over goes to the first ones.
+def _scale_quotas(paper: PaperSample, samples: int) -> dict[str, int]:
+    """Scale a paper's quotas to fewer posts, in the same proportion; the largest remainders get one more.
 
     They are among those that the whole sample would hold, since the lowest ranks are taken.
     """
@@ -174,11 +364,3 @@ def _shares(paper: PaperProtocol, samples: int) -> dict[str, int]:
     for kind in over[: samples - sum(quotas.values())]:
         quotas[kind] += 1
     return quotas
-
-
-def _check_whole(ranked: Ranked, paper: PaperProtocol) -> None:
-    wanted = sum(paper.quotas.values())
-    if paper.whole and len(ranked) > wanted:
-        raise BadInput(
-            f"protocol: paper ({paper.says}): {ranked.dataset.name} has {len(ranked):,} here, so it is not that split"
-        )

@@ -1,4 +1,4 @@
-"""Any table of posts: CSV, TSV, JSONL, JSON or Parquet, its columns and labels mapped by the caller.
+"""Read any table of posts: CSV, TSV, JSONL, JSON or Parquet, with columns and labels mapped by the caller.
 
 The 4chan set of the AntiHateAgent paper (section 4.1), whose form isn't published, is read as one.
 """
@@ -11,12 +11,11 @@ from itertools import chain, islice
 from typing import Any
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperProtocol
+from tribunal.eval.datasets.dataset import Dataset
 from tribunal.eval.datasets.sample import Gold, Sample
-from tribunal.parsed import from_json
-from tribunal.prompts.policy import policy
-from tribunal.retrievers.perspectives.rows import NO, YES, TableRow, without_point
-from tribunal.text import wellformed
+from tribunal.prompts.policy import load_policy
+from tribunal.retrievers.indexes.table_rows import EXTRA, NO, YES, TableRow, drop_decimal_point
+from tribunal.text import parse_json, wellformed
 
 ROLES = ("text", "id", "label", "image", "language", "earlier", "group")
 _KEPT = ("group",)  # a role whose column stays a field of the set, too
@@ -27,80 +26,72 @@ _PLAIN = {
 }
 
 
-def _read(dataset: Dataset, roles: Collection[str] = ROLES) -> Iterator[Sample]:
-    names, rows = with_columns(dataset.rows())
+def read_table(dataset: Dataset, roles: Collection[str] = ROLES) -> Iterator[Sample]:
+    """Yield the posts of a table, by the caller's columns and labels."""
+    names, rows = peek_columns(dataset.rows())
     columns = columns_by_role(dataset, names, roles)
     label = columns.get("label")
     if dataset.labels and label is None:
         raise BadInput(f"labels: there is no label column in {dataset.files[0]}; name it in columns")
-    mapped = _Labels(dataset.labels)
+    mapped = _LabelMap(dataset.labels)
     for row in rows:
         gold = None
         if label is not None:
-            value = row.optional(label)
+            value = row.optional_text(label)
             if not value:
                 dataset.skip("no label")
                 continue
-            gold = mapped.gold(row, label, value)
+            gold = mapped.gold_of_row(row, label, value)
         yield sample_of(row, columns, earlier_posts(row, columns.get("earlier")), gold)
 
 
 def sample_of(row: TableRow, columns: Mapping[str, str], earlier: tuple[str, ...], gold: Gold | None = None) -> Sample:
-    """The post that a row of a table is.
-
-    Args:
-        row: the row.
-        columns: the column of each role (`columns_by_role`).
-        earlier: the earlier posts of its conversation (`earlier_posts`).
-        gold: its label.
-    """
+    """Return the post of a table's row, whose columns are those of `columns_by_role`."""
     return Sample(
-        id=row.optional(columns.get("id")) or str(row.number),
-        text=row.optional(columns.get("text")),
-        image=row.optional(columns.get("image")) or None,
-        language=row.optional(columns.get("language")) or None,
+        id=row.optional_text(columns.get("id")) or str(row.number),
+        text=row.optional_text(columns.get("text")),
+        image=row.optional_text(columns.get("image")) or None,
+        language=row.optional_text(columns.get("language")) or None,
         earlier=earlier,
         gold=gold,
-        group=row.optional(columns.get("group")),
-        fields=_fields(row, used={each for role, each in columns.items() if role in ROLES and role not in _KEPT}),
+        group=row.optional_text(columns.get("group")),
+        fields=_other_fields(row, used={each for role, each in columns.items() if role in ROLES and role not in _KEPT}),
     )
 
 
 def earlier_posts(row: TableRow, column: str | None) -> tuple[str, ...]:
-    """The earlier posts of a conversation: a list, or in a file that has none, a JSON array.
-
-    Raises:
-        BadInput: it is neither.
-    """
-    if column is None or not row.optional(column):
+    """Return the earlier posts of a conversation, from a list or a JSON array; raise `BadInput` if it is neither."""
+    if column is None or not row.optional_text(column):
         return ()
-    cell = _texts(row[column])
+    cell = _parse_texts(row[column])
     if cell is None:
-        raise row.wrong(column, row.text(column)[:80], 'a list of texts, such as ["the first post", "the second"]')
+        raise row.value_error(
+            column, row.text(column)[:80], 'a list of texts, such as ["the first post", "the second"]'
+        )
     return tuple(map(wellformed, cell))
 
 
-def _texts(cell: Any) -> list[str] | None:
-    """The texts of a list, or of a JSON array in a file that has no lists; None where it is neither."""
+def _parse_texts(cell: Any) -> list[str] | None:
+    """Return the texts of a list or of a JSON array; None if it is neither."""
     if isinstance(cell, str):
         try:
-            cell = from_json(cell)
+            cell = parse_json(cell)
         except ValueError:
             return None
     texts = list(cell) if isinstance(cell, list | tuple) else None
     return texts if texts is not None and all(isinstance(each, str) for each in texts) else None
 
 
-def with_columns(rows: Iterator[TableRow], count: int = 100) -> tuple[list[str], Iterator[TableRow]]:
-    """The columns of the first rows, in order, and all the rows."""
+def peek_columns(rows: Iterator[TableRow], count: int = 100) -> tuple[list[str], Iterator[TableRow]]:
+    """Return the columns of the first rows, in order, and all the rows."""
     first = list(islice(rows, count))
-    columns = dict.fromkeys(str(name) for row in first for name in row.cells)
+    columns = dict.fromkeys(str(name) for row in first for name in row.cells if name != EXTRA)
     return list(columns), chain(first, rows)
 
 
 def columns_by_role(dataset: Dataset, names: list[str], roles: Collection[str]) -> dict[str, str]:
-    """The column of each role: the one that was named, or the one that is called as the role is."""
-    there = f"{dataset.given} has {', '.join(names) or 'no row'}"
+    """Return the column of each role: the named one, or the one called like the role."""
+    there = f"{dataset.source_name} has {', '.join(names) or 'no row'}"
     for role, column in dataset.columns.items():
         if role not in roles:
             raise BadInput(f"columns: {role!r}: what a column can be is {', '.join(roles)}")
@@ -113,63 +104,58 @@ def columns_by_role(dataset: Dataset, names: list[str], roles: Collection[str]) 
     return held
 
 
-class _Labels:
-    """What a label column's values mean: by the caller's map, else by the plain words for yes and no.
+class _LabelMap:
+    """Translate the values of a label column, by the caller's map or by plain words for yes and no.
 
     A map leads to `hate` and `not`, or to the fine scheme's numbers and category names; `not` is 0 in both.
     """
 
     def __init__(self, labels: Mapping[str, str]) -> None:
-        self._categories = [category.name for category in policy("h-vli").fine]
         self._expected = ", ".join(labels) if labels else "hate or not, 1 or 0, true or false, yes or no"
-        self._given = {key.strip().casefold(): value.strip().casefold() for key, value in (labels or _PLAIN).items()}
-        words = {*_HATE, *_NOT}
-        fine = [value for value in self._given.values() if value not in words]
-        self._scheme = "fine" if fine else "binary"
-        if fine and any(value in _HATE for value in self._given.values()):
+        given = {key.strip().casefold(): value.strip().casefold() for key, value in (labels or _PLAIN).items()}
+        categories = [category.name for category in load_policy("h-vli").fine]
+        numbers = {
+            **{name.casefold(): number for number, name in enumerate(categories)},
+            **dict.fromkeys(_NOT, 0),
+            **dict.fromkeys(_HATE, 1),
+        }
+        fine = [value for value in given.values() if value not in (*_HATE, *_NOT)]
+        if fine and any(value in _HATE for value in given.values()):
             raise BadInput(
                 f"labels: {fine[0]!r} is a category, and hate is none; map every label to a category or `not`"
             )
-        self._numbers = {value: self._number(value) for value in self._given.values()}
-
-    def _number(self, value: str) -> int:
-        if value in _NOT:
-            return 0
-        if value in _HATE:
-            return 1
-        if value.isdecimal():
-            return int(value)
-        names = [name.casefold() for name in self._categories]
-        if value not in names:
+        if unknown := next((value for value in fine if not value.isdecimal() and value not in numbers), None):
             raise BadInput(
-                f"labels: {value!r}: a label is mapped to hate or not, or to a category, by its number or as "
-                f"{', '.join(self._categories)}"
+                f"labels: {unknown!r}: a label is mapped to hate or not, or to a category, by its number or as "
+                f"{', '.join(categories)}"
             )
-        return names.index(value)
+        self._scheme = "fine" if fine else "binary"
+        self._numbers = {key: int(value) if value.isdecimal() else numbers[value] for key, value in given.items()}
 
-    def gold(self, row: TableRow, column: str, value: str) -> Gold:
-        meant = self._given.get(value.casefold()) or self._given.get(without_point(value).casefold())
-        if meant is None:
-            raise row.wrong(column, value, f"{self._expected}; say with labels what each value means")
-        number = self._numbers[meant]
+    def gold_of_row(self, row: TableRow, column: str, value: str) -> Gold:
+        number = self._numbers.get(value.casefold(), self._numbers.get(drop_decimal_point(value).casefold()))
+        if number is None:
+            raise row.value_error(column, value, f"{self._expected}; say with labels what each value means")
         return Gold(label=number, scheme=self._scheme, positive=number > 0, name=value)
 
 
-def _fields(row: TableRow, used: Collection[str]) -> dict[str, Any]:
+def _other_fields(row: TableRow, used: Collection[str]) -> dict[str, Any]:
     return {
-        wellformed(str(name)): plain_cell(value if (texts := _of_several(value)) is None else texts)
+        wellformed(str(name)): plain_cell(_parse_listed_cell(value))
         for name, value in row.cells.items()
-        if name not in used and not isinstance(value, bytes)
+        if name not in used and name != EXTRA and not isinstance(value, bytes)
     }
 
 
-def _of_several(value: Any) -> list[str] | None:
-    """The texts of a cell of CSV that holds a JSON array of them, such as `["religion", "gender"]`."""
-    return _texts(value) if isinstance(value, str) and value.startswith("[") and value.endswith("]") else None
+def _parse_listed_cell(value: Any) -> Any:
+    """Return the texts of a CSV cell that holds a JSON array, such as `["religion", "gender"]`; any other as it is."""
+    is_listed = isinstance(value, str) and value.startswith("[") and value.endswith("]")
+    texts = _parse_texts(value) if is_listed else None
+    return value if texts is None else texts
 
 
 def plain_cell(value: Any) -> Any:
-    """A cell as JSON carries it: Parquet has dates, decimals and more."""
+    """Return a cell as JSON can hold it: Parquet has dates, decimals and more."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
@@ -181,24 +167,10 @@ def plain_cell(value: Any) -> Any:
     return wellformed(str(value))
 
 
-TABLE = DatasetSpec(
-    name="table",
-    title="A table of posts",
-    task="hate",
-    obtain="you: a CSV, TSV, JSONL, JSON or Parquet file",
-    licence="the table's own",
-    splits={"all": ()},
-    default="all",
-    read=_read,
-    mapped=True,
-)
-
-# ---------------------------------------------------------------------------------------------------------------- 4chan
-
-
-def _fourchan(dataset: Dataset) -> Iterator[Sample]:
+def read_fourchan(dataset: Dataset) -> Iterator[Sample]:
+    """Yield the posts of the 4chan set: a table with a type, implicit or explicit."""
     kind = dataset.columns.get("type", "type")
-    for sample in _read(dataset, roles=(*ROLES, "type")):
+    for sample in read_table(dataset, roles=(*ROLES, "type")):
         if sample.gold is None:
             raise BadInput(f"columns: label: which column is the label? {dataset.files[0]} has none called label")
         said = str(sample.fields.pop(kind, None) or "").casefold()
@@ -206,24 +178,3 @@ def _fourchan(dataset: Dataset) -> Iterator[Sample]:
             raise BadInput(f"data set {dataset.name}: post {sample.id}: {kind} = {said!r}: is not implicit or explicit")
         sample.fields["implicit"] = sample.gold.positive and said == "implicit"
         yield sample
-
-
-FOURCHAN = DatasetSpec(
-    name="4chan",
-    title="4chan /pol/, November 2025",
-    task="hate",
-    obtain="the authors of AntiHateAgent, on request; any table with the columns text, label (hate, nonhate) and type "
-    "(implicit, explicit) will do",
-    licence="restricted by its authors",
-    splits={"all": (("4chan*.csv", "4chan*.tsv", "4chan*.jsonl", "4chan*.json", "4chan*.parquet"),)},
-    default="all",
-    read=_fourchan,
-    mapped=True,
-    protocol=PaperProtocol(
-        says="AntiHateAgent, section 4.1: the 704 hate posts, and 704 not hate",
-        split="all",
-        quotas={"hate": 704, "not hate": 704},
-        stratum=lambda sample: "hate" if sample.gold and sample.gold.positive else "not hate",
-        table="antihate-table2",
-    ),
-)

@@ -1,1 +1,1 @@
-"""The tables of the papers as experiments: what is run for each, and the table it comes to."""
+"""Run the tables of the papers as experiments, and write them with what was measured."""

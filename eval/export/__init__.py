@@ -1,1 +1,1 @@
-"""What a run holds, for other tools: flat tables of its posts, calls and turns, and a log for Inspect."""
+"""A run for other tools: flat tables of its posts, calls and turns, and a log for Inspect."""

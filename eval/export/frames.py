@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol
+from typing import Any, Literal
 
 from tribunal.errors import BadInput
-from tribunal.eval.export.reading import Source, results_of, words_from
-from tribunal.eval.export.rows import rows_of
-from tribunal.eval.export.schema import FIELD, TABLES, Column, Kind
+from tribunal.eval.export.results import ExportedRun, read_exported, rows_of_result, words_by_post
+from tribunal.eval.export.schema import FIELD, ExportColumn, Kind, export_tables
 from tribunal.eval.runs.results import read_results
-from tribunal.eval.runs.tables import harmless
-from tribunal.files import whole
+from tribunal.eval.runs.tables import escape_formula
+from tribunal.exports.table_files import ColumnKind, TableWriter
+from tribunal.files import write_atomically
 from tribunal.schema import JSON
-from tribunal.text import wellformed
 
 Form = Literal["parquet", "csv"]
-_ROWS_A_GROUP = 5_000
+_KINDS: dict[Kind, ColumnKind] = {"text": "text", "whole": "integer", "number": "number", "yes/no": "flag"}
 _MOST_FIELDS = 200
 
 
-class _Table(Protocol):
-    """What takes the rows of one table."""
-
-    def add(self, row: JSON) -> None: ...
-    def close(self) -> None: ...
-
-
 def write_frames(
-    runs: Sequence[Source],
+    runs: Sequence[ExportedRun],
     out: Path,
     form: Form,
     *,
@@ -56,51 +46,65 @@ def write_frames(
     Raises:
         BadInput: a run's results are broken, the data isn't theirs, or the files can't be written.
     """
-    columns = {**TABLES, "posts": (*TABLES["posts"], *_own_fields(runs))}
-    counts = dict.fromkeys(columns, 0)
-    paths = {name: out / f"{name}.{form}" for name in columns}
+    columns = export_tables()
+    columns = {**columns, "posts": (*columns["posts"], *_dataset_columns(runs))}
+    counts = {out / f"{name}.{form}": 0 for name in columns}
+    paths = dict(zip(columns, counts, strict=True))
     try:
         out.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
-            files = {name: stack.enter_context(whole(path)) for name, path in paths.items()}
-            made = _Parquet if form == "parquet" else _Csv
-            tables: dict[str, _Table] = {
-                name: stack.enter_context(closing(made(each, files[name]))) for name, each in columns.items()
-            }
-            for name, row in _rows(runs, alone, named or {}):
-                tables[name].add(row)
-                counts[name] += 1
+            tables = {}
+            for name, each in columns.items():
+                file = stack.enter_context(write_atomically(paths[name]))
+                writer = TableWriter(form, {column.name: _KINDS[column.kind] for column in each}, file)
+                tables[name] = stack.enter_context(closing(writer))
+            for name, row in _table_rows(runs, alone, named or {}):
+                tables[name].add(
+                    {each.name: _cell_value(each.kind, row.get(each.name), form) for each in columns[name]}
+                )
+                counts[paths[name]] += 1
     except OSError as error:
         raise BadInput(f"out: {out}: can't be written: {error.strerror or error}; take another folder") from error
-    return {paths[name]: count for name, count in counts.items()}
+    return counts
 
 
-def _rows(runs: Iterable[Source], alone: Path | None, named: Mapping[str, Path]) -> Iterator[tuple[str, JSON]]:
+def _table_rows(
+    runs: Sequence[ExportedRun], alone: Path | None, named: Mapping[str, Path]
+) -> Iterator[tuple[str, JSON]]:
     for source in runs:
-        for exported in results_of(source, words_from(source, alone, named)):
-            yield from rows_of(exported, source.prices)
+        for exported in read_exported(source, words_by_post(source, alone, named)):
+            yield from rows_of_result(exported, source.prices)
 
 
-# -------------------------------------------------------------------------------------------------------------- columns
+def _cell_value(kind: Kind, value: Any, form: Form) -> Any:
+    """Return a value as it is written; one of a column of text that holds several is JSON."""
+    if value is None:
+        return None
+    if kind == "text":
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return escape_formula(text) if form == "csv" else text
+    if kind == "yes/no" and form == "csv":
+        return "true" if value else "false"
+    return float(value) if kind == "number" else value
 
 
-def _own_fields(runs: Sequence[Source]) -> list[Column]:
-    """A column for each of the sets' own fields, of the one kind that all of its values are; else text.
+def _dataset_columns(runs: Sequence[ExportedRun]) -> list[ExportColumn]:
+    """Return a column for each of the sets' own fields, of the one kind that all of its values are, else text.
 
     Raises:
         BadInput: there are too many to be columns.
     """
-    kinds: dict[str, Kind | None] = {}
+    kinds: dict[str, set[Kind]] = {}
     for source in runs:
         for _, result in read_results(source.folder):
             for name, value in result.fields.items():
-                kinds[name] = _common(kinds.get(name), None if value is None else _kind(value))
+                kinds.setdefault(name, set()).update([] if value is None else [_kind_of_value(value)])
     if len(kinds) > _MOST_FIELDS:
         raise BadInput(f"{runs[0].folder}: its posts have {len(kinds)} fields, over the {_MOST_FIELDS} that are taken")
-    return [Column(f"{FIELD}{name}", kind or "text", "of the data set") for name, kind in kinds.items()]
+    return [ExportColumn(f"{FIELD}{name}", _common_kind(each), "of the data set") for name, each in kinds.items()]
 
 
-def _kind(value: Any) -> Kind:
+def _kind_of_value(value: Any) -> Kind:
     if isinstance(value, bool):
         return "yes/no"
     if isinstance(value, int):
@@ -108,72 +112,7 @@ def _kind(value: Any) -> Kind:
     return "number" if isinstance(value, float) else "text"
 
 
-def _common(one: Kind | None, other: Kind | None) -> Kind | None:
-    if one is None or other is None or one == other:
-        return one or other
-    return "number" if {one, other} == {"whole", "number"} else "text"
-
-
-def _as_text(value: Any) -> str:
-    """A value as a cell of text: one that holds several as JSON."""
-    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return wellformed(said)
-
-
-# -------------------------------------------------------------------------------------------------------------- formats
-
-
-class _Parquet:
-    def __init__(self, columns: Sequence[Column], file: IO[bytes]) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        types = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "yes/no": pa.bool_()}
-        self._columns, self._rows = columns, list[JSON]()
-        self._schema = pa.schema([pa.field(each.name, types[each.kind]) for each in columns])
-        self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
-
-    def add(self, row: JSON) -> None:
-        self._rows.append({each.name: self._cell(each.kind, row.get(each.name)) for each in self._columns})
-        if len(self._rows) == _ROWS_A_GROUP:
-            self._write()
-
-    def close(self) -> None:
-        if self._rows:
-            self._write()
-        self._writer.close()
-
-    def _write(self) -> None:
-        import pyarrow as pa
-
-        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
-        self._rows.clear()
-
-    @staticmethod
-    def _cell(kind: Kind, value: Any) -> Any:
-        if value is None:
-            return None
-        return _as_text(value) if kind == "text" else float(value) if kind == "number" else value
-
-
-class _Csv:
-    def __init__(self, columns: Sequence[Column], file: IO[bytes]) -> None:
-        self._columns = columns
-        self._file = io.TextIOWrapper(file, encoding="utf-8", errors="replace", newline="", write_through=True)
-        self._writer = csv.writer(self._file)
-        self._writer.writerow(harmless(each.name) for each in columns)
-
-    def add(self, row: JSON) -> None:
-        self._writer.writerow(self._cell(each.kind, row.get(each.name)) for each in self._columns)
-
-    def close(self) -> None:
-        self._file.flush()
-        self._file.detach()
-
-    @staticmethod
-    def _cell(kind: Kind, value: Any) -> Any:
-        if value is None:
-            return ""
-        if kind == "text":
-            return harmless(_as_text(value))
-        return ("true" if value else "false") if kind == "yes/no" else value
+def _common_kind(kinds: set[Kind]) -> Kind:
+    if len(kinds) == 1:
+        return next(iter(kinds))
+    return "number" if kinds == {"whole", "number"} else "text"

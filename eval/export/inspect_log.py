@@ -1,4 +1,7 @@
-"""A run as a log of Inspect, UK AISI's framework for evaluations: `inspect view` opens it."""
+"""A run as a log of Inspect, UK AISI's framework for evaluations: `inspect view` opens it.
+
+Each result is a sample: the post, what was said, the verdict, and whether it is right.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,14 @@ import asyncio
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from inspect_ai.log import (
     EvalConfig,
     EvalDataset,
+    EvalError,
     EvalLog,
     EvalMetric,
     EvalPlan,
@@ -25,24 +28,34 @@ from inspect_ai.log import (
     EvalStats,
     write_eval_log,
 )
-from inspect_ai.log._recorders import create_recorder_for_location  # the one way to write a log in pieces
-from inspect_ai.model import ModelConfig, ModelUsage
+from inspect_ai.log._recorders import create_recorder_for_location
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageUser,
+    ModelConfig,
+    ModelOutput,
+    ModelUsage,
+)
+from inspect_ai.scorer import CORRECT, INCORRECT, Score
 
+from tribunal.calls import DEMO_NOTICE, REHEARSED, Call
+from tribunal.cases.trial_table import spoken_turn
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import SHUFFLED
-from tribunal.eval.export.inspect_samples import sample_of, usage_of
-from tribunal.eval.export.reading import Source, WordsOf, results_of
+from tribunal.eval.export.results import ExportedResult, ExportedRun, WordsOf, read_exported
 from tribunal.eval.measures.columns import OUTCOMES, read_columns
-from tribunal.eval.measures.scores import scores
-from tribunal.rehearsed import REHEARSED
+from tribunal.eval.measures.scores import score_rows
+from tribunal.eval.runs.prices import Prices
 from tribunal.schema import JSON
 
 AT_ONCE = 1_000  # samples that are held in memory; Inspect looks through all of these for each one more
 _MEASURES = ("accuracy", "macro_f1", "weighted_f1", "precision", "recall", "f1")
 
 
-class _Seen:
-    """What the head of a log says of all its samples."""
+class _RunSummary:
+    """The head of a log, for all its samples."""
 
     def __init__(self) -> None:
         self.samples = self.rehearsed = 0
@@ -50,13 +63,13 @@ class _Seen:
         self.usage: dict[str, ModelUsage] = {}
 
     @property
-    def model(self) -> str:
-        """The one that was asked, or that most calls went to."""
+    def main_model(self) -> str:
+        """Return the model that most calls went to."""
         every = sum(self.seats.values(), Counter[str]())
         return every.most_common(1)[0][0] if every else "none"
 
 
-def write_log(source: Source, out: Path, words: WordsOf) -> tuple[Path, int]:
+def write_log(source: ExportedRun, out: Path, words: WordsOf) -> tuple[Path, int]:
     """Write a run's log, whole; the same run's is replaced.
 
     Args:
@@ -70,15 +83,17 @@ def write_log(source: Source, out: Path, words: WordsOf) -> tuple[Path, int]:
     Raises:
         BadInput: the run's results are broken, or the file can't be written.
     """
-    seen = _look(source)
-    spec = _spec(source, seen)
-    path = out / _name(spec)
-    made = (sample_of(each, source.prices, spec.eval_id) for each in results_of(source, words))
+    seen = _summarise_run(source)
+    spec = _eval_spec(source, seen)
+    when = re.sub(r"[^\dT+-]", "-", spec.created)
+    task = re.sub(r"[^\w.+-]+", "-", spec.task, flags=re.ASCII)
+    path = out / f"{when}_{task[:80]}_{spec.task_id}.eval"
+    made = (sample_of(each, source.prices, spec.eval_id) for each in read_exported(source, words))
     log = EvalLog(
         eval=spec,
         status="success" if source.run.get("finished") else "cancelled",
-        plan=EvalPlan(steps=[EvalPlanStep(solver=str(source.run.get("graph")), params=_settings(source.run))]),
-        results=_results(source, seen),
+        plan=EvalPlan(steps=[EvalPlanStep(solver=spec.solver or "", params=spec.solver_args or {})]),
+        results=_eval_results(source, seen),
         stats=EvalStats(
             started_at=spec.created, completed_at=str(source.run.get("finished") or ""), model_usage=seen.usage
         ),
@@ -90,14 +105,14 @@ def write_log(source: Source, out: Path, words: WordsOf) -> tuple[Path, int]:
             if seen.samples <= AT_ONCE:
                 write_eval_log(log.model_copy(update={"samples": list(made)}), draft)
             else:
-                asyncio.run(_in_pieces(log, made, draft))
+                asyncio.run(_write_in_pieces(log, made, draft))
             draft.replace(path)
     except OSError as error:
         raise BadInput(f"out: {out}: can't be written: {error.strerror or error}; take another folder") from error
     return path, seen.samples
 
 
-async def _in_pieces(log: EvalLog, samples: Iterator[EvalSample], path: Path) -> None:
+async def _write_in_pieces(log: EvalLog, samples: Iterator[EvalSample], path: Path) -> None:
     """Write a log of which only some samples are held at a time."""
     recorder = create_recorder_for_location(str(path), str(path.parent))
     await recorder.log_init(log.eval, str(path))
@@ -109,11 +124,11 @@ async def _in_pieces(log: EvalLog, samples: Iterator[EvalSample], path: Path) ->
     await recorder.log_finish(log.eval, log.status, log.stats, log.results, None, header_only=True)
 
 
-def _look(source: Source) -> _Seen:
-    seen = _Seen()
-    for exported in results_of(source, lambda _: None):
+def _summarise_run(source: ExportedRun) -> _RunSummary:
+    seen = _RunSummary()
+    for exported in read_exported(source, lambda _: None):
         seen.samples += 1
-        seen.rehearsed += exported.rehearsed
+        seen.rehearsed += exported.is_rehearsed
         calls = exported.calls
         for call in calls:
             seen.seats.setdefault(call.seat, Counter())[call.model] += 1
@@ -122,7 +137,7 @@ def _look(source: Source) -> _Seen:
     return seen
 
 
-def _spec(source: Source, seen: _Seen) -> EvalSpec:
+def _eval_spec(source: ExportedRun, seen: _RunSummary) -> EvalSpec:
     run = source.run
     graph, dataset = str(run.get("graph")), str(run.get("dataset"))
     created = str(run.get("started") or "1970-01-01T00:00:00+00:00")
@@ -140,13 +155,13 @@ def _spec(source: Source, seen: _Seen) -> EvalSpec:
         task_description=said if by_rules else None,
         tags=["tribunal", *(["rehearsal"] if by_rules else [])],
         solver=graph,
-        solver_args=_settings(run),
+        solver_args=dict(run.get("settings") or {}),
         dataset=EvalDataset(
             name=dataset,
             samples=run.get("n") if isinstance(run.get("n"), int) else None,
             shuffled=sampling.get("order") == SHUFFLED,
         ),
-        model=seen.model,
+        model=seen.main_model,
         model_roles={
             seat: ModelConfig(model=models.most_common(1)[0][0]) for seat, models in sorted(seen.seats.items()) if seat
         },
@@ -156,34 +171,158 @@ def _spec(source: Source, seen: _Seen) -> EvalSpec:
     )
 
 
-def _settings(run: JSON) -> dict[str, Any]:
-    return dict(run.get("settings") or {})
-
-
-def _results(source: Source, seen: _Seen) -> EvalResults:
-    """The measures as `tribunal metrics` gives them: of verdicts alone; how many there are none for is said beside."""
+def _eval_results(source: ExportedRun, seen: _RunSummary) -> EvalResults:
+    """Return the measures that `tribunal metrics` gives, over verdicts, and how many results have none."""
     columns = read_columns(source.folder)
-    measured = scores(columns)
-    decided = int(columns.decided.sum())
-    outcomes = {outcome: columns.count(outcome) for outcome in OUTCOMES}
+    measured = score_rows(columns)
+    decided = int(columns.is_decided.sum())
+    outcomes = {outcome: columns.count_outcome(outcome) for outcome in OUTCOMES}
     whole = source.run.get("n"), source.run.get("repeats", 1)
     return EvalResults(
         total_samples=whole[0] * whole[1] if all(isinstance(each, int) for each in whole) else seen.samples,
         completed_samples=seen.samples - outcomes["failure"] - outcomes["pending"],
         scores=[
-            _score("correct", {name: measured.get(name) for name in _MEASURES}, decided, seen.samples - decided),
-            _score("outcome", outcomes, seen.samples, 0),
+            _eval_score("correct", {name: measured.get(name) for name in _MEASURES}, decided, seen.samples - decided),
+            _eval_score("outcome", outcomes, seen.samples, 0),
         ],
         metadata={"scheme": columns.scheme, "rehearsed": seen.rehearsed},
     )
 
 
-def _score(name: str, measures: JSON, scored: int, unscored: int) -> EvalScore:
+def _eval_score(name: str, measures: JSON, scored: int, unscored: int) -> EvalScore:
     held = {each: EvalMetric(name=each, value=value) for each, value in measures.items() if value is not None}
     return EvalScore(name=name, scorer=name, scored_samples=scored, unscored_samples=unscored, metrics=held)
 
 
-def _name(spec: EvalSpec) -> str:
-    when = re.sub(r"[^\dT+-]", "-", spec.created)
-    task = re.sub(r"[^\w.+-]+", "-", spec.task, flags=re.ASCII)
-    return f"{when}_{task[:80]}_{spec.task_id}.eval"
+NOT_KEPT = "(The run didn't keep the post's words; tribunal export --data lays them beside it.)"
+_EARLIER = "**Said before it in its conversation**"
+_LONGEST_ID = 100
+_NO_NAME = re.compile(r"[^\w.:@+-]+")
+
+
+def sample_of(exported: ExportedResult, prices: Prices | None, log_id: str) -> EvalSample:
+    """Return a result as a sample. Its epoch is the repeat, counted from 1.
+
+    Args:
+        exported: the result.
+        prices: what calls cost.
+        log_id: of the log that it is in.
+    """
+    result, line = exported.result, exported.line
+    calls = exported.calls
+    decided = result.outcome == "verdict"
+    said = str(line.get("explanation") or "")
+    model = calls[-1].model if calls else ""
+    answer = f"{line.get('category')}\n\n{said}" if decided else said
+    reason = "content_filter" if result.outcome == "refusal" else "stop"
+    failed = EvalError(message=said, traceback="", traceback_ansi="") if result.outcome == "failure" else None
+    return EvalSample(
+        id=_safe_sample_id(result.post_id),
+        epoch=result.repeat + 1,
+        input=exported.words.text if exported.words else NOT_KEPT,
+        target=result.gold.name if result.gold else "",
+        messages=list(_sample_messages(exported, calls, answer)),
+        output=ModelOutput.from_content(model, answer, stop_reason=reason),
+        scores=_sample_scores(exported),
+        metadata=_sample_metadata(exported, prices),
+        model_usage=usage_of(calls, prices),
+        total_time=result.seconds,
+        uuid=hashlib.sha256(f"{log_id}\n{result.post_id}\n{result.repeat}".encode()).hexdigest()[:22],
+        error=failed,
+    )
+
+
+def usage_of(calls: Iterable[Call], prices: Prices | None) -> dict[str, ModelUsage]:
+    """Return what each model was paid for. Inspect counts a prompt's tokens without the cached ones."""
+    found: dict[str, ModelUsage] = {}
+    for call in calls:
+        if call.cached:
+            continue
+        usage = ModelUsage(
+            input_tokens=call.prompt_tokens - call.cached_tokens,
+            output_tokens=call.completion_tokens,
+            total_tokens=call.prompt_tokens + call.completion_tokens,
+            input_tokens_cache_read=call.cached_tokens,
+            total_cost=None if prices is None else prices.cost_of_call(call),
+        )
+        found[call.model] = found[call.model] + usage if call.model in found else usage
+    return found
+
+
+def _safe_sample_id(post_id: str) -> str:
+    """Return a post's id as a safe file name.
+
+    Each sample is a file of the log, and a stranger may have named the post.
+    """
+    if len(post_id) <= _LONGEST_ID and not _NO_NAME.search(post_id) and not post_id.startswith("."):
+        return post_id
+    short = _NO_NAME.sub("_", post_id).lstrip(".")[:_LONGEST_ID]
+    return f"{short}-{hashlib.sha256(post_id.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def _sample_messages(exported: ExportedResult, calls: list[Call], answer: str) -> Iterator[ChatMessage]:
+    """Yield the post, and what each seat said of it, as far as the record has it."""
+    if exported.is_rehearsed:
+        yield ChatMessageSystem(content=DEMO_NOTICE)
+    for earlier in exported.words.earlier if exported.words else ():
+        yield ChatMessageUser(content=f"{_EARLIER}\n\n{earlier}")
+    yield ChatMessageUser(content=exported.words.text if exported.words else NOT_KEPT)
+    models = {call.seat: call.model for call in calls}
+    for opinion in exported.line.get("opinions") or ():
+        seat = f"perspective:{opinion['id']}"
+        yield _assistant_message(
+            seat, f"Perspective {opinion['id']}: {opinion['label_name']}", opinion["reason"], models
+        )
+    for turn in exported.turns:
+        found = spoken_turn(turn)
+        yield _assistant_message(
+            turn.seat, found.title, "\n".join(found.words), models, stage=turn.stage, round=turn.round
+        )
+    yield _assistant_message("judge", exported.result.outcome.capitalize(), answer, models)
+
+
+def _assistant_message(seat: str, title: str, words: str, models: dict[str, str], **more: object) -> ChatMessage:
+    return ChatMessageAssistant(
+        content=f"**{title}**\n\n{words}", model=models.get(seat), source="generate", metadata={"seat": seat, **more}
+    )
+
+
+def _sample_scores(exported: ExportedResult) -> dict[str, Score]:
+    result, said = exported.result, str(exported.line.get("explanation") or "")
+    outcome = Score(value=result.outcome, explanation=said)
+    if result.outcome != "verdict":
+        return {"outcome": outcome}
+    found, category = dict[str, Score](), str(exported.line.get("category"))
+    gold: JSON = {"gold": result.gold.name} if result.gold else {}
+    if exported.is_correct is not None:
+        value = CORRECT if exported.is_correct else INCORRECT
+        found["correct"] = Score(value=value, answer=category, explanation=said, metadata=gold)
+    if result.hateful is not None:
+        found["hateful"] = Score(value="yes" if result.hateful else "no", answer=category, explanation=said)
+    if result.confidence is not None:
+        found["confidence"] = Score(value=result.confidence, answer=category)
+    return {**found, "outcome": outcome}
+
+
+def _sample_metadata(exported: ExportedResult, prices: Prices | None) -> JSON:
+    """Return the set's own fields, and what of the result isn't said elsewhere in the sample."""
+    result, line = exported.result, exported.line
+    return {
+        **result.fields,
+        "post_id": result.post_id,
+        "repeat": result.repeat,
+        "outcome": result.outcome,
+        "category": line.get("category"),
+        "track": line.get("track"),
+        "rounds": line.get("rounds"),
+        "uncertain": result.uncertain,
+        "rehearsed": exported.is_rehearsed,
+        "has_image": result.has_image,
+        "language": line.get("language"),
+        "group": result.group or None,
+        "calls": result.usage.calls,
+        "cost": prices.cost_of_calls(exported.calls) if prices else None,
+        "fault": line.get("fault"),
+        "cues": line.get("cues") or [],
+        "warnings": list(result.warnings),
+    }

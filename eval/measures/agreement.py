@@ -1,62 +1,27 @@
-"""How far raters agree: Fleiss' kappa, over repeats of one agent and over agents (PREDICT, section 4.1), Krippendorff's
-alpha, which takes subjects that some raters left out, and Cohen's kappa.
+"""Measure how far raters agree: repeats of a run, the perspectives of a panel, two people.
 
-Fleiss, "Measuring nominal scale agreement among many raters" (1971); PREDICT's formula has the same terms under
-exchanged names. Krippendorff, "Computing Krippendorff's Alpha-Reliability" (2011), for nominal data. Both are made of
-sums over subjects, so that resamples of subjects are measured all at once.
+Fleiss' kappa (PREDICT's formula has its terms under exchanged names) is over subjects that all rated; Krippendorff's
+alpha, for nominal data, takes subjects that some left out; Cohen's kappa, of two raters, is statsmodels'. The first two
+come from sums over subjects, so that all resamples are measured at once; tests hold kappa to statsmodels'.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
+import numpy as np
 from pydantic import Field
 
-from tribunal.schema import Frozen
-
-if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import Bools, Floats, Ints
-    from tribunal.eval.measures.rates import Interval
-    from tribunal.schema import JSON
-
-
-def fleiss_kappa(ratings: Sequence[Sequence[Hashable]]) -> float | None:
-    """Fleiss' kappa of several raters over several subjects.
-
-    Args:
-        ratings: for each subject the label that each rater gave; the same raters for all.
-
-    Returns:
-        1.0 for full agreement, 0.0 for what chance would give; 1.0 where only one label was ever given; None where
-        there is no subject, or fewer than two raters.
-
-    Raises:
-        ValueError: rows of different length.
-    """
-    if not ratings or len(ratings[0]) < 2:
-        return None
-    if len({len(row) for row in ratings}) > 1:
-        raise ValueError("ratings of different shape: every subject takes a label of every rater")
-    return _or_none(_kappa(_for_kappa(_counted(ratings)).sum(axis=0)))
+from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, bca_intervals
+from tribunal.eval.measures.clusters import Clusters
+from tribunal.eval.measures.columns import Bools, Floats, Ints, RunColumns, Stances
+from tribunal.eval.measures.rates import number_or_none, share_interval
+from tribunal.eval.measures.scores import MEASURES, score_rows
+from tribunal.schema import JSON, Frozen
 
 
-def krippendorff_alpha(ratings: Sequence[Sequence[Hashable | None]]) -> float | None:
-    """Krippendorff's alpha of several raters over several subjects, for nominal labels.
-
-    Args:
-        ratings: for each subject the label that each rater gave; None where a rater gave none. A subject with fewer
-            than two labels counts for nothing.
-
-    Returns:
-        1.0 for full agreement, 0.0 for what chance would give; None where no subject has two labels, or where only one
-        label was ever given, so that nothing could have shown a difference.
-    """
-    return _or_none(_alpha(_for_alpha(_counted(ratings)).sum(axis=0)))
-
-
-def agreements(counts: Ints, complete: Bools, cluster: Ints) -> JSON:
-    """Fleiss' kappa and Krippendorff's alpha with their intervals.
+def measure_agreement(counts: Ints, complete: Bools, cluster: Ints) -> JSON:
+    """Return Fleiss' kappa and Krippendorff's alpha with their intervals.
 
     Args:
         counts: how many raters gave each label, (subject, label).
@@ -64,99 +29,57 @@ def agreements(counts: Ints, complete: Bools, cluster: Ints) -> JSON:
         cluster: of each subject, the number of the cluster that it is drawn with.
 
     Returns:
-        `kappa`, `alpha`, `ratings` (how many alpha is over), and `intervals` of the two, which draw clusters.
+        `kappa`, `alpha`, `ratings` (how many alpha is over), and `intervals` of the two, which draw clusters. Both are
+        1.0 for full agreement and 0.0 for what chance would give. Kappa is 1.0 where only one label was ever given, and
+        None where there is no complete subject, or fewer than two raters. Alpha is None where no subject has two
+        labels, or only one label was ever given, so that nothing could have shown a difference.
     """
-    per_kappa, per_alpha = _for_kappa(counts[complete]), _for_alpha(counts)
-    if not len(counts) or counts[complete].sum(axis=1).max(initial=0) < 2:
-        per_kappa = per_kappa[:0]
+    raters = counts.sum(axis=1)
+    pairs = (counts * (counts - 1)).sum(axis=1)
+    rated = complete & (raters > 1)
+    per_kappa = np.column_stack([np.ones(len(counts)), pairs / np.maximum(raters * (raters - 1), 1), counts])[rated]
+    per_alpha = np.column_stack([pairs / np.maximum(raters - 1, 1), counts]) * (raters > 1)[:, None]
     return {
-        "kappa": _or_none(_kappa(per_kappa.sum(axis=0))),
-        "alpha": _or_none(_alpha(per_alpha.sum(axis=0))),
+        "kappa": number_or_none(_kappa_of_sums(per_kappa.sum(axis=0))),
+        "alpha": number_or_none(_alpha_of_sums(per_alpha.sum(axis=0))),
         "ratings": int(per_alpha[:, 1:].sum()),
         "intervals": {
-            "kappa": _drawn(per_kappa, cluster[complete][: len(per_kappa)], _kappa),
-            "alpha": _drawn(per_alpha, cluster, _alpha),
+            "kappa": _interval_over_clusters(per_kappa, cluster[rated], _kappa_of_sums),
+            "alpha": _interval_over_clusters(per_alpha, cluster, _alpha_of_sums),
         },
     }
 
 
-def _counted(ratings: Sequence[Sequence[Hashable | None]]) -> Ints:
-    """How many raters gave each label: (subject, label)."""
-    import numpy as np
-
-    labels = dict.fromkeys(label for row in ratings for label in row if label is not None)
-    places = {label: at for at, label in enumerate(labels)}
-    counts = np.zeros((len(ratings), len(places)), dtype=np.int64)
-    for at, row in enumerate(ratings):
-        for label in row:
-            if label is not None:
-                counts[at, places[label]] += 1
-    return counts
-
-
-def _for_kappa(counts: Ints) -> Floats:
-    """Of each subject: one, the share of pairs of its raters that agree, and its counts."""
-    import numpy as np
-
-    raters = counts.sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        pairs = (counts * (counts - 1)).sum(axis=1) / (raters * (raters - 1))
-    sums: Floats = np.column_stack([np.ones(len(counts)), pairs, counts])
-    return sums
-
-
-def _kappa(sums: Floats) -> Floats:
-    import numpy as np
-
+def _kappa_of_sums(sums: Floats) -> Floats:
+    """Return Fleiss' kappa of sums over subjects: 1, the share of pairs of raters that agree, and the counts."""
     with np.errstate(invalid="ignore", divide="ignore"):
         observed = sums[..., 1] / sums[..., 0]
         shares = sums[..., 2:] / sums[..., 2:].sum(axis=-1, keepdims=True)
         expected = (shares**2).sum(axis=-1)
-        found: Floats = np.where(expected == 1, 1.0, (observed - expected) / (1 - expected))
-    return found
+        return np.where(expected == 1, 1.0, (observed - expected) / (1 - expected))
 
 
-def _for_alpha(counts: Ints) -> Floats:
-    """Of each subject with two labels or more: its coincidences on the diagonal, and its counts; of others nothing."""
-    import numpy as np
-
-    raters = counts.sum(axis=1)
-    agreed = (counts * (counts - 1)).sum(axis=1) / np.maximum(raters - 1, 1)
-    sums: Floats = np.column_stack([agreed, counts]) * (raters > 1)[:, None]
-    return sums
-
-
-def _alpha(sums: Floats) -> Floats:
-    import numpy as np
-
+def _alpha_of_sums(sums: Floats) -> Floats:
+    """Return Krippendorff's alpha of sums over subjects with two labels or more: diagonal coincidences, and counts."""
     labels = sums[..., 1:]
     values = labels.sum(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
         observed = 1 - sums[..., 0] / values
         expected = 1 - (labels * (labels - 1)).sum(axis=-1) / (values * (values - 1))
-        found: Floats = np.where(expected > 0, 1 - observed / expected, np.nan)
-    return found
+        return np.where(expected > 0, 1 - observed / expected, np.nan)
 
 
-def _drawn(sums: Floats, cluster: Ints, statistic: Callable[[Floats], Floats]) -> Interval:
-    import numpy as np
-
-    from tribunal.eval.measures.bootstrap import Kinds, bca_intervals
-
+def _interval_over_clusters(sums: Floats, cluster: Ints, statistic: Callable[[Floats], Floats]) -> Interval:
     if not len(sums):
         return None
-    of_cluster = np.zeros((int(cluster.max()) + 1, sums.shape[1]))
-    np.add.at(of_cluster, cluster, sums)
-    kinds = Kinds.of(of_cluster[np.unique(cluster)])
-    return bca_intervals(kinds, lambda drawn: {"it": statistic(drawn)})["it"]
+    numbers, of = np.unique(cluster, return_inverse=True)
+    of_cluster = np.zeros((len(numbers), sums.shape[1]))
+    np.add.at(of_cluster, of, sums)
+    return bca_intervals(ClusterKinds.from_values(of_cluster), lambda drawn: {"it": statistic(drawn)})["it"]
 
 
-def _or_none(value: Floats) -> float | None:
-    return None if value != value else float(value)
-
-
-class Agreement(Frozen):
-    """How far two raters agree on the same subjects: by what they said, and beyond chance (Cohen's kappa)."""
+class RaterAgreement(Frozen):
+    """Agreement of two raters on the same subjects: observed, and beyond chance (Cohen's kappa)."""
 
     pairs: int = Field(description="subjects that both rated", examples=[40])
     agreed: int = Field(description="those of them on which both said the same", examples=[36])
@@ -170,33 +93,102 @@ class Agreement(Frozen):
     high: float | None = Field(description="the upper end", examples=[0.98])
 
 
-def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> Agreement:
-    """Cohen's kappa of two raters with its asymptotic 95 % interval, by statsmodels.
+def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> RaterAgreement:
+    """Return Cohen's kappa of two raters with its asymptotic 95 % interval, by statsmodels.
 
     Args:
         pairs: for each subject what the first and what the second rater said.
     """
     agreed, many = sum(one == other for one, other in pairs), len(pairs)
-    raw = agreed / many if many else None
     labels = sorted({label for pair in pairs for label in pair})
-    if len(labels) < 2:
-        return Agreement(pairs=many, agreed=agreed, raw=raw, kappa=None, low=None, high=None)
-    import numpy as np
-    from statsmodels.stats.inter_rater import cohens_kappa
+    kappa, low, high = None, None, None
+    if len(labels) > 1:
+        from statsmodels.stats.inter_rater import cohens_kappa
 
-    table = np.zeros((len(labels), len(labels)))
-    for one, other in pairs:
-        table[labels.index(one), labels.index(other)] += 1
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = cohens_kappa(table)
-    kappa, low, high = (
-        float(each) if np.isfinite(each) else None for each in (found.kappa, found.kappa_low, found.kappa_upp)
-    )
-    return Agreement(
+        table = np.zeros((len(labels), len(labels)))
+        for one, other in pairs:
+            table[labels.index(one), labels.index(other)] += 1
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found = cohens_kappa(table)
+            kappa, low, high = map(number_or_none, (found.kappa, found.kappa_low, found.kappa_upp))
+    return RaterAgreement(
         pairs=many,
         agreed=agreed,
-        raw=raw,
+        raw=agreed / many if many else None,
         kappa=kappa,
         low=None if low is None else max(-1.0, low),
         high=None if high is None else min(1.0, high),
     )
+
+
+_NOT_YET = -2  # a repeat that hasn't come to the post; -1 is no verdict
+
+
+def measure_repeats(columns: RunColumns, clusters: Clusters) -> JSON:
+    """Measure each repeat, and how far repeats agree.
+
+    `std` is the sample standard deviation (ddof = 1), None of fewer than two repeats in which the measure is defined.
+    `kappa` and `flip_rate` are over the posts that every repeat gave a verdict on, labelled or not: the share of them
+    whose label isn't the same in all. `alpha` is over all posts with two verdicts or more, and `ratings` counts these.
+    `intervals` of the three draw clusters. Counting errors, having no verdict is an answer of its own, and the posts
+    are all those that stand in every repeat.
+    """
+    repeats = np.unique(columns.repeat)
+    each = [score_rows(columns, np.flatnonzero(columns.repeat == repeat)) for repeat in repeats.tolist()]
+    table = np.full((len(columns.ids), len(repeats)), _NOT_YET)
+    table[columns.post, np.searchsorted(repeats, columns.repeat)] = columns.verdict_label
+    complete: Bools = np.not_equal(table, _NOT_YET).all(axis=1)
+    decided: Bools = np.greater_equal(table, 0).all(axis=1)
+    labels = np.unique(table[table >= 0])
+    counts = np.stack([(table == label).sum(axis=1) for label in labels], axis=1) if len(labels) else table[:, :0] * 0
+    flips = (table != table[:, :1]).any(axis=1)
+
+    def summarise(scores: Sequence[JSON], posts: Bools, agreed: JSON) -> JSON:
+        several = len(repeats) > 1
+        rate = float(flips[posts].mean()) if several and posts.any() else None
+        interval = share_interval(clusters.of_post[posts], flips[posts]) if several else None
+        return {
+            **{name: _spread_over_repeats([measured[name] for measured in scores]) for name in MEASURES},
+            "posts": int(posts.sum()),
+            **agreed,
+            "flip_rate": rate,
+            "intervals": {**agreed.get("intervals", {}), "flip_rate": interval},
+        }
+
+    return {
+        "repeats": len(repeats),
+        **summarise(each, decided, measure_agreement(counts, decided, clusters.of_post)),
+        "counting_errors": summarise([measured["counting_errors"] for measured in each], complete, {}),
+    }
+
+
+def measure_perspectives(columns: RunColumns, clusters: Clusters) -> JSON:
+    """Measure how far the perspectives of a panel agree.
+
+    Returns:
+        `agents`; `n`, the results in which all of them took a stance, over which `kappa` is; `alpha` over results in
+        which two or more did, `ratings` of them in all; `intervals` of both, which draw clusters.
+    """
+    number: dict[Stances, int] = {}
+    of_row = np.array([number.setdefault(row, len(number)) for row in columns.stances], dtype=np.int64)
+    agents = sorted({agent for row in number for agent, _ in row})
+    stances = sorted({stance for row in number for _, stance in row})
+    counts = np.zeros((len(number), len(stances)), dtype=np.int64)
+    for row, at in number.items():
+        for _, stance in row:
+            counts[at, stances.index(stance)] += 1
+    complete = np.array([len(row) == len(agents) > 1 for row in number], dtype=bool)[of_row]
+    return {
+        "agents": agents,
+        "n": int(complete.sum()),
+        **measure_agreement(counts[of_row], complete, clusters.of_post[columns.post]),
+    }
+
+
+def _spread_over_repeats(values: list[float | None]) -> JSON:
+    defined = [value for value in values if value is not None]
+    return {
+        "mean": float(np.mean(defined)) if defined else None,
+        "std": float(np.std(defined, ddof=1)) if len(defined) > 1 else None,
+        "values": values,
+    }

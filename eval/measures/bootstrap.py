@@ -2,61 +2,59 @@
 
 A resample draws as many clusters as there are, with replacement, each with all of its posts and their repeats. Clusters
 whose results are the same can't be told apart by any measure, so what is drawn is how often each kind of cluster
-occurs: a multinomial, equal in distribution to drawing the clusters one by one. More than 2,000 kinds are put together
-at random into 500 groups, which are drawn in their place (random groups: Wolter, "Introduction to Variance Estimation",
-chapter 2).
-
-From the resamples come bias-corrected and accelerated intervals (BCa: Efron, "Better Bootstrap Confidence Intervals",
-1987). Where every resample gives the same, there is none.
+occurs: a multinomial, equal in distribution to drawing the clusters one by one. SciPy's bootstrap draws one by one, and
+holds a table of clusters by clusters; tests/eval/measures/test_bootstrap.py holds BCa intervals to it. More than 2,000
+kinds are put together at random into 500 groups, which are drawn in their place (random groups: Wolter, "Introduction
+to Variance Estimation", chapter 2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from statistics import NormalDist
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from tribunal.eval.measures.rates import LEVEL
+from tribunal.eval.measures.columns import Floats, Ints
 
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from tribunal.eval.measures.columns import Floats, Ints
-    from tribunal.eval.measures.rates import Interval
-
+LEVEL = 0.95  # of every interval
+Interval = list[float] | None
 RESAMPLES, SEED = 2000, 0
 MOST_KINDS, GROUPS = 2000, 500
 _AT_ONCE = 1_000_000  # numbers held at one time
 _NORMAL = NormalDist()
 
-# Of sums (…, values), one number each, nan where it isn't defined; or several by name.
-Statistic = Callable[["Floats"], "Floats"]
-Statistics = Callable[["Floats"], dict[str, "Floats"]]
+# Of sums (…, values): by name one number each, nan where it isn't defined.
+Statistics = Callable[[Floats], dict[str, Floats]]
 
 
-class Kinds(NamedTuple):
+class ClusterKinds(NamedTuple):
     """The kinds of clusters: what each adds to the sums that measures are made of, and how many are of it."""
 
     values: Floats
     counts: Ints
 
     @classmethod
-    def of(cls, values: Ints | Floats) -> Kinds:
-        """The kinds of these clusters, given what each adds: (cluster, value)."""
+    def from_values(cls, values: Ints | Floats) -> ClusterKinds:
+        """Group clusters by what each adds: (cluster, value)."""
         values = values.astype(float) + 0.0  # no zero below zero
-        marks = (_mixed(values.view(np.uint64)) * _marks(values.shape[1])).sum(axis=1, dtype=np.uint64)
-        _, first, counts = np.unique(marks, return_index=True, return_counts=True)
+        bits = values.view(np.uint64)
+        # Mixed by SplitMix64, so that each bit depends on every one: those of small numbers are mostly zeros.
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+            bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+        marks = (bits * _random_marks(values.shape[1])).sum(axis=1, dtype=np.uint64)
+        _, first, of = np.unique(marks, return_index=True, return_inverse=True)
         if len(first) <= MOST_KINDS:
-            return cls(values[first], counts)
+            return cls(values[first], np.bincount(of))
         sums = np.zeros((GROUPS, values.shape[1]))
-        np.add.at(sums, _random_groups(len(values)), values[np.argsort(marks, kind="stable")])
+        np.add.at(sums, _random_groups(of), values)
         return cls(sums, np.ones(GROUPS, dtype=np.int64))
 
     @classmethod
-    def counted(cls, cluster: Ints, cell: Ints, cells: int) -> Kinds:
-        """The kinds of clusters that add a count to cells.
+    def from_cells(cls, cluster: Ints, cell: Ints, cells: int) -> ClusterKinds:
+        """Group clusters by the counts that each adds to cells.
 
         Args:
             cluster: of each result, the number of its cluster.
@@ -65,12 +63,11 @@ class Kinds(NamedTuple):
         """
         _, of = np.unique(cluster, return_inverse=True)
         marks = np.zeros(int(of.max(initial=-1)) + 1, dtype=np.uint64)
-        np.add.at(marks, of, _marks(cells)[cell])
-        _, first, counts = np.unique(marks, return_index=True, return_counts=True)
+        np.add.at(marks, of, _random_marks(cells)[cell])
+        _, first, kind, counts = np.unique(marks, return_index=True, return_inverse=True, return_counts=True)
         place = np.full(len(marks), -1)
         if len(first) > MOST_KINDS:
-            place[np.argsort(marks, kind="stable")] = _random_groups(len(marks))
-            counts = np.ones(GROUPS, dtype=np.int64)
+            place, counts = _random_groups(kind), np.ones(GROUPS, dtype=np.int64)
         else:
             place[first] = np.arange(len(first))
         held = place[of] >= 0
@@ -79,49 +76,47 @@ class Kinds(NamedTuple):
         return cls(values, counts)
 
     @property
-    def n(self) -> int:
-        """How many clusters, or groups of them, there are."""
+    def cluster_count(self) -> int:
+        """Return how many clusters, or groups of them, there are."""
         return int(self.counts.sum())
 
     @property
-    def total(self) -> Floats:
-        total: Floats = self.counts @ self.values
-        return total
+    def total_values(self) -> Floats:
+        """Return the sum of all clusters' values."""
+        return self.counts @ self.values
 
 
-def _marks(n: int) -> npt.NDArray[np.uint64]:
-    """A random number a value: clusters that add the same have the same sum of these, and others another one."""
+def _random_marks(n: int) -> npt.NDArray[np.uint64]:
+    """Return a random number for each value. Clusters that add the same have the same sum of these, others another."""
     return np.random.default_rng(SEED).integers(2**63, size=n, dtype=np.uint64) * 2 + 1
 
 
-def _mixed(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Numbers whose every bit depends on every bit of these (SplitMix64): those of small numbers are mostly zeros."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
-    return bits ^ (bits >> np.uint64(31))
-
-
-def _random_groups(n: int) -> Ints:
-    """To which of the groups each of n clusters belongs, as many in each."""
-    groups: Ints = np.random.default_rng(SEED).permutation(n) % GROUPS
+def _random_groups(kind: Ints) -> Ints:
+    """Return the group of each cluster, at random, of equal size; the order of the clusters changes nothing."""
+    groups = np.empty(len(kind), dtype=np.int64)
+    groups[np.argsort(kind, kind="stable")] = np.random.default_rng(SEED).permutation(len(kind)) % GROUPS
     return groups
 
 
-def drawn(kinds: Kinds, statistics: Statistics, *, resamples: int = RESAMPLES, seed: int = SEED) -> dict[str, Floats]:
-    """Statistics of so many resamples: an array each."""
+def draw_resamples(
+    kinds: ClusterKinds, statistics: Statistics, *, resamples: int = RESAMPLES, seed: int = SEED
+) -> dict[str, Floats]:
+    """Draw so many resamples and return an array of each statistic."""
     random = np.random.default_rng(seed)
     parts = []
     step = max(1, _AT_ONCE // max(kinds.values.shape))
     for start in range(0, resamples, step):
-        often = random.multinomial(kinds.n, kinds.counts / kinds.n, size=min(step, resamples - start))
+        often = random.multinomial(
+            kinds.cluster_count, kinds.counts / kinds.cluster_count, size=min(step, resamples - start)
+        )
         parts.append(statistics(often.astype(float) @ kinds.values))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def bca_intervals(
-    kinds: Kinds, statistics: Statistics, *, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED
+    kinds: ClusterKinds, statistics: Statistics, *, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED
 ) -> dict[str, Interval]:
-    """BCa intervals of statistics of sums over clusters.
+    """Return BCa intervals of statistics of sums over clusters.
 
     Args:
         kinds: the clusters.
@@ -134,19 +129,19 @@ def bca_intervals(
         By name the lowest and the highest value; None where there is but one cluster, the statistic isn't defined, or
         all resamples give the same.
     """
-    estimates = statistics(kinds.total)
-    if kinds.n < 2:
+    estimates = statistics(kinds.total_values)
+    if kinds.cluster_count < 2:
         return dict.fromkeys(estimates)
-    draws = drawn(kinds, statistics, resamples=resamples, seed=seed)
-    without = statistics(kinds.total - kinds.values)
+    draws = draw_resamples(kinds, statistics, resamples=resamples, seed=seed)
+    without = statistics(kinds.total_values - kinds.values)
     return {
-        name: bca(float(estimate), draws[name], without[name], kinds.counts, level)
+        name: _bca_interval(float(estimate), draws[name], without[name], kinds.counts, level)
         for name, estimate in estimates.items()
     }
 
 
-def bca(estimate: float, draws: Floats, without: Floats, counts: Ints, level: float = LEVEL) -> Interval:
-    """The BCa interval of one statistic.
+def _bca_interval(estimate: float, draws: Floats, without: Floats, counts: Ints, level: float) -> Interval:
+    """Return the BCa interval of one statistic.
 
     Args:
         estimate: its value.
@@ -162,10 +157,11 @@ def bca(estimate: float, draws: Floats, without: Floats, counts: Ints, level: fl
     # The bias can't be told better than by one resample more on either side.
     bias = _NORMAL.inv_cdf(min(max(below, 1 / (len(draws) + 1)), len(draws) / (len(draws) + 1)))
     known = ~np.isnan(without)
-    gaps = np.average(without[known], weights=counts[known]) - without[known] if known.any() else np.zeros(1)
-    weights = counts[known] if known.any() else np.ones(1)
-    squares = float(weights @ gaps**2)
-    skew = float(weights @ gaps**3) / (6 * squares**1.5) if squares else 0.0
+    skew = 0.0
+    if known.any():
+        gaps, weights = np.average(without[known], weights=counts[known]) - without[known], counts[known]
+        squares = float(weights @ gaps**2)
+        skew = float(weights @ gaps**3) / (6 * squares**1.5) if squares else 0.0
     shares = []
     for quantile in (_NORMAL.inv_cdf((1 - level) / 2), _NORMAL.inv_cdf((1 + level) / 2)):
         moved = bias + quantile

@@ -11,21 +11,17 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import DATASETS
-from tribunal.eval.runs.likeness import SIZE, signatures
+from tribunal.eval.measures.columns import Ints, RunColumns
 from tribunal.eval.runs.results import read_results
-from tribunal.text import meant, visible
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from tribunal.eval.measures.columns import Columns, Ints
-    from tribunal.schema import JSON
+from tribunal.eval.runs.text_similarity import SIZE, decode_signatures
+from tribunal.schema import JSON
+from tribunal.text import make_visible, suggest_name
 
 GROUP, NEAR, POST = "group", "near-duplicates", "post"
 ALIKE = 0.7  # from which share of equal runs of characters on two texts are nearly the same
@@ -48,23 +44,23 @@ class Clusters:
     declared: bool
 
     @cached_property
-    def n(self) -> int:
-        """How many clusters there are."""
+    def cluster_count(self) -> int:
+        """Return how many clusters there are."""
         return int(self.of_post.max()) + 1 if len(self.of_post) else 0
 
     @cached_property
-    def sizes(self) -> Ints:
-        """How many posts each cluster has."""
-        return np.bincount(self.of_post, minlength=self.n)
+    def cluster_sizes(self) -> Ints:
+        """Return how many posts each cluster has."""
+        return np.bincount(self.of_post, minlength=self.cluster_count)
 
-    def described(self) -> JSON:
-        """As metrics.json holds it: `by`, `n`, `largest` (posts of the largest cluster), `declared`."""
-        largest = int(self.sizes.max()) if self.n else 0
-        return {"by": self.by, "n": self.n, "largest": largest, "declared": self.declared}
+    def as_json(self) -> JSON:
+        """Return what metrics.json holds: `by`, `n`, `largest` (posts of the largest cluster), `declared`."""
+        largest = int(self.cluster_sizes.max()) if self.cluster_count else 0
+        return {"by": self.by, "n": self.cluster_count, "largest": largest, "declared": self.declared}
 
 
-def clusters_of(columns: Columns, field: str | None = None) -> Clusters:
-    """The clusters of a run's posts.
+def clusters_of(columns: RunColumns, field: str | None = None) -> Clusters:
+    """Return the clusters of a run's posts.
 
     Args:
         columns: the run.
@@ -76,19 +72,22 @@ def clusters_of(columns: Columns, field: str | None = None) -> Clusters:
         BadInput: no post has such a field, or near-duplicates are asked for and no result holds a signature.
     """
     if field is not None:
-        return _named(columns, field)
-    declared = columns.run.get("cluster") or _declared_by(columns)
-    if any(columns.alike):
-        return Clusters(_numbered(columns.alike), declared or GROUP, declared=True)
-    if declared and any(values := _values(columns, declared)):
-        return Clusters(_numbered(values), declared, declared=True)
+        return _clusters_by_field(columns, field)
+    spec = DATASETS.get(str(columns.run.get("dataset")))
+    declared = columns.run.get("cluster") or (spec.cluster if spec else None)
+    if any(columns.groups_of_posts):
+        return Clusters(_number_values(columns.groups_of_posts), declared or GROUP, declared=True)
+    if declared and any(values := _field_values(columns, declared)):
+        return Clusters(_number_values(values), declared, declared=True)
     if any(columns.signatures):
         return Clusters(near_duplicates(columns.signatures), NEAR, declared=False)
-    return _posts(columns, declared=False)
+    return Clusters(np.arange(len(columns.ids)), POST, declared=False)
 
 
 def near_duplicates(written: Sequence[str]) -> Ints:
-    """The cluster's number of each text, by its signature: texts nearly the same, directly or by way of others.
+    """Return the cluster's number of each text.
+
+    Texts that are nearly the same, directly or by way of others, share a cluster.
 
     Texts are compared that are equal in one of 24 bands of their signature (locality-sensitive hashing: Leskovec,
     Rajaraman and Ullman, "Mining of Massive Datasets", section 3.4), which finds 99.9 % of pairs at a likeness of 0.7.
@@ -99,8 +98,8 @@ def near_duplicates(written: Sequence[str]) -> Ints:
     held = np.flatnonzero([bool(each) for each in written])
     if not len(held):
         return np.arange(len(written))
-    table = signatures([written[at] for at in held.tolist()])
-    found = np.unique(np.concatenate([_pairs(table, band) for band in range(0, SIZE, _ROWS)]))
+    table = decode_signatures([written[at] for at in held.tolist()])
+    found = np.unique(np.concatenate([_equal_band_pairs(table, band) for band in range(0, SIZE, _ROWS)]))
     one, other = np.divmod(found, len(table))
     equal = (table[one] == table[other]).mean(axis=1)
     near = (equal - _CHANCE) / (1 - _CHANCE) >= ALIKE
@@ -111,11 +110,14 @@ def near_duplicates(written: Sequence[str]) -> Ints:
 
     ends = held[one[near]], held[other[near]]
     links = coo_array((np.ones(len(ends[0]), dtype=bool), ends), shape=(len(written),) * 2)
-    return _in_order(connected_components(links, directed=False)[1])
+    return _renumber_in_order(connected_components(links, directed=False)[1])
 
 
-def _pairs(table: npt.NDArray[np.uint8], band: int) -> Ints:
-    """Rows that are equal in a band, each beside the first that is, and beside the one before it: a number a pair."""
+def _equal_band_pairs(table: npt.NDArray[np.uint8], band: int) -> Ints:
+    """Return pairs of rows that are equal in a band, as one number a pair.
+
+    Each row is paired with the first that is equal, and with the one before it.
+    """
     keys = np.ascontiguousarray(table[:, band : band + _ROWS]).view(np.uint32).ravel()
     order = np.argsort(keys, kind="stable")
     starts = np.flatnonzero(np.diff(keys[order], prepend=keys[order[0]] ^ np.uint32(1)))
@@ -125,33 +127,23 @@ def _pairs(table: npt.NDArray[np.uint8], band: int) -> Ints:
     return np.concatenate([beside_first, beside_last])
 
 
-def _named(columns: Columns, field: str) -> Clusters:
-    values = columns.alike if field == GROUP and any(columns.alike) else _values(columns, field)
+def _clusters_by_field(columns: RunColumns, field: str) -> Clusters:
+    grouped = field == GROUP and any(columns.groups_of_posts)
+    values = columns.groups_of_posts if grouped else _field_values(columns, field)
     if any(value is not None for value in values):
-        return Clusters(_numbered(values), field, declared=True)
+        return Clusters(_number_values(values), field, declared=True)
     if field == POST:
-        return _posts(columns, declared=True)
+        return Clusters(np.arange(len(columns.ids)), POST, declared=True)
     if field == NEAR and any(columns.signatures):
         return Clusters(near_duplicates(columns.signatures), NEAR, declared=True)
     known = sorted({name for _, result in read_results(columns.folder) for name in result.fields})
-    near = meant(field, known)
-    raise BadInput(
-        f"cluster: {visible(field)}: no post of {columns.folder} has such a field{near and f'; {near}'} "
-        f"(there are {', '.join(map(visible, [*known, POST]))})"
-    )
+    near, listed = suggest_name(field, known), ", ".join(map(make_visible, [*known, POST]))
+    lacks = f"no post of {columns.folder} has such a field{near and f'; {near}'}"
+    raise BadInput(f"cluster: {make_visible(field)}: {lacks} (there are {listed})")
 
 
-def _posts(columns: Columns, *, declared: bool) -> Clusters:
-    return Clusters(np.arange(len(columns.ids)), POST, declared=declared)
-
-
-def _declared_by(columns: Columns) -> str | None:
-    spec = DATASETS.get(str(columns.run.get("dataset")))
-    return spec.cluster if spec else None
-
-
-def _values(columns: Columns, field: str) -> list[str | None]:
-    """What each post has in a field, by the post's number; None where it has nothing there."""
+def _field_values(columns: RunColumns, field: str) -> list[str | None]:
+    """Return what each post has in a field, by the post's number; None where it has nothing there."""
     held: dict[str, str | None] = {}
     for _, result in read_results(columns.folder):
         value = result.fields.get(field)
@@ -159,16 +151,13 @@ def _values(columns: Columns, field: str) -> list[str | None]:
     return [held.get(post) for post in columns.ids]
 
 
-def _numbered(values: Sequence[Hashable]) -> Ints:
-    """A number for each value that occurs; each that is empty has one of its own."""
+def _number_values(values: Sequence[Hashable]) -> Ints:
+    """Return a number for each value that occurs; each empty one has its own."""
     numbers: dict[Hashable, int] = defaultdict(lambda: len(numbers))
     return np.array([numbers[value if value else (at,)] for at, value in enumerate(values)], dtype=np.int64)
 
 
-def _in_order(numbers: Ints) -> Ints:
-    """The same partition, numbered in the order in which it begins."""
+def _renumber_in_order(numbers: Ints) -> Ints:
+    """Return the same partition, numbered in the order in which it begins."""
     _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    renumbered: Ints = rank[inverse]
-    return renumbered
+    return np.argsort(np.argsort(first))[inverse]

@@ -1,42 +1,50 @@
-"""Fit a confidence threshold to a wanted agreement with the gold, at a stated confidence.
+"""Fit a confidence threshold to a wanted agreement with the gold, at a stated confidence level.
 
-All labelled posts test the thresholds of a fixed grid (`tribunal.eval.measures.sequence`), one post a cluster, at what
-this try may spend of the error (`tribunal.eval.measures.tries`). No half is held out, so what is measured on these
-posts is said to be so, and measured once more by cross-validation.
+All labelled posts test the thresholds of a fixed grid, one post a cluster, at what this try may spend of the error
+(`tribunal.eval.measures.risk_control`). No half is held out. What is measured on these posts is therefore said to be
+measured on them, and is measured once more by cross-validation.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from tribunal.errors import BadInput
-from tribunal.eval.measures.calibrating import calibration_map
-from tribunal.eval.measures.calibration import ece
+from tribunal.eval.datasets.sampling import IN_ORDER
+from tribunal.eval.measures.calibration import calibration_map, calibration_scores
 from tribunal.eval.measures.clusters import Clusters, clusters_of
-from tribunal.eval.measures.columns import Columns, read_columns
-from tribunal.eval.measures.exchanged import doubts
-from tribunal.eval.measures.rates import rate_interval
-from tribunal.eval.measures.sequence import STARTS, Accepted, LabelledPosts, Wanted, accepted, least, parts
-from tribunal.eval.measures.tries import FITS, Among, counted, hash_of, spent_by
-from tribunal.eval.runs.results import read_whole
-from tribunal.threshold import Threshold, counted_as
-
-if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import Bools, Floats, Ints
-    from tribunal.schema import JSON
+from tribunal.eval.measures.columns import Bools, Floats, Ints, RunColumns, read_columns
+from tribunal.eval.measures.rates import share_interval
+from tribunal.eval.measures.risk_control import (
+    FITS,
+    STARTS,
+    AgreementPromise,
+    CaseRange,
+    LabelledPosts,
+    count_attempt,
+    error_of_attempt,
+    find_acceptance_rule,
+    hash_rows,
+    least_posts_needed,
+    split_error,
+)
+from tribunal.eval.runs.results import read_full_line
+from tribunal.schema import JSON
+from tribunal.threshold import ByVerdict, Threshold, counted_as
 
 # The settings that name a model.
 OF_MODELS = ("model", "aux_model", "judge_model", "seats")
 _FOLDS = 5
 
 
-class Fitting(NamedTuple):
-    """What is fitted on: posts, their ids, and the number of each one's cluster; `by` says what clusters are."""
+class FittingPosts(NamedTuple):
+    """The posts to fit on: their ids, and the number of each one's cluster; `by` names the kind of cluster."""
 
     posts: LabelledPosts
     ids: list[str]
@@ -45,11 +53,11 @@ class Fitting(NamedTuple):
 
     @property
     def counted_as(self) -> str:
-        """How many posts there are, and as how many they count."""
+        """Say how many posts there are, and as how many they count."""
         return counted_as(len(self.ids), self.by)
 
 
-def fit(
+def fit_threshold(
     folder: Path,
     *,
     agreement: float = 0.95,
@@ -58,7 +66,7 @@ def fit(
     false_alarms: float | None = None,
     cluster: str | None = None,
 ) -> Threshold:
-    """The lowest confidence threshold that reaches an agreement rate, fitted on the results of a run.
+    """Return the lowest confidence threshold that reaches an agreement rate, fitted on the results of a run.
 
     That a fit was tried is written down in the folder (`fits.jsonl`), and each further one is tested more strictly.
 
@@ -77,14 +85,14 @@ def fit(
         BadInput: an argument is out of range, the folder is no run's, the rehearsal model took part in it, or no
             threshold can be shown to reach the agreement.
     """
-    wanted = Wanted(agreement, level, missed_hate, false_alarms)
+    promise = AgreementPromise(agreement, level, missed_hate, false_alarms)
     columns = read_columns(folder)
     if columns.rehearsed:
         raise BadInput(
-            f"{folder}: the rehearsal model took part in {columns.rehearsed} of {columns.n} results, and a threshold "
-            "fitted to its rules would promise nothing; give a run of real models"
+            f"{folder}: the rehearsal model took part in {columns.rehearsed} of {columns.row_count} results, and a "
+            "threshold fitted to its rules would promise nothing; give a run of real models"
         )
-    rows = np.flatnonzero(columns.labelled & (columns.repeat == 0))
+    rows = np.flatnonzero(columns.is_labelled & (columns.repeat == 0))
     if not len(rows):
         raise BadInput(f"{folder}: 0 labelled posts: give a run over a data set with labels")
     clusters = clusters_of(columns, cluster)
@@ -101,22 +109,22 @@ def fit(
         "split": data.get("split"),
         "data_sha256": data.get("sha256"),
     }
-    return fitted(fitting, wanted, folder / FITS, about, doubts(columns, rows))
+    return fit_posts(fitting, promise, folder / FITS, about, doubts_about_posts(columns, rows))
 
 
-def fitted(
-    fitting: Fitting,
-    wanted: Wanted,
+def fit_posts(
+    fitting: FittingPosts,
+    promise: AgreementPromise,
     ledger: Path,
     about: JSON,
     doubts: Sequence[str] = (),
-    among: Among | None = None,
+    among: CaseRange | None = None,
 ) -> Threshold:
-    """The threshold of labelled posts.
+    """Return the threshold of labelled posts.
 
     Args:
         fitting: the posts.
-        wanted: what is promised.
+        promise: what is promised.
         ledger: the file in which tries on these results are counted.
         about: what it holds for: the fields of `Threshold` that no post says.
         doubts: why the promise may not hold for other posts.
@@ -130,122 +138,116 @@ def fitted(
         raise BadInput(
             f"{about['fitted_from']}: no verdict on a labelled post states a confidence; run a graph or mode that does"
         )
-    attempt = counted(ledger, {**wanted.asked(), "cluster": fitting.by["by"]}, hash_of_fitting(fitting), among)
-    error = spent_by(attempt, wanted.level)
-    order = shuffled(fitting.ids)
-    drawn = posts.taken(one_a_cluster(order, cluster))
-    found = accepted(drawn, wanted, error)
+    attempt = count_attempt(
+        ledger, {**promise.as_json(), "cluster": fitting.by["by"]}, _hash_of_fitting(fitting), among
+    )
+    error = error_of_attempt(attempt, promise.level)
+    order = shuffle_rows(fitting.ids)
+    drawn = posts.take_rows(first_of_each_cluster(order, cluster))
+    found = find_acceptance_rule(drawn, promise, error)
     if not found:
-        raise BadInput(_too_few(drawn, wanted, attempt, error, fitting.counted_as))
-    taken = found.of(posts)
-    seen = _share(~posts.wrong, taken)
-    said = list(doubts)
-    if len(drawn) < len(posts) and seen is not None and seen < wanted.agreement:
-        said.append(
+        raise BadInput(_too_few_message(drawn, promise, attempt, error, fitting.counted_as))
+    taken = found.accepts(posts)
+    seen = _share_of_posts(~posts.wrong, taken)
+    warnings = list(doubts)
+    if len(drawn) < len(posts) and seen is not None and seen < promise.agreement:
+        warnings.append(
             f"counted by post, {seen:.1%} of the accepted verdicts on these posts agree: large clusters agree less, "
             "and the promise counts each cluster once"
         )
     stated = posts.decided & ~np.isnan(posts.confidence)
     confidence, right = posts.confidence[stated], ~posts.wrong[stated]
-    folds = _folds(order, cluster)
-    validated = _validated(posts, wanted, error, order, cluster, folds)
+    folds = _fold_numbers(order, cluster)
+    validated = _cross_validate(posts, promise, error, order, cluster, folds)
     return Threshold(
-        threshold=found.threshold,
-        by_verdict=found.by_verdict,
+        threshold=None if promise.by_verdict else found.hateful,
+        by_verdict=ByVerdict(hateful=found.hateful, harmless=found.harmless) if promise.by_verdict else None,
         without_confidence=found.without_confidence,
-        **wanted.asked(),
+        **promise.as_json(),
         attempt=attempt,
         error=error,
         coverage=float(taken.mean()),
-        coverage_interval=_interval(taken, np.ones(len(posts), dtype=bool), cluster),
+        coverage_interval=_interval_of_share(taken, np.ones(len(posts), dtype=bool), cluster),
         agreement_seen=seen,
-        agreement_interval=_interval(~posts.wrong & taken, taken, cluster),
-        missed_hate_seen=_share(posts.wrong_side, taken & ~posts.hateful),
-        false_alarms_seen=_share(posts.wrong_side, taken & posts.hateful),
+        agreement_interval=_interval_of_share(~posts.wrong & taken, taken, cluster),
+        missed_hate_seen=_share_of_posts(posts.wrong_side, taken & ~posts.hateful),
+        false_alarms_seen=_share_of_posts(posts.wrong_side, taken & posts.hateful),
         coverage_cross_validated=float(validated.mean()),
-        agreement_cross_validated=_share(~posts.wrong, validated),
+        agreement_cross_validated=_share_of_posts(~posts.wrong, validated),
         n_fit=len(posts),
         clusters=fitting.by,
-        warnings=tuple(said),
+        warnings=tuple(warnings),
         calibration=calibration_map(confidence, right),
-        ece=ece(confidence, right),
-        ece_calibrated=ece(_calibrated(confidence, right, folds[stated]), right),
+        ece=calibration_scores(confidence, right)["ece"],
+        ece_calibrated=calibration_scores(_calibrate_by_folds(confidence, right, folds[stated]), right)["ece"],
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         **about,
     )
 
 
-def fitting_of(columns: Columns, rows: Ints, clusters: Clusters) -> Fitting:
-    """What is fitted on: these rows of a run, one a post."""
-    verdict = columns.decided[rows]
+def fitting_of(columns: RunColumns, rows: Ints, clusters: Clusters) -> FittingPosts:
+    """Return the posts to fit on: these rows of a run, one a post."""
+    verdict, tied = columns.is_decided[rows], columns.uncertain[rows] > 0
+    for at in np.flatnonzero(tied):  # a person sees a tied vote, however sure it is
+        tied[at] = bool(read_full_line(columns.folder, int(columns.offset[rows[at]])).get("tie"))
     posts = LabelledPosts(
         confidence=columns.confidence[rows],
-        decided=verdict & ~_tied(columns, rows),
-        hateful=columns.yes[rows] == 1,
-        wrong=~columns.right[rows],
-        wrong_side=verdict & (columns.yes[rows] != columns.positive[rows]),
+        decided=verdict & ~tied,
+        hateful=columns.hateful[rows] == 1,
+        wrong=~columns.is_right[rows],
+        wrong_side=verdict & (columns.hateful[rows] != columns.positive[rows]),
     )
     numbers = clusters.of_post[columns.post[rows]]
-    return Fitting(posts, [columns.ids[post] for post in columns.post[rows]], numbers, described(clusters.by, numbers))
+    ids = [columns.ids[post] for post in columns.post[rows]]
+    return FittingPosts(posts, ids, numbers, clusters_as_json(clusters.by, numbers))
 
 
-def _tied(columns: Columns, rows: Ints) -> Bools:
-    """Of each result whether its vote was tied, in which case a person sees it, however sure it is."""
-    uncertain = columns.uncertain[rows] > 0
-    for at in np.flatnonzero(uncertain):
-        uncertain[at] = bool(read_whole(columns.folder, int(columns.offset[rows[at]])).get("tie"))
-    return uncertain
-
-
-def described(by: str, cluster: Ints) -> JSON:
-    """The clusters of the posts of a fit: what they are by, how many, and how many posts the largest has."""
+def clusters_as_json(by: str, cluster: Ints) -> JSON:
+    """Describe the clusters of a fit's posts: what they are by, how many, and the posts of the largest."""
     sizes = np.unique(cluster, return_counts=True)[1]
     return {"by": by, "n": len(sizes), "largest": int(sizes.max(initial=0))}
 
 
-def hash_of_fitting(fitting: Fitting) -> str:
-    """A hash of what is fitted on, whatever the order of its posts."""
+def _hash_of_fitting(fitting: FittingPosts) -> str:
+    """Return a hash of the posts to fit on, whatever their order."""
     posts = fitting.posts
     parts = (posts.confidence, posts.decided, posts.hateful, posts.wrong, posts.wrong_side)
     rows = zip(fitting.ids, *(part.tolist() for part in parts), strict=True)
-    return hash_of([post_id, *(None if value != value else value for value in row)] for post_id, *row in rows)
+    return hash_rows([post_id, *(None if value != value else value for value in row)] for post_id, *row in rows)
 
 
-def shuffled(ids: Sequence[str]) -> Ints:
-    """Rows in a random order that follows from their ids alone, in whatever order they ended."""
-    order: Ints = np.random.default_rng(0).permutation(np.argsort(ids, kind="stable"))
-    return order
+def shuffle_rows(ids: Sequence[str]) -> Ints:
+    """Return rows in a random order that follows from their ids alone."""
+    return np.random.default_rng(0).permutation(np.argsort(ids, kind="stable"))
 
 
-def one_a_cluster(order: Ints, cluster: Ints) -> Ints:
-    """Of each cluster the first row of a random order: these are independent of each other."""
-    first: Ints = order[np.unique(cluster[order], return_index=True)[1]]
-    return first
+def first_of_each_cluster(order: Ints, cluster: Ints) -> Ints:
+    """Return the first row of each cluster in a random order; these rows are independent of each other."""
+    return order[np.unique(cluster[order], return_index=True)[1]]
 
 
-def _folds(order: Ints, cluster: Ints) -> Ints:
-    """The number of each row's fold; a cluster isn't torn."""
+def _fold_numbers(order: Ints, cluster: Ints) -> Ints:
+    """Return the number of each row's fold. All rows of a cluster are in one fold."""
     numbers, first = np.unique(cluster[order], return_index=True)
-    place = np.empty(len(numbers), dtype=np.int64)
-    place[np.argsort(first)] = np.arange(len(numbers)) % _FOLDS
-    folds: Ints = place[np.searchsorted(numbers, cluster)]
-    return folds
+    return (np.argsort(np.argsort(first)) % _FOLDS)[np.searchsorted(numbers, cluster)]
 
 
-def _validated(posts: LabelledPosts, wanted: Wanted, error: float, order: Ints, cluster: Ints, folds: Ints) -> Bools:
-    """Of each post whether it is accepted by what the posts of the other folds come to."""
+def _cross_validate(
+    posts: LabelledPosts, promise: AgreementPromise, error: float, order: Ints, cluster: Ints, folds: Ints
+) -> Bools:
+    """Return, for each post, whether the rule fitted on the other folds accepts it."""
     taken = np.zeros(len(posts), dtype=bool)
     for fold in range(_FOLDS):
         here = folds == fold
         others = order[~here[order]]
         if len(others):
-            found: Accepted = accepted(posts.taken(one_a_cluster(others, cluster)), wanted, error)
-            taken |= here & found.of(posts)
+            drawn = posts.take_rows(first_of_each_cluster(others, cluster))
+            taken |= here & find_acceptance_rule(drawn, promise, error).accepts(posts)
     return taken
 
 
-def _calibrated(confidence: Floats, right: Bools, folds: Ints) -> Floats:
-    """Each confidence, calibrated by the posts of the other folds."""
+def _calibrate_by_folds(confidence: Floats, right: Bools, folds: Ints) -> Floats:
+    """Calibrate each confidence by the posts of the other folds."""
     found = confidence.copy()
     for fold in range(_FOLDS):
         here = folds == fold
@@ -255,29 +257,85 @@ def _calibrated(confidence: Floats, right: Bools, folds: Ints) -> Floats:
     return found
 
 
-def _share(hits: Bools, among: Bools) -> float | None:
+def _share_of_posts(hits: Bools, among: Bools) -> float | None:
     return float(hits[among].mean()) if among.any() else None
 
 
-def _interval(hits: Bools, among: Bools, cluster: Ints) -> tuple[float, float] | None:
-    found = rate_interval(np.bincount(cluster, hits), np.bincount(cluster, among))
+def _interval_of_share(hits: Bools, among: Bools, cluster: Ints) -> tuple[float, float] | None:
+    found = share_interval(cluster, hits, among)
     return None if found is None else (found[0], found[1])
 
 
-def _too_few(drawn: LabelledPosts, wanted: Wanted, attempt: int, error: float, counted_as: str) -> str:
-    """What was asked, and how many posts it takes; nothing else of them, or the next try could be fitted to it."""
-    decided = drawn.taken(drawn.decided)
+def _too_few_message(
+    drawn: LabelledPosts, promise: AgreementPromise, attempt: int, error: float, counted_as: str
+) -> str:
+    """Say what was asked, and how many posts it takes.
+
+    It says nothing else of the posts, or the next try could be fitted to it.
+    """
+    decided = drawn.take_rows(drawn.decided)
     bare = int(np.isnan(decided.confidence).sum())
-    bound = min([1 - wanted.agreement, *(each for each in (wanted.missed_hate, wanted.false_alarms) if each)])
-    kinds = len(np.unique(decided.hateful)) if wanted.by_verdict else 1
+    bound = min([1 - promise.agreement, *(each for each in (promise.missed_hate, promise.false_alarms) if each)])
+    kinds = len(np.unique(decided.hateful)) if promise.by_verdict else 1
     start = max(STARTS, key=lambda each: STARTS[each])
-    needed = least(bound, parts(bare, len(decided) - bare, bound, error / kinds)[1] * STARTS[start])
-    own = {"missed hate": wanted.missed_hate, "false alarms": wanted.false_alarms}
+    needed = least_posts_needed(bound, split_error(bare, len(decided) - bare, bound, error / kinds)[1] * STARTS[start])
+    own = {"missed hate": promise.missed_hate, "false alarms": promise.false_alarms}
     asked = "".join(f", {name} {value:g}" for name, value in own.items() if value is not None)
     more = f"; this was fit {attempt} on these results, and each is tested more strictly than the one before"
     again = more * (attempt > 1)
     return (
-        f"agreement: {wanted.agreement:g}: no threshold shows it at level {wanted.level:g}{asked} with these "
+        f"agreement: {promise.agreement:g}: no threshold shows it at level {promise.level:g}{asked} with these "
         f"{counted_as}; it takes at least {needed:,} accepted posts of confidence {start:g} or "
         f"more without one error; give more posts, or a lower agreement or level{again}"
     )
+
+
+def doubts_about_posts(columns: RunColumns, rows: Ints) -> list[str]:
+    """Say why posts to come may differ from those of a fit; empty where nothing speaks for it.
+
+    Args:
+        columns: the run.
+        rows: the results that are fitted on, one a post.
+    """
+    run, warnings = columns.run, list[str]()
+    data, sampling = run.get("data") or {}, run.get("sampling") or {}
+    texts = [columns.signatures[post] for post in columns.post[rows].tolist()]
+    warnings += warn_of_recurring_texts(texts, columns.gold_label[rows].tolist())
+    if "train" in str(data.get("split") or "").casefold():
+        warnings.append(
+            f"the posts are the split {data['split']} of {run.get('dataset')}: prompts, examples and models may have "
+            "been made with them, and do better there than on posts to come; fit on a split that nothing was made with"
+        )
+    if sampling.get("balance"):
+        warnings.append(
+            f"the posts were balanced ({sampling['balance']}), so the shares promised are of such a mix; posts as they "
+            "come have another"
+        )
+    decided, posts = int((columns.repeat == 0).sum()), run.get("n")
+    if posts and decided < posts:
+        how = ": the first ones of their files" if sampling.get("order") == IN_ORDER else ""
+        warnings.append(
+            f"the run isn't finished ({decided:,} of {posts:,} posts{how}), and those to come may be others"
+        )
+    return warnings
+
+
+def warn_of_recurring_texts(texts: Sequence[str], labels: Sequence[object]) -> list[str]:
+    """Return a warning where equal texts have unequal labels, else nothing.
+
+    Args:
+        texts: of each post, or their signatures; an empty one is like no other.
+        labels: of each.
+    """
+    held: dict[str, list[object]] = defaultdict(list)
+    for text, label in zip(texts, labels, strict=True):
+        if text:
+            held[text].append(label)
+    torn = [each for each in held.values() if len(set(each)) > 1]
+    again = sum(len(each) > 1 for each in held.values())
+    if not torn:
+        return []
+    return [
+        f"of {again:,} texts that occur more than once, {len(torn):,} have more than one label: where texts of these "
+        "posts recur with other labels, as they may with other images, the promise doesn't hold for them"
+    ]

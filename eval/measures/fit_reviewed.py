@@ -11,13 +11,11 @@ import numpy as np
 
 from tribunal.errors import BadInput
 from tribunal.eval.measures.clusters import NEAR, POST, near_duplicates
-from tribunal.eval.measures.exchanged import recurring
-from tribunal.eval.measures.fit import Fitting, described, fitted
-from tribunal.eval.measures.sequence import LabelledPosts, Wanted
-from tribunal.eval.measures.tries import Among
-from tribunal.eval.runs.likeness import signature
-from tribunal.parsed import from_json
+from tribunal.eval.measures.fit import FittingPosts, clusters_as_json, fit_posts, warn_of_recurring_texts
+from tribunal.eval.measures.risk_control import AgreementPromise, CaseRange, LabelledPosts
+from tribunal.eval.runs.text_similarity import text_signature
 from tribunal.schema import JSON
+from tribunal.text import parse_json
 from tribunal.threshold import Threshold
 
 SELECTED = (
@@ -30,7 +28,7 @@ _TIED = "the verdict is a tie"  # as the court gives the reason of a review
 
 def fit_reviewed(
     decisions: Iterable[Mapping[str, Any]],
-    wanted: Wanted,
+    promise: AgreementPromise,
     *,
     fitted_from: str,
     ledger: Path,
@@ -38,11 +36,11 @@ def fit_reviewed(
     policy_sha: str | None = None,
     cluster: str | None = None,
 ) -> Threshold:
-    """The lowest confidence of the court at which people decided as it did, as often as is wanted.
+    """Return the lowest confidence of the court at which people decided as it did, as often as is wanted.
 
     Args:
         decisions: as `tribunal review export` writes them: `id`, `category`, `label`, `text`, `court_…`, `graph`, …
-        wanted: what is promised; the gold is what people decided.
+        promise: what is promised; the gold is what people decided.
         fitted_from: where they are from, for the threshold's file.
         ledger: the file in which fits on these cases are counted.
         graph: only cases of this one.
@@ -58,40 +56,42 @@ def fit_reviewed(
     if by not in (NEAR, POST):
         raise BadInput(f"cluster: {by}: reviewed cases have no such field; it is {NEAR} or {POST}")
     kinds: dict[str, Counter[str]] = {name: Counter() for name in ("graph", "policy_sha", "scheme", "line_up")}
-    taken = [
+    cases = [
         each
         for each in decisions
         if graph in (None, each["graph"]) and policy_sha in (None, each["policy_sha"])
     ]  # fmt: skip
-    for each in taken:
+    for each in cases:
         for name, counted in kinds.items():
             counted[str(each.get(name) or "")] += 1
-    _check(fitted_from, kinds, sum(_true(each["rehearsed"]) for each in taken), len(taken))
-    verdict = np.array([each["court_outcome"] == "verdict" for each in taken])
-    hateful = np.array([_true(each["court_hateful"]) for each in taken])
+    _check_one_kind(fitted_from, kinds, sum(_is_true(each["rehearsed"]) for each in cases), len(cases))
+    verdict = np.array([each["court_outcome"] == "verdict" for each in cases])
+    hateful = np.array([_is_true(each["court_hateful"]) for each in cases])
     posts = LabelledPosts(
-        confidence=np.array([_number(each["court_confidence"]) for each in taken]),
-        decided=verdict & np.array([each.get("reason") != _TIED for each in taken]),
+        confidence=np.array(
+            [np.nan if each["court_confidence"] in (None, "") else float(each["court_confidence"]) for each in cases]
+        ),
+        decided=verdict & np.array([each.get("reason") != _TIED for each in cases]),
         hateful=hateful,
-        wrong=~verdict | np.array([each["court_category"] != each["category"] for each in taken]),
-        wrong_side=verdict & (hateful != np.array([each.get("label") == "hate" for each in taken])),
+        wrong=~verdict | np.array([each["court_category"] != each["category"] for each in cases]),
+        wrong_side=verdict & (hateful != np.array([each.get("label") == "hate" for each in cases])),
     )
-    texts = [signature(str(each.get("text") or "")) for each in taken]
-    numbers = near_duplicates(texts) if by == NEAR else np.arange(len(taken))
-    fitting = Fitting(posts, [str(each["id"]) for each in taken], numbers, described(by, numbers))
+    texts = [text_signature(str(each.get("text") or "")) for each in cases]
+    numbers = near_duplicates(texts) if by == NEAR else np.arange(len(cases))
+    fitting = FittingPosts(posts, [str(each["id"]) for each in cases], numbers, clusters_as_json(by, numbers))
     about: JSON = {
         "graph": next(iter(kinds["graph"])),
         "scheme": next(iter(kinds["scheme"])),
-        "models": from_json(kinds["line_up"].most_common(1)[0][0] or "{}"),
+        "models": parse_json(kinds["line_up"].most_common(1)[0][0] or "{}"),
         "policy": next(iter(kinds["policy_sha"])) or None,
         "fitted_from": fitted_from,
     }
-    doubts = recurring(texts, [each["category"] for each in taken])
-    among = Among(about["graph"], about["policy"], min(fitting.ids), max(fitting.ids))
-    return fitted(fitting, wanted, ledger, about, [SELECTED, *doubts], among)
+    doubts = warn_of_recurring_texts(texts, [each["category"] for each in cases])
+    among = CaseRange(about["graph"], about["policy"], min(fitting.ids), max(fitting.ids))
+    return fit_posts(fitting, promise, ledger, about, [SELECTED, *doubts], among)
 
 
-def _check(fitted_from: str, kinds: Mapping[str, Counter[str]], rehearsed: int, count: int) -> None:
+def _check_one_kind(fitted_from: str, kinds: Mapping[str, Counter[str]], rehearsed: int, count: int) -> None:
     if rehearsed:
         raise BadInput(
             f"{fitted_from}: the rehearsal model took part in {rehearsed} of {count} cases, and a threshold "
@@ -109,9 +109,5 @@ def _check(fitted_from: str, kinds: Mapping[str, Counter[str]], rehearsed: int, 
             )
 
 
-def _number(stated: Any) -> float:
-    return np.nan if stated in (None, "") else float(stated)
-
-
-def _true(value: Any) -> bool:
+def _is_true(value: Any) -> bool:
     return value is True or str(value).casefold() in ("true", "1")

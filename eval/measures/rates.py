@@ -1,34 +1,43 @@
-"""Intervals of rates: of accuracy, precision, recall, and of every other share of posts.
+"""Intervals of rates, and tests and intervals of the difference between two runs over the same posts, by cluster.
 
-Wilson's interval ("Probable inference", 1927), which at 4 of 4 reaches from 0.51 to 1 and doesn't shrink to a point, as
-Brown, Cai and DasGupta advise ("Interval Estimation for a Binomial Proportion", 2001). F1 = 2J / (1 + J) follows from
-the rate J = TP / (TP + FP + FN), so that its interval follows from J's.
-
-Posts of a cluster aren't independent. The number of posts is therefore divided by the design effect, and the normal
-quantile replaced by Student's of clusters − 1 degrees of freedom (Korn and Graubard, "Confidence intervals for
-proportions with small expected number of positive counts estimated from survey data", 1998; for Wilson's form, Dean and
-Pagano, "Evaluating confidence interval methods for binomial proportions in clustered surveys", 2015).
-The design effect is the variance of a ratio of sums over clusters, divided by that of as many independent posts. Of a
-rate of 0 or 1, which has no variance, it is what it would be if a cluster's posts always went together (Kish, "Survey
-Sampling", 1965). Where every post is a cluster of its own, all of this is Wilson's interval.
+A rate has Wilson's interval. Posts of a cluster aren't independent, so the number of posts is divided by the design
+effect, and the normal quantile replaced by Student's of clusters − 1 degrees of freedom. Two runs are exchanged at
+random in each cluster, with all its posts and their repeats, and the difference seen is compared with those that
+result. docs/measures.md names the papers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cache
-from math import sqrt
+from math import erfc, gcd, sqrt
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import Floats, Ints
+import numpy as np
 
-LEVEL = 0.95
-Interval = list[float] | None
+from tribunal.eval.measures.bootstrap import LEVEL, SEED, ClusterKinds, Interval
+from tribunal.eval.measures.columns import Bools, Floats, Ints
+
+
+def number_or_none(value: Floats | float) -> float | None:
+    """Return a number as JSON has it: None for nan."""
+    return None if np.isnan(value) else float(value)
+
+
+def share_interval(cluster: Ints, hits: Bools, among: Bools | None = None) -> Interval:
+    """Return the interval of the share of results that are hits.
+
+    Args:
+        cluster: of each result, the number of its cluster.
+        hits: whether it is one.
+        among: out of which results, all hits among them; None out of all.
+    """
+    every = np.ones(len(cluster)) if among is None else among
+    return rate_interval(np.bincount(cluster, hits, minlength=1), np.bincount(cluster, every, minlength=1))
 
 
 def rate_interval(hits: Ints | Floats, totals: Ints | Floats, *, level: float = LEVEL) -> Interval:
-    """The interval of a rate: the sum of hits over the sum of totals.
+    """Return the interval of a rate: the sum of hits over the sum of totals.
 
     Args:
         hits: of each cluster how many count.
@@ -47,12 +56,12 @@ def rate_interval(hits: Ints | Floats, totals: Ints | Floats, *, level: float = 
     if clusters < n:
         if clusters == 1:
             return None
-        n, quantile = n / design_effect(hits, totals), student(clusters - 1, level)
-    return wilson(float(hits.sum() / totals.sum()), n, quantile)
+        n, quantile = n / design_effect(hits, totals), student_quantile(clusters - 1, level)
+    return wilson_interval(float(hits.sum() / totals.sum()), n, quantile)
 
 
-def wilson(rate: float, n: float, quantile: float = NormalDist().inv_cdf((1 + LEVEL) / 2)) -> list[float]:
-    """Wilson's interval of a rate among so many independent posts, at 95 % where no other quantile is given."""
+def wilson_interval(rate: float, n: float, quantile: float = NormalDist().inv_cdf((1 + LEVEL) / 2)) -> list[float]:
+    """Return Wilson's interval of a rate among n independent posts, at 95 % unless another quantile is given."""
     square = quantile * quantile
     centre = (rate + square / (2 * n)) / (1 + square / n)
     half = quantile / (1 + square / n) * sqrt(rate * (1 - rate) / n + square / (4 * n * n))
@@ -60,13 +69,13 @@ def wilson(rate: float, n: float, quantile: float = NormalDist().inv_cdf((1 + LE
 
 
 def f1_interval(hits: Ints | Floats, errors: Ints | Floats, *, level: float = LEVEL) -> Interval:
-    """The interval of an F1, from each cluster's true positives, and its false positives and negatives together."""
+    """Return the interval of an F1, from each cluster's true positives and its false ones of both kinds."""
     found = rate_interval(hits, hits + errors, level=level)
     return found and [2 * end / (1 + end) for end in found]
 
 
 def design_effect(hits: Ints | Floats, totals: Ints | Floats) -> float:
-    """How many posts in clusters tell as much as one independent post; 1 or more.
+    """Return how many posts in clusters tell as much as one independent post; 1 or more.
 
     Args:
         hits: as `rate_interval`.
@@ -82,8 +91,109 @@ def design_effect(hits: Ints | Floats, totals: Ints | Floats) -> float:
 
 
 @cache
-def student(freedom: int, level: float) -> float:
-    """The quantile of Student's distribution that so large an interval about its middle reaches to."""
+def student_quantile(freedom: int, level: float) -> float:
+    """Return the quantile of Student's distribution that bounds an interval of this level about its middle."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + level) / 2))
+
+
+EXCHANGES = 4999
+_COUNTED = 10_000  # from which sum of differences on exchanges are no longer counted
+_AT_ONCE = 1_000_000
+
+
+def exchange_test(differences: Ints) -> tuple[float, bool]:
+    """Test whether the sums of two runs differ.
+
+    Returns p, two-sided, and whether all exchanges were counted (mid-p); otherwise χ² was taken.
+
+    Args:
+        differences: of each cluster what the first run has more than the second, in whole numbers.
+
+    Returns:
+        p is 1 where fewer than two clusters differ: one observation tells nothing.
+    """
+    informative = np.abs(differences[differences != 0])
+    seen = abs(int(differences.sum()))
+    if len(informative) < 2:
+        return 1.0, True
+    divisor = gcd(*np.unique(informative).tolist())
+    informative, seen = informative // divisor, seen // divisor
+    whole = int(informative.sum())
+    if whole > _COUNTED:
+        return erfc(seen / sqrt(2 * float((informative.astype(float) ** 2).sum()))), False
+    from scipy.stats import binom
+
+    chances = np.ones(1)
+    for size, many in zip(*np.unique(informative, return_counts=True), strict=True):
+        steps = np.zeros(size * many + 1)
+        steps[::size] = binom.pmf(np.arange(many + 1), many, 0.5)
+        chances = np.convolve(chances, steps)
+    at = (whole + seen) // 2
+    return min(1.0, float(2 * chances[at + 1 :].sum() + chances[at])), True
+
+
+def randomisation_test(one: Floats, other: Floats, statistic: Callable[[Floats], Floats], *, seed: int = SEED) -> float:
+    """Return the two-sided p that a statistic of sums differs between two runs, by 4,999 random exchanges.
+
+    Args:
+        one: what each cluster adds to the first run's sums, (cluster, value).
+        other: the same for the second run.
+        statistic: of sums (…, value), a number each.
+        seed: of the exchanges.
+    """
+    differ = (one != other).any(axis=1)
+    first, second = one.sum(axis=0), other.sum(axis=0)
+    seen = _statistic_gap(statistic, first, second)
+    if np.isnan(seen) or not differ.any():
+        return 1.0
+    kinds = ClusterKinds.from_values((other - one)[differ])
+    random = np.random.default_rng(seed)
+    step, reached = max(1, _AT_ONCE // max(kinds.values.shape)), 0
+    for start in range(0, EXCHANGES, step):
+        exchanged = random.binomial(kinds.counts, 0.5, size=(min(step, EXCHANGES - start), len(kinds.counts)))
+        moved = exchanged.astype(float) @ kinds.values
+        reached += int((_statistic_gap(statistic, first + moved, second - moved) >= seen - 1e-12).sum())
+    return (reached + 1) / (EXCHANGES + 1)
+
+
+def _statistic_gap(statistic: Callable[[Floats], Floats], first: Floats, second: Floats) -> Floats:
+    return np.abs(np.nan_to_num(statistic(first)) - np.nan_to_num(statistic(second)))
+
+
+def difference_interval(differences: Floats, sizes: Floats, *, level: float = LEVEL) -> Interval:
+    """Return the interval of a difference of two shares of the same posts: sum of differences over sum of sizes.
+
+    Bonett and Price, "Adjusted Wald intervals for the difference between proportions in paired data" (2012): two
+    clusters of the usual size are added, which differ fully, one each way; so it isn't a point where nothing differs.
+
+    Args:
+        differences: of each cluster, from −its size to its size.
+        sizes: how many posts each cluster has.
+        level: from 0 to 1.
+
+    Returns:
+        None where there is but one cluster, unless it is a single post.
+    """
+    clusters, n = len(sizes), float(sizes.sum())
+    if not n or (clusters == 1 and n > 1):
+        return None
+    quantile = student_quantile(clusters - 1, level) if clusters < n else NormalDist().inv_cdf((1 + level) / 2)
+    size = float(sizes @ sizes) / n
+    differences, sizes = np.append(differences, [size, -size]), np.append(sizes, [size, size])
+    n = float(sizes.sum())
+    middle = float(differences.sum()) / n
+    half = quantile * sqrt(float(((differences - middle * sizes) ** 2).sum())) / n
+    return [max(-1.0, middle - half), min(1.0, middle + half)]
+
+
+def holm_correction(values: Sequence[float | None]) -> list[float | None]:
+    """Return p values corrected for how many there are (Holm's procedure, 1979), by statsmodels; None stays None."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return [None] * len(values)
+    from statsmodels.stats.multitest import multipletests
+
+    corrected = iter(multipletests(known, method="holm")[1].tolist())
+    return [None if value is None else next(corrected) for value in values]

@@ -1,89 +1,280 @@
-"""How well verdicts agree with the gold: accuracy, precision, recall and F1.
+"""Measure how well verdicts agree with the gold: accuracy, precision, recall and F1, with intervals at 95 %.
 
 Every measure comes twice. The headline leaves out what has no verdict, as the papers do (ARCADE, appendix D.4). The one
-that counts errors takes every labelled post without a verdict for a wrong answer (`confusion`).
+that counts errors takes every labelled post without a verdict for a wrong answer.
+
+The arithmetic is on confusion tables, of one run or of many resamples of it at once, which scikit-learn doesn't take;
+tests/eval/measures/test_oracle.py holds it to scikit-learn's. A table counts posts by gold label (row) and answer
+(column). Its last column, beyond the labels, holds posts without a verdict, as errors. Of two labels the answer is then
+the other one. Of several it is no label at all: it misses the post's own label and falls on no other.
+docs/measures.md says which intervals are which.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from tribunal.eval.measures.columns import NO_LABEL
-from tribunal.eval.measures.confusion import class_scores, measures_of, occurring, tabulate
-from tribunal.eval.measures.rates import f1_interval, rate_interval
+from tribunal.eval.measures.bootstrap import LEVEL, RESAMPLES, SEED, ClusterKinds, Interval, bca_intervals
+from tribunal.eval.measures.clusters import Clusters
+from tribunal.eval.measures.columns import NO_LABEL, Bools, Floats, Ints, RunColumns
+from tribunal.eval.measures.rates import f1_interval, number_or_none, rate_interval, share_interval
+from tribunal.schema import JSON
 
-if TYPE_CHECKING:
-    from tribunal.eval.measures.clusters import Clusters
-    from tribunal.eval.measures.columns import Bools, Columns, Floats, Ints
-    from tribunal.eval.measures.confusion import ClassScores
-    from tribunal.eval.measures.rates import Interval
-    from tribunal.schema import JSON
+MEASURES = ("accuracy", "macro_f1", "weighted_f1", "precision", "recall", "f1")
+WITHOUT_VERDICT = {"refusals": "refusal", "failures": "failure", "pending": "pending"}
+_PRIOR = 0.5  # Jeffreys'
 
 
-def scores(columns: Columns, rows: Ints | None = None) -> JSON:
-    """The measures over these rows, or all: the headline's, and beside it those that count errors.
+def score_rows(columns: RunColumns, rows: Ints | None = None, clusters: Clusters | None = None) -> JSON:
+    """Score these rows, or all: the headline's measures, and beside them those that count errors.
 
     Fractions; None where a measure isn't defined: of no posts, precision where nothing was called positive, recall
     where nothing is, F1 where both. `macro_f1` and `weighted_f1` are over the labels that occur, as gold or as answer,
     in the scheme that is compared; `precision`, `recall` and `f1` are of the positive class, folded to yes or no.
+
+    With `clusters`, `intervals` beside each have the lowest and the highest value of every measure. That is None where
+    there is none: for a measure that isn't defined, for results of one cluster alone, and for macro- and weighted F1
+    where but one label occurs, or where of several every answer is right.
     """
-    held = np.arange(columns.n) if rows is None else rows
-    labelled, decided = held[columns.labelled[held]], held[columns.decided[held]]
-    return {**_scores(columns, decided), "counting_errors": _scores(columns, labelled)}
+    held = np.arange(columns.row_count) if rows is None else rows
+    labelled, decided = held[columns.is_labelled[held]], held[columns.is_decided[held]]
+    headline, counting = (
+        _score_answers(columns, each, columns.verdict_label[each], clusters) for each in (decided, labelled)
+    )
+    return {**headline, "counting_errors": counting}
 
 
-def binary_scores(columns: Columns) -> JSON:
-    """The fold to yes or no: precision, recall and F1 of the positive and of the negative class, and overall.
+def _score_answers(columns: RunColumns, rows: Ints, answer: Ints, clusters: Clusters | None = None) -> JSON:
+    truth, of_two, negative = columns.gold_label[rows], columns.scheme == "binary", columns.negative_labels
+    labels = [0, 1] if of_two else labels_that_occur(truth, answer)
+    table = _confusion_table(truth, answer, labels)
+    found = measures_of_tables(table, labels, of_two=of_two, negative=negative)
+    scores: JSON = {name: number_or_none(value) for name, value in found.items()}
+    if clusters is not None:
+        cluster = clusters.of_post[columns.post[rows]]
+        scores["intervals"] = score_intervals_of(cluster, truth, answer, of_two=of_two, negative=negative)
+    return scores
+
+
+def score_baselines(columns: RunColumns) -> JSON:
+    """Score two answers that look at no post: always hate, never hate.
+
+    Returns:
+        Of `always_hate` and `never_hate`: `label` and `name` of the answer, the measures over the posts of the
+        headline, and under `counting_errors` over all labelled ones. In the fine scheme "always hate" answers the kind
+        of hate that occurs most often; None where no kind does.
+    """
+    truth = columns.gold_label[columns.is_labelled]
+    positive, often = np.unique(truth[columns.positive[columns.is_labelled] == 1], return_counts=True)
+    hate = 1 if columns.scheme == "binary" else int(positive[often.argmax()]) if len(positive) else None
+    return {"always_hate": _score_constant(columns, hate), "never_hate": _score_constant(columns, 0)}
+
+
+def _score_constant(columns: RunColumns, label: int | None) -> JSON:
+    if label is None:
+        nothing = dict.fromkeys(MEASURES)
+        return {"label": None, "name": None, **nothing, "counting_errors": nothing}
+    headline, counting = (
+        _score_answers(columns, rows, np.full(len(rows), label))
+        for rows in (np.flatnonzero(columns.is_decided), np.flatnonzero(columns.is_labelled))
+    )
+    name = columns.names.get(label, str(label))
+    return {"label": label, "name": name, **headline, "counting_errors": counting}
+
+
+def binary_scores(columns: RunColumns) -> JSON:
+    """Score the fold to yes or no: precision, recall and F1 of the positive and of the negative class, and overall.
 
     `overall` is the plain mean of the two, as in AntiHateAgent's Table 2; a class that occurs and was never answered
     has precision 0 in it.
     """
+    decided, labelled = np.flatnonzero(columns.is_decided), np.flatnonzero(columns.is_labelled)
+    return {**_score_fold(columns, decided), "counting_errors": _score_fold(columns, labelled)}
+
+
+def _score_fold(columns: RunColumns, rows: Ints) -> JSON:
+    truth, yes = columns.positive[rows], columns.hateful[rows]
+    answer = np.where(yes == NO_LABEL, 1 - truth, yes)
+    table = _confusion_table(truth, answer, [0, 1])
+    each = _class_scores(table)
+    occur = (table[:, :-1].sum(axis=0) + table.sum(axis=1)) > 0
+    overall = {
+        name: float(np.nan_to_num(values[occur]).mean()) if occur.any() else None
+        for name, values in each._asdict().items()
+    }
+    accuracy = float((truth == answer).mean()) if len(rows) else None
     return {
-        **_binary(columns, np.flatnonzero(columns.decided)),
-        "counting_errors": _binary(columns, np.flatnonzero(columns.labelled)),
+        "positive": _class_as_json(each, 1),
+        "negative": _class_as_json(each, 0),
+        "overall": {"accuracy": accuracy, **overall},
     }
 
 
-def binary_accuracy(columns: Columns, rows: Ints) -> float | None:
-    """Of the verdicts among these rows, the share that is right on yes or no; None where there is none."""
-    decided = rows[columns.decided[rows]]
-    return float((columns.positive[decided] == columns.yes[decided]).mean()) if len(decided) else None
+def binary_accuracy(columns: RunColumns, clusters: Clusters, rows: Ints) -> tuple[float | None, Interval]:
+    """Return the share of verdicts among these rows that is right on yes or no, and its interval."""
+    decided = rows[columns.is_decided[rows]]
+    right = columns.positive[decided] == columns.hateful[decided]
+    share = float(right.mean()) if len(decided) else None
+    return share, share_interval(clusters.of_post[columns.post[decided]], right)
 
 
-def binary_accuracy_interval(columns: Columns, clusters: Clusters, rows: Ints) -> Interval:
-    """The interval of `binary_accuracy`."""
-    decided = rows[columns.decided[rows]]
-    of = clusters.of_post[columns.post[decided]]
-    right = columns.positive[decided] == columns.yes[decided]
-    return rate_interval(*(np.bincount(of, weights=each, minlength=1) for each in (right, np.ones(len(of)))))
+def scores_by_label(columns: RunColumns, clusters: Clusters) -> JSON:
+    """Return precision, recall, F1 and counts of each label of the compared scheme, in the headline.
 
-
-def by_label(columns: Columns, clusters: Clusters) -> JSON:
-    """For each label that occurs in the scheme that is compared, in the headline: precision, recall, F1, and counts;
-    `intervals` of these three."""
-    truth, answer = columns.truth[columns.decided], columns.answer[columns.decided]
-    every = occurring(columns.truth[columns.labelled], answer)
-    each = class_scores(tabulate(truth, answer, every))
-    of = clusters.of_post[columns.post[columns.decided]]
+    `intervals` are those of the three.
+    """
+    truth, answer = columns.gold_label[columns.is_decided], columns.verdict_label[columns.is_decided]
+    every = labels_that_occur(columns.gold_label[columns.is_labelled], answer)
+    each = _class_scores(_confusion_table(truth, answer, every))
+    cluster = clusters.of_post[columns.post[columns.is_decided]]
     found: JSON = {}
     for place, label in enumerate(every):
-        own = np.flatnonzero(columns.labelled & (columns.truth == label))
+        own = np.flatnonzero(columns.is_labelled & (columns.gold_label == label))
         found[str(label)] = {
             "name": columns.names.get(label, str(label)),
             "n": len(own),
-            **without_verdict(columns, own),
+            **count_without_verdict(columns, own),
             "answered": int((answer == label).sum()),
-            **_of_class(each, place),
-            "intervals": _class_intervals(of, truth == label, answer == label),
+            **_class_as_json(each, place),
+            "intervals": _class_intervals(cluster, truth == label, answer == label),
         }
     return found
 
 
-def _class_intervals(of: Ints, is_it: Bools, called: Bools) -> dict[str, Interval]:
-    """The intervals of one label's precision, recall and F1."""
-    hits, gold, answered = (np.bincount(of, weights=each, minlength=1) for each in (is_it & called, is_it, called))
+def confusion_as_json(columns: RunColumns) -> JSON:
+    """Return counts by gold label (row) and answer (column), and how many of each row had no verdict, by outcome."""
+    truth, answer = columns.gold_label[columns.is_decided], columns.verdict_label[columns.is_decided]
+    labels = labels_that_occur(columns.gold_label[columns.is_labelled], answer)
+    rows = [np.flatnonzero(columns.is_labelled & (columns.gold_label == label)) for label in labels]
+    missing = [count_without_verdict(columns, row) for row in rows]
+    return {
+        "labels": labels,
+        "names": [columns.names.get(label, str(label)) for label in labels],
+        "counts": _confusion_table(truth, answer, labels)[:, :-1].tolist(),
+        **{name: [counts[name] for counts in missing] for name in WITHOUT_VERDICT},
+    }
+
+
+def count_without_verdict(columns: RunColumns, rows: Ints) -> JSON:
+    """Count the rows that have no verdict, by outcome."""
+    return {name: columns.count_outcome(outcome, rows) for name, outcome in WITHOUT_VERDICT.items()}
+
+
+def labels_that_occur(truth: Ints, answer: Ints) -> list[int]:
+    """Return the labels that occur, as gold or as answer, in their order."""
+    return sorted({*truth.tolist(), *answer.tolist()} - {NO_LABEL})
+
+
+def _confusion_table(truth: Ints, answer: Ints, labels: Sequence[int]) -> Ints:
+    table: Ints = confusion_tables(np.zeros_like(truth), truth, answer, labels, 1)[0]
+    return table
+
+
+def confusion_tables(group: Ints, truth: Ints, answer: Ints, labels: Sequence[int], groups: int) -> Ints:
+    """Return a confusion table for each of so many groups: (group, gold label, answer), NO_LABEL in the last column."""
+    tables = np.zeros((groups, len(labels), len(labels) + 1), dtype=np.int64)
+    column = np.where(answer == NO_LABEL, len(labels), np.searchsorted(labels, answer))
+    np.add.at(tables, (group, np.searchsorted(labels, truth), column), 1)
+    return tables
+
+
+def measures_of_tables(
+    tables: Ints | Floats, labels: Sequence[int], *, of_two: bool, negative: Collection[int] = (0,)
+) -> dict[str, Floats]:
+    """Return the six measures of each table.
+
+    Args:
+        tables: (…, gold label, answer).
+        labels: what rows and columns stand for.
+        of_two: the labels are 0 and 1, so that an error on one side is an alarm on the other.
+        negative: the labels that fold to no; all others are positive.
+
+    Returns:
+        One number a table and measure, nan where it isn't defined, as `score_rows` says.
+    """
+    k = len(labels)
+    positive = np.array([label not in negative for label in labels], dtype=bool)
+    answered, missing = tables[..., :k], tables[..., k]
+    own = answered.diagonal(axis1=-2, axis2=-1)
+    gold, called = answered.sum(axis=-1) + missing, answered.sum(axis=-2)
+    if of_two:
+        called = called + missing[..., ::-1]
+    hits = answered[..., positive, :][..., positive].sum(axis=(-2, -1))
+    yes = gold[..., positive].sum(axis=-1)
+    said_yes = hits + answered[..., ~positive, :][..., positive].sum(axis=(-2, -1)) + missing[..., ~positive].sum(-1)
+    f1s, occur = _divide(2 * own, gold + called), gold + called > 0
+    values = (
+        _divide(own.sum(axis=-1), gold.sum(axis=-1)),
+        _divide(np.where(occur, f1s, 0).sum(axis=-1), occur.sum(axis=-1)),
+        _divide(np.where(occur, f1s * gold, 0).sum(axis=-1), gold.sum(axis=-1)),
+        _divide(hits, said_yes),
+        _divide(hits, yes),
+        _divide(2 * hits, said_yes + yes),
+    )
+    return dict(zip(MEASURES, values, strict=True))
+
+
+class _ClassScores(NamedTuple):
+    """Precision, recall and F1 of each label; nan where they aren't defined."""
+
+    precision: Floats
+    recall: Floats
+    f1: Floats
+
+
+def _class_scores(table: Ints) -> _ClassScores:
+    """Return precision, recall and F1 of each label of one table in which every post is answered."""
+    answered = table[:, :-1]
+    own, gold, called = answered.diagonal(), answered.sum(axis=1), answered.sum(axis=0)
+    return _ClassScores(_divide(own, called), _divide(own, gold), _divide(2 * own, gold + called))
+
+
+def _class_as_json(each: _ClassScores, place: int) -> JSON:
+    return {name: number_or_none(values[place]) for name, values in each._asdict().items()}
+
+
+def _divide(part: Ints | Floats, whole: Ints | Floats) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares: Floats = np.true_divide(part, whole)
+    return shares
+
+
+def score_intervals_of(
+    cluster: Ints, truth: Ints, answer: Ints, *, of_two: bool, negative: frozenset[int] = frozenset({0})
+) -> dict[str, Interval]:
+    """Return the intervals of the six measures.
+
+    Args:
+        cluster: of each result, the number of its cluster.
+        truth: its gold label.
+        answer: its answer; NO_LABEL where there is no verdict.
+        of_two: as `measures_of_tables`.
+        negative: as `measures_of_tables`.
+    """
+    if not len(truth):
+        return dict.fromkeys(MEASURES)
+    if of_two:  # no verdict is the other label
+        answer = np.where(answer == NO_LABEL, 1 - truth, answer)
+    is_it, called = ~np.isin(truth, list(negative)), ~np.isin(answer, [*negative, NO_LABEL])
+    # Without a verdict, what is no hate was called hate, and what is hate was not.
+    called |= (answer == NO_LABEL) & ~is_it
+    found = {"accuracy": share_interval(cluster, answer == truth), **_class_intervals(cluster, is_it, called)}
+    labels = labels_that_occur(truth, answer)
+    if len(labels) > 1:
+        cell = np.searchsorted(labels, truth) * (len(labels) + 1)
+        cell += np.where(answer == NO_LABEL, len(labels), np.searchsorted(labels, answer))
+        kinds = ClusterKinds.from_cells(cluster, cell, len(labels) * (len(labels) + 1))
+        sizes = np.unique(cluster, return_counts=True)[1].astype(float)
+        found |= _f1_intervals_of_two(kinds, sizes) if of_two else _f1_intervals_of_several(kinds, len(labels))
+    return {name: found.get(name) for name in MEASURES}
+
+
+def _class_intervals(cluster: Ints, is_it: Bools, called: Bools) -> dict[str, Interval]:
+    """Return the intervals of one class's precision, recall and F1."""
+    hits, gold, answered = (np.bincount(cluster, each, minlength=1) for each in (is_it & called, is_it, called))
     return {
         "precision": rate_interval(hits, answered),
         "recall": rate_interval(hits, gold),
@@ -91,58 +282,26 @@ def _class_intervals(of: Ints, is_it: Bools, called: Bools) -> dict[str, Interva
     }
 
 
-def confusion(columns: Columns) -> JSON:
-    """Counts by gold label (row) and answer (column), and beside each row how many had no verdict, by outcome."""
-    truth, answer = columns.truth[columns.decided], columns.answer[columns.decided]
-    labels = occurring(columns.truth[columns.labelled], answer)
-    counts = tabulate(truth, answer, labels)[:, :-1]
-    rows = [np.flatnonzero(columns.labelled & (columns.truth == label)) for label in labels]
-    return {
-        "labels": labels,
-        "names": [columns.names.get(label, str(label)) for label in labels],
-        "counts": counts.tolist(),
-        **{name: [without_verdict(columns, row)[name] for row in rows] for name in ("refusals", "failures", "pending")},
-    }
+def _f1_intervals_of_two(kinds: ClusterKinds, sizes: Floats) -> dict[str, Interval]:
+    if kinds.cluster_count < 2:
+        return {}
+    cells = kinds.total_values.reshape(2, 3)[:, :2]
+    # The prior weighs as much as a cluster does, on the cells that posts like these can fall into.
+    prior = np.repeat(cells.sum(axis=1) > 0, 2) * float(sizes @ sizes) / float(sizes.sum())
+    random = np.random.default_rng(SEED)
+    drawn = random.gamma(kinds.counts, size=(RESAMPLES, len(kinds.counts))) @ kinds.values
+    tables = drawn.reshape(RESAMPLES, 2, 3)
+    tables[..., :2] += (random.gamma(_PRIOR, size=(RESAMPLES, 4)) * prior).reshape(RESAMPLES, 2, 2)
+    ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
+    found = _average_f1s(tables, of_two=True)
+    return {name: [float(end) for end in np.quantile(values, ends)] for name, values in found.items()}
 
 
-def without_verdict(columns: Columns, rows: Ints) -> JSON:
-    """How many of these rows have no verdict, by outcome."""
-    return {
-        "refusals": columns.count("refusal", rows),
-        "failures": columns.count("failure", rows),
-        "pending": columns.count("pending", rows),
-    }
+def _f1_intervals_of_several(kinds: ClusterKinds, labels: int) -> dict[str, Interval]:
+    shape = (labels, labels + 1)
+    return bca_intervals(kinds, lambda sums: _average_f1s(sums.reshape(*sums.shape[:-1], *shape), of_two=False))
 
 
-def _scores(columns: Columns, rows: Ints) -> JSON:
-    truth, answer = columns.truth[rows], columns.answer[rows]
-    of_two = columns.scheme == "binary"
-    labels = [0, 1] if of_two else occurring(truth, answer)
-    found = measures_of(tabulate(truth, answer, labels), labels, of_two=of_two, negative=columns.negative)
-    return {name: _or_none(value) for name, value in found.items()}
-
-
-def _binary(columns: Columns, rows: Ints) -> JSON:
-    truth, yes = columns.positive[rows], columns.yes[rows]
-    answer = np.where(yes == NO_LABEL, 1 - truth, yes)
-    table = tabulate(truth, answer, [0, 1])
-    each = class_scores(table)
-    occur = (table[:, :-1].sum(axis=0) + table.sum(axis=1)) > 0
-    overall = {
-        name: float(np.nan_to_num(values[occur]).mean()) if occur.any() else None
-        for name, values in each._asdict().items()
-    }
-    accuracy = measures_of(table, [0, 1], of_two=True)["accuracy"]
-    return {
-        "positive": _of_class(each, 1),
-        "negative": _of_class(each, 0),
-        "overall": {"accuracy": _or_none(accuracy), **overall},
-    }
-
-
-def _of_class(each: ClassScores, place: int) -> JSON:
-    return {name: _or_none(values[place]) for name, values in each._asdict().items()}
-
-
-def _or_none(value: Floats) -> float | None:
-    return None if np.isnan(value) else float(value)
+def _average_f1s(tables: Floats, *, of_two: bool) -> dict[str, Floats]:
+    found = measures_of_tables(tables, range(tables.shape[-2]), of_two=of_two)
+    return {name: found[name] for name in ("macro_f1", "weighted_f1")}

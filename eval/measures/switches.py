@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from math import lcm
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tribunal.eval.measures.asking import Asking, asking
-from tribunal.eval.measures.bootstrap import Kinds, bca_intervals
+from tribunal.eval.measures.bootstrap import ClusterKinds, bca_intervals
 from tribunal.eval.measures.clusters import clusters_of
-from tribunal.eval.measures.compare import compare, same_posts
-from tribunal.eval.measures.paired import exchange_test, holm
-from tribunal.eval.runs.prices import kept_prices
-
-if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import Columns, Floats, Ints
-    from tribunal.eval.runs.prices import Prices
-    from tribunal.schema import JSON
+from tribunal.eval.measures.columns import Floats, Ints, RunColumns
+from tribunal.eval.measures.comparison import compare_runs, share_posts
+from tribunal.eval.measures.costs import AskingCost, cost_of_asking
+from tribunal.eval.measures.rates import exchange_test, holm_correction
+from tribunal.eval.runs.prices import Prices, prices_of_run
+from tribunal.schema import JSON
 
 # Settings that have no meaning but beside another one, and are set with it.
 _BESIDE = {"triage_confidence": "triage", "draw_temperature": "judge_draws"}
@@ -27,7 +24,7 @@ _ALIKE = ("graph", "dataset", "policy", "prompts")
 _FINE = 1e9  # the part of money that is told apart in a test
 
 
-class Switch(NamedTuple):
+class SettingDifference(NamedTuple):
     """The setting that two runs differ in, and its value in each; None where it has its default."""
 
     name: str
@@ -35,8 +32,8 @@ class Switch(NamedTuple):
     second: object
 
 
-def switch_of(first: Columns, second: Columns) -> Switch | None:
-    """The one setting in which two runs differ; None where they differ in more, or in none."""
+def setting_difference(first: RunColumns, second: RunColumns) -> SettingDifference | None:
+    """Return the one setting in which two runs differ; None where they differ in more, or in none."""
     if any(first.run.get(name) != second.run.get(name) for name in _ALIKE):
         return None
     one, other = (each.run.get("settings") or {} for each in (first, second))
@@ -45,13 +42,13 @@ def switch_of(first: Columns, second: Columns) -> Switch | None:
     if len(differ) != 1:
         return None
     [name] = differ
-    return Switch(name, one.get(name), other.get(name))
+    return SettingDifference(name, one.get(name), other.get(name))
 
 
-def switches(
-    runs: Sequence[Columns], pairs: Sequence[JSON], *, prices: Prices | None, cluster: str | None
+def compare_settings(
+    runs: Sequence[RunColumns], pairs: Sequence[JSON], *, prices: Prices | None, cluster: str | None
 ) -> list[JSON]:
-    """Every pair of runs over the same posts that differ in one setting: what the one that takes less saved, and cost.
+    """Compare every pair of runs over the same posts that differ in one setting: what the cheaper saved, and lost.
 
     Args:
         runs: all of them.
@@ -72,38 +69,40 @@ def switches(
     """
     found = []
     for first, second in combinations(runs, 2):
-        switch = switch_of(first, second)
-        if switch is not None and same_posts(first, second):
+        switch = setting_difference(first, second)
+        if switch is not None and share_posts(first, second):
             known = [
                 each for each in pairs if (each["first"], each["second"]) == (first.folder.name, second.folder.name)
             ]
             # Folders of one name can't be told apart there.
-            compared = known[0] if len(known) == 1 else compare(first, second, cluster=cluster)
-            found.append(_switched(first, second, switch, compared, prices, cluster))
+            compared = known[0] if len(known) == 1 else compare_runs(first, second, cluster=cluster)
+            found.append(_compare_pair(first, second, switch, compared, prices, cluster))
     for name in ("calls", "tokens", "money", "accuracy", "recall"):
         held = [each for each in found if each[name] is not None]
-        for each, corrected in zip(held, holm([each[name].get("p") for each in held]), strict=True):
+        for each, corrected in zip(held, holm_correction([each[name].get("p") for each in held]), strict=True):
             each[name]["p_holm"] = corrected
     return found
 
 
-def _switched(
-    first: Columns, second: Columns, switch: Switch, compared: JSON | None, prices: Prices | None, cluster: str | None
+def _compare_pair(
+    first: RunColumns,
+    second: RunColumns,
+    switch: SettingDifference,
+    compared: JSON | None,
+    prices: Prices | None,
+    cluster: str | None,
 ) -> JSON:
     ids = sorted(set(first.ids) & set(second.ids))
-    taken = [asking(run.folder, ids, prices or kept_prices(run.folder)) for run in (first, second)]
-    means = [(float(_each(each, each.calls).mean()), float(_each(each, each.tokens).mean())) for each in taken]
+    costs = [cost_of_asking(run.folder, ids, prices or prices_of_run(run.folder)) for run in (first, second)]
+    means = [tuple(float(_mean_a_post(each, sums).mean()) for sums in (each.calls, each.tokens)) for each in costs]
     turned = means[0] < means[1]  # the first is the cheaper one
     runs, values = [first, second], [switch.first, switch.second]
     if turned:
-        runs, values, taken = runs[::-1], values[::-1], taken[::-1]
+        runs, values, costs = runs[::-1], values[::-1], costs[::-1]
     place = {post: at for at, post in enumerate(first.ids)}
     of_post = clusters_of(first, cluster).of_post[[place[post] for post in ids]]
     numbers = np.unique(of_post, return_inverse=True)[1]
-    money = [each.money for each in taken]
-    tested = {"calls": [each.calls for each in taken], "tokens": [each.tokens for each in taken]}
-    found = {name: _saved(taken, sums, numbers) for name, sums in tested.items()}
-    priced = [each for each in money if each is not None]
+    money = [each.money for each in costs if each.money is not None]
     return {
         "setting": switch.name,
         "dearer": runs[0].folder.resolve().name,
@@ -112,32 +111,35 @@ def _switched(
         "cheaper_value": values[1],
         "posts": len(ids),
         "rehearsed": bool(first.rehearsed or second.rehearsed),
-        **found,
-        "money": _saved(taken, priced, numbers, _FINE) if len(priced) == len(taken) else None,
-        "accuracy": _lost(compared, "accuracy", turned=turned),
-        "recall": _lost(compared, "recall", turned=turned),
+        "calls": _saving_as_json(costs, [each.calls for each in costs], numbers),
+        "tokens": _saving_as_json(costs, [each.tokens for each in costs], numbers),
+        "money": _saving_as_json(costs, money, numbers, _FINE) if len(money) == len(costs) else None,
+        "accuracy": _loss_as_json(compared, "accuracy", turned=turned),
+        "recall": _loss_as_json(compared, "recall", turned=turned),
     }
 
 
-def _each(taken: Asking, sums: Floats) -> Floats:
-    """A post's mean over its results."""
-    mean: Floats = sums / np.maximum(taken.results, 1)
-    return mean
+def _mean_a_post(costs: AskingCost, sums: Floats) -> Floats:
+    """Return each post's mean over its results."""
+    return sums / np.maximum(costs.results, 1)
 
 
-def _saved(taken: Sequence[Asking], sums: Sequence[Floats], cluster: Ints, fine: float = 1.0) -> JSON:
-    """What the second takes less than the first, a post; `fine` is what a unit is cut into for the test."""
-    means = [_each(each, values) for each, values in zip(taken, sums, strict=True)]
+def _saving_as_json(costs: Sequence[AskingCost], sums: Sequence[Floats], cluster: Ints, fine: float = 1.0) -> JSON:
+    """Return what the second run takes less than the first, a post.
+
+    `fine` is what a unit is cut into for the test.
+    """
+    means = [_mean_a_post(each, values) for each, values in zip(costs, sums, strict=True)]
     spared = np.bincount(cluster, means[0] - means[1])
-    kinds = Kinds.of(np.stack([spared, np.bincount(cluster).astype(float)], axis=1))
+    kinds = ClusterKinds.from_values(np.stack([spared, np.bincount(cluster).astype(float)], axis=1))
     spans = bca_intervals(kinds, lambda values: {"saved": values[..., 0] / values[..., 1]})
-    whole = lcm(*{int(many) for each in taken for many in np.unique(each.results) if many})
+    whole = lcm(*{int(many) for each in costs for many in np.unique(each.results) if many})
     p, _ = exchange_test(np.rint(spared * whole * fine).astype(np.int64))
     dearer, cheaper = (float(each.mean()) for each in means)
     return {"dearer": dearer, "cheaper": cheaper, "saved": dearer - cheaper, "interval": spans["saved"], "p": p}
 
 
-def _lost(compared: JSON | None, name: str, *, turned: bool) -> JSON | None:
+def _loss_as_json(compared: JSON | None, name: str, *, turned: bool) -> JSON | None:
     if compared is None:
         return None
     held = compared["differences"][name]

@@ -1,1 +1,1 @@
-"""The protocols of the papers: every table's settings by name, and what a run that follows one departs from."""
+"""Follow the protocols of the papers: the settings of every table by name, and a run's departures from them."""

@@ -1,4 +1,4 @@
-"""Runs on a Ray cluster."""
+"""Carry out runs on a Ray cluster."""
 
 import os
 

@@ -1,149 +1,154 @@
-"""The Ray cluster of a run: one that is there already, or one of this machine that ends with the run."""
+"""Decide the posts of a run on a Ray cluster: one that is there, or one of this machine that ends with the run.
+
+The driver is the leader of the run, as of the processes of this machine (`tribunal.eval.runs.worker_pool`): it reads
+the posts, keeps the budget and writes the results. The actors have the keys of their own machines.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import itertools
 import logging
 import os
-import time
-from collections.abc import Callable, Iterator
+import platform
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import ray
-from ray.data import ActorPoolStrategy, DataContext
+from langchain_core.tracers.langchain import wait_for_all_tracers
 from ray.exceptions import RayError
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from tribunal.contents import keep_files_read
 from tribunal.errors import BadInput
-from tribunal.eval.ray.clerk import Clerk, Standing
-from tribunal.eval.ray.source import Left, Posts
-from tribunal.eval.ray.worker import Worker, WorkOrder
-from tribunal.eval.runs.engines import Engine
-from tribunal.eval.runs.outage import LOST_IN_A_ROW
-from tribunal.parsed import from_json
+from tribunal.eval.runs.decider import PostDecider
+from tribunal.eval.runs.job import RunEngine, RunOrder
+from tribunal.eval.runs.worker_pool import OnRest
+from tribunal.models.registry import current_registry
 from tribunal.schema import JSON
-from tribunal.terminal import others_aside
+from tribunal.terminal import redirect_library_output
+from tribunal.workers import WorkerDied
 
-_NAMESPACE = "tribunal"
-# Of a processor. A worker takes nearly one, and leaves the rest to the task that reads the posts.
-_WORKER, _READER = 0.9, 0.1
-_AT_A_TIME = 4  # batches of a worker
-_SETTLES_WITHIN = 30.0  # seconds until the name of a driver that was killed is free again
-_MEMORY = 256 * 1024 * 1024  # bytes of posts that are read and not yet decided
+_TRACE_SECONDS = 10
+_AT_A_TIME = 10_000  # calls of an actor, by far more than a run has in flight
 # Of runs one after another: how many workers the cluster has room for that the first of them joined.
-_SEVERAL: ContextVar[list[int] | None] = ContextVar("_SEVERAL", default=None)
+_SHARED_WORKERS: ContextVar[list[int] | None] = ContextVar("_SHARED_WORKERS", default=None)
 
 
-class Cluster:
-    """A cluster that this process has joined.
+class ClusterWorker:
+    """Decide posts in an actor of a cluster."""
 
-    Attributes:
-        workers: how many decide posts.
-        run: a name of the run's own.
-    """
+    def __init__(self, order: str, folder: str) -> None:
+        """Take the order, as JSON; `folder` is where relative paths begin."""
+        with suppress(OSError):
+            os.chdir(folder)
+        logging.getLogger("tribunal").setLevel(logging.ERROR)  # of the environment the leader has warned already
+        self._order, self._opened, self._wrong_setting = order, asyncio.Event(), ""
+        self._rests: asyncio.Queue[tuple[str, int, float]] = asyncio.Queue()
+        self._variables: contextvars.Context
+        self._decider: PostDecider
 
-    def __init__(self, workers: int, run: str) -> None:
-        self.workers, self.run = workers, run
-
-    def share(self, in_flight: int) -> int:
-        """How many posts each worker has in flight."""
-        return max(1, in_flight // self.workers)
-
-    def clerk(self) -> Any:
-        """The clerk of the run, on this machine.
-
-        Raises:
-            BadInput: another driver on the cluster is at the run.
-        """
-        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        until = time.monotonic() + _SETTLES_WITHIN
-        while True:
-            try:
-                clerk: Any = (
-                    ray.remote(Clerk)
-                    .options(
-                        name=f"clerk-{self.run}", namespace=_NAMESPACE, num_cpus=0, max_concurrency=10_000,
-                        scheduling_strategy=here,
-                    )
-                    .remote(LOST_IN_A_ROW)
-                )  # fmt: skip
-                break
-            except ValueError as error:
-                if time.monotonic() > until:
-                    raise BadInput(
-                        "out: another driver on this cluster is at this run; wait for it, or stop it"
-                    ) from error
-                time.sleep(0.5)
-        ray.get(clerk.here.remote())
-        return clerk
-
-    def dismiss(self, clerk: Any) -> None:
-        """Let the clerk go, and its name."""
-        with suppress(Exception):  # it is gone already
-            ray.kill(clerk)
-
-    def decide(self, posts: Left, work: WorkOrder, clerk: Any, tell: Callable[[JSON], None]) -> None:
-        """Send posts through the workers, batch by batch; returns when all are back that were begun.
-
-        Args:
-            posts: what is left.
-            work: what the workers are told.
-            clerk: of the run.
-            tell: is given what each batch came to; nothing of one that wasn't begun.
-        """
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
-        context = DataContext.get_current()
-        context.enable_progress_bars = False
-        context.print_on_execution_start = False
-        context.target_max_block_size = 1  # a batch is a block, which goes out as soon as it is read
-        context.execution_options.resource_limits = context.execution_options.resource_limits.copy(
-            object_store_memory=_MEMORY
-        )
-        dataset = ray.data.read_datasource(Posts(posts), override_num_blocks=1, num_cpus=_READER)
-        dataset = dataset.map_batches(
-            Worker,
-            fn_constructor_args=(work, clerk),
-            batch_size=1,
-            num_cpus=_WORKER,
-            compute=ActorPoolStrategy(
-                size=self.workers,
-                max_tasks_in_flight_per_actor=_AT_A_TIME + 1,
-                max_concurrent_calls_per_actor=_AT_A_TIME,
-            ),
-        )
+    async def open(self) -> str:
+        """Open graph, models and indexes; return the setting that is wrong on this machine, if one is."""
+        with keep_files_read():
+            self._variables = contextvars.copy_context()
+        order = RunOrder.model_validate_json(self._order)
         try:
-            for row in dataset.iter_rows():
-                tell(from_json(row["told"]))
+            opening = PostDecider.open_for_order(order, lambda *rest: self._rests.put_nowait(rest))
+            self._decider = await asyncio.create_task(opening, context=self._variables)
+        except BadInput as error:
+            self._wrong_setting = f"machine {platform.node()}: {error}"
+        self._opened.set()
+        return self._wrong_setting
+
+    async def decide(self, job: JSON, body: bytes) -> tuple[JSON, bytes]:
+        """Return the answer to a job, as `PostDecider.answer_job`."""
+        await self._opened.wait()
+        if self._wrong_setting:
+            return {"bad_input": self._wrong_setting}, b""
+        return await asyncio.create_task(self._decider.answer_job(job, body), context=self._variables)
+
+    async def wait_for_rest(self) -> tuple[str, int, float]:
+        """Return the next rest that a server asked this actor for."""
+        return await self._rests.get()
+
+    async def send_traces(self) -> None:
+        """Send LangSmith what it hasn't been sent: an actor that is killed sends nothing more."""
+        await asyncio.to_thread(wait_for_all_tracers)
+
+    async def rest_key(self, provider: str, number: int, seconds: float) -> None:
+        """Leave a key alone for some seconds, as a server has told another worker."""
+        (await current_registry()).rest_key_quietly(provider, number, seconds)
+
+
+class ActorWorker:
+    """Lead an actor that decides posts, as `tribunal.eval.runs.worker_pool.RunWorker` says."""
+
+    def __init__(self, order: RunOrder, on_rest: OnRest, *, alone: bool) -> None:
+        """Start the actor; `alone` on a machine whose processors are all taken."""
+        self.pending: set[int] = set()
+        self.ready = self.ended = False
+        self.wrong_setting = ""
+        self._numbers, self._on_rest, self._ending = itertools.count(), on_rest, "it was ended"
+        options: JSON = {"num_cpus": 0 if alone else 1, "max_concurrency": _AT_A_TIME}
+        self._actor: Any = ray.remote(ClusterWorker).options(**options).remote(order.model_dump_json(), str(Path.cwd()))
+        self._life = asyncio.ensure_future(self._listen())
+
+    async def ask(self, job: JSON, body: bytes) -> tuple[JSON, bytes]:
+        """Have the actor decide a post; raise `WorkerDied` if it ended first."""
+        if self.ended:
+            raise WorkerDied(self._ending)
+        self.pending.add(number := next(self._numbers))
+        try:
+            answer: tuple[JSON, bytes] = await self._actor.decide.remote(job, body)
         except RayError as error:
-            raise _told(error) from error
+            raise WorkerDied(_describe_ray_error(error)) from error
+        finally:
+            self.pending.discard(number)
+        return answer
 
-    def standing(self, clerk: Any) -> Standing:
-        """How the run stands."""
-        found: Standing = ray.get(clerk.standing.remote())
-        return found
+    def announce_rest(self, provider: str, number: int, seconds: float) -> None:
+        """Tell the actor that a server asked for a pause of one key."""
+        self._actor.rest_key.remote(provider, number, seconds)
+
+    async def close(self) -> None:
+        """End the actor, once its traces are sent, or after some seconds."""
+        self._life.cancel()
+        with suppress(RayError, TimeoutError):
+            await asyncio.wait_for(self._actor.send_traces.remote(), _TRACE_SECONDS)
+        with suppress(RayError):
+            await asyncio.to_thread(ray.kill, self._actor)
+
+    async def _listen(self) -> None:
+        """Open the actor, and hand on the rests that servers ask it for, until it ends."""
+        try:
+            self.wrong_setting = await self._actor.open.remote()
+            self.ready = not self.wrong_setting
+            while True:
+                self._on_rest(self, *await self._actor.wait_for_rest.remote())
+        except RayError as error:
+            self._ending = _describe_ray_error(error)
+        finally:
+            self.ended = True
 
 
-def _told(error: BaseException) -> BadInput:
-    """What broke a cluster's work, and the way on."""
-    under: BaseException | None = error
-    while under is not None:  # Ray wraps what a task raised
-        if isinstance(under, BadInput) and not isinstance(under, RayError):
-            return under
-        under = getattr(under, "cause", None) or under.__cause__
+def _describe_ray_error(error: RayError) -> str:
+    """Return in one line what Ray says of an actor that has ended, and what to do if its machine lacks tribunal."""
     said = next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
     if "No module named 'tribunal" in str(error):
-        return BadInput(f"engine ray: a machine of the cluster lacks tribunal: {said}; install it on every machine")
-    return BadInput(f"engine ray: {said[:500]}; results are kept, and the same command goes on with them")
+        return f"a machine of the cluster lacks tribunal: {said[:300]}; install it on every machine"
+    return said[:300]
 
 
 @contextmanager
-def joined(engine: Engine, run: str) -> Iterator[Cluster]:
-    """Join the cluster of an address, or start one on this machine, for as long as it is needed.
+def join_cluster(engine: RunEngine) -> Iterator[int]:
+    """Join the cluster of an engine's address, or start one on this machine, for as long as it is needed.
 
-    Args:
-        engine: its address, and how many workers are wanted.
-        run: a name of the run's own.
+    Yields:
+        How many workers decide posts.
 
     Raises:
         BadInput: there is no cluster, or the address is one of the Ray Client.
@@ -156,46 +161,45 @@ def joined(engine: Engine, run: str) -> Iterator[Cluster]:
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    several = _SEVERAL.get()
+    shared = _SHARED_WORKERS.get()
     if ray.is_initialized():
-        yield Cluster(engine.workers or (several[0] if several else _room()), run)
+        yield engine.workers or (shared[0] if shared else _available_workers())
         return
     own = address in (None, "", "local")
-    workers = engine.workers or ((os.cpu_count() or 1) if own else None)
-    quiet: dict[str, Any] = {
-        "namespace": _NAMESPACE, "configure_logging": True, "logging_level": logging.ERROR, "log_to_driver": False,
-    }  # fmt: skip
-    with others_aside():  # where Ray prints what happens to its nodes
+    place: JSON = {"address": address}
+    if own:
+        workers = engine.workers or os.cpu_count() or 1
+        place = {"address": "local", "num_cpus": workers, "include_dashboard": False}
+    with redirect_library_output():  # where Ray prints what happens to its nodes
         try:
-            if own:
-                ray.init(address="local", num_cpus=(workers or 1) + 1, include_dashboard=False, **quiet)
-            else:
-                ray.init(address=address, **quiet)
+            ray.init(
+                **place, namespace="tribunal", configure_logging=True, logging_level=logging.ERROR, log_to_driver=False
+            )
         except (ConnectionError, OSError, RuntimeError, ValueError) as error:
             raise BadInput(f"address: {address}: can't be joined: {' '.join(str(error).split())[:300]}") from error
         try:
-            workers = workers or _room()
-            if several is not None:
-                several.append(workers)
-            yield Cluster(workers, run)
+            workers = engine.workers or _available_workers()
+            if shared is not None:
+                shared.append(workers)
+            yield workers
         finally:
-            if several is None:
+            if shared is None:
                 ray.shutdown()
 
 
 @contextmanager
-def for_several_runs() -> Iterator[None]:
-    """Let the cluster that a run joins be that of the runs after it, too: to start one takes seconds."""
-    several: list[int] = []
-    token = _SEVERAL.set(several)
+def share_cluster() -> Iterator[None]:
+    """Keep the cluster that a run joins for the runs after it: starting one takes seconds."""
+    shared: list[int] = []
+    token = _SHARED_WORKERS.set(shared)
     try:
         yield
     finally:
-        _SEVERAL.reset(token)
-        if several:  # else no run was left to be carried out, or the cluster is the caller's own
+        _SHARED_WORKERS.reset(token)
+        if shared:  # else no run was left to be carried out, or the cluster is the caller's own
             ray.shutdown()
 
 
-def _room() -> int:
-    """How many workers a cluster has room for."""
+def _available_workers() -> int:
+    """Return how many workers the cluster has room for."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))  # type: ignore[no-untyped-call]

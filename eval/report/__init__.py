@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED
 from tribunal.eval.measures.columns import read_columns
-from tribunal.eval.measures.compare import compare_all
-from tribunal.eval.measures.consistency import compare_every
-from tribunal.eval.measures.metrics import fitted_on_in_words, measures
-from tribunal.eval.measures.switches import switches
-from tribunal.eval.report.charts import reliability, risk_coverage
-from tribunal.eval.report.images import images_in_words, lacking
-from tribunal.eval.report.names import named_by_the_policy, words_of_the_set
-from tribunal.eval.report.overview import HEADLINE, baselines, overview, trades
-from tribunal.eval.report.page import html, markdown
-from tribunal.eval.report.posts import LONGEST, uncertain, wrong
-from tribunal.eval.report.published import CITATION, TEST_POSTS, paper_table
-from tribunal.eval.report.savings import spared
-from tribunal.eval.runs.prices import kept_prices
-from tribunal.eval.runs.rungs import mixed_in_words
-from tribunal.eval.view.single import write_samples
+from tribunal.eval.measures.comparison import compare_all_pairs
+from tribunal.eval.measures.consistency import compare_consistency_of_all
+from tribunal.eval.measures.costs import savings_of_run
+from tribunal.eval.measures.metrics import fitted_on_in_words, measure_columns
+from tribunal.eval.measures.switches import compare_settings
+from tribunal.eval.report.charts import reliability_chart, risk_coverage_chart
+from tribunal.eval.report.overview import (
+    CITATION,
+    HEADLINE,
+    TEST_POSTS,
+    baseline_rows,
+    cost_trades,
+    overview_row,
+    paper_table,
+)
+from tribunal.eval.report.page import render_template
+from tribunal.eval.report.posts import LONGEST, uncertain_posts, wrong_posts
+from tribunal.eval.report.wording import (
+    dataset_label_words,
+    images_in_words,
+    missing_images_warning,
+    name_labels_by_policy,
+)
+from tribunal.eval.runs.prices import prices_of_run
+from tribunal.eval.runs.tally import warn_of_mixed_formats
+from tribunal.eval.view.rendering import flatten_settings
+from tribunal.eval.view.samples_file import write_samples
 from tribunal.files import write_whole
 
 if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import Columns
+    from tribunal.eval.measures.columns import RunColumns
     from tribunal.eval.runs.prices import Prices
     from tribunal.schema import JSON
 
@@ -66,7 +77,6 @@ _OF_CONFIDENCE = {
     "auroc": "AUROC, right against wrong",
     "auroc_hate": "AUROC, hate against not",
 }
-_LONGEST_SETTING = 300
 _FEW = 8  # groups that stand open; more are folded
 
 
@@ -89,27 +99,27 @@ def write_report(
         BadInput: a folder is no run's, one of its files is broken, or the report can't be written.
     """
     runs = [read_columns(folder) for folder in folders]
-    shown = [_run(columns, most, prices, cluster) for columns in runs]
+    shown = [_run_values(columns, most, prices, cluster) for columns in runs]
     rows = [run["overview"] for run in shown]
-    pairs = compare_all(runs, cluster=cluster)
+    pairs = compare_all_pairs(runs, cluster=cluster)
     held = {
         "names": _HEADLINE,
         "first": HEADLINE,
         "scores": _OF_CONFIDENCE,
         "runs": shown,
-        "warnings": _together(shown, "warnings"),
-        "notes": _together(shown, "notes"),
+        "warnings": _group_by_text(shown, "warnings"),
+        "notes": _group_by_text(shown, "notes"),
         "rows": rows,
-        "baselines": baselines(rows),
-        "trades": trades(rows),
+        "baselines": baseline_rows(rows),
+        "trades": cost_trades(rows),
         "pairs": pairs,
         "spared": [
             row
             for columns, run in zip(runs, shown, strict=True)
-            for row in spared(columns, run["m"], prices or kept_prices(columns.folder))
+            for row in savings_of_run(columns, run["m"], prices or prices_of_run(columns.folder))
         ],
-        "switches": switches(runs, pairs, prices=prices, cluster=cluster),
-        "consistent": compare_every(runs),
+        "switches": compare_settings(runs, pairs, prices=prices, cluster=cluster),
+        "consistent": compare_consistency_of_all(runs),
         "most": most,
         "few": _FEW,
         "longest": LONGEST,
@@ -119,115 +129,69 @@ def write_report(
     page, text = out / PAGE, out / TEXT
     try:
         out.mkdir(parents=True, exist_ok=True)
-        write_whole(page, html(held))
-        write_whole(text, markdown(held))
+        write_whole(page, render_template("report.html.jinja", held))
+        write_whole(text, render_template("report.md.jinja", held))
     except OSError as error:
         raise BadInput(f"out: {out}: {error.strerror}; give a folder that can be written") from error
     return page, text, write_samples(folders, out, most=most, prices=prices)
 
 
-def _run(read: Columns, most: int, prices: Prices | None, cluster: str | None) -> JSON:
-    columns = named_by_the_policy(read)
-    measured = measures(columns, cluster=cluster)
+def _run_values(read: RunColumns, most: int, prices: Prices | None, cluster: str | None) -> JSON:
+    columns = name_labels_by_policy(read)
+    measured = measure_columns(columns, cluster=cluster)
     calibration = measured["calibration"]
     return {
         "name": columns.folder.resolve().name,
-        "overview": overview(columns, measured, prices),
-        "settings": list(_flat(_as_run(columns))),
-        "warnings": list(_warnings(measured, columns.run)),
-        "notes": _notes(measured),
-        "order": _order(columns.run),
-        "outcomes": _outcomes(measured),
-        "intervals": _intervals(measured["clusters"]),
-        "words_of_the_set": words_of_the_set(read, columns),
+        "overview": overview_row(columns, measured, prices),
+        "settings": list(flatten_settings(_as_run(columns))),
+        "warnings": _run_words("warnings", columns, measured),
+        "notes": _run_words("notes", columns, measured),
+        "order": " ".join(_run_words("order", columns, measured)),
+        "outcomes": " ".join(_run_words("outcomes", columns, measured)),
+        "intervals": " ".join(_run_words("intervals", columns, measured)),
+        "words_of_the_set": dataset_label_words(read, columns),
         "m": measured,
-        "groups": [(title, _present(measured[name])) for name, title in _GROUPS.items() if _present(measured[name])],
+        "groups": [
+            (title, _groups_with_posts(measured[name]))
+            for name, title in _GROUPS.items()
+            if _groups_with_posts(measured[name])
+        ],
         "cost": [(title, measured["cost"][name]) for name, title in _COST.items() if name in measured["cost"]],
-        "reliability": reliability(calibration) if calibration["n"] else None,
-        "risk_coverage": risk_coverage(calibration) if calibration["n"] else None,
+        "reliability": reliability_chart(calibration) if calibration["n"] else None,
+        "risk_coverage": risk_coverage_chart(calibration) if calibration["n"] else None,
         "paper": paper_table(columns.run, measured),
         "reported": [
-            ("Wrong verdicts", "the most confident first", wrong(columns, most)),
-            ("Uncertain posts", "the least confident first", uncertain(columns, most)),
+            ("Wrong verdicts", "the most confident first", wrong_posts(columns, most)),
+            ("Uncertain posts", "the least confident first", uncertain_posts(columns, most)),
         ],
     }
 
 
-def _as_run(columns: Columns) -> JSON:
-    """run.json, with no policy that no model was shown."""
-    if columns.n and not columns.told and columns.run.get("policy"):
+def _as_run(columns: RunColumns) -> JSON:
+    """Return run.json, without a policy that no model was shown."""
+    if columns.row_count and not columns.shown_policy and columns.run.get("policy"):
         return {**columns.run, "policy": "none was shown to a model"}
     return columns.run
 
 
-def _order(run: JSON) -> str:
-    """In which order the posts were taken, which measures of an unfinished run rest on."""
-    sampling = run.get("sampling") or {}
-    order = sampling.get("order")
-    if not order:
-        return ""
-    seed = f" ({sampling.get('seed')})" if order == SHUFFLED else ""
-    return f"posts taken {order}{seed}"
+def _run_words(part: str, columns: RunColumns, measured: JSON) -> list[str]:
+    """Return a part of what is said of a run before its figures, a sentence or several a line."""
+    values = {
+        "part": part,
+        "m": measured,
+        "sampling": columns.run.get("sampling") or {},
+        "mixed": warn_of_mixed_formats(measured["rungs"]),
+        "fitted_on": fitted_on_in_words(measured),
+        "images": images_in_words(measured["images"]),
+        "text_alone": missing_images_warning(measured["images"]),
+        "in_order": IN_ORDER,
+        "shuffled": SHUFFLED,
+    }
+    return render_template("run_words.txt.jinja", values).splitlines()
 
 
-def _outcomes(measured: JSON) -> str:
-    told = [f"{measured[name]:,} {name}" for name in ("verdicts", "refusals", "failures", "pending")]
-    rest = {"uncertain": "uncertain", "unlabelled": "without gold"}
-    return ", ".join([*told, *(f"{measured[name]:,} {title}" for name, title in rest.items() if measured[name])])
-
-
-def _intervals(clusters: JSON) -> str:
-    """What intervals rest on: posts that hang together are drawn together."""
-    if clusters["by"] == "post" or clusters["largest"] <= 1:
-        return "Intervals at 95 %, over posts."
-    kind = "with nearly the same text" if clusters["by"] == "near-duplicates" else f"of one {clusters['by']}"
-    said = "as the data set declares" if clusters["declared"] else "as was found"
-    return (
-        f"Intervals at 95 %, over clusters: posts {kind} are taken together, {said}; {clusters['n']:,} clusters, the "
-        f"largest of {clusters['largest']:,} posts."
-    )
-
-
-def _warnings(measured: JSON, run: JSON) -> Iterator[str]:
-    """What a reader has to know before any figure."""
-    if measured["rehearsed"]:
-        yield (
-            f"The rehearsal model took part in {measured['rehearsed']:,} of {measured['n']:,} results. It follows a "
-            "few written rules and is no moderator: these figures say nothing of any model or method."
-        )
-    if unseen := measured["cost"].get("unseen_calls"):
-        yield (
-            f"The graph made {unseen['total']:,} calls to models by itself, past `ask`: no figure of calls, tokens or "
-            "cost has them, and the run stays off the front of cost and accuracy."
-        )
-    if measured["missing"]:
-        yield f"This run isn't finished: {measured['missing']:,} results are missing."
-        if (run.get("sampling") or {}).get("order") == IN_ORDER:
-            yield "Its posts were taken as in their files, which are often sorted: these figures are of the first ones."
-    if mixed := mixed_in_words(measured["rungs"]):
-        yield f"{mixed}."
-    if fitted_on := fitted_on_in_words(measured):
-        yield f"{fitted_on[0].upper()}{fitted_on[1:]}."
-    if (text_alone := lacking(measured["images"])) is not None:
-        yield text_alone
-    if not measured["n"]:
-        yield "There are no results yet."
-    elif measured["unlabelled"] == measured["n"]:
-        yield "No post has a gold label: there is nothing to measure verdicts against."
-    if measured["failures"]:
-        yield (
-            f"{measured['failures']:,} of {measured['n']:,} results are technical failures: read the headline beside "
-            "the column that counts errors."
-        )
-
-
-def _notes(measured: JSON) -> list[str]:
-    images = images_in_words(measured["images"])
-    return [f"{images}."] if images and lacking(measured["images"]) is None else []
-
-
-def _together(runs: Sequence[JSON], kind: str) -> list[tuple[list[str], str]]:
-    """What is said of runs, once each, with the names of those that it is said of."""
+def _group_by_text(runs: Sequence[JSON], kind: str) -> list[tuple[list[str], str]]:
+    """Return each text once, with the names of the runs that it is about."""
     held: dict[str, list[str]] = {}
     for run in runs:
         for said in run[kind]:
@@ -235,15 +199,5 @@ def _together(runs: Sequence[JSON], kind: str) -> list[tuple[list[str], str]]:
     return [(names, said) for said, names in held.items()]
 
 
-def _present(groups: JSON) -> JSON:
+def _groups_with_posts(groups: JSON) -> JSON:
     return {name: group for name, group in groups.items() if group["n"]}
-
-
-def _flat(held: Any, under: str = "") -> Iterator[tuple[str, str]]:
-    """Nested settings, a line each, such as settings.judge_model."""
-    if isinstance(held, dict) and (held or not under):
-        for name, value in held.items():
-            yield from _flat(value, f"{under}.{name}" if under else str(name))
-        return
-    shown = held if isinstance(held, str) else json.dumps(held, ensure_ascii=False)
-    yield under, shown if len(shown) <= _LONGEST_SETTING else f"{shown[:_LONGEST_SETTING]} …"

@@ -1,172 +1,192 @@
-"""The first table of a report: a row a run, with its models, its outcomes, its headline, and what it cost."""
+"""The first tables of a report: a row a run with its models, outcomes, headline and cost; and what a paper prints.
+
+What ARCADE's paper prints for H-VLI stands beside what was measured: its Table 3, in its own figures.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from tribunal.eval.report.charts import Chart, Traded, trade
-from tribunal.eval.runs.prices import Prices, kept_prices
-from tribunal.eval.runs.spent import Money, Used, money
+from tribunal.eval.protocols.protocol import load_protocols
+from tribunal.eval.report.charts import CostAndValue, trade_chart
+from tribunal.eval.report.wording import missing_images_warning
+from tribunal.eval.runs.prices import Prices, prices_of_run, total_cost
+from tribunal.text import count_noun
 
 if TYPE_CHECKING:
-    from tribunal.eval.measures.columns import Columns
-    from tribunal.schema import JSON
+    from tribunal.eval.measures.columns import RunColumns
+    from tribunal.eval.protocols.protocol import PaperRow
+    from tribunal.schema import JSON, Scheme
 
 HEADLINE = {"accuracy": "accuracy", "macro_f1": "Macro-F1", "f1": "F1"}
 _DECIDING = frozenset({"judge", "classifier", "reflection", "summary"})
 
 
-class Model(NamedTuple):
-    """A model as the run names it, the seats that asked it, and what its provider calls it, where that is otherwise."""
+def overview_row(columns: RunColumns, measured: JSON, prices: Prices | None) -> JSON:
+    """Return one run as a row, at these prices, or at those beside its results if none are given.
 
-    name: str
-    seats: str
-    served: str
-
-
-class Costs(NamedTuple):
-    """What a run cost, in all and a result; `unpriced` calls are of models without a price, and cost more."""
-
-    total: float
-    each: float | None
-    unpriced: int
-
-
-class Overview(NamedTuple):
-    """A run in one row."""
-
-    name: str
-    what: str  # its graph and data
-    data: str
-    posts: tuple[str, str, int]  # by which runs over the same posts are told: data, the hash of its files, how many
-    models: list[Model]
-    measured: JSON
-    costs: Costs | None  # None where no prices are known
-    calls: float | None  # a result
-    tokens: float | None
-    unseen: int = 0  # calls that its graph made past `ask`, in all
-
-
-class Baseline(NamedTuple):
-    """What one answer to every post scores, over all labelled ones."""
-
-    title: str
-    what: str
-    posts: int
-    measured: JSON
-
-
-class Trade(NamedTuple):
-    """Runs over the same data: what each cost against how good it is."""
-
-    data: str
-    by: str  # what a post costs is counted in
-    chart: Chart
-    runs: list[tuple[str, float, JSON, str]]  # name, cost, measures, whether it is on the front and why not
-
-
-def overview(columns: Columns, measured: JSON, prices: Prices | None) -> Overview:
-    """One run, at these prices; at those that lie beside its results where none are given.
+    `posts` tells runs over the same posts: by their data, the hash of its files, and how many. `costs` is None where no
+    call has a price; `unseen` are calls that its graph made past `ask`.
 
     Raises:
         BadInput: the prices beside the results are broken.
     """
-    cost, data = measured["cost"], data_of(columns.run)
-    known = prices or kept_prices(columns.folder)
-    return Overview(
-        name=columns.folder.resolve().name,
-        what=", ".join(part for part in (str(columns.run.get("graph") or ""), data) if part),
-        data=data,
-        posts=(data, str((columns.run.get("data") or {}).get("sha256")), measured["posts"]),
-        models=list(_models(columns)),
-        measured=measured,
-        costs=_costs(money(columns.spent, known), columns) if known else None,
-        calls=cost["calls"]["mean"],
-        tokens=cost["tokens"]["mean"],
-        unseen=cost["unseen_calls"]["total"] if "unseen_calls" in cost else 0,
-    )
+    cost, data = measured["cost"], dataset_of_run(columns.run)
+    known = prices or prices_of_run(columns.folder)
+    paid = total_cost(columns.spent, known) if known else None
+    calls = sum(used.calls for used in columns.spent.values())
+    costs = None
+    if paid is not None and not paid.unpriced == calls > 0:
+        each = paid.total / columns.row_count if columns.row_count else None
+        costs = {"total": paid.total, "each": each, "unpriced": paid.unpriced}
+    return {
+        "name": columns.folder.resolve().name,
+        "what": ", ".join(part for part in (str(columns.run.get("graph") or ""), data) if part),
+        "data": data,
+        "posts": (data, str((columns.run.get("data") or {}).get("sha256")), measured["posts"]),
+        "models": list(_models_asked(columns)),
+        "measured": measured,
+        "costs": costs,
+        "calls": cost["calls"]["mean"],
+        "tokens": cost["tokens"]["mean"],
+        "unseen": cost["unseen_calls"]["total"] if "unseen_calls" in cost else 0,
+    }
 
 
-def data_of(run: JSON) -> str:
-    """The data set of a run, and which part of it."""
+def dataset_of_run(run: JSON) -> str:
+    """Return the data set of a run, and which part of it."""
     held = run.get("data")
     split = held.get("split") if isinstance(held, dict) else None
     return " ".join(str(part) for part in (run.get("dataset"), split) if part)
 
 
-def baselines(rows: Sequence[Overview]) -> list[Baseline]:
-    """What "always hate" and "never hate" score on each set of posts that runs are over."""
-    of = {row.posts: row for row in rows if row.measured["accuracy"] is not None}
+def baseline_rows(rows: Sequence[JSON]) -> list[JSON]:
+    """Return what "always hate" and "never hate" score on each set of posts that runs are over."""
+    of = {row["posts"]: row for row in rows if row["measured"]["accuracy"] is not None}
     return [
-        Baseline(
-            title=title,
-            what=row.data,
-            posts=row.measured["posts"],
-            measured=row.measured["baselines"][name]["counting_errors"],
-        )
+        {
+            "title": title,
+            "what": row["data"],
+            "posts": row["measured"]["posts"],
+            "measured": row["measured"]["baselines"][name]["counting_errors"],
+        }
         for row in of.values()
         for name, title in (("always_hate", "always hate"), ("never_hate", "never hate"))
     ]
 
 
-def trades(rows: Sequence[Overview]) -> list[Trade]:
-    """For each data set that two runs or more are over: their costs against their accuracy.
+def cost_trades(rows: Sequence[JSON]) -> list[JSON]:
+    """Return costs against accuracy, for each data set that two runs or more are over.
 
-    Costs are money where every call of every run has a price, else tokens.
+    Costs are money where every call of every run has a price, else tokens. Of each run stand in `runs` its name, cost
+    and measures, and whether it is on the front, or why not.
     """
-    held: dict[tuple[str, str], list[Overview]] = defaultdict(list)
+    held: dict[tuple[str, str], list[JSON]] = defaultdict(list)
     for row in rows:
-        if row.measured["accuracy"] is not None and row.tokens is not None:
-            held[row.posts[:2]].append(row)
-    return [_trade(data, together) for (data, _), together in held.items() if len(together) > 1]
+        if row["measured"]["accuracy"] is not None and row["tokens"] is not None:
+            held[row["posts"][:2]].append(row)
+    return [_trade_of_data(data, together) for (data, _), together in held.items() if len(together) > 1]
 
 
-def _trade(data: str, rows: list[Overview]) -> Trade:
-    priced = all(row.costs is not None and row.costs.each is not None and not row.costs.unpriced for row in rows)
-    costs = [(row.costs.each or 0.0) if priced and row.costs else (row.tokens or 0.0) for row in rows]
-    chart = trade(
+def _trade_of_data(data: str, rows: list[JSON]) -> JSON:
+    priced = all(row["costs"] and row["costs"]["each"] is not None and not row["costs"]["unpriced"] for row in rows)
+    costs = [row["costs"]["each"] if priced else row["tokens"] for row in rows]
+    measures = [row["measured"] for row in rows]
+    chart = trade_chart(
         [
-            Traded(cost, row.measured["accuracy"], row.measured["intervals"]["accuracy"], whole=not row.unseen)
-            for cost, row in zip(costs, rows, strict=True)
+            CostAndValue(cost, each["accuracy"], each["intervals"]["accuracy"], whole=not row["unseen"])
+            for cost, each, row in zip(costs, measures, rows, strict=True)
         ]
     )
-    return Trade(
-        data=data,
-        by="cost a post" if priced else "tokens a post",
-        chart=chart,
-        runs=[
-            (row.name, cost, row.measured, _place_on_front(point.best, row.unseen))
-            for row, cost, point in zip(rows, costs, chart.points, strict=True)
-        ],
-    )
+    places = []
+    for row, point in zip(rows, chart.points, strict=True):
+        unseen = f"no: {count_noun(row['unseen'], 'call')} not seen"
+        places.append(unseen if row["unseen"] else "yes" if point.best else "no")
+    names = [row["name"] for row in rows]
+    return {
+        "data": data,
+        "by": "cost a post" if priced else "tokens a post",
+        "chart": chart,
+        "runs": list(zip(names, costs, measures, places, strict=True)),
+    }
 
 
-def _place_on_front(best: bool, unseen: int) -> str:
-    """Return whether a run is on the front, in a word, and why not where its cost isn't known whole."""
-    if unseen:
-        return f"no: {unseen:,} call{'s' if unseen > 1 else ''} not seen"
-    return "yes" if best else "no"
+def _models_asked(columns: RunColumns) -> Iterator[JSON]:
+    """Yield the models that were asked, those that decide first; of a run without a call, those that it names.
 
-
-def _models(columns: Columns) -> Iterator[Model]:
-    """The models that were asked, those that decide first; of a run without a call, those that it names."""
+    Of each its name, the seats that asked it, and what its provider calls it, where that is otherwise.
+    """
     spent = sorted(columns.spent.items(), key=lambda each: (_DECIDING.isdisjoint(each[1].seats), each[0]))
     for name, used in spent:
         seats = ", ".join(seat for seat in used.seats if seat) if len(spent) > 1 else ""
-        yield Model(name, seats, _served(name, used))
+        served = ", ".join(each for each in used.served if each != name.partition(":")[2])
+        yield {"name": name, "seats": seats, "served": served}
     if not spent:
         settings = columns.run.get("settings") or {}
         named = [settings.get(name) for name in ("model", "judge_model", "aux_model")]
-        yield from (Model(str(name), "", "") for name in dict.fromkeys(named) if name)
+        yield from ({"name": str(name), "seats": "", "served": ""} for name in dict.fromkeys(named) if name)
 
 
-def _served(name: str, used: Used) -> str:
-    return ", ".join(each for each in used.served if each != name.partition(":")[2])
+CITATION = (
+    "Sun et al., “More Than Sum of Its Parts: Deciphering Intent Shifts in Multimodal Hate Speech Detection”, 2026, "
+    "arXiv:2603.21298, Table 3"
+)
+TEST_POSTS = 1178
+_GRAPHS = {"arcade", "multiround", "baseline"}
+_COLUMNS = {
+    "fine": {"accuracy": "Accuracy", "macro_f1": "Macro-F1", "weighted_f1": "Weighted-F1"},
+    "binary": {"accuracy": "Accuracy", "recall": "Recall", "f1": "F1"},
+}
+_DIFFICULTIES = ("Easy", "Normal", "Hard")
+_TABLE, _SPLIT, _POLICY = "arcade-table3", "test", "h-vli"
 
 
-def _costs(cost: Money, columns: Columns) -> Costs | None:
-    if cost.unpriced and cost.unpriced == sum(used.calls for used in columns.spent.values()):
+def paper_table(run: JSON, measured: JSON) -> JSON | None:
+    """Return a measured row and the paper's, under the same heads, in percent; and what stands in the way of comparing.
+
+    None unless it is ARCADE, its ablation or its baseline on H-VLI's test split.
+    """
+    data = run.get("data")
+    split = data.get("split") if isinstance(data, dict) else None
+    if run.get("graph") not in _GRAPHS or run.get("dataset") != "h-vli" or split != _SPLIT:
         return None
-    return Costs(total=cost.total, each=cost.total / columns.n if columns.n else None, unpriced=cost.unpriced)
+    scheme: Scheme = measured["scheme"]
+    wanted = _COLUMNS[scheme]
+    own = [
+        *(measured["by_difficulty"][difficulty]["accuracy"] for difficulty in _DIFFICULTIES),
+        *(measured[name] for name in wanted),
+    ]
+    shape = load_protocols()[_TABLE].shape
+    columns = [place for place, column in enumerate(shape.columns) if column.part == scheme]
+    rows = [
+        (row.model or row.labels[0], _method_of_row(row), [float(row.paper[column]) for column in columns])
+        for row in shape.rows
+    ]
+    return {
+        "task": "Task 1, fine-grained" if scheme == "fine" else "Task 2, binary",
+        "heads": [*_DIFFICULTIES, *wanted.values()],
+        "measured": [None if value is None else 100 * value for value in own],
+        "published": rows,  # model, method, figures
+        "cautions": list(_paper_cautions(run, measured)),
+    }
+
+
+def _paper_cautions(run: JSON, measured: JSON) -> Iterator[str]:
+    if measured["posts"] < TEST_POSTS:
+        yield (
+            f"This run holds {measured['posts']:,} of the {TEST_POSTS:,} posts that the paper's figures are over: they "
+            "are a sample, and its figures are less sure than their last digits say."
+        )
+    policy = run.get("policy")
+    if isinstance(policy, dict) and policy.get("name") not in (None, _POLICY):
+        yield f"This run's policy is {policy['name']}, and not the paper's: its categories may mean something else."
+    if (text_alone := missing_images_warning(measured["images"])) is not None:
+        yield text_alone
+
+
+def _method_of_row(row: PaperRow) -> str:
+    if row.not_run:
+        return "trained"
+    return "one call, no training" if "baseline" in str(row.condition) else "ARCADE"

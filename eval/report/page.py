@@ -17,10 +17,11 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from tribunal.text import one_line, visible
+from tribunal.templates import make_template_environment
+from tribunal.text import make_visible, one_line
 
 if TYPE_CHECKING:
     from tribunal.schema import JSON
@@ -30,41 +31,26 @@ _LONGEST_WORD = 40  # letters that stand on one line whatever there is room for
 _LONGEST_NAME = 24  # the same in a first column, which stays in sight on a telephone
 
 
-def html(held: JSON) -> str:
-    """The page: it loads nothing, runs nothing, and says so to the browser."""
-    return rendered("report.html.jinja", held)
-
-
-def markdown(held: JSON) -> str:
-    """The same as Markdown. What was said of a post stands in it as escaped HTML, each text on one line of it."""
-    return rendered("report.md.jinja", held)
-
-
-def rendered(template: str, held: JSON) -> str:
-    """A page of ours, or its Markdown twin.
+def render_template(template: str, held: JSON) -> str:
+    """Render a page of ours, its Markdown twin, or plain lines that both show as values.
 
     Args:
-        template: its name in this folder: `NAME.html.jinja` or `NAME.md.jinja`.
+        template: its name in this folder: `NAME.html.jinja`, `NAME.md.jinja` or `NAME.txt.jinja`.
         held: what it shows; every value is a stranger's words.
     """
     if template.endswith(".md.jinja"):
-        return _environment(_shown_in_markdown, autoescape=False).get_template(template).render(**held)
-    style = _source("report.css")
+        return _jinja_environment(_visible_in_markdown, autoescape=False).get_template(template).render(**held)
+    if template.endswith(".txt.jinja"):
+        return _jinja_environment(_line_value, autoescape=False).get_template(template).render(**held)
+    style = _read_template("report.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = _environment(_shown, autoescape=True).get_template(template)
+    page = _jinja_environment(_visible_value, autoescape=True).get_template(template)
     return page.render(**held, style=Markup(style), digest=digest)  # noqa: S704  # our own file
 
 
 @cache
-def _environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(_source),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=finalize,
-        autoescape=autoescape,  # noqa: S701  # of Markdown, `finalize` escapes
-    )
+def _jinja_environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> Environment:
+    environment = make_template_environment(_read_template, finalize, autoescape=autoescape)
     filters: dict[str, Callable[..., Any]] = {
         "percent": lambda value, digits=1: None if value is None else f"{100 * value:.{digits}f}",
         "signed": lambda value: None if value is None else f"{100 * value:+.1f}",
@@ -73,28 +59,28 @@ def _environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> Environ
         "score": lambda value: None if value is None else f"{value:.3f}",
         "scores": lambda ends: None if ends is None else f"{ends[0]:.3f} to {ends[1]:.3f}",
         "probability": lambda p: None if p is None else "below 0.001" if p < 0.001 else f"{p:.3f}",
-        "money": _money,
+        "money": _format_money,
         "amounts": lambda ends, digits=2: "" if ends is None else " to ".join(f"{each:,.{digits}f}" for each in ends),
-        "sums": lambda ends: "" if ends is None else " to ".join(str(_money(each)) for each in ends),
+        "sums": lambda ends: "" if ends is None else " to ".join(str(_format_money(each)) for each in ends),
         "set": lambda value: "default" if value is None else value if isinstance(value, str) else json.dumps(value),
-        "whole": _whole,
-        "name": lambda value: _whole(value, _LONGEST_NAME),
+        "whole": _keep_words_whole,
+        "name": lambda value: _keep_words_whole(value, _LONGEST_NAME),
         "as_html": _as_html,
     }
     environment.filters |= filters
     return environment
 
 
-def _money(cost: float | None) -> str | None:
-    """An amount to three figures that count, and cents at least."""
+def _format_money(cost: float | None) -> str | None:
+    """Return an amount to three significant figures, and cents at least."""
     if cost is None:
         return None
     digits = 2 if abs(cost) >= 1 or not cost else 2 - math.floor(math.log10(abs(cost)))
     return f"{cost:,.{digits}f}"
 
 
-def _whole(value: Any, longest: int = _LONGEST_WORD) -> Markup:
-    """Words for a narrow column: each stays whole, where a browser would break it at a hyphen or a stroke.
+def _keep_words_whole(value: Any, longest: int = _LONGEST_WORD) -> Markup:
+    """Keep each word of a narrow column whole, where a browser would break it at a hyphen or a stroke.
 
     A word with more letters than `longest` may break.
     """
@@ -102,18 +88,22 @@ def _whole(value: Any, longest: int = _LONGEST_WORD) -> Markup:
         Markup('<span class="{}">{}</span>').format("whole" if len(word) <= longest else "long", word)
         if len(word) > longest or (len(word) > 1 and not word.isalnum())
         else word
-        for word in str(_shown(value)).split()
+        for word in str(_visible_value(value)).split()
     )
 
 
-def _source(name: str) -> str:
+def _read_template(name: str) -> str:
     return files(__package__).joinpath(name).read_text("utf-8")
 
 
-def _shown(value: Any) -> Any:
+def _line_value(value: Any) -> Any:
+    return one_line(value) if isinstance(value, str) else value
+
+
+def _visible_value(value: Any) -> Any:
     if value is None:
         return _NOTHING
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return make_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 # What begins markup inside a line, a mention, or an address that a viewer would make a link of.
@@ -123,8 +113,8 @@ _SPECIAL_IN_HTML = re.compile(rf"{_SPECIAL.pattern}|[!\n]|^[-+=]")
 _FENCES = re.compile("`+")
 
 
-def _shown_in_markdown(value: Any) -> Any:
-    shown = _shown(value)
+def _visible_in_markdown(value: Any) -> Any:
+    shown = _visible_value(value)
     if not isinstance(shown, str) or isinstance(shown, Markup):
         return shown
     text = one_line(shown)
@@ -132,7 +122,7 @@ def _shown_in_markdown(value: Any) -> Any:
 
 
 def _as_code(text: str) -> str:
-    """A code span. A table is cut at every upright stroke, even inside one, so a stroke is written out."""
+    """Return a code span. A table is cut at every upright stroke, even inside one, so a stroke is written out."""
     text = text.replace("|", "[U+007C]")
     fence = "`" * (max((len(found) for found in _FENCES.findall(text)), default=0) + 1)
     margin = " " if text.startswith("`") or text.endswith("`") else ""
@@ -140,6 +130,9 @@ def _as_code(text: str) -> str:
 
 
 def _as_html(value: Any) -> Markup:
-    """Words inside an HTML block of Markdown's. Line breaks are written out: a blank line would end the block."""
-    text = str(_shown(value)).strip() or _NOTHING
+    """Escape words inside an HTML block of Markdown's.
+
+    Line breaks are written out: a blank line would end the block.
+    """
+    text = str(_visible_value(value)).strip() or _NOTHING
     return Markup(_SPECIAL_IN_HTML.sub(lambda found: f"&#{ord(found[0])};", text))  # noqa: S704  # just escaped

@@ -1,325 +1,287 @@
-"""Any graph over any number of posts: at most so many in flight, results written as they come, safe to interrupt."""
+"""Run any graph over any number of posts: limited concurrency, results written at once, safe to interrupt."""
 
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
-from langchain_core.runnables import RunnableConfig
-
-from tribunal.context import Context
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.crew import Crew
-from tribunal.eval.runs.deciding import Decided, Decider, Order, Stopped
-from tribunal.eval.runs.earlier import Told, read_earlier
-from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, line_starts
-from tribunal.eval.runs.left import posts_left
-from tribunal.eval.runs.outage import LOCKED_OUT, LOST_IN_A_ROW, Unanswered, kind_of_failure, unanswered
+from tribunal.eval.runs.budget import RunBudget, RunSpending, read_spending, spending_of_calls
+from tribunal.eval.runs.decider import DecidedPost, PostDecider, RunStopped
+from tribunal.eval.runs.job import (
+    AS_USUAL,
+    RunJob,
+    RunOptions,
+    load_ray_engine,
+    order_of_job,
+    remaining_posts,
+)
+from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, read_line_starts, shows_rehearsal
+from tribunal.eval.runs.outage import LOCKED_OUT, LOST_IN_A_ROW, UnansweredPosts, is_unanswered, kind_of_failure
 from tribunal.eval.runs.prices import Prices
-from tribunal.eval.runs.signals import heeding_signals
-from tribunal.eval.runs.spending import NO_LIMITS, Ledger, Limits, Spent, spent_before, spent_on
-from tribunal.eval.runs.tally import Tally, Watch
-from tribunal.models.door import door_here
-from tribunal.schema import JSON, Record
+from tribunal.eval.runs.results import AnyResult, summarize_result
+from tribunal.eval.runs.tally import RunTally
+from tribunal.eval.runs.worker_pool import PostWorker, WorkerPool
+from tribunal.files import write_whole
+from tribunal.models.registry import current_registry
+from tribunal.schema import JSON
 
-if TYPE_CHECKING:
-    from tribunal.kept.keeping import Keeper
-
-
-@dataclass(frozen=True)
-class Job:
-    """What a run decides, and how.
-
-    `samples` gives the same ones in the same order at every iteration; `budgets` are tokens by post id; `keeper` keeps
-    what was decided beside the results; `config` is LangChain's, of each post's run.
-    """
-
-    graph: str
-    context: Context
-    samples: Iterable[Sample]
-    count: int
-    repeats: int = 1
-    in_flight: int = 16
-    budgets: Mapping[str, int] | None = None
-    keep_text: bool = False
-    keeper: Keeper | None = None
-    config: RunnableConfig = field(default_factory=RunnableConfig)
+_LOST = ".lost"  # how many posts of a limited run were under way when its processes were killed
 
 
-async def run(
-    job: Job,
-    folder: Path,
-    *,
-    prices: Prices | None = None,
-    watch: Watch | None = None,
-    workers: int = 1,
-    limits: Limits = NO_LIMITS,
-    pinned: JSON | None = None,
-) -> Tally:
-    """Decide every post that the folder has no result of yet.
+async def decide_posts(
+    job: RunJob, folder: Path, options: RunOptions = AS_USUAL, pinned: JSON | None = None
+) -> RunTally:
+    """Decide every post that has no result in the folder yet.
 
     A first Ctrl-C (or SIGTERM) lets those in flight finish; a second one stops at once.
 
     Args:
-        job: what is decided, and how.
+        job: what is decided.
         folder: the run's.
-        prices: for the running cost.
-        watch: is told how the run stands after every post.
-        workers: how many processes decide; 1 is this one.
-        limits: what the run may spend, in all its starts.
-        pinned: what other processes have to find as it is told here (`tribunal.eval.runs.pins`).
+        options: how.
+        pinned: what other processes have to find as it is here (`tribunal.eval.runs.pins`).
 
     Returns:
-        how it stands at the end; `stopped` says why, if not everything was done.
+        The state of the run at the end; `stopped` says why not everything was done.
 
     Raises:
         BadInput: a setting or the data is wrong. What was in flight is finished first; results stay.
         DiskFull: the results can't be opened for writing.
     """
-    decider = Decider(
-        job.graph, job.context, keep_text=job.keep_text, keeper=job.keeper, prices=prices, config=job.config
-    )
-    await decider.check()
-    tally = Tally(total=job.count * job.repeats)
-    done = posts_done(folder, job, tally, prices)
-    ledger = Ledger(limits, spent_before(folder, prices), job.context) if limits else None
-    tally.started = time.monotonic()
-    held = Unanswered(job.graph, job.context, job.samples, folder)
+    decider = PostDecider(job, options.prices)
+    await decider.check_before_run()
+    tally, done = RunTally(total=job.count * job.repeats), bytearray(job.count * job.repeats)
+    _count_earlier_results(folder / RESULTS, job, tally, done, options.prices)
+    spent = read_spending(folder, options.prices) if options.limits else ()
+    budget = RunBudget(options.limits, spent, job.context)
     async with AsyncExitStack() as stack:
-        under_way = _UnderWay(job, tally, prices, watch, held, decider, ledger)
-        under_way.journal = stack.enter_context(Journal(folder))
-        stack.enter_context(_interruptible(under_way))
-        if workers > 1:
-            lost = ledger.begin_again if ledger else lambda: None
-            under_way.by = crew = Crew(order_of(job, prices, pinned), job.context, await door_here(), workers, lost)
-            stack.push_async_callback(crew.close)
-        under_way.left = posts_left(job.samples, job.count, job.repeats, done)
-        await _carried_on(under_way)
+        run = RunState(job, tally, options, folder, done, decider, budget)
+        stack.enter_context(closing(run.journal))
+        if options.limits:
+            stack.enter_context(_count_lost_posts(folder, job.in_flight, budget))
+        workers, ray = options.engine.workers or 1, None
+        if options.engine.name == "ray" and not all(done):
+            ray = load_ray_engine()
+            workers = stack.enter_context(ray.join_cluster(options.engine))
+        tally.started = time.monotonic()
+        stack.enter_context(_call_on_signals(run.interrupt))
+        if ray is not None or workers > 1:
+            order, secret = order_of_job(job, options.prices, pinned)
+            start = partial(PostWorker, order, secret) if ray is None else partial(ray.ActorWorker, order)
+            registry, on_loss = await current_registry(), budget.count_repeated_post
+            run.decider = pool = WorkerPool(order, job.context, registry, workers, start, on_loss)
+            stack.push_async_callback(pool.close)
+        await run.decide_all()
     return tally
 
 
-def order_of(job: Job, prices: Prices | None, pinned: JSON | None) -> tuple[Order, Mapping[str, str]]:
-    """What other processes are told of a job, and what they have to find in their environment (`Order.of`).
-
-    Raises:
-        BadInput: the job's config has callbacks, which can't leave this process.
-    """
-    if job.config.get("callbacks"):
-        raise BadInput(
-            "config: callbacks can't be handed to other processes; decide with one process, or give tags and metadata"
-        )
-    keep = job.keeper.wanted if job.keeper else None
-    return Order.of(
-        job.graph, job.context, keep_text=job.keep_text, keep=keep, prices=prices, pinned=pinned, config=job.config
-    )
-
-
-async def _carried_on(under_way: _UnderWay) -> None:
-    """Decide what is left, so many at a time, and put it on the disk."""
-    tally = under_way.tally
-    if under_way.watch:
-        under_way.watch(tally)
-    tasks = [asyncio.ensure_future(under_way.work()) for _ in range(under_way.job.in_flight)]
-    under_way.tasks = tasks
-    for task in tasks:
-        task.add_done_callback(under_way.ended)
+@contextmanager
+def _count_lost_posts(folder: Path, in_flight: int, budget: RunBudget) -> Iterator[None]:
+    """Count posts that were under way when processes were killed, in earlier starts too: nobody knows their cost."""
+    path = folder / _LOST
+    lost = int(path.read_text()) if path.exists() else 0
+    for _ in range(lost):
+        budget.count_repeated_post()
     try:
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await under_way.end()
-    except asyncio.CancelledError:
-        if not tally.interrupted:
-            raise
+        write_whole(path, str(lost + in_flight))
+    except OSError as error:
+        raise DiskFull(f"{path}: can't be written: {error}; make room") from error
+    try:
+        yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await under_way.settle()
-    for task in tasks:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            raise error
+        with suppress(OSError):
+            write_whole(path, str(budget.repeated_posts))
 
 
-def posts_done(folder: Path, job: Job, tally: Tally, prices: Prices | None) -> bytearray:
-    """A byte a post and repeat, 1 where there is a result; what these came to and cost is put into the tally."""
-    done = bytearray(job.count * job.repeats)
-    for start in line_starts(folder / RESULTS):
-        at = start.repeat * job.count + start.place
-        held = f"{folder / RESULTS}: holds post {start.place}, repeat {start.repeat}"
+def _count_earlier_results(path: Path, job: RunJob, tally: RunTally, done: bytearray, prices: Prices | None) -> None:
+    """Count results from before in a tally, as `earlier`, and mark their posts in `done`."""
+    for start in read_line_starts(path):
+        held = f"{path}: holds post {start.place}, repeat {start.repeat}"
         if start.repeat >= job.repeats or start.place >= job.count:
-            raise BadInput(f"{held}, which this run has not; remove the line")
-        if done[at]:
-            raise BadInput(f"{held} twice; remove one of the two lines")
+            raise BadInput(f"{held}, which this run has not; remove it, or take another folder")
+        if done[at := start.repeat * job.count + start.place]:
+            raise BadInput(f"{held}, a second time; remove one of the two")
         done[at] = 1
         tally.before += 1
-        tally.rehearsed += start.rehearsed
-        if (result := read_earlier(start.line, priced=prices is not None)) is not None:
-            tally.earlier.count(result, prices)
-    return done
+        tally.rehearsed += shows_rehearsal(start.line)
+        if (result := summarize_result(start.line)) is not None:
+            tally.earlier.count_result(result, prices)
 
 
-class Deciding(Protocol):
-    """By what posts are decided: in this process, or in others."""
-
-    @property
-    def unkept(self) -> int: ...
-    @property
-    def slowed(self) -> Mapping[str, int]: ...
-    async def decide(self, place: int, repeat: int, sample: Sample, max_tokens: int | None = None) -> Decided: ...
-
-
-class _UnderWay:
-    """A run under way: what its tasks share, each of which has one post in flight."""
+class RunState:
+    """Hold the state of a run that several tasks carry out together: `journal` takes results, `decider` decides."""
 
     def __init__(
         self,
-        job: Job,
-        tally: Tally,
-        prices: Prices | None,
-        watch: Watch | None,
-        held: Unanswered,
-        by: Deciding,
-        ledger: Ledger | None,
+        job: RunJob,
+        tally: RunTally,
+        options: RunOptions,
+        folder: Path,
+        done: bytearray,
+        decider: PostDecider,
+        budget: RunBudget,
     ) -> None:
-        self.job, self.tally, self.prices, self.watch = job, tally, prices, watch
-        self.held, self.by, self._ledger = held, by, ledger
-        self.journal: Journal
-        self.left: Iterator[tuple[int, int, Sample]]
-        self.tasks: Sequence[asyncio.Future[None]] = ()
-        self.stop = False
+        """Open the journal; `done` tells of every post and repeat whether there is a result."""
+        self._job, self._tally, self._prices, self._watch = job, tally, options.prices, options.watch
+        self._unanswered, self._budget = UnansweredPosts(job, folder), budget
+        self.decider: PostDecider | WorkerPool = decider
+        self.journal = Journal(folder)
+        self._left = remaining_posts(job.samples, job.count, job.repeats, done)
+        self._stop = False
+        self._tasks: Sequence[asyncio.Future[None]] = ()
         self._settled = asyncio.Event()
 
-    async def work(self) -> None:
-        """Post after post, until none is left or the run is stopped."""
-        for place, repeat, sample in self.left:
-            if self.stop or not await self._may_begin():
-                return
-            self.tally.in_flight += 1
+    async def decide_all(self) -> None:
+        """Decide the remaining posts, so many at a time, and sync the results to disk."""
+        self._watch(self._tally)
+        self._tasks = tasks = [asyncio.ensure_future(self._work_through_posts()) for _ in range(self._job.in_flight)]
+        for task in tasks:
+            task.add_done_callback(self._note_task_end)
+        try:
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._finish_unanswered()
+        except asyncio.CancelledError:
+            if not self._tally.interrupted:
+                raise
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             try:
-                decided = await self._decided(place, repeat, sample)
-                await self._take(decided.record, sample, decided.line)
+                await self.journal.sync_to_disk()
             except DiskFull as full:
-                self.halt(f"{full}. Make room")
-            except Stopped as stopped:
-                self.halt(str(stopped))
+                self._stop_taking_posts(str(full))
+        for task in tasks:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                raise error
+
+    async def _work_through_posts(self) -> None:
+        """Decide post after post until none is left or the run stops."""
+        for place, repeat, sample in self._left:
+            if self._stop or not await self._reserve_budget():
+                return
+            self._tally.in_flight += 1
+            try:
+                decided = await self._decide_within_budget(place, repeat, sample)
+                await self._take_result(decided.record, sample, decided.line)
+            except DiskFull as full:
+                self._stop_taking_posts(f"{full}. Make room")
+            except RunStopped as stopped:
+                self._stop_taking_posts(str(stopped))
             finally:
-                self.tally.in_flight -= 1
-                self.tally.unkept = self.by.unkept
-                self.tally.slowed = _slowed(self.by.slowed)
-                if self.watch:
-                    self.watch(self.tally)
-            if self.stop:
+                self._tally.in_flight -= 1
+                self._tally.unkept = self.decider.unkept_verdicts
+                self._tally.slowed = _describe_slowdown(self.decider.lowest_concurrency)
+                self._watch(self._tally)
+            if self._stop:
                 return
 
-    async def _may_begin(self) -> bool:
-        """Whether the run may spend what one more post takes; waits for others to end where they may leave enough."""
-        while self._ledger is not None and not self._ledger.take():
-            if not self._ledger.under_way:
-                self.halt(self._ledger.why())
+    async def _reserve_budget(self) -> bool:
+        """Return whether the budget suffices for one more post; wait for posts under way that may free enough."""
+        while not self._budget.reserve_post():
+            if not self._budget.under_way:
+                self._stop_taking_posts(self._budget.explain_exhaustion())
                 return False
             self._settled.clear()
             await self._settled.wait()
-            if self.stop:
+            if self._stop:
                 return False
         return True
 
-    async def _decided(self, place: int, repeat: int, sample: Sample) -> Decided:
-        budget = self.job.budgets.get(sample.id) if self.job.budgets else None
-        if self._ledger is None:
-            return await self.by.decide(place, repeat, sample, budget)
-        spent: Spent | None = None
+    async def _decide_within_budget(self, place: int, repeat: int, sample: Sample) -> DecidedPost:
+        max_tokens = self._job.budgets.get(sample.id) if self._job.budgets else None
+        spent: RunSpending | None = None
         try:
-            decided = await self.by.decide(place, repeat, sample, budget)
-            spent = spent_on(decided.record.calls, self.prices)
+            decided = await self.decider.decide_post(place, repeat, sample, max_tokens)
+            spent = spending_of_calls(decided.record.calls, self._prices)
         finally:
-            if spent is None:
-                self._ledger.lose()
-            else:
-                self._ledger.settle(*spent)
+            self._budget.settle_post(spent)
             self._settled.set()
         return decided
 
-    def ended(self, task: asyncio.Future[None]) -> None:
-        """What broke one task lets the others finish the posts that they have."""
+    def _note_task_end(self, task: asyncio.Future[None]) -> None:
+        """Stop taking posts if a task broke, so that the others finish theirs."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.halt(str(error))
+            self._stop_taking_posts(str(error))
 
-    def halt(self, why: str) -> None:
-        """Take no more posts; the first reason counts."""
-        self.stop = True
-        self.tally.stopped = self.tally.stopped or why
+    def _stop_taking_posts(self, why: str) -> None:
+        """Take no more posts. The first reason counts."""
+        self._stop = True
+        self._tally.stopped = self._tally.stopped or why
         self._settled.set()
 
-    async def _take(self, record: Record | Told, sample: Sample, written: bytes) -> None:
-        """Write a result down; one that says only that nobody answers waits for another that tells why."""
+    def interrupt(self) -> None:
+        """Finish the posts under way, and take no more; at a second interruption cancel them."""
+        if not self._tally.interrupted:
+            self._tally.interrupted = True
+            self._stop_taking_posts("interrupted")
+            self._watch(self._tally)
+            return
+        self._tally.stopped = "stopped at once"
+        for each in (*self._tasks, self._unanswered.asking):
+            if each is not None:
+                each.cancel()
+
+    async def _take_result(self, record: AnyResult, sample: Sample, line: bytes) -> None:
+        """Write a result; hold an unanswered post back until another result shows why."""
         if kind_of_failure(record) in LOCKED_OUT:
-            raise Stopped(f"{record.explanation}. See to the key")
-        if unanswered(record):
-            self.held.hold(record, written)
-            if len(self.held) >= LOST_IN_A_ROW:
-                raise Stopped(self.held.why())
+            raise RunStopped(f"{record.explanation}. See to the key")
+        if is_unanswered(record):
+            self._unanswered.hold_back(record, line)
+            if len(self._unanswered) >= LOST_IN_A_ROW:
+                raise RunStopped(self._unanswered.describe_outage())
             return
-        for each in self.held.cleared_by(record, sample):
-            await self._write(*each)
-        await self._write(record, written)
+        await self._write_results([*self._unanswered.release_after(record, sample), (record, line)])
 
-    async def end(self) -> None:
-        """What is still held when no post is left: failures of their own if the models answer others, else not decided.
-
-        Raises:
-            BadInput: a post that was answered before can't be put to the models again.
-        """
-        if self.stop or not self.held:
+    async def _finish_unanswered(self) -> None:
+        """Write the posts still held back as failures if the models answer others; otherwise stop the run."""
+        if self._stop or not self._unanswered:
             return
-        if not await self.held.models_still_answer():
-            self.halt(self.held.why())
-        if self.stop:
+        if not await self._unanswered.models_still_answer():
+            self._stop_taking_posts(self._unanswered.describe_outage())
+        if self._stop:
             return
         try:
-            for each in self.held.rest():
-                await self._write(*each)
+            await self._write_results(self._unanswered.release_all())
         except DiskFull as full:
-            self.halt(f"{full}. Make room")
+            self._stop_taking_posts(f"{full}. Make room")
 
-    async def settle(self) -> None:
-        """Put what was written on the disk."""
-        try:
-            await self.journal.settled()
-        except DiskFull as full:
-            self.halt(str(full))
-
-    async def _write(self, record: Record | Told, line: bytes) -> None:
-        await self.journal.append(line)
-        self.tally.add(record, self.prices)
+    async def _write_results(self, results: Iterable[tuple[AnyResult, bytes]]) -> None:
+        for record, line in results:
+            await self.journal.append(line)
+            self._tally.add_result(record, self._prices)
 
 
-def _slowed(lowest: Mapping[str, int]) -> str:
-    """How far the number of requests at a time went down in this run, where requests timed out."""
+def _describe_slowdown(lowest: Mapping[str, int]) -> str:
+    """Describe how far the concurrency was lowered where requests timed out."""
     return "; ".join(
         f"requests to {model} timed out beside others, so it was sent as few as {number} at a time"
         for model, number in lowest.items()
     )
 
 
-def _interruptible(under_way: _UnderWay) -> AbstractContextManager[None]:
-    """The first signal stops taking posts, the second stops at once."""
-    tally = under_way.tally
-
-    def asked() -> None:
-        if tally.interrupted:
-            tally.stopped = "stopped at once"
-            for each in (*under_way.tasks, under_way.held.asking):
-                if each is not None:
-                    each.cancel()
-            return
-        tally.interrupted = True
-        under_way.halt("interrupted")
-        if under_way.watch:
-            under_way.watch(tally)
-
-    return heeding_signals(asked)
+@contextmanager
+def _call_on_signals(interrupt: Callable[[], None]) -> Iterator[None]:
+    """Call a function at each SIGINT or SIGTERM within the context."""
+    loop = asyncio.get_running_loop()
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        for each in before:
+            loop.add_signal_handler(each, interrupt)
+    except (NotImplementedError, RuntimeError, ValueError):  # Windows, or a thread that is not the main one
+        yield
+        return
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            loop.remove_signal_handler(each)
+            if handler is not None:  # it was not set by Python
+                signal.signal(each, handler)

@@ -1,4 +1,4 @@
-"""results.jsonl: a line a post and repeat, written as it comes, and never half.
+"""Write results.jsonl: one line per post and repeat, at once and never half.
 
 A line begins with its place in the run, so that a run that goes on needs a byte a post to know what is done. A line is
 in the file once `append` returns: a killed process loses what was in flight. It is on the disk a second later at most
@@ -12,15 +12,15 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
+from tribunal.calls import REHEARSAL
 from tribunal.errors import BadInput, TribunalError
-from tribunal.files import whole
-from tribunal.rehearsed import REHEARSAL
+from tribunal.files import write_atomically
 
-RESULTS, SUPERSEDED = "results.jsonl", "superseded.jsonl"
+RUN, RESULTS, SUPERSEDED = "run.json", "results.jsonl", "superseded.jsonl"  # the files of a run's folder
 SYNC_EVERY = 1.0  # seconds
 # As the record says it, and as its calls do; in the text of a post the quotes would be escaped.
 _REHEARSED = (b',"rehearsed":true,"track":', f'"model":"{REHEARSAL}"'.encode())
@@ -28,31 +28,40 @@ _START = re.compile(rb'\{"place":(\d+),"repeat":(\d+),"seconds":[-+.\deE]+,"outc
 
 
 class DiskFull(TribunalError):
-    """A result could not be written; everything before it is in the file."""
+    """Say that a result could not be written; everything before it is in the file."""
 
 
-class Unwritten(BadInput):
-    """What is made of the results could not be written; the results themselves are kept."""
+class OutputUnwritten(BadInput):
+    """Say that an output made of the results could not be written; the results are kept."""
+
+
+@contextmanager
+def report_unwritten(what: object) -> Iterator[None]:
+    """Raise `OutputUnwritten` if this output can't be written within the context."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputUnwritten(f"{what}: can't be written: {error.strerror or error}; make room") from error
 
 
 class LineStart(NamedTuple):
-    """What a line says first, where it begins, whether the rehearsal model was asked, and all of it."""
+    """Hold the first fields of a line, its offset, and the whole line."""
 
     place: int
     repeat: int
     outcome: str
     offset: int
-    rehearsed: bool
     line: bytes
 
 
 class Journal:
-    """The results of one run, open for appending."""
+    """Append results to the file of one run. Close it."""
 
     def __init__(self, folder: Path) -> None:
+        """Open the file, and cut off a torn last line; raise `DiskFull` if it can't be opened for writing."""
         self.path = folder / RESULTS
         try:
-            _cut_torn(self.path)
+            _cut_torn_line(self.path)
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         except OSError as error:
             raise DiskFull(f"{self.path}: can't be opened for writing: {error}; make room") from error
@@ -60,16 +69,12 @@ class Journal:
         self._synced = time.monotonic()
         self._syncing: asyncio.Task[None] | None = None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Close the file."""
         os.close(self._file)
 
     async def append(self, line: bytes) -> None:
-        """Write a line, its end included.
+        """Write a line, including its end.
 
         Raises:
             DiskFull: it doesn't fit, and the file is as it was before; or earlier lines could not be put on the disk.
@@ -88,12 +93,8 @@ class Journal:
             self._synced = time.monotonic()
             self._syncing = asyncio.ensure_future(asyncio.to_thread(os.fsync, self._file))
 
-    async def settled(self) -> None:
-        """Wait until every line is on the disk.
-
-        Raises:
-            DiskFull: they could not be put there.
-        """
+    async def sync_to_disk(self) -> None:
+        """Wait until every line is on the disk; raise `DiskFull` if they could not be put there."""
         try:
             if self._syncing is not None:
                 await self._syncing
@@ -102,73 +103,75 @@ class Journal:
             raise DiskFull(f"{self.path}: results could not be put on the disk: {error}") from error
 
 
-def line_starts(path: Path) -> Iterator[LineStart]:
-    """What every whole line of a results file says first; a torn last line is left out.
+def read_line_starts(path: Path, offset: int = 0) -> Iterator[LineStart]:
+    """Yield the first fields of every whole line of a results file from an offset on; skip a torn last line.
 
     Raises:
         BadInput: another line is none of ours; its number.
     """
     if not path.exists():
         return
-    offset = 0
     with path.open("rb") as file:
+        file.seek(offset)
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return
             found = _START.match(line)
             if found is None:
                 raise BadInput(f"{path}: line {number}: is no result of a run; remove the line, and let the run go on")
-            rehearsed = shows_rehearsal(line)
-            yield LineStart(int(found[1]), int(found[2]), found[3].decode(), offset, rehearsed, line)
+            yield LineStart(int(found[1]), int(found[2]), found[3].decode(), offset, line)
             offset += len(line)
 
 
 def shows_rehearsal(line: bytes) -> bool:
-    """Whether the rehearsal model was asked for a result."""
+    """Return whether the rehearsal model took part in a result."""
     return any(sign in line for sign in _REHEARSED)
 
 
-def set_aside(folder: Path, superseded: Callable[[LineStart], bool]) -> int:
-    """Take results out, to be decided anew; they are kept in superseded.jsonl.
+def replace_results(folder: Path, replacement: Callable[[LineStart], bytes | None]) -> int:
+    """Replace results by other lines; the old ones go to superseded.jsonl.
 
     A crash at any moment leaves every result in one of the two files, and each place at most once in results.jsonl.
 
-    Returns:
-        how many were taken out.
+    Args:
+        folder: the run's.
+        replacement: returns the line that takes a result's place, an empty one so that its post is decided again, or
+            None to leave it.
 
-    Raises:
-        DiskFull: there is no room for it; results.jsonl is as it was.
+    Returns:
+        How many were replaced. `DiskFull` is raised if there is no room; results.jsonl is then as it was.
     """
-    path = folder / RESULTS
-    taken = 0
+    path, replaced = folder / RESULTS, 0
     try:
-        _cut_torn(path)
-        if not any(map(superseded, line_starts(path))):
+        _cut_torn_line(path)
+        if all(replacement(start) is None for start in read_line_starts(path)):
             return 0
-        with path.open("rb") as old, whole(path) as kept, (folder / SUPERSEDED).open("ab") as aside:
-            for start, line in zip(line_starts(path), old, strict=False):
-                out = superseded(start)
-                (aside if out else kept).write(line)
-                taken += out
+        with write_atomically(path) as kept, (folder / SUPERSEDED).open("ab") as aside:
+            for start in read_line_starts(path):
+                fresh = replacement(start)
+                kept.write(start.line if fresh is None else fresh)
+                if fresh is not None:
+                    aside.write(start.line)
+                    replaced += 1
             aside.flush()
             os.fsync(aside.fileno())  # before the file that lacks these lines takes its place
     except OSError as error:
-        raise DiskFull(f"{path}: results could not be set aside: {error}; make room, and retry again") from error
-    return taken
+        raise DiskFull(f"{path}: results could not be replaced: {error}; make room, and run again") from error
+    return replaced
 
 
-def _cut_torn(path: Path) -> None:
+def _cut_torn_line(path: Path) -> None:
     """Cut off a last line that a crash has left without its end."""
-    if not path.exists() or not (size := path.stat().st_size):
+    if not path.exists():
         return
     with path.open("r+b") as file:
-        at = size
-        while at:
-            start = max(0, at - 65536)
+        end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - 65536)
             file.seek(start)
-            found = file.read(at - start).rfind(b"\n")
+            found = file.read(end - start).rfind(b"\n")
             if found != -1:
-                file.truncate(start + found + 1)
-                return
-            at = start
-        file.truncate(0)
+                end = start + found + 1
+                break
+            end = start
+        file.truncate(end)

@@ -1,4 +1,4 @@
-"""Posts that nobody answered, held back until it is known whose fault that was: theirs, or an outage's.
+"""Hold back posts that nobody answered until it is known whether the post or an outage caused it.
 
 A model that answers another post afterwards shows that it was the post's own. Where none is left to show it, a post
 that the model has answered before is put to it again, and the first answer tells.
@@ -7,17 +7,20 @@ that the model has answered before is put to it again, and the first answer tell
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tribunal.cases.session import hear
-from tribunal.context import Context
+from tribunal.cases.session import judge_post
 from tribunal.errors import ModelError
 from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.earlier import Told
-from tribunal.eval.runs.journal import RESULTS, line_starts
-from tribunal.parsed import from_json
+from tribunal.eval.runs.journal import RESULTS, read_line_starts
+from tribunal.eval.runs.results import AnyResult
 from tribunal.schema import JSON, Record
+from tribunal.text import parse_json
+
+if TYPE_CHECKING:
+    from tribunal.eval.runs.job import RunJob
 
 # So many posts without an answer mean that something is wrong for all, and not that those were hard.
 LOST_IN_A_ROW = 10
@@ -31,124 +34,107 @@ _REMEDIES = {
 }
 
 
-def kind_of_failure(record: Record | Told) -> str:
-    """Of which kind a failure is; empty for any other outcome."""
+def kind_of_failure(record: AnyResult) -> str:
+    """Return the kind of a failure; empty for any other outcome."""
     return str((record.fault or {}).get("kind", "")) if record.outcome == "failure" else ""
 
 
-def unanswered(record: Record | Told) -> bool:
-    """Whether a post failed because nobody answered, which another time may be otherwise."""
+def is_unanswered(record: AnyResult) -> bool:
+    """Return whether a post failed because nobody answered, which another try may change."""
     return kind_of_failure(record) in _REMEDIES
 
 
-def no_answer(record: Record | Told) -> tuple[str, str]:
-    """Of a post that nobody answered: the model that didn't, where it is known, and what to say of it."""
-    return _model_at_fault(record), f"{record.explanation}. {_REMEDIES[kind_of_failure(record)]}"
+class UnansweredPosts:
+    """Hold back the unanswered posts of a run until their cause is known."""
 
-
-def answered_by(record: Record | Told) -> set[str]:
-    """The models that answered for a post, be it by a refusal."""
-    return {call.model for call in record.calls if _answered(call.error) and not call.cached}
-
-
-class Unanswered:
-    """The posts of a run that wait for it to be known why nobody answered them."""
-
-    def __init__(self, graph: str, context: Context, samples: Iterable[Sample], folder: Path) -> None:
+    def __init__(self, job: RunJob, folder: Path) -> None:
+        """Start with no post held back."""
         # A case that is put again leaves nothing behind, and no answer of it comes from a cache.
-        self._context = context.model_copy(update={"cache": None, "review": False, "review_rule": []})
-        self._graph, self._samples, self._folder = graph, samples, folder
-        self._held: list[tuple[Record | Told, bytes]] = []
+        self._context = job.context.model_copy(update={"cache": None, "review": False, "review_rule": []})
+        self._graph, self._samples, self._folder = job.graph, job.samples, folder
+        self._held: list[tuple[AnyResult, bytes]] = []
         self._answered: dict[str, Sample] = {}  # by model, a post that it answered
         self._last: Sample | None = None
         self.asking: asyncio.Future[Record] | None = None
 
     def __len__(self) -> int:
+        """Return how many posts are held back."""
         return len(self._held)
 
-    def hold(self, record: Record | Told, line: bytes) -> None:
-        """Keep back a post that nobody answered."""
+    def hold_back(self, record: AnyResult, line: bytes) -> None:
+        """Hold back a post that nobody answered."""
         self._held.append((record, line))
 
-    def cleared_by(self, record: Record | Told, sample: Sample) -> list[tuple[Record | Told, bytes]]:
-        """Of an outcome: the posts that are failures of their own, since the model that left them answered here."""
-        models = {call.model for call in record.calls if _answered(call.error) and not call.cached}
+    def release_after(self, record: AnyResult, sample: Sample) -> list[tuple[AnyResult, bytes]]:
+        """Release the posts whose model has answered in this outcome: their failures are their own."""
+        models = {call.model for call in record.calls if _was_answered(call.error) and not call.cached}
         if not models:
             return []
         self._answered |= dict.fromkeys(models, sample)
         self._last = sample
-        return self._taken(lambda model: model in models or not model)
+        return self._release(lambda model: model in models or not model)
 
-    def rest(self) -> list[tuple[Record | Told, bytes]]:
-        """All that are still held, and none from now on."""
-        return self._taken(lambda model: True)
+    def release_all(self) -> list[tuple[AnyResult, bytes]]:
+        """Release every post held back."""
+        return self._release(lambda model: True)
 
-    def why(self) -> str:
-        """What to say of an outage, and the way out of it."""
+    def describe_outage(self) -> str:
+        """Describe an outage, and what to do about it."""
         record = self._held[-1][0]
         if len(self) >= LOST_IN_A_ROW:
             who = f"{len(self)} posts in a row had no answer"
-        elif not self._answered and not any(True for _ in line_starts(self._folder / RESULTS)):
+        elif not self._answered and not any(True for _ in read_line_starts(self._folder / RESULTS)):
             who = "no post had an answer"
         else:
             who = "the last post had no answer" if len(self) == 1 else f"the last {len(self)} posts had no answer"
         return f"{who}: {record.explanation}. {_REMEDIES[kind_of_failure(record)]}"
 
     async def models_still_answer(self) -> bool:
-        """Whether every model that left a post without an answer answers one that it has answered before."""
+        """Return whether each model that failed still answers a post that it has answered before."""
         models = {_model_at_fault(record) for record, _ in self._held}
-        return all([await self._answers(model) for model in models])
+        return all([await self._model_answers(model) for model in models])
 
-    async def _answers(self, model: str) -> bool:
-        sample = self._answered.get(model) or (self._last if not model else None) or self._answered_earlier(model)
+    async def _model_answers(self, model: str) -> bool:
+        sample = self._answered.get(model) or (self._last if not model else None) or self._find_answered_post(model)
         if sample is None:
             return False
         answered = asyncio.Event()
 
         def listen(event: JSON) -> None:
-            if event["event"] == "call" and event["model"] == model and _answered(event["error"]):
+            if event["event"] == "call" and event["model"] == model and _was_answered(event["error"]):
                 answered.set()
 
         self.asking = asyncio.ensure_future(
-            hear(**sample.post, graph=self._graph, context=self._context, listen=listen)
+            judge_post(**sample.post, graph=self._graph, context=self._context, listen=listen)
         )
-        told = asyncio.ensure_future(answered.wait())
-        await asyncio.wait((self.asking, told), return_when=asyncio.FIRST_COMPLETED)
-        told.cancel()
+        waiting = asyncio.ensure_future(answered.wait())
+        await asyncio.wait((self.asking, waiting), return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
         self.asking.cancel()
         [record] = await asyncio.gather(self.asking, return_exceptions=True)
         if isinstance(record, Exception) and not isinstance(record, ModelError):
             raise record
-        return answered.is_set() or (isinstance(record, Record) and not model and not unanswered(record))
+        return answered.is_set() or (isinstance(record, Record) and not model and not is_unanswered(record))
 
-    def _answered_earlier(self, model: str) -> Sample | None:
-        """A post that a process before this one had answered."""
-        for place in self._places(model):
-            return next((sample for at, sample in enumerate(self._samples) if at == place), None)
+    def _find_answered_post(self, model: str) -> Sample | None:
+        """Return a post that an earlier process had answered, or None."""
+        for start in read_line_starts(self._folder / RESULTS):
+            if start.outcome == "verdict":
+                calls = parse_json(start.line)["calls"]
+                if not model or any(call["model"] == model and _was_answered(call["error"]) for call in calls):
+                    return next((sample for at, sample in enumerate(self._samples) if at == start.place), None)
         return None
 
-    def _places(self, model: str) -> Iterator[int]:
-        path = self._folder / RESULTS
-        if not path.exists():
-            return
-        with path.open("rb") as results:
-            for start, line in zip(line_starts(path), results, strict=False):
-                if start.outcome != "verdict":
-                    continue
-                calls = from_json(line)["calls"]
-                if not model or any(call["model"] == model and _answered(call["error"]) for call in calls):
-                    yield start.place
-
-    def _taken(self, wanted: Callable[[str], bool]) -> list[tuple[Record | Told, bytes]]:
+    def _release(self, wanted: Callable[[str], bool]) -> list[tuple[AnyResult, bytes]]:
         taken = [each for each in self._held if wanted(_model_at_fault(each[0]))]
         self._held = [each for each in self._held if not wanted(_model_at_fault(each[0]))]
         return taken
 
 
-def _model_at_fault(record: Record | Told) -> str:
+def _model_at_fault(record: AnyResult) -> str:
     return str((record.fault or {}).get("model") or "")
 
 
-def _answered(error: str | None) -> bool:
-    """Whether a call was answered, be it by a refusal or by something that could not be read."""
+def _was_answered(error: str | None) -> bool:
+    """Return whether a call was answered, even by a refusal or by unreadable output."""
     return error is None or error not in (*_REMEDIES, *LOCKED_OUT)

@@ -1,9 +1,9 @@
-"""Parquet parts of a run that many machines decide at once: each a batch of results, written whole or not at all.
+"""Write the results of a batch as the Parquet parts of a folder while it goes on, and go on from them on any machine.
 
-A part is named by its attempt (the start of the run that wrote it) and the number of its batch, so that a batch which
-is decided once more after a crash finds what it has written before. The manifest beside the parts names the attempt
-under way and the parts that count: those that it lists, and those of its own attempt. Another one is from a worker that
-went on after its run had been given up, and counts for nothing.
+A run keeps its results in its own folder, on this machine. Those that are new are written to the folder of parts now
+and then: a part at a time, whole or not at all, and then the manifest that lists it. A part is named by its attempt
+(the start of the run that wrote it) and its number. One that is neither listed nor of the manifest's attempt is from a
+command that went on after another had taken over its run, and counts for nothing.
 
 The last three columns of a part are a result's place, its repeat, and its line as results.jsonl has it.
 """
@@ -13,32 +13,40 @@ from __future__ import annotations
 import io
 import json
 import re
-import shutil
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
 from tribunal.errors import BadInput
-from tribunal.eval.runs.journal import RESULTS, Journal, line_starts
-from tribunal.eval.runs.tables import Columns, added_types
-from tribunal.locations import Location, located, write_whole_at
-from tribunal.parsed import from_json
+from tribunal.eval.datasets.post_table import PostTable
+from tribunal.eval.runs.journal import RESULTS, RUN, Journal, OutputUnwritten, read_line_starts
+from tribunal.eval.runs.run_file import check_unchanged, encode_run_file
+from tribunal.eval.runs.tables import OutputColumns
+from tribunal.eval.runs.tally import RunTally, Watch
+from tribunal.exports.table_files import arrow_schema
+from tribunal.files import write_whole
+from tribunal.locations import Location, Unreachable, write_whole_at
 from tribunal.schema import JSON, Frozen
+from tribunal.text import parse_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PARTS, SPOOL = "parts", "spool"  # within a run's folder
-MANIFEST = "_manifest.json"  # readers of a folder of Parquet leave out what begins with an underscore
-_WORKER = "_worker-"
+# Readers of a folder of Parquet leave out what begins with an underscore.
+MANIFEST, FOLDER_RUN = "_manifest.json", "_run.json"
 _NAME = re.compile(r"part-(\d{5})-(\d{8})\.parquet")
 _OWN = ("place", "repeat", "record")
+_ROWS = 500  # of a part
+_SECONDS = 120.0  # after which fewer are written
 
 
-class Row(NamedTuple):
-    """A result for a part: its place, its line, and the cells of the row that it is of."""
+class ResultRow(NamedTuple):
+    """Hold a result for a part: its place, its line, and the cells of its input row."""
 
     place: int
     repeat: int
@@ -46,298 +54,250 @@ class Row(NamedTuple):
     cells: JSON
 
 
-class Part(Frozen):
-    """A part as the manifest lists it."""
+class PartFile(Frozen):
+    """Describe a part as the manifest lists it."""
 
     name: str
     rows: int
     bytes: int
 
-    @property
-    def attempt(self) -> int:
-        return attempt_of(self.name)
-
 
 class Manifest(Frozen):
-    """Which start of a run is under way, and the parts that count beside its own.
-
-    `under_way` is how many posts each of its workers may have in flight, and 0 once it has ended well. `lost` is how
-    many were in flight when workers or whole starts were killed, at most: nobody knows what these have cost.
-    """
+    """Record which start of a run is under way, and which parts count beside its own."""
 
     attempt: int = 0
-    under_way: int = 0
-    lost: int = 0
-    parts: tuple[Part, ...] = ()
+    parts: tuple[PartFile, ...] = ()
 
 
-def part_name(attempt: int, batch: int) -> str:
-    return f"part-{attempt:05}-{batch:08}.parquet"
+class PartColumns(NamedTuple):
+    """Describe the input columns of a run's parts with their types."""
 
+    given: tuple[tuple[str, str], ...]
 
-def _worker(attempt: int, name: str) -> str:
-    return f"{_WORKER}{attempt:05}-{name}"
+    @classmethod
+    def of_table(cls, table: PostTable) -> PartColumns:
+        """Return the columns of a table. Parquet columns keep types that JSON has too; all others are texts."""
+        names = dict.fromkeys(name for cells in table.cells() for name in cells)
+        kinds: dict[str, str] = {}
+        if all(file.suffix == ".parquet" for file in table.tables.files):
+            import pyarrow as pa
+            import pyarrow.parquet as pq
 
+            for field in pq.read_schema(table.files[0]):
+                plain = pa.types.is_signed_integer(field.type) or pa.types.is_boolean(field.type)
+                if plain or pa.types.is_floating(field.type):
+                    kinds[field.name] = str(field.type).replace("halffloat", "float")
+        return cls(tuple((name, kinds.get(name, "string")) for name in names))
 
-def attempt_of(name: str) -> int:
-    """By which start of the run a part was written."""
-    found = _NAME.fullmatch(name)
-    return int(found[1]) if found else 0
+    def encode_part(self, rows: Iterable[ResultRow]) -> bytes:
+        """Return the bytes of a part's file."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
+        columns, schema = self._arrow_schema()
+        texts = {field.name for field in schema if pa.types.is_string(field.type)}
+        held = []
+        for row in rows:
+            given, added = columns.row_cells(row.cells, parse_json(row.line))
+            cells = {
+                name: str(cell) if name in texts and cell is not None else cell
+                for name, cell in ((name, given.get(name)) for name in columns.given)
+            }
+            own = (row.place, row.repeat, row.line.decode().rstrip("\n"))
+            held.append({**cells, **added, **dict(zip(schema.names[-3:], own, strict=True))})
+        file = io.BytesIO()
+        pq.write_table(pa.Table.from_pylist(held, schema=schema), file, compression="zstd")
+        return file.getvalue()
 
-class Shape(NamedTuple):
-    """The columns of a run's parts: those of the input with their types, or None where parts hold results alone."""
-
-    given: tuple[tuple[str, str], ...] | None = None
-
-    def schema(self) -> tuple[Columns | None, pa.Schema]:
+    def _arrow_schema(self) -> tuple[OutputColumns, pa.Schema]:
         import pyarrow as pa
 
-        own = [("place", pa.int64()), ("repeat", pa.int32()), ("record", pa.string())]
-        if self.given is None:
-            return None, pa.schema(own)
-        columns = Columns(name for name, _ in self.given)
+        columns = OutputColumns(name for name, _ in self.given)
         given = [(name, pa.type_for_alias(kind)) for name, kind in self.given]
         taken, named = {*columns.given, *columns.added.values()}, []
-        for name, kind in own:
+        for name, kind in zip(_OWN, (pa.int64(), pa.int32(), pa.string()), strict=True):
             while name in taken:
                 name = f"tribunal_{name}"
             named.append((name, kind))
-        return columns, pa.schema([*given, *added_types(columns), *named])
+        return columns, pa.schema([*given, *arrow_schema(columns.added_kinds), *named])
 
 
-def part_of(rows: Iterable[Row], shape: Shape) -> bytes:
-    """A part, as the bytes of its file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+class PartsFolder:
+    """Keep the parts of one run, whose results lie in a folder of this machine."""
 
-    columns, schema = shape.schema()
-    texts = {field.name for field in schema if pa.types.is_string(field.type)}
-    held = []
-    for row in rows:
-        own = dict(zip(schema.names[-3:], (row.place, row.repeat, row.line.decode().rstrip("\n")), strict=True))
-        cells: JSON = {}
-        if columns is not None:
-            given, added = columns.cells(row.cells, from_json(row.line))
-            cells = {name: _as(given.get(name), name in texts) for name in columns.given} | added
-        held.append({**cells, **own})
-    file = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(held, schema=schema), file, compression="zstd")
-    return file.getvalue()
+    def __init__(self, at: Location, run: Path, table: PostTable, count: int) -> None:
+        """Use a folder of parts for a run over a table of so many rows; nothing is read or written yet."""
+        self._at, self._run, self._table = at, run, table
+        self._manifest, self._held = Manifest(), dict[str, Any]()
+        self._columns = PartColumns.of_table(table)
+        self._written = bytearray(count)
+        self._offset = self._number = self._seen = 0
+        self._looked = time.monotonic()
+        # The input's cells are read along with the results, which end nearly in the order of the rows.
+        self._cells = enumerate(table.cells())
+        self._ahead: dict[int, JSON] = {}
 
+    async def begin(self, wanted: JSON) -> None:
+        """Begin the folder of parts; or go on with it, and take over the results that this machine doesn't have.
 
-def _as(cell: object, text: bool) -> object:
-    return str(cell) if text and cell is not None else cell
-
-
-class Parts:
-    """The folder of a run's parts."""
-
-    def __init__(self, url: str | Path) -> None:
+        Raises:
+            BadInput: it holds something else, or what its run depends on isn't as it is wanted.
         """
-        Args:
-            url: the folder, by its path or URL.
+        try:
+            await self._take_over(wanted)
+        except OSError as error:
+            raise BadInput(f"out: {self._at}: can't be used: {error}; take another folder") from error
+
+    async def _take_over(self, wanted: JSON) -> None:
+        last = self._read_manifest()
+        parts = tuple(self._counted_parts(last))
+        if parts:
+            held = parse_json(self._read_file(FOLDER_RUN) or b"null")
+            if not isinstance(held, dict):
+                raise BadInput(f"out: {self._at}: has parts and no {FOLDER_RUN}; take another folder")
+            self._held = check_unchanged(held, wanted, self._at)
+        else:
+            self._held = wanted
+            self._write_file(FOLDER_RUN, encode_run_file(wanted).encode("utf-8", "replace"))
+        here = bytearray(len(self._written))
+        for start in read_line_starts(self._run / RESULTS):
+            if start.place < len(here):  # else it is of another run, which is found out later
+                here[start.place] = 1
+        if not any(here):
+            write_whole(self._run / RUN, encode_run_file(self._held))
+        with closing(Journal(self._run)) as journal:
+            for row in (row for part in parts for row in self.read_results(part.name)):
+                self._written[row.place] = 1
+                if not here[row.place]:
+                    await journal.append(row.line)
+            await journal.sync_to_disk()
+        self._manifest = Manifest(attempt=last.attempt + 1, parts=parts)
+        self._write_manifest()
+
+    def watching(self, watch: Watch) -> Watch:
+        """Return a watcher of the run that writes what is new, if it is enough for a part or has waited long.
+
+        If the store is away, that is tried again later. The watcher raises `BadInput` if another command has taken over
+        the run.
         """
-        self.url, self.at = str(url), located(url)
 
-    @classmethod
-    def of_run(cls, folder: Path) -> Self:
-        """Those of a run in a folder of this machine."""
-        return cls(folder.absolute() / PARTS)
+        def watch_and_write(tally: RunTally) -> None:
+            """Show the state of the run, and write its new results."""
+            watch(tally)
+            old = time.monotonic() - self._looked > _SECONDS
+            if old or tally.done >= self._seen + _ROWS:
+                self._looked, self._seen = time.monotonic(), tally.done
+                with suppress(OSError, Unreachable):
+                    self._write_new_results(all_of_them=old)
 
-    def has(self, name: str) -> bool:
-        from pyarrow.fs import FileType
+        return watch_and_write
 
-        return bool(self.at.fs.get_file_info(f"{self.at.path}/{name}").type != FileType.NotFound)
+    def finish(self, *, whole: bool) -> None:
+        """Write the results that are in no part yet; if the run is whole, remove the parts that don't count.
 
-    def names(self) -> list[str]:
-        """Of all parts that are there, the newest attempt's first."""
-        names = filter(_NAME.fullmatch, self._found())
-        return sorted(names, key=lambda name: (-attempt_of(name), name))
+        Raises:
+            OutputUnwritten: they can't be written. The results are kept.
+            BadInput: another command has taken over the run.
+        """
+        try:
+            self._write_new_results(all_of_them=True)
+            if whole:
+                for name in set(self._part_names()) - {part.name for part in self._manifest.parts}:
+                    self._at.fs.delete_file(f"{self._at.path}/{name}")
+                self._write_file(FOLDER_RUN, encode_run_file(self._held, finished=True).encode("utf-8", "replace"))
+        except (OSError, Unreachable) as error:
+            raise OutputUnwritten(f"out: {self._at}: can't be written: {error}; make room") from error
 
-    def _found(self) -> list[str]:
+    def read_results(self, name: str) -> Iterator[ResultRow]:
+        """Yield the results of a part, without the cells of its rows; raise `BadInput` if it can't be read."""
+        import pyarrow.parquet as pq
+
+        try:
+            with self._at.fs.open_input_file(f"{self._at.path}/{name}") as file:
+                part = pq.ParquetFile(file)
+                for rows in part.iter_batches(batch_size=1000, columns=part.schema_arrow.names[-3:]):
+                    for place, repeat, line in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+                        yield ResultRow(place, repeat, f"{line}\n".encode("utf-8", "replace"), {})
+        except (OSError, ValueError) as error:
+            raise BadInput(f"{self._at}/{name}: can't be read: {error}; remove it, and run again") from error
+
+    def _write_new_results(self, *, all_of_them: bool) -> None:
+        starts = read_line_starts(self._run / RESULTS, self._offset)
+        while held := list(islice(starts, _ROWS)):
+            if len(held) < _ROWS and not all_of_them:
+                return
+            new = [start for start in held if not self._written[start.place]]
+            if new:
+                self._read_cells_ahead({start.place for start in new})
+                self._write_part([ResultRow(each.place, 0, each.line, self._ahead[each.place]) for each in new])
+            for start in new:
+                self._written[start.place] = 1
+                del self._ahead[start.place]
+            self._offset = held[-1].offset + len(held[-1].line)
+
+    def _read_cells_ahead(self, places: set[int]) -> None:
+        lacking = places - self._ahead.keys()
+        while lacking:
+            place, cells = next(self._cells)
+            if not self._written[place]:
+                self._ahead[place] = cells
+            lacking.discard(place)
+
+    def _write_part(self, rows: list[ResultRow]) -> None:
+        if self._read_manifest().attempt != self._manifest.attempt:
+            raise BadInput(
+                f"out: {self._at}: another command has begun to go on with this run; wait for it, or stop it and run "
+                "this one again"
+            )
+        name, content = f"part-{self._manifest.attempt:05}-{self._number:08}.parquet", self._columns.encode_part(rows)
+        self._write_file(name, content)
+        part = PartFile(name=name, rows=len(rows), bytes=len(content))
+        self._manifest = self._manifest.model_copy(update={"parts": (*self._manifest.parts, part)})
+        self._number += 1
+        self._write_manifest()
+
+    def _counted_parts(self, manifest: Manifest) -> Iterator[PartFile]:
+        """Yield the parts that count: those that are listed, and one that was written before it could be."""
+        import pyarrow.parquet as pq
+
+        known = {part.name: part for part in manifest.parts}
+        for name in self._part_names():
+            if name in known:
+                yield known[name]
+            elif int(name.split("-")[1]) == manifest.attempt:
+                with self._at.fs.open_input_file(f"{self._at.path}/{name}") as file:
+                    yield PartFile(name=name, rows=pq.ParquetFile(file).metadata.num_rows, bytes=file.size())
+
+    def _part_names(self) -> list[str]:
         from pyarrow.fs import FileSelector
 
-        return [each.base_name for each in self.at.fs.get_file_info(FileSelector(self.at.path, allow_not_found=True))]
+        found = self._at.fs.get_file_info(FileSelector(self._at.path, allow_not_found=True))
+        return sorted(each.base_name for each in found if _NAME.fullmatch(each.base_name))
 
-    def content(self, name: str) -> bytes:
-        """
-        Raises:
-            BadInput: it can't be read.
-        """
+    def _read_manifest(self) -> Manifest:
+        content = self._read_file(MANIFEST)
         try:
-            with self.at.fs.open_input_file(f"{self.at.path}/{name}") as file:
+            return Manifest() if content is None else Manifest.model_validate_json(content)
+        except ValidationError as error:
+            raise BadInput(f"{self._at}/{MANIFEST}: broken: {error}; take another folder") from error
+
+    def _write_manifest(self) -> None:
+        self._write_file(MANIFEST, json.dumps(self._manifest.dump(), indent=1).encode())
+
+    def _read_file(self, name: str) -> bytes | None:
+        """Return the content of a file, or None if there is none."""
+        from pyarrow.fs import FileType
+
+        path = f"{self._at.path}/{name}"
+        try:
+            if self._at.fs.get_file_info(path).type == FileType.NotFound:
+                return None
+            with self._at.fs.open_input_file(path) as file:
                 return bytes(file.read())
         except OSError as error:
-            raise BadInput(f"{self.at}/{name}: can't be read: {error}") from error
+            raise Unreachable(f"{self._at}/{name}: can't be read: {error}") from error
 
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file whole, or not at all.
-
-        Raises:
-            OSError: it can't be written.
-            Unreachable: the store doesn't take it.
-        """
-        if self.at.here is not None:
-            self.at.here.mkdir(parents=True, exist_ok=True)
-        write_whole_at(self._place(name), content)
-
-    def remove(self, name: str) -> None:
-        self.at.fs.delete_file(f"{self.at.path}/{name}")
-
-    def read(self, name: str, *columns: str) -> Iterator[JSON]:
-        """Rows of a part, of which `columns` of `place`, `repeat` and `record` are read.
-
-        Raises:
-            BadInput: it is no part of a run.
-        """
-        import pyarrow.parquet as pq
-
-        try:
-            with self.at.fs.open_input_file(f"{self.at.path}/{name}") as file:
-                table = pq.ParquetFile(file)
-                own = dict(zip(_OWN, table.schema_arrow.names[-3:], strict=True))
-                for rows in table.iter_batches(batch_size=1000, columns=[own[each] for each in columns]):
-                    for row in rows.to_pylist():
-                        yield {each: row[own[each]] for each in columns}
-        except (OSError, ValueError) as error:
-            raise BadInput(f"{self.at.shown}/{name}: can't be read: {error}; remove it, and run again") from error
-
-    def lines(self, name: str) -> Iterator[Row]:
-        """The results of a part."""
-        for row in self.read(name, *_OWN):
-            yield Row(row["place"], row["repeat"], f"{row['record']}\n".encode("utf-8", "replace"), {})
-
-    def manifest(self) -> Manifest:
-        """
-        Raises:
-            BadInput: it is broken.
-        """
-        if not self.has(MANIFEST):
-            return Manifest()
-        try:
-            return Manifest.model_validate_json(self.content(MANIFEST))
-        except ValidationError as error:
-            raise BadInput(f"{self.at.shown}/{MANIFEST}: broken: {error}; take another folder") from error
-
-    def begin(self, under_way: int, parts: Iterable[Part] = ()) -> Manifest:
-        """Note that another attempt begins.
-
-        Args:
-            under_way: how many posts each of its workers has in flight at most.
-            parts: those of earlier attempts that count.
-        """
-        last = self.manifest()
-        workers = [name for name in self._workers() if name.startswith(_worker(last.attempt, ""))]
-        lost = last.lost + last.under_way * len(workers)
-        manifest = Manifest(attempt=last.attempt + 1, under_way=under_way, lost=lost, parts=tuple(parts))
-        self.keep(manifest)
-        self._dismiss()
-        return manifest
-
-    def join(self, attempt: int, worker: str) -> None:
-        """Note that a worker takes part: what it has in flight may be lost with it."""
-        self.write(_worker(attempt, worker), b"")
-
-    def end(self, lost: int, parts: Iterable[Part] = ()) -> None:
-        """Note that the attempt under way has ended well.
-
-        Args:
-            lost: how many posts were under way when workers of it were killed.
-            parts: all that count now.
-        """
-        last = self.manifest()
-        self.keep(last.model_copy(update={"under_way": 0, "lost": last.lost + lost, "parts": tuple(parts)}))
-        self._dismiss()
-
-    def _workers(self) -> list[str]:
-        return [name for name in self._found() if name.startswith(_WORKER)]
-
-    def _dismiss(self) -> None:
-        for name in self._workers():
-            self.remove(name)
-
-    def keep(self, manifest: Manifest) -> None:
-        self.write(MANIFEST, json.dumps(manifest.dump(), indent=1).encode())
-
-    def counted(self) -> list[str]:
-        """The names of the parts that count."""
-        manifest = self.manifest()
-        listed = {part.name for part in manifest.parts}
-        return [name for name in self.names() if name in listed or attempt_of(name) == manifest.attempt]
-
-    def part(self, name: str) -> Part:
-        """A part as the manifest lists it."""
-        import pyarrow.parquet as pq
-
-        with self.at.fs.open_input_file(f"{self.at.path}/{name}") as file:
-            return Part(name=name, rows=pq.ParquetFile(file).metadata.num_rows, bytes=file.size())
-
-    def _place(self, name: str) -> Location:
-        return Location(self.at.fs, f"{self.at.path}/{name}", f"{self.at.shown}/{name}")
-
-
-def ungathered(folder: Path) -> bool:
-    """Whether parts or spools lie in a run's folder that `gather` has not put into results.jsonl."""
-    return any((folder / PARTS).glob("part-*.parquet")) or bool(spooled(folder / SPOOL))
-
-
-async def gather(folder: Path) -> int:
-    """Put into results.jsonl what other machines have left of a run in a folder of this one: parts, and spools.
-
-    A crash at any moment loses none of them, and puts none there twice.
-
-    Returns:
-        how many results it was.
-
-    Raises:
-        DiskFull: there is no room for them; they stay where they are.
-    """
-    if not ungathered(folder):  # as in every run of one machine, which need not wait for PyArrow
-        return 0
-    parts, spools = Parts.of_run(folder), spooled(folder / SPOOL)
-    names = parts.names()
-    held = _Held()
-    for start in line_starts(folder / RESULTS):
-        held.add(start.place, start.repeat)
-    taken = 0
-    with Journal(folder) as journal:
-        for row in _left_behind(parts, names, spools):
-            if held.add(row.place, row.repeat):
-                taken += 1
-                await journal.append(row.line)
-        await journal.settled()
-    for name in names:
-        parts.remove(name)
-    for spool in spools:
-        shutil.rmtree(spool, ignore_errors=True)
-    return taken
-
-
-def _left_behind(parts: Parts, names: Iterable[str], spools: Iterable[Path]) -> Iterator[Row]:
-    for name in names:
-        yield from parts.lines(name)
-    for spool in spools:
-        for start in line_starts(spool / RESULTS):
-            yield Row(start.place, start.repeat, start.line, {})
-
-
-class _Held:
-    """Which results there are, in a byte each."""
-
-    def __init__(self) -> None:
-        self._places: dict[int, bytearray] = {}
-
-    def add(self, place: int, repeat: int) -> bool:
-        """Note one; whether it is new."""
-        places = self._places.setdefault(repeat, bytearray())
-        if place >= len(places):
-            places.extend(bytes(place + 1 - len(places) + len(places) // 8))
-        new = not places[place]
-        places[place] = 1
-        return new
-
-
-def spooled(folder: Path, begin: str = "") -> list[Path]:
-    """The folders of lines that belong to no part yet, the oldest first."""
-    return sorted(path for path in folder.glob(f"{begin}*") if path.is_dir()) if folder.is_dir() else []
+    def _write_file(self, name: str, content: bytes) -> None:
+        if self._at.here is not None:
+            self._at.here.mkdir(parents=True, exist_ok=True)
+        write_whole_at(self._at.beneath(f"{self._at.path}/{name}"), content)

@@ -1,48 +1,99 @@
-"""What lies outside a run's folder and settings, and still decides its results: indexes, stores, models' servers."""
+"""Pin what decides a run's results outside its folder: prompts, files, code, indexes, stores, models' servers."""
 
 from __future__ import annotations
 
+import ast
 import asyncio
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
+from tribunal import __version__
 from tribunal.context import Context
-from tribunal.environment import environment
+from tribunal.environment import environment, setting
 from tribunal.errors import BadInput
-from tribunal.eval.runs.runfile import beside, changes
 from tribunal.graphs import GRAPHS
-from tribunal.learnt import learnt
-from tribunal.line_up import in_force
+from tribunal.graphs import graph as load_graph
+from tribunal.line_up import apply_line_up
 from tribunal.models.providers import provider_of
-from tribunal.models.seating import check_models
-from tribunal.nodes.predict.perspective import searchers
-from tribunal.retrievers.first_look.look import open_look
-from tribunal.retrievers.perspectives.store import Store
-from tribunal.retrievers.precedents.opening import open_precedents
+from tribunal.models.registry import check_models
+from tribunal.nodes.predict.perspective import open_searchers
+from tribunal.prompts.policy import load_policy
+from tribunal.prompts.sets import prompt_set
+from tribunal.retrievers.indexes.table_rows import file_hash
+from tribunal.retrievers.perspectives.store import PerspectiveStore
+from tribunal.retrievers.precedents.store import open_precedents
+from tribunal.retrievers.screening.screener import open_screener
 from tribunal.schema import JSON
+from tribunal.shared_settings import screener_path
+from tribunal.systems import system_of
+from tribunal.text import parse_json
+
+_INSTALLED = "site-packages"
+# What a pin is called in a refusal.
+_PINNED = {
+    "images": "images", "servers": "the server of", "perspectives": "perspective", "precedents": "precedents",
+    "first_look": "the screening classifier's",
+}  # fmt: skip
+_LONGEST = 120  # characters of a value in a refusal
+# Of a run.json, what decides results.
+_HELD = (
+    "graph", "data", "images", "sampling", "repeats", "settings", "models", "servers", "policy", "prompts",
+    "perspectives", "precedents", "first_look", "files", "code", "n", "tribunal",
+)  # fmt: skip
 
 
-async def pins(graph: str, context: Context) -> JSON:
-    """The perspectives that are heard, the store of precedents and the fitted first look, each by the hash of its
-    content, and the address of each provider's server.
+def describe_surroundings(graph: str, context: Context) -> JSON:
+    """Return what decides results beside the settings: policy, prompts, files, default model, our version."""
+    if graph not in GRAPHS:
+        load_graph(graph)  # its system is known from then on
+    in_force, system = load_policy(context.policy), system_of(graph)
+    # The policy and the prompts have hashes of their own.
+    named = [context.line_up, context.threshold_file, *context.perspectives]
+    paths = {name: Path(name).expanduser() for name in named if name}
+    return {
+        "models": {"TRIBUNAL_MODEL": None if context.model else setting("TRIBUNAL_MODEL") or "rehearsal"},
+        "policy": {"name": in_force.name, "sha": in_force.sha},
+        "tribunal": __version__,
+        "prompts": prompt_set(context.prompts, system.name if system else None).dump(),
+        "files": {name: file_hash(path)[:16] for name, path in paths.items() if path.is_file()},
+        "code": hash_code(graph),
+    }
+
+
+async def collect_pins(graph: str, context: Context) -> JSON:
+    """Return the pins: hashes of perspectives, precedents and screening classifier, and addresses of servers.
 
     Within `opened_once` the run reads the very indexes that are hashed here.
 
     Raises:
-        BadInput: a perspective, the store, the first look, the line-up or a model is wrong.
+        BadInput: a perspective, the store, the screening classifier, the line-up or a model is wrong.
     """
-    stores = await searchers(context) if _hears_perspectives(graph, context) else ()
-    models, around = check_models(await in_force(context, afresh=True), environment()), environment()
+    stores = await open_searchers(context) if _hears_perspectives(graph, context) else ()
+    models, around = check_models(await apply_line_up(context, afresh=True), environment()), environment()
     providers = {model.provider: provider_of(model) for model in models}
-    return {
+    pins: JSON = {
         "perspectives": {
             each.perspective.name: {"sha": each.fingerprint, "embedding": each.embedding}
             for each in stores
-            if isinstance(each, Store)
+            if isinstance(each, PerspectiveStore)
         },
-        **await _precedents(context),
-        **await _first_look(context),
-        "servers": {name: address(each.base_url(around)) for name, each in sorted(providers.items())},
+        "servers": {name: server_address(each.base_url(around)) for name, each in sorted(providers.items())},
     }
+    if context.precedents:
+        store = await open_precedents(context.precedents)
+        held = {"sha": store.fingerprint, "embedding": store.embedding, "cases": len(store)}
+        pins["precedents"] = {store.name: held}
+    if (folder := screener_path(context.triage)) is not None:  # records say whether it is switched off
+        look = await asyncio.to_thread(open_screener, folder)
+        pins["first_look"] = {"sha": look.sha, "fitted_from": look.manifest.fitted_from, "at": look.manifest.at}
+    return pins
 
 
 # What a process that decides posts has to find as the run was begun with it.
@@ -51,42 +102,20 @@ _EVERYWHERE = (
 )  # fmt: skip
 
 
-def pinned(run: JSON) -> JSON:
-    """Of a run.json, what every process that decides posts of the run has to find as it is told there."""
+def pins_of_run(run: JSON) -> JSON:
+    """Return the part of a run.json that every deciding process must find unchanged."""
     return {name: run[name] for name in _EVERYWHERE if name in run}
 
 
 async def check_pins(graph: str, context: Context, wanted: JSON) -> None:
-    """See that what decides results is here what it was where the run was begun.
-
-    Args:
-        graph: its name, or its file.
-        context: the settings of the run.
-        wanted: what `pinned` gave there.
+    """Check that everything that decides results is as it was where the run began (`wanted`).
 
     Raises:
-        BadInput: something differs; what, there and here. Or as `pins`.
+        BadInput: something differs; what, there and here. Or as `collect_pins`.
     """
-    here = pinned({**await asyncio.to_thread(beside, graph, context), **await pins(graph, context)})
-    if differs := next(changes(wanted, here), None):
+    here = await asyncio.to_thread(describe_surroundings, graph, context)
+    if differs := next(list_changes(wanted, pins_of_run({**here, **await collect_pins(graph, context)})), None):
         raise BadInput(f"{differs}, in a process that decides posts; leave it as it was until the run is done")
-
-
-async def _precedents(context: Context) -> JSON:
-    """The store of precedents, if one is named: a run without one is told as it was before there were any."""
-    if not context.precedents:
-        return {}
-    store = await open_precedents(context.precedents)
-    held = {"sha": store.fingerprint, "embedding": store.embedding, "cases": len(store)}
-    return {"precedents": {store.name: held}}
-
-
-async def _first_look(context: Context) -> JSON:
-    """The first look that was fitted, if one is named. Whether it is switched off changes, so records say that."""
-    if (folder := learnt(context.triage)) is None:
-        return {}
-    look = await asyncio.to_thread(open_look, folder)
-    return {"first_look": {"sha": look.sha, "fitted_from": look.manifest.fitted_from, "at": look.manifest.at}}
 
 
 def _hears_perspectives(graph: str, context: Context) -> bool:
@@ -96,10 +125,127 @@ def _hears_perspectives(graph: str, context: Context) -> bool:
     return named and (graph == "tribunal" or graph not in GRAPHS)
 
 
-def address(url: str | None) -> str | None:
-    """Host, port and path of a server: no user, password or query; None where it is the provider's own."""
+def server_address(url: str | None) -> str | None:
+    """Return host, port and path of a server, without user, password or query; None for the provider's own."""
     if url is None:
         return None
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return f"{host}{parts.path.rstrip('/')}" or None
+
+
+def list_changes(held: JSON, wanted: JSON) -> Iterator[str]:
+    """Yield, in words, each difference between two run descriptions that decides results."""
+    for name in _HELD:
+        then, now = held.get(name), parse_json(json.dumps(wanted.get(name)))
+        if then == now:
+            continue
+        if isinstance(then, dict) and isinstance(now, dict):
+            for key in sorted(then.keys() | now.keys()):
+                if then.get(key) != now.get(key):
+                    yield _describe_change(name, key, then.get(key), now.get(key))
+        else:
+            yield f"{name}: then {_format_value(then)}, now {_format_value(now)}"
+
+
+def _describe_change(name: str, key: str, then: Any, now: Any) -> str:
+    if name in _PINNED:
+        missing = "not there" if name in ("perspectives", "precedents", "first_look") else "its provider's own"
+        said = [missing if each is None else _format_value(each) for each in (then, now)]
+        return f"{_PINNED[name]} {key}: then {said[0]}, now {said[1]}"
+    if (name, key) == ("data", "sha256"):
+        return "data: the files' contents differ"
+    if name == "code":
+        once = "it is imported since" if now else "it is imported no more"
+        return f"{key}: {'its content differs' if then and now else once}"
+    if name == "files" and then and now:
+        return f"{key}: its content differs"
+    called = "dataset" if (name, key) == ("data", "name") else key
+    return f"{called}: then {_format_value(then)}, now {_format_value(now)}"
+
+
+def _format_value(value: Any) -> str:
+    said = "the default" if value is None else json.dumps(value, ensure_ascii=False)
+    return said if len(said) <= _LONGEST else said[: _LONGEST - 1] + "…"
+
+
+# ------------------------------------------------------------------------------------------------ the code of a graph
+
+
+def hash_code(graph: str) -> dict[str, str]:
+    """Return the hash of each file that a graph of one's own is made of, by its path in the project.
+
+    These are its own file, the modules of its project that are imported from there on (of a package all its modules),
+    and the prompts in a folder `prompts` beside one of them. Of a graph of ours there are none: the version says it.
+    The project is the folder of the nearest pyproject.toml, else the file's own; an installed package is its own.
+    """
+    if graph in GRAPHS or (file := _find_graph_file(graph)) is None:
+        return {}
+    base = _folder_above_package(file)
+    if _INSTALLED in base.parts:
+        root, paths = base, {file, *_modules_of_package(file)}
+    else:
+        root = next((folder for folder in (base, *base.parents) if (folder / "pyproject.toml").is_file()), base)
+        paths = _find_modules(file, root)
+    paths |= {prompt for folder in {path.parent for path in paths} for prompt in (folder / "prompts").rglob("*.md")}
+    return {
+        (path.relative_to(root) if path.is_relative_to(root) else path).as_posix(): file_hash(path)[:16]
+        for path in sorted(paths)
+    }
+
+
+def _find_graph_file(graph: str) -> Path | None:
+    """Return the file of `file.py:graph`, `module:object` or an entry point; None where there is none."""
+    place = graph.partition(":")[0]
+    if place.endswith(".py"):
+        file = Path(place).expanduser().resolve()
+        return file if file.is_file() else None
+    named = next(iter(entry_points(group="tribunal.graphs", name=graph)), None)
+    try:
+        found = find_spec(named.module if named else place)
+    except (ImportError, ValueError):
+        return None
+    return Path(found.origin).resolve() if found and found.origin and found.has_location else None
+
+
+def _folder_above_package(file: Path) -> Path:
+    """Return the folder that holds a module, or the package that it is part of."""
+    folder = file.parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+def _find_modules(file: Path, root: Path) -> set[Path]:
+    """Return a file and the modules of its project that it imports, directly or not; every module of each package."""
+    # The folders of this project that modules are imported from.
+    added = [Path(each).resolve() for each in sys.path if each and _INSTALLED not in each]
+    inside = [each for each in added if root in each.parents]
+    folders = dict.fromkeys([file.parent, _folder_above_package(file), root, root / "src", *inside])
+    found, left = set[Path](), {file}
+    while left:
+        path = left.pop()
+        found.add(path)
+        left |= {*_modules_of_package(path), *_modules_imported_by(path, folders)} - found
+    return found
+
+
+def _modules_of_package(path: Path) -> set[Path]:
+    """Return every module of the package that a module is part of; none where it stands alone."""
+    base = _folder_above_package(path)
+    return set() if path.parent == base else set((base / path.relative_to(base).parts[0]).rglob("*.py"))
+
+
+def _modules_imported_by(path: Path, folders: Iterable[Path]) -> Iterator[Path]:
+    """Yield the modules in these folders that a file imports, wherever in it, with the packages that hold them."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:  # a relative one is of the same package
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for parts in (name.split(".") for name in names if name.partition(".")[0] != "tribunal"):
+            for folder, depth in product(folders, range(1, len(parts) + 1)):
+                place = folder.joinpath(*parts[:depth])
+                files = (place / "__init__.py", place.with_suffix(".py"))
+                yield from (each.resolve() for each in files if each.is_file())

@@ -1,44 +1,28 @@
-"""What calls cost, by a table of prices that a user gives: TOML, dollars (or whatever) for a million tokens."""
+"""Compute what calls cost, by a user's price table: TOML, in dollars (or any unit) for a million tokens."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pydantic import Field, RootModel, ValidationError
 
-from tribunal.context import describe
+from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
-from tribunal.eval.runs.journal import Unwritten
-from tribunal.files import write_whole
-from tribunal.parsed import from_toml
-from tribunal.schema import Frozen
+from tribunal.schema import Call, Frozen
+from tribunal.text import parse_toml
+
+if TYPE_CHECKING:
+    from tribunal.eval.runs.results import ResultCall
 
 PRICES = "prices.json"
 
 
-class Tokens(Protocol):
-    """What is paid for: the tokens of one call, or of many."""
-
-    @property
-    def prompt_tokens(self) -> int: ...
-    @property
-    def cached_tokens(self) -> int: ...
-    @property
-    def completion_tokens(self) -> int: ...
-
-
-class PricedCall(Tokens, Protocol):
-    """A call, as it was made or as it is read back."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def cached(self) -> bool: ...
-
-
 class Price(Frozen):
-    """For a million tokens of a model. `cached` is what prompt tokens cost that the provider's cache served."""
+    """Price a million tokens of a model. `cached` is for prompt tokens that the provider served from its cache."""
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
@@ -46,14 +30,20 @@ class Price(Frozen):
 
 
 class Prices(RootModel[dict[str, Price]]):
-    """Prices by model: `["openai:gpt-4o"]`, then `input = 2.5`, `output = 10`."""
+    """Hold prices by model: `["openai:gpt-4o"]`, then `input = 2.5`, `output = 10`."""
 
-    def of(self, call: PricedCall) -> float | None:
-        """What a call cost; None where its model has no price. An answer from our own cache costs nothing."""
-        return 0.0 if call.cached else self.cost(call.model, call)
+    def cost_of_call(self, call: Call | ResultCall) -> float | None:
+        """Return the cost of a call, or None if its model has no price. An answer from our own cache costs nothing."""
+        return 0.0 if call.cached else self.cost_of_tokens(call.model, call)
 
-    def cost(self, model: str, tokens: Tokens) -> float | None:
-        """What tokens of a model cost; None where it has no price."""
+    def cost_of_calls(self, calls: Iterable[Call | ResultCall]) -> float | None:
+        """Return the cost of calls together, or None if the model of one has no price."""
+        costs = [self.cost_of_call(call) for call in calls]
+        known = [cost for cost in costs if cost is not None]
+        return sum(known) if len(known) == len(costs) else None
+
+    def cost_of_tokens(self, model: str, tokens: Call | ResultCall | ModelUsage) -> float | None:
+        """Return the cost of tokens of a model, or None if it has no price."""
         price = self.root.get(model)
         if price is None:
             return None
@@ -63,40 +53,19 @@ class Prices(RootModel[dict[str, Price]]):
 
 
 def read_prices(path: Path) -> Prices:
-    """The prices in a file.
-
-    Raises:
-        BadInput: it can't be read, or isn't a table of prices.
-    """
+    """Read a price table from a file; raise `BadInput` if it isn't one."""
     try:
-        return Prices.model_validate(from_toml(path.read_bytes()))
+        return Prices.model_validate(parse_toml(path.read_bytes()))
     except OSError as error:
         raise BadInput(f"prices: {path}: {error.strerror}") from error
     except ValidationError as error:
-        raise BadInput(f"prices: {path}: {describe(error)}") from error
+        raise BadInput(f"prices: {path}: {describe_validation_error(error)}") from error
     except ValueError as error:
         raise BadInput(f"prices: {path}: is not TOML: {error}") from error
 
 
-def keep_prices(folder: Path, prices: Prices) -> None:
-    """Keep a table of prices beside a run's results, for its reports.
-
-    Raises:
-        Unwritten: it can't be written.
-    """
-    path = folder / PRICES
-    try:
-        write_whole(path, prices.model_dump_json(indent=2, exclude_none=True) + "\n")
-    except OSError as error:
-        raise Unwritten(f"{path}: can't be written: {error.strerror or error}; make room") from error
-
-
-def kept_prices(folder: Path) -> Prices | None:
-    """The prices that lie beside a run's results; None where none do.
-
-    Raises:
-        BadInput: the file is broken.
-    """
+def prices_of_run(folder: Path) -> Prices | None:
+    """Return the prices in a run's folder, or None if there are none; raise `BadInput` if the file is broken."""
     path = folder / PRICES
     try:
         return Prices.model_validate_json(path.read_bytes())
@@ -105,4 +74,78 @@ def kept_prices(folder: Path) -> Prices | None:
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}; remove it, and give --prices") from error
     except ValidationError as error:
-        raise BadInput(f"{path}: {describe(error)}; remove it, and give --prices") from error
+        raise BadInput(f"{path}: {describe_validation_error(error)}; remove it, and give --prices") from error
+
+
+@dataclass
+class ModelUsage:
+    """Count the calls and tokens of one model. Answers from our own cache are counted apart and took nothing.
+
+    `cached_tokens` are those of `prompt_tokens` that the provider served from its cache. `seats` are calls by seat, of
+    several of a kind (view:surface) by their kind; `served` are calls by what the provider calls the model that
+    answered, where it says so.
+    """
+
+    calls: int = 0
+    from_cache: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    seats: Counter[str] = field(default_factory=Counter)
+    served: Counter[str] = field(default_factory=Counter)
+
+    def add_tokens(self, calls: int, tokens: Call | ResultCall | ModelUsage) -> None:
+        """Add so many calls, which took these tokens."""
+        self.calls += calls
+        self.prompt_tokens += tokens.prompt_tokens
+        self.cached_tokens += tokens.cached_tokens
+        self.completion_tokens += tokens.completion_tokens
+
+
+UsageByModel: TypeAlias = dict[str, ModelUsage]
+
+
+class TotalCost(NamedTuple):
+    """Hold the cost of calls, in the unit of the prices, and the number of calls without a price."""
+
+    total: float
+    unpriced: int
+
+
+def add_calls(spent: UsageByModel, calls: Iterable[Call | ResultCall]) -> None:
+    """Add calls to the usage by model."""
+    for call in calls:
+        used = spent.get(call.model)
+        if used is None:
+            used = spent[call.model] = ModelUsage()
+        used.seats[call.seat.partition(":")[0]] += 1
+        if call.served:
+            used.served[call.served] += 1
+        if call.cached:
+            used.from_cache += 1
+        else:
+            used.add_tokens(1, call)
+
+
+@dataclass
+class ShortcutSavings:
+    """Count what one shortcut saved a run: the rows of its results, calls, and tokens if known."""
+
+    rows: list[int] = field(default_factory=list)
+    calls: int = 0
+    tokens: int = 0
+
+    def add_row(self, row: int, calls: int, tokens: int) -> None:
+        """Add a result in which so many calls were spared."""
+        self.rows.append(row)
+        self.calls += calls
+        self.tokens += tokens
+
+
+def total_cost(spent: Mapping[str, ModelUsage], prices: Prices) -> TotalCost:
+    """Return the cost of all models together."""
+    costs = {model: prices.cost_of_tokens(model, used) for model, used in spent.items()}
+    return TotalCost(
+        total=sum(cost for cost in costs.values() if cost is not None),
+        unpriced=sum(spent[model].calls for model, cost in costs.items() if cost is None),
+    )

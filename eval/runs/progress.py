@@ -1,4 +1,4 @@
-"""How a run goes, as it goes: on a terminal a bar, one line as wide as there is room; else a line now and then.
+"""Show the progress of a run: a bar on a terminal, one line wide; otherwise a line now and then.
 
 On standard error. Counts and money are of the whole run, results from before it went on included; the pace and the time
 left are of this start.
@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tribunal.eval.runs.tally import Counts, Tally, Watch
-from tribunal.terminal import say, screen, watched
+from tribunal.eval.runs.tally import RunTally, Watch
+from tribunal.terminal import is_watched, say, screen
+from tribunal.text import count_noun
 
 if TYPE_CHECKING:
     import rich.console as drawn
@@ -26,62 +27,76 @@ _NAMES = {
     "failure": "failed",
     "pending": "pending",
 }
-_FINISHING = "finishing what is in flight; Ctrl-C again stops at once"
+_FINISHING = "finishing the posts in flight; press Ctrl-C again to stop at once"
 _GAP = "  "
 _SHORTEST_BAR, _LONGEST_BAR, _ROOMY = 5, 40, 70  # columns
 
 
-def in_words(tally: Tally, *, priced: bool) -> str:
-    """How a run stands, in one line."""
-    whole = tally.whole
-    parts = [*_outcomes(whole, *_NAMES), *_flight(tally), *_used(whole)]
+def describe_progress(tally: RunTally, *, priced: bool) -> str:
+    """Describe the state of a run in one line."""
+    whole = tally.all_results
+    parts = [words for _, words in _count_parts(tally, *_NAMES)]
     if priced:
-        unpriced = f" ({_many(whole.unpriced, 'call')} without a price)" if whole.unpriced else ""
+        unpriced = f" ({count_noun(whole.unpriced, 'call')} without a price)" if whole.unpriced else ""
         parts.append(f"cost {whole.cost:.4f}{unpriced}")
     if tally.rehearsed:
         parts.append(f"{tally.rehearsed:,} by the rehearsal's rules")
-    if tally.slowed:
-        parts.append(tally.slowed)
-    return ", ".join(parts)
+    return ", ".join([*parts, *filter(None, [tally.slowed])])
+
+
+def _count_parts(tally: RunTally, *outcomes: str) -> Iterator[tuple[int, str]]:
+    """Yield the counts of these outcomes and of what they took, each with its weight in a narrow line."""
+    whole = tally.all_results
+    for name in outcomes:
+        if whole.outcomes[name]:
+            weight = {"failure": 2, "refusal": 5, "pending": 5}.get(name, 6)
+            yield weight, f"{whole.outcomes[name]:,} {_NAMES[name]}"
+    if tally.in_flight:
+        yield 6, f"{tally.in_flight} in flight"
+    yield 6, count_noun(whole.calls, "call")
+    if whole.unseen:
+        yield 6, f"{count_noun(whole.unseen, 'call')} not seen"
+    yield 6, count_noun(whole.tokens, "token")
 
 
 @contextmanager
-def shown(*, priced: bool = False, quiet: bool = False) -> Iterator[Watch]:
-    """Something to give to a run, which then can be watched."""
+def show_progress(*, priced: bool = False, quiet: bool = False) -> Iterator[Watch]:
+    """Yield a function that a run calls with its state, and that shows it."""
     if quiet:
         yield lambda tally: None
-    elif watched(aside=True):
-        with _bar(priced) as watch:
+    elif is_watched(aside=True):
+        with _watch_with_bar(priced) as watch:
             yield watch
     else:
-        yield _lines(priced)
+        yield _watch_with_lines(priced)
 
 
-class Bar:
-    """How a run stands, as one line of a terminal: what matters most first, and as much of it as there is room for."""
+class ProgressLine:
+    """Draw the state of a run as one line of a terminal: the most important first, as much as fits."""
 
-    def __init__(self, tally: Tally, *, priced: bool) -> None:
+    def __init__(self, tally: RunTally, *, priced: bool) -> None:
+        """Draw this tally; `priced` adds what it cost."""
         self.tally, self.priced = tally, priced
 
     def __rich_console__(self, console: drawn.Console, options: drawn.ConsoleOptions) -> drawn.RenderResult:
+        """Yield the bar and the words, for Rich."""
         from rich.progress_bar import ProgressBar
         from rich.text import Text
 
         width = options.max_width - 1  # a terminal may break a line that fills its last column
-        bar, words = self._fitted(width)
+        bar, words = self._fit_width(width)
         if bar:
-            yield ProgressBar(total=max(self.tally.total, 1), completed=self.tally.at, width=bar)
+            yield ProgressBar(total=max(self.tally.total, 1), completed=self.tally.decided_count, width=bar)
         said = Text((" " if bar else "") + words, no_wrap=True, end="")
         said.truncate(width - bar, overflow="ellipsis")
         yield said
 
-    def _fitted(self, width: int) -> tuple[int, str]:
-        """How long the bar is, and what stands after it."""
-        parts = list(self._parts())
-        by_weight = sorted(range(len(parts)), key=lambda at: parts[at][0])
+    def _fit_width(self, width: int) -> tuple[int, str]:
+        """Return the length of the bar, and the words after it."""
+        parts = list(self._weighted_parts())
         least = _SHORTEST_BAR if width < _ROOMY else min(width // 8, _LONGEST_BAR)
         room, taken = width - least - 1, set[int]()
-        for at in by_weight:
+        for at in sorted(range(len(parts)), key=lambda at: parts[at][0]):
             needed = len(parts[at][1]) + len(_GAP) * bool(taken)
             if needed > room:
                 break
@@ -91,55 +106,50 @@ class Bar:
             return 0, parts[0][1]
         return min(least + room, _LONGEST_BAR), _GAP.join(parts[at][1] for at in sorted(taken))
 
-    def _parts(self) -> Iterator[tuple[int, str]]:
-        """What there is to say, in its order on the line; before each, its weight: the lowest is said first."""
-        tally, whole = self.tally, self.tally.whole
-        yield 0, f"{tally.at:,}/{tally.total:,}"
+    def _weighted_parts(self) -> Iterator[tuple[int, str]]:
+        """Yield the words in their order on the line, each with its weight; the lowest is shown first."""
+        tally, whole = self.tally, self.tally.all_results
+        yield 0, f"{tally.decided_count:,}/{tally.total:,}"
         if tally.pace is not None:
-            yield 4, _paced(tally.pace)
-        if self.priced:
-            yield 3, _priced(whole)
+            yield 4, _format_pace(tally.pace)
+        if self.priced and whole.unpriced and not whole.cost:
+            yield 3, "cost unknown"
+        elif self.priced:  # the least cost if some calls have no price
+            yield 3, f"cost {'≥ ' * bool(whole.unpriced)}{whole.cost:,.{2 if whole.cost >= 100 else 4}f}"
         if tally.seconds_left is not None:
-            yield 1, f"{_clock(tally.seconds_left)} left"
-        for part in _outcomes(whole, "failure"):
-            yield 2, part
-        for part in _outcomes(whole, "refusal", "pending"):
-            yield 5, part
-        for part in (*_outcomes(whole, "positive", "negative"), *_flight(tally), *_used(whole)):
-            yield 6, part
+            yield 1, _format_time_left(tally.seconds_left)
+        yield from _count_parts(tally, "failure", "refusal", "pending", "positive", "negative")
 
 
 @contextmanager
-def _bar(priced: bool) -> Iterator[Watch]:
+def _watch_with_bar(priced: bool) -> Iterator[Watch]:
     from rich.live import Live
 
     with Live(console=screen(aside=True), auto_refresh=False) as live:
         looked = float("-inf")
-        told: set[str] = set()
+        shown = {""}
 
-        def tell(words: str) -> None:
-            if words and words not in told:
-                told.add(words)
-                live.console.print(words)
-
-        def watch(tally: Tally) -> None:
+        def watch(tally: RunTally) -> None:
+            """Draw the line anew, now and then, and print each notice once above it."""
             nonlocal looked
             now = time.monotonic()
-            if now - looked < EVERY and tally.at < tally.total and not tally.interrupted:
+            if now - looked < EVERY and tally.decided_count < tally.total and not tally.interrupted:
                 return
             looked = now
-            tell(tally.slowed)
-            tell(_FINISHING if tally.interrupted else "")
-            live.update(Bar(tally, priced=priced), refresh=True)
+            for words in (tally.slowed, _FINISHING if tally.interrupted else ""):
+                if words not in shown:
+                    shown.add(words)
+                    live.console.print(words)
+            live.update(ProgressLine(tally, priced=priced), refresh=True)
 
         yield watch
 
 
-def _lines(priced: bool) -> Watch:
-    written = time.monotonic()
-    warned = False
+def _watch_with_lines(priced: bool) -> Watch:
+    written, warned = time.monotonic(), False
 
-    def watch(tally: Tally) -> None:
+    def watch(tally: RunTally) -> None:
+        """Write a line now and then."""
         nonlocal written, warned
         now = time.monotonic()
         if tally.interrupted and not warned:
@@ -147,44 +157,21 @@ def _lines(priced: bool) -> Watch:
             say(f"tribunal: {_FINISHING}", aside=True)
         if tally.pace is not None and tally.seconds_left is not None and now - written >= LINE_EVERY:
             written = now
-            pace = f"{_paced(tally.pace)}, {_clock(tally.seconds_left)} left"
-            say(f"{tally.at:,} of {tally.total:,}: {in_words(tally, priced=priced)}, {pace}", aside=True)
+            state = describe_progress(tally, priced=priced)
+            pace = f"{_format_pace(tally.pace)}, {_format_time_left(tally.seconds_left)}"
+            say(f"{tally.decided_count:,} of {tally.total:,}: {state}, {pace}", aside=True)
 
     return watch
 
 
-def _outcomes(counts: Counts, *keys: str) -> list[str]:
-    return [f"{counts.outcomes[key]:,} {_NAMES[key]}" for key in keys if counts.outcomes[key]]
-
-
-def _flight(tally: Tally) -> list[str]:
-    return [f"{tally.in_flight} in flight"] if tally.in_flight else []
-
-
-def _used(counts: Counts) -> list[str]:
-    unseen = [f"{_many(counts.unseen, 'call')} not seen"] if counts.unseen else []
-    return [_many(counts.calls, "call"), *unseen, _many(counts.tokens, "token")]
-
-
-def _many(number: int, name: str) -> str:
-    return f"{number:,} {name}{'s' * (number != 1)}"
-
-
-def _paced(pace: float) -> str:
-    """Posts a second, or a minute, or an hour: whichever is one or more."""
+def _format_pace(pace: float) -> str:
+    """Return the pace in posts a second, minute or hour: whichever is one or more."""
     for unit, each in (("s", 1), ("min", 60)):
         if pace * each >= 1:
             return f"{pace * each:,.1f}/{unit}" if pace * each < 100 else f"{pace * each:,.0f}/{unit}"
     return f"{pace * 3600:,.1f}/h"
 
 
-def _priced(counts: Counts) -> str:
-    """What it cost so far, at least, where some calls have no price."""
-    if counts.unpriced and not counts.cost:
-        return "cost unknown"
-    return f"cost {'≥ ' * bool(counts.unpriced)}{counts.cost:,.{2 if counts.cost >= 100 else 4}f}"
-
-
-def _clock(seconds: float) -> str:
-    minutes, hours = int(seconds) // 60, int(seconds) // 3600
-    return f"{hours}:{minutes % 60:02}:{int(seconds) % 60:02}"
+def _format_time_left(seconds: float) -> str:
+    minutes, second = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{second:02} left"

@@ -1,31 +1,30 @@
-"""The folder of a run as it lies on disk: run.json, and results.jsonl, read line by line."""
+"""Read the folder of a run: run.json, and results.jsonl line by line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tribunal.context import describe
+from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Gold
-from tribunal.eval.runs.journal import RESULTS
-from tribunal.eval.runs.likeness import CHARACTERS
-from tribunal.eval.runs.runfile import RUN
-from tribunal.parsed import from_json
-from tribunal.schema import JSON, Scheme, Stance
+from tribunal.eval.runs.journal import RESULTS, RUN
+from tribunal.eval.runs.text_similarity import CHARACTERS
+from tribunal.schema import JSON, Record, Scheme, Stance
+from tribunal.text import parse_json
 
 
-class _Read(BaseModel):
-    """What is read of a line: only what is measured. A line holds more, and may come to hold more still."""
+class _ResultPart(BaseModel):
+    """Read what is measured of a line. A line holds more, and may hold more still later."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
 
 
-class ResultUsage(_Read):
-    """What a post cost. `cached_tokens` are those that the provider served from its own prompt cache."""
+class ResultUsage(_ResultPart):
+    """Hold what a post cost. `cached_tokens` are those that the provider served from its own prompt cache."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -33,7 +32,9 @@ class ResultUsage(_Read):
     cached_tokens: int | None = None
 
 
-class ResultCall(_Read):
+class ResultCall(_ResultPart):
+    """Hold a call of a result."""
+
     model: str = ""
     served: str | None = None
     seat: str = ""
@@ -42,34 +43,55 @@ class ResultCall(_Read):
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    attempts: int = 1
     error: str | None = None
     cached: bool = False
     shown: tuple[str, ...] | None = None
 
 
-class ResultSaving(_Read):
-    """What a shortcut spared the post, at least."""
+class ResultSaving(_ResultPart):
+    """Hold what a shortcut saved a post, at least."""
 
     id: str
     calls: int = Field(default=0, ge=0)
     tokens: int = Field(default=0, ge=0)
 
 
-class ResultOpinion(_Read):
+class ResultOpinion(_ResultPart):
+    """Hold the stance of a perspective."""
+
     id: str
     stance: Stance
 
 
-class Result(_Read):
-    """One post in one repeat: its outcome, what people say of it, and what it cost."""
+class _CountedResult(_ResultPart):
+    label: int | None = None
+    hateful: bool | None = None
+    usage: ResultUsage = ResultUsage()
+    unseen_calls: int = Field(default=0, ge=0)
+    rehearsed: bool = False
+    calls: tuple[ResultCall, ...] = ()
+
+
+class ResultSummary(_CountedResult):
+    """Hold what a run itself reads of a result: of one from before, or of another process."""
+
+    outcome: str
+    explanation: str = ""
+    fault: JSON | None = None
+
+
+AnyResult: TypeAlias = Record | ResultSummary
+
+
+class Result(_CountedResult):
+    """Hold one post in one repeat: its outcome, its gold label, and what it cost."""
 
     post_id: str
     repeat: int = Field(default=0, ge=0)
     outcome: Literal["verdict", "refusal", "failure", "pending"]
     scheme: Scheme
-    label: int | None = None
     category: str | None = None
-    hateful: bool | None = None
     confidence: float | None = Field(default=None, ge=0, le=1)
     uncertain: bool = False
     gold: Gold | None = None
@@ -77,12 +99,8 @@ class Result(_Read):
     group: str = ""
     likeness: str = Field(default="", pattern=rf"^([A-Za-z0-9+/]{{{CHARACTERS}}})?$")
     seconds: float = 0.0
-    usage: ResultUsage = ResultUsage()
-    unseen_calls: int = Field(default=0, ge=0)
-    rehearsed: bool = False
     has_image: bool | None = None
     policy: JSON = Field(default_factory=dict)
-    calls: tuple[ResultCall, ...] = ()
     opinions: tuple[ResultOpinion, ...] = ()
     saved: tuple[ResultSaving, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -94,22 +112,18 @@ class Result(_Read):
         return self
 
 
-class Line(NamedTuple):
-    """A result, and the byte at which its line begins."""
+class ReadResult(NamedTuple):
+    """Hold a result and the offset of its line."""
 
     offset: int
     result: Result
 
 
-def read_run(folder: Path) -> JSON:
-    """What a run's results depend on: its run.json.
-
-    Raises:
-        BadInput: the folder is no run's, or the file is broken.
-    """
+def read_run_file(folder: Path) -> JSON:
+    """Return what a run's results depend on, its run.json; raise `BadInput` if the folder is no run's."""
     path = folder / RUN
     try:
-        held = from_json(path.read_bytes())
+        held = parse_json(path.read_bytes())
     except OSError as error:
         raise BadInput(
             f"{folder}: not the folder of a run: {RUN}: {error.strerror}; give tribunal eval's --out"
@@ -121,8 +135,8 @@ def read_run(folder: Path) -> JSON:
     return held
 
 
-def read_results(folder: Path) -> Iterator[Line]:
-    """The results of a run in the order in which they ended, one at a time; a run that has none yet gives none.
+def read_results(folder: Path) -> Iterator[ReadResult]:
+    """Yield the results of a run in the order in which they ended; none if the run has none yet.
 
     A last line that was torn by a crash is left out: the run decides that post again when it goes on.
 
@@ -132,39 +146,44 @@ def read_results(folder: Path) -> Iterator[Line]:
     path = folder / RESULTS
     seen: dict[str, set[int]] = {}
     offset = 0
-    for number, line in enumerate(_lines(path), start=1):
-        try:
-            result = Result.model_validate_json(line)
-        except ValidationError as error:
-            if not line.endswith(b"\n"):
-                return
-            raise BadInput(
-                f"{path}: line {number}: {describe(error)}; remove the line, and let the run go on"
-            ) from error
-        repeats = seen.setdefault(result.post_id, set())
-        if result.repeat in repeats:
-            raise BadInput(
-                f"{path}: line {number}: post {result.post_id!r} stands there twice in repeat {result.repeat}; "
-                "remove one of the two lines"
-            )
-        repeats.add(result.repeat)
-        yield Line(offset, result)
-        offset += len(line)
-
-
-def read_whole(folder: Path, offset: int) -> dict[str, Any]:
-    """A line of results.jsonl in full, by the byte at which it begins."""
-    with (folder / RESULTS).open("rb") as file:
-        file.seek(offset)
-        whole: dict[str, Any] = from_json(file.readline())
-    return whole
-
-
-def _lines(path: Path) -> Iterator[bytes]:
     try:
-        with path.open("rb") as file:
-            yield from file
+        file = path.open("rb")
     except FileNotFoundError:
         return
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}; give the folder of a run") from error
+    with file:
+        for number, line in enumerate(file, start=1):
+            try:
+                result = Result.model_validate_json(line)
+            except ValidationError as error:
+                if not line.endswith(b"\n"):
+                    return
+                raise BadInput(
+                    f"{path}: line {number}: {describe_validation_error(error)}; remove the line, and let the run go on"
+                ) from error
+            repeats = seen.setdefault(result.post_id, set())
+            if result.repeat in repeats:
+                raise BadInput(
+                    f"{path}: line {number}: post {result.post_id!r} stands there twice in repeat {result.repeat}; "
+                    "remove one of the two lines"
+                )
+            repeats.add(result.repeat)
+            yield ReadResult(offset, result)
+            offset += len(line)
+
+
+def read_full_line(folder: Path, offset: int) -> dict[str, Any]:
+    """Return a whole line of results.jsonl, by its offset."""
+    with (folder / RESULTS).open("rb") as file:
+        file.seek(offset)
+        whole: dict[str, Any] = parse_json(file.readline())
+    return whole
+
+
+def summarize_result(line: bytes) -> ResultSummary | None:
+    """Summarize a line of results.jsonl; return None if it is broken, which the measures will report."""
+    try:
+        return ResultSummary.model_validate_json(line)
+    except ValidationError:
+        return None

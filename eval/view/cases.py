@@ -9,30 +9,31 @@ from typing import TYPE_CHECKING, NamedTuple
 from markupsafe import Markup
 from pydantic import ValidationError
 
+from tribunal.calls import Call
+from tribunal.cases.case_drawing import draw_fragment
+from tribunal.cases.view_maker import view_case
 from tribunal.errors import BadInput
-from tribunal.eval.runs.results import read_whole
-from tribunal.eval.view.rows import text_of
-from tribunal.explained.making import explanation
-from tribunal.explained.page import fragment
-from tribunal.models.image import kept_file
-from tribunal.models.image_header import BrokenHeader, header
-from tribunal.schema import Call, Record
+from tribunal.eval.runs.results import read_full_line
+from tribunal.eval.view.rows import kept_text
+from tribunal.models.image import stored_file
+from tribunal.models.image_header import BrokenHeader, read_header
+from tribunal.schema import Record
 
 if TYPE_CHECKING:
     from tribunal.eval.runs.prices import Prices
-    from tribunal.eval.view.attached import Text
-    from tribunal.eval.view.finding import Found
+    from tribunal.eval.view.attached_posts import AttachedPost
+    from tribunal.eval.view.samples import IndexedSample
     from tribunal.schema import JSON
 
 _HEAD = 256 * 1024  # bytes of an image's file in which its size stands
 _SQUARE = (1000, 1000)
 
 
-class Moved(Exception):
+class SampleMoved(Exception):
     """The line of a sample isn't where the index has it: the file was written anew meanwhile."""
 
 
-class Case(NamedTuple):
+class SamplePage(NamedTuple):
     """A sample's page, but for what surrounds it.
 
     Attributes:
@@ -49,30 +50,30 @@ class Case(NamedTuple):
     fields: list[tuple[str, str]]
 
 
-def line_of(folder: Path, found: Found) -> JSON:
-    """The line of a sample.
+def read_sample_line(folder: Path, found: IndexedSample) -> JSON:
+    """Return the line of a sample.
 
     Raises:
-        Moved: another one stands there by now.
+        SampleMoved: another one stands there by now.
     """
     try:
-        held = read_whole(folder, found.offset)
+        held = read_full_line(folder, found.offset)
     except (ValueError, OSError) as error:
-        raise Moved from error
+        raise SampleMoved from error
     if not isinstance(held, dict) or (held.get("post_id"), held.get("repeat", 0)) != (found.post, found.repeat):
-        raise Moved
+        raise SampleMoved
     return held
 
 
-def case_of(
+def view_sample(
     line: JSON,
-    text: Text | None,
+    text: AttachedPost | None,
     *,
     prices: Prices | None = None,
     image: str | None = None,
     prefix: str = "ex-",
-) -> Case:
-    """A sample's page.
+) -> SamplePage:
+    """Return a sample's page.
 
     Args:
         line: of results.jsonl.
@@ -83,50 +84,44 @@ def case_of(
     """
     try:
         record = Record.model_validate({name: line[name] for name in Record.model_fields if name in line})
-        made = explanation(
+        view = view_case(
             record,
-            post=_post(line, text),
+            post=_post_fields(line, text),
             image=image,
-            image_size=size_of(image_file(line, text)) if image else _SQUARE,
-            image_absent=_absent(line, text),
-            price=prices.of if prices else None,
-            case=record.kept or record.thread,
+            image_size=image_size(find_image_file(line, text)) if image else _SQUARE,
+            image_absent=_why_no_image(line, text),
+            price=prices.cost_of_call if prices else None,
         )
     except (ValidationError, BadInput) as error:
         said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        return Case(Markup(), said, line, [], _fields(line))
-    calls = [(call, prices.of(call) if prices else None) for call in record.calls]
-    return Case(fragment(made, prefix=prefix), "", line, calls, _fields(line))
+        return SamplePage(Markup(), said, line, [], _dataset_fields(line))
+    calls = [(call, prices.cost_of_call(call) if prices else None) for call in record.calls]
+    return SamplePage(draw_fragment(view, prefix=prefix), "", line, calls, _dataset_fields(line))
 
 
-def image_file(line: JSON, text: Text | None) -> str | None:
-    """The file of a post's image on this machine: where the data set has it, else where the run kept it."""
+def find_image_file(line: JSON, text: AttachedPost | None) -> str | None:
+    """Return the file of a post's image on this machine: the data set's, else the one that the run kept."""
     if text is not None and text.image and not text.image.casefold().startswith(("http://", "https://")):
         return text.image
     digest = line.get("image_sha256")
-    kept = kept_file(digest) if isinstance(digest, str) else None
+    kept = stored_file(digest) if isinstance(digest, str) else None
     return str(kept) if kept else None
 
 
-def size_of(file: str | None) -> tuple[int, int]:
-    """An image's width and height by its header; a square where they can't be told."""
+def image_size(file: str | None) -> tuple[int, int]:
+    """Return an image's width and height by its header; a square where they can't be read."""
     if file is None or file.startswith("data:"):
         return _SQUARE
     try:
         with Path(file).open("rb") as held:
-            found = header(held.read(_HEAD))
+            found = read_header(held.read(_HEAD))
     except (OSError, BrokenHeader):
         return _SQUARE
     return (found.width, found.height) if found else _SQUARE
 
 
-def whole_line(line: JSON) -> str:
-    """A line to be read as it is."""
-    return json.dumps(line, indent=2, ensure_ascii=False)
-
-
-def _post(line: JSON, text: Text | None) -> JSON | None:
-    words = text_of(line) if text is None else text.text
+def _post_fields(line: JSON, text: AttachedPost | None) -> JSON | None:
+    words = kept_text(line) if text is None else text.text
     if words is None:
         return None
     held: JSON = {"text": words, "earlier": text.earlier if text else ()}
@@ -135,15 +130,15 @@ def _post(line: JSON, text: Text | None) -> JSON | None:
     return held
 
 
-def _absent(line: JSON, text: Text | None) -> str:
+def _why_no_image(line: JSON, text: AttachedPost | None) -> str:
     if line.get("has_image") is False:
-        return "It wasn't there when the run was made."
+        return "It was missing when the run was made."
     if text is None:
-        return "A run keeps no images: give --data to see it."
+        return "Runs keep no images. Start with --data to see it."
     return "The data set has no file of it here."
 
 
-def _fields(line: JSON) -> list[tuple[str, str]]:
+def _dataset_fields(line: JSON) -> list[tuple[str, str]]:
     fields = line.get("fields")
     if not isinstance(fields, dict):
         return []

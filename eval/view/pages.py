@@ -1,112 +1,284 @@
-"""The pages, from templates. Whatever is put into one is a stranger's words: made visible, and escaped by Jinja.
-
-A page runs one script and has one stylesheet, both our own files; it loads nothing else, and says so to the browser.
-"""
+"""The pages: each selects from the runs' samples, and fills its template."""
 
 from __future__ import annotations
 
-import hashlib
+import base64
 import json
-from collections.abc import Iterator
-from functools import cache
-from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
-from markupsafe import Markup
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from tribunal.eval.view.cases import whole_line
-from tribunal.eval.view.finding import PAGE
-from tribunal.eval.view.rows import FACETS, KINDS
-from tribunal.eval.view.wanted import KIND, NUMBERS, PAIRED, SORTS
-from tribunal.explained.page import stylesheet
-from tribunal.text import one_line, visible
+from tribunal.errors import BadInput
+from tribunal.eval.view.cases import SampleMoved, SamplePage, find_image_file, read_sample_line, view_sample
+from tribunal.eval.view.rendering import HEADERS, flatten_settings, render_view
+from tribunal.eval.view.rows import kept_text
+from tribunal.eval.view.sample_filter import SampleFilter
+from tribunal.eval.view.samples import select_samples
+from tribunal.models.image import load_picture
 
-ASSETS = {"view.css": "text/css; charset=utf-8", "view.js": "text/javascript; charset=utf-8"}
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "X-Frame-Options": "DENY",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Cache-Control": "no-store",
-}
-TITLES = {KIND: "Against the gold", **FACETS}
-_MOST_VALUES = 12  # of a facet, before a reader asks for more
-_FIRST_WORDS, _LONGEST_SETTING = 200, 300
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from tribunal.eval.view.samples import IndexedSample, LoadedRun
+    from tribunal.eval.view.viewed_runs import ViewedRun, ViewedRuns
+    from tribunal.schema import JSON
+
+_EDGE = 1600  # pixels of an image's longest side
+_HINT = "This run didn't keep its posts. Start with --data and the folder of the data set to see them."
 
 
-def rendered(template: str, **held: Any) -> str:
-    """A page.
-
-    Args:
-        template: its file in `templates/`.
-        held: what it shows; `title` is always wanted.
-    """
-    return _environment().get_template(template).render(held)
+class PageMissing(Exception):
+    """There is no such page."""
 
 
-@cache
-def asset(name: str) -> bytes:
-    """A file that the pages load: the script, or the stylesheet with that of explanations in it."""
-    read = source(name).encode()
-    return read + stylesheet().encode() if name.endswith(".css") else read
+class Pages:
+    """The pages of some runs. Each method answers a request; a server calls it in a thread."""
+
+    def __init__(self, runs: ViewedRuns) -> None:
+        """Take the runs, whose reading has begun."""
+        self._runs = runs.runs
+
+    def list_runs(self, request: Request) -> Response:
+        """Show the runs; of one run its samples."""
+        if len(self._runs) == 1:
+            return RedirectResponse(f"/samples?{SampleFilter(run=next(iter(self._runs))).query()}", 303, HEADERS)
+        rows = []
+        for run in self._runs.values():
+            loaded = run.load()
+            kinds = dict(select_samples(SampleFilter(), loaded).facets[0].counts)
+            undecided = kinds.get("no-verdict", 0)
+            rows.append(
+                {
+                    "name": run.name,
+                    "query": SampleFilter(run=run.name).query(),
+                    "graph": run.index.run.get("graph"),
+                    "dataset": run.index.run.get("dataset"),
+                    "samples": loaded.table.samples,
+                    "whole": loaded.table.is_complete,
+                    "verdicts": loaded.table.samples - undecided,
+                    "right": kinds.get("true-positive", 0) + kinds.get("true-negative", 0),
+                    "decided": loaded.table.samples - undecided - kinds.get("no-gold", 0),
+                }
+            )
+        return _respond("runs.html.jinja", title="Runs", runs=rows)
+
+    def list_samples(self, request: Request) -> Response:
+        """Show a page of samples."""
+        run, wanted = self._asked_run(request)
+        loaded = run.load(wanted.search_terms)
+        found = select_samples(wanted, loaded)
+        samples = [loaded.table.sample(place, found.folded) for place in found.page(wanted.page)]
+        held = run.index.run
+        return self._show(
+            "samples.html.jinja",
+            wanted,
+            loaded,
+            run,
+            title=f"{run.name}: samples",
+            selection=found,
+            total=len(found.places),
+            rows=[(each, _post_words(run, each) if wanted.read else None) for each in samples],
+            told=", ".join(str(held[name]) for name in ("graph", "dataset") if held.get(name)),
+            settings=list(flatten_settings(held)),
+        )
+
+    def show_sample(self, request: Request) -> Response:
+        """Show one sample."""
+        run, wanted = self._asked_run(request)
+        loaded = run.load(wanted.search_terms)
+        selection = select_samples(wanted, loaded)
+        found = _asked_sample(request, run, loaded, selection.folded)
+        made, hint = _view_case(run, found)
+        place, *around = selection.around(found.row)
+        before, after = (None if each is None else loaded.table.sample(each, selection.folded) for each in around)
+        others = [
+            (name, f"/pair?{wanted.with_fields(other=name).query(post=found.post, repeat=found.repeat)}")
+            for name in self._runs
+            if name != run.name
+        ]
+        return self._show(
+            "sample.html.jinja",
+            wanted,
+            loaded,
+            run,
+            title=f"{found.post}: {run.name}",
+            found=found,
+            place=place,
+            before=before,
+            after=after,
+            total=len(selection.places),
+            case=made,
+            hint=hint,
+            others=others,
+            settings=list(flatten_settings(run.index.run)),
+            here=SampleFilter(run=run.name).query(post=found.post, repeat=found.repeat),
+        )
+
+    def show_line(self, request: Request) -> Response:
+        """Serve the line of a sample as JSON."""
+        run, _ = self._asked_run(request)
+        line = read_sample_line(run.index.folder, _asked_sample(request, run, run.load(), folded=False))
+        written = json.dumps(line, ensure_ascii=False, indent=1)
+        return Response(written, media_type="application/json", headers=HEADERS)
+
+    def list_pairs(self, request: Request) -> Response:
+        """Show the samples that two runs hold."""
+        first, second, wanted = self._asked_runs(request)
+        one, two = (run.load(wanted.search_terms) for run in (first, second))
+        found = select_samples(wanted, one, two)
+        rows = []
+        for place in found.page(wanted.page):
+            sample = one.table.sample(place, found.folded)
+            words = _post_words(first, sample) if wanted.read else None
+            rows.append((sample, two.table.sample(found.partners[place], found.folded), words))
+        return self._show(
+            "pairs.html.jinja",
+            wanted,
+            one,
+            first,
+            second,
+            title=f"{first.name} beside {second.name}",
+            selection=found,
+            total=len(found.places),
+            rows=rows,
+        )
+
+    def show_pair(self, request: Request) -> Response:
+        """Show one sample of two runs side by side."""
+        first, second, wanted = self._asked_runs(request)
+        one, two = (run.load(wanted.search_terms) for run in (first, second))
+        selection = select_samples(wanted, one, two)
+        samples = [
+            _asked_sample(request, run, loaded, selection.folded) for run, loaded in ((first, one), (second, two))
+        ]
+        cases = [
+            _view_case(run, found, prefix)
+            for run, found, prefix in zip((first, second), samples, ("a-", "b-"), strict=True)
+        ]
+        place, *around = selection.around(samples[0].row)
+        before, after = (None if each is None else one.table.sample(each, selection.folded) for each in around)
+        return self._show(
+            "pair.html.jinja",
+            wanted,
+            one,
+            first,
+            second,
+            title=f"{samples[0].post}: {first.name} beside {second.name}",
+            first=samples[0],
+            second=samples[1],
+            place=place,
+            before=before,
+            after=after,
+            total=len(selection.places),
+            hint=cases[0][1],
+            cases=[case for case, _ in cases],
+            settings=[list(flatten_settings(run.index.run)) for run in (first, second)],
+        )
+
+    async def show_image(self, request: Request) -> Response:
+        """Serve a post's image, drawn anew, so that nothing is in it but its pixels."""
+        try:
+            line, file = await run_in_threadpool(self._find_image, **request.path_params)
+            if file is None:
+                raise PageMissing("The image isn't here.")
+            found = await load_picture(file, _EDGE, sha256=line.get("image_sha256"))
+        except (BadInput, PageMissing, SampleMoved) as error:
+            return render_problem(404, "No image", f"It can't be shown: {error}")
+        raw = base64.b64decode(found.data_uri.partition(",")[2])
+        alone = {**HEADERS, "Content-Security-Policy": "default-src 'none'; sandbox"}
+        return Response(raw, media_type="image/jpeg", headers=alone)
+
+    def _find_image(self, run: int, row: int) -> tuple[JSON, str | None]:
+        viewed = dict(enumerate(self._runs.values())).get(run)
+        if viewed is None:
+            raise PageMissing("There is no such run.")
+        table = viewed.load().table
+        if not 0 < row <= table.samples:
+            raise PageMissing("There is no such sample.")
+        found = table.sample(row - 1, folded=False)
+        line = read_sample_line(viewed.index.folder, found)
+        return line, find_image_file(line, viewed.find_post(found.post))
+
+    def _show(
+        self, template: str, wanted: SampleFilter, loaded: LoadedRun, *shown: ViewedRun, **values: Any
+    ) -> Response:
+        """Answer with a page about one run or two."""
+        datasets = [run.index.run.get("dataset") for run in shown]
+        notes = _dataset_notes(shown[0])
+        if len(set(datasets)) > 1:
+            notes.append(
+                f"These runs use different data sets: {datasets[0]} and {datasets[1]}. Posts are matched by id."
+            )
+        return _respond(
+            template,
+            names=list(self._runs),
+            wanted=wanted,
+            standing=loaded.table,
+            said=notes,
+            money=any(run.index.prices is not None for run in shown),
+            **values,
+        )
+
+    def _asked_run(self, request: Request) -> tuple[ViewedRun, SampleFilter]:
+        """Return the run that is asked for, and the filter of its samples alone."""
+        wanted = SampleFilter.from_query(request.query_params.multi_items())
+        run = self._find_run(wanted.run)
+        return run, wanted.with_fields(run=run.name, other="", into="", page=wanted.page)
+
+    def _asked_runs(self, request: Request) -> tuple[ViewedRun, ViewedRun, SampleFilter]:
+        """Return the two runs that are asked for, and the filter of the samples that both hold."""
+        wanted = SampleFilter.from_query(request.query_params.multi_items())
+        if not wanted.other:
+            raise PageMissing("Choose a second run.")
+        first, second = self._find_run(wanted.run), self._find_run(wanted.other)
+        return first, second, wanted.with_fields(run=first.name, page=wanted.page)
+
+    def _find_run(self, name: str) -> ViewedRun:
+        """Return a run by its name; the first one where none is named."""
+        run = self._runs.get(name) if name else next(iter(self._runs.values()))
+        if run is None:
+            raise PageMissing(f"There is no run {name[:100]!r} here.")
+        return run
 
 
-@cache
-def address_of(name: str) -> str:
-    """Where a page loads a file: under another name whenever it changes, so that it may be kept for long."""
-    stem, _, kind = name.rpartition(".")
-    return f"/{stem}.{hashlib.sha256(asset(name)).hexdigest()[:16]}.{kind}"
+def render_problem(status: int, title: str, problem: str) -> Response:
+    """Answer with a page that says what is wrong."""
+    return HTMLResponse(render_view("problem.html.jinja", title=title, problem=problem), status, HEADERS)
 
 
-def first_words(text: str) -> str:
-    """The beginning of a text, as one line."""
-    said = one_line(text[: 2 * _FIRST_WORDS])
-    return said if len(said) <= _FIRST_WORDS else f"{said[:_FIRST_WORDS]}…"
+def _respond(template: str, **values: Any) -> Response:
+    return HTMLResponse(render_view(template, **values), 200, HEADERS)
 
 
-def settings_of(run: Any, under: str = "") -> Iterator[tuple[str, str]]:
-    """A run.json, a line each, such as settings.judge_model."""
-    if isinstance(run, dict) and (run or not under):
-        for name, value in run.items():
-            yield from settings_of(value, f"{under}.{name}" if under else str(name))
-        return
-    shown = run if isinstance(run, str) else json.dumps(run, ensure_ascii=False)
-    yield under, shown if len(shown) <= _LONGEST_SETTING else f"{shown[:_LONGEST_SETTING]} …"
+def _dataset_notes(run: ViewedRun) -> list[str]:
+    """Return what a reader has to know of the re-attached texts."""
+    if run.texts is None or run.texts.is_ready:
+        return []
+    if run.texts.problem:
+        return [f"The data set can't be read: {run.texts.problem}"]
+    return ["Reading the data set. Reload the page to see the posts."]
 
 
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(lambda name: source(f"templates/{name}")),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=True,
-        finalize=_shown,
-    )
-    environment.filters |= {"figure": _figure, "words": first_words}
-    environment.globals |= {
-        "asset": address_of, "titles": TITLES, "kinds": KINDS, "numbers": NUMBERS, "sorts": SORTS, "paired": PAIRED,
-        "most": _MOST_VALUES, "size": PAGE, "whole_line": whole_line,
-    }  # fmt: skip
-    return environment
+def _asked_sample(request: Request, run: ViewedRun, loaded: LoadedRun, folded: bool) -> IndexedSample:
+    """Return the sample whose post and repeat an address names."""
+    post, repeat = request.query_params.get("post", ""), request.query_params.get("repeat", "0")
+    if not (repeat.isascii() and repeat.isdigit() and len(repeat) < 10):
+        raise BadInput(f"repeat: {repeat[:80]!r}: is not a number")
+    place = loaded.table.find(post, int(repeat))
+    if place is None:
+        raise PageMissing(f"{run.name} has no post {post[:100]!r} in repeat {int(repeat)}, or not yet.")
+    return loaded.table.sample(place, folded)
 
 
-def source(name: str) -> str:
-    """A file of this folder, as text."""
-    return files(__package__).joinpath(*name.split("/")).read_text("utf-8")
+def _post_words(run: ViewedRun, found: IndexedSample) -> str | None:
+    attached = run.find_post(found.post)
+    return attached.text if attached else kept_text(read_sample_line(run.index.folder, found))
 
 
-def _shown(value: Any) -> Any:
-    if value is None:
-        return "–"
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _figure(value: float | None, digits: int = 2) -> str:
-    return "–" if value is None else f"{value:,.{digits}f}" if isinstance(value, float) else f"{value:,}"
+def _view_case(run: ViewedRun, found: IndexedSample, prefix: str = "ex-") -> tuple[SamplePage, str]:
+    """Return a sample's page, and what a reader can do to see more of it."""
+    line, text = read_sample_line(run.index.folder, found), run.find_post(found.post)
+    image = f"/image/{run.number}/{found.row + 1}" if find_image_file(line, text) else None
+    hint = "" if text or run.texts or kept_text(line) is not None else _HINT
+    return view_sample(line, text, prices=run.index.prices, image=image, prefix=prefix), hint

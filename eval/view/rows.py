@@ -1,4 +1,4 @@
-"""What one line of results.jsonl comes to in the index: what it is filtered and sorted by, and the words in it."""
+"""A line of results.jsonl as a row of the index: the columns to filter and sort by, and the words in it."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ _FIELDS = {
     "dataset": ("dataset",),
 }
 _LONGEST_VALUE = 200  # characters of a facet's value
-_ACTIONS = {None: "waits", "accept": "accepted", "edit": "changed"}
+_ACTIONS = {None: "open", "accept": "accepted", "edit": "changed"}
 
 
-class Row(NamedTuple):
+class SampleRow(NamedTuple):
     """A sample as it is filtered and sorted. Labels are -1 where there is none, numbers None where nobody knows."""
 
     post: str
@@ -80,8 +80,8 @@ class Row(NamedTuple):
     words: str
 
 
-def parsed(line: bytes) -> Any:
-    """What a line holds; quicker than `tribunal.parsed`, since a run has many.
+def parse_line(line: bytes) -> Any:
+    """Return what a line holds; quicker than `tribunal.text`, since a run has many.
 
     Raises:
         ValueError: it is no JSON.
@@ -89,8 +89,8 @@ def parsed(line: bytes) -> Any:
     return from_json(line)
 
 
-def row_of(held: Any, prices: Prices | None = None) -> Row:
-    """What a line comes to.
+def sample_row(held: Any, prices: Prices | None = None) -> SampleRow:
+    """Return a line as a row of the index.
 
     Args:
         held: what `parsed` gives of it.
@@ -101,24 +101,24 @@ def row_of(held: Any, prices: Prices | None = None) -> Row:
     """
     result = Result.model_validate(held)
     try:
-        return _row(held, result, prices)
+        return _row_from_result(held, result, prices)
     except (TypeError, AttributeError) as error:  # what a measure never reads may be anything
         raise ValueError(f"is of another shape than a result: {error}") from error
 
 
-def _row(held: JSON, result: Result, prices: Prices | None) -> Row:
+def _row_from_result(held: JSON, result: Result, prices: Prices | None) -> SampleRow:
     gold = result.gold
     label = result.label if result.outcome == "verdict" and result.label is not None else -1
     yes = -1 if label == -1 else int(label > 0 if result.hateful is None else result.hateful)
     positive = -1 if gold is None else int(gold.positive)
     number = -1 if gold is None else gold.label
     calls = result.calls
-    return Row(
+    return SampleRow(
         post=result.post_id,
         repeat=result.repeat,
         ended=OUTCOMES.index(result.outcome),
-        fine=_kind(number, positive, label, yes, number == label),
-        coarse=_kind(number, positive, label, yes, positive == yes),
+        fine=_kind_index(number, positive, label, yes, number == label),
+        coarse=_kind_index(number, positive, label, yes, positive == yes),
         folded=gold is not None and (gold.scheme != "fine" or result.scheme != "fine"),
         gold=number,
         positive=positive,
@@ -128,28 +128,28 @@ def _row(held: JSON, result: Result, prices: Prices | None) -> Row:
         seconds=result.seconds,
         calls=result.usage.calls,
         tokens=result.usage.prompt_tokens + result.usage.completion_tokens,
-        money=_money(result, prices) if prices else None,
+        money=prices.cost_of_calls(result.calls) if prices else None,
         facets={
             "outcome": (result.outcome,),
             "gold": (gold.name,) if gold else (),
             "verdict": (result.category or str(label),) if result.outcome == "verdict" else (result.outcome,),
             "uncertain": ("yes" if result.uncertain else "no",),
-            "person": _person(held),
-            "track": _one(held.get("track")),
-            "language": _one(held.get("language")),
+            "person": _review_state(held),
+            "track": _text_value(held.get("track")),
+            "language": _text_value(held.get("language")),
             "model": tuple(sorted({call.model for call in calls if call.model})),
-            "image": _image(result),
-            "fault": _one((held.get("fault") or {}).get("kind")),
+            "image": _image_state(result),
+            "fault": _text_value((held.get("fault") or {}).get("kind")),
             "repeat": (str(result.repeat),),
-            **{name: _of_set(result.fields, fields) for name, fields in _FIELDS.items()},
+            **{name: _field_values(result.fields, fields) for name, fields in _FIELDS.items()},
         },
-        words="\n".join(each for each in words_of(held) if each),
+        words="\n".join(each for each in searched_words(held) if each),
     )
 
 
-def words_of(held: JSON) -> Iterator[str]:
-    """What is searched of a line: the post's words where they are kept, the explanation, and what was argued."""
-    yield text_of(held) or ""
+def searched_words(held: JSON) -> Iterator[str]:
+    """Yield what is searched of a line: the post's words where they are kept, the explanation, and what was argued."""
+    yield kept_text(held) or ""
     yield str(held.get("explanation") or "")
     for turn in held.get("transcript") or ():
         yield turn.get("text") or ""
@@ -163,38 +163,33 @@ def words_of(held: JSON) -> Iterator[str]:
         yield vote.get("explanation") or ""
 
 
-def text_of(held: JSON) -> str | None:
-    """The post's words where the run kept them."""
+def kept_text(held: JSON) -> str | None:
+    """Return the post's words where the run kept them."""
     text = held.get("text")
     return text if isinstance(text, str) else None
 
 
-def _kind(gold: int, positive: int, label: int, yes: int, right: bool) -> int:
-    """Its place in KINDS."""
+def _kind_index(gold: int, positive: int, label: int, yes: int, right: bool) -> int:
+    """Return how a verdict stands to the gold label, as a place in KINDS."""
     if gold == -1:
-        return _KINDS.index("no-gold")
-    if label == -1:
-        return _KINDS.index("no-verdict")
-    if right:
-        return _KINDS.index("true-positive" if positive else "true-negative")
-    if positive == yes:
-        return _KINDS.index("other-category")
-    return _KINDS.index("false-positive" if yes else "false-negative")
+        kind = "no-gold"
+    elif label == -1:
+        kind = "no-verdict"
+    elif right:
+        kind = "true-positive" if positive else "true-negative"
+    elif positive == yes:
+        kind = "other-category"
+    else:
+        kind = "false-positive" if yes else "false-negative"
+    return _KINDS.index(kind)
 
 
-def _money(result: Result, prices: Prices) -> float | None:
-    """What all its calls cost; None where one of them has no price."""
-    paid = [prices.of(call) for call in result.calls]
-    known = [each for each in paid if each is not None]
-    return sum(known) if len(known) == len(paid) else None
-
-
-def _person(held: JSON) -> tuple[str, ...]:
+def _review_state(held: JSON) -> tuple[str, ...]:
     review = held.get("review")
     return (_ACTIONS.get(review.get("action"), "waits"),) if isinstance(review, dict) else ()
 
 
-def _image(result: Result) -> tuple[str, ...]:
+def _image_state(result: Result) -> tuple[str, ...]:
     if result.has_image is None:
         return ()
     if not result.has_image:
@@ -205,20 +200,20 @@ def _image(result: Result) -> tuple[str, ...]:
     return ("shown",) if all(shown) else ("shown to some models",)
 
 
-def _of_set(fields: JSON, names: tuple[str, ...]) -> tuple[str, ...]:
-    """What the data set says of a post: nothing, one thing or several, each once."""
-    return tuple(dict.fromkeys(value for name in names for value in _each(fields.get(name))))
+def _field_values(fields: JSON, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what the data set says of a post: nothing, one thing or several, each once."""
+    return tuple(dict.fromkeys(value for name in names for value in _flat_values(fields.get(name))))
 
 
-def _each(given: Any) -> Iterator[str]:
+def _flat_values(given: Any) -> Iterator[str]:
     if isinstance(given, list | tuple):
         for each in given:
-            yield from _each(each)
+            yield from _flat_values(each)
     elif isinstance(given, bool):
         yield "true" if given else "false"
     elif given is not None and given != "":
         yield str(given)[:_LONGEST_VALUE]
 
 
-def _one(given: Any) -> tuple[str, ...]:
+def _text_value(given: Any) -> tuple[str, ...]:
     return (given[:_LONGEST_VALUE],) if isinstance(given, str) and given else ()

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from tribunal.errors import BadInput
-from tribunal.extras import wants
+from tribunal.plugins import require_extra
 
 if TYPE_CHECKING:
     from tribunal.eval.runs.prices import Prices
@@ -21,16 +21,7 @@ HOST = "127.0.0.1"
 _LAST_ANSWERS = 1  # seconds for what is being answered when it is told to end
 
 
-def installed() -> None:
-    """See that what the pages are served by is there.
-
-    Raises:
-        BadInput: it isn't; with the command that installs it.
-    """
-    wants("view", "view", ("starlette", "uvicorn"))
-
-
-def serve(
+def serve_runs(
     folders: Sequence[Path],
     say: Callable[[str], None],
     *,
@@ -54,18 +45,19 @@ def serve(
         browser: open it in a browser.
 
     Raises:
-        BadInput: a folder is no run's, or the address can't be had or isn't this machine's alone.
+        BadInput: what serves pages isn't installed, a folder is no run's, or the address can't be had or isn't this
+            machine's alone.
     """
-    installed()
+    require_extra("view", "view")
     import uvicorn
 
     from tribunal.eval.view.app import create_app
-    from tribunal.eval.view.viewed import ViewedRuns
+    from tribunal.eval.view.viewed_runs import ViewedRuns
 
-    _check(host, open_to_others)
+    _check_host(host, open_to_others)
     runs = ViewedRuns(folders, data, prices)
-    with closing(_bound(host, port)) as listening, closing(runs):
-        runs.begin()
+    with closing(_bind_socket(host, port)) as listening, closing(runs):
+        runs.begin_reading()
         named = f"[{host}]" if ":" in host else host
         address = f"http://{named}:{listening.getsockname()[1]}/"
 
@@ -92,7 +84,7 @@ def serve(
         Server(config).run([listening])
 
 
-def _check(host: str, open_to_others: bool) -> None:
+def _check_host(host: str, open_to_others: bool) -> None:
     if open_to_others or host == "localhost":
         return
     try:
@@ -106,7 +98,7 @@ def _check(host: str, open_to_others: bool) -> None:
         )
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def _bind_socket(host: str, port: int) -> socket.socket:
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

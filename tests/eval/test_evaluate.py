@@ -6,20 +6,20 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.court import court_script
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.eval.evaluate import Evaluation, evaluate, summary
-from tribunal.eval.runs.journal import RESULTS, SUPERSEDED
+from tribunal.eval.evaluate import Evaluation, evaluate, summarize_run
+from tribunal.eval.runs.job import RunOptions
+from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED
+from tribunal.eval.runs.lifecycle import lock_run_folder
 from tribunal.eval.runs.outage import LOST_IN_A_ROW
-from tribunal.eval.runs.runfile import RUN, alone_in
-from tribunal.eval.runs.tally import Tally
+from tribunal.eval.runs.tally import RunTally
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, prompt_tokens=30, completion_tokens=10)
 
@@ -40,7 +40,7 @@ def wanted(data: Path, graph: str = "baseline", repeats: int = 1, **settings: An
     )  # fmt: skip
 
 
-async def decided(server: ScriptedServer, evaluation: Evaluation, out: Path, **more: Any) -> Tally:
+async def decided(server: ScriptedServer, evaluation: Evaluation, out: Path, **more: Any) -> RunTally:
     os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
     return await asyncio.to_thread(evaluate, evaluation, out, **more)
 
@@ -64,7 +64,7 @@ def dropping(*words: str, when: Callable[[], bool] = lambda: True) -> Callable[[
 async def test_repeats_are_drawn_anew_and_each_is_served_from_the_cache_once_it_is_there(tmp_path: Path) -> None:
     evaluation = wanted(posts(tmp_path, 2), repeats=3, cache=str(tmp_path / "cache.sqlite"))
     async with ScriptedServer(court_script()) as server:
-        first = await decided(server, evaluation, tmp_path / "one", keep_text=True)
+        first = await decided(server, evaluation, tmp_path / "one", options=RunOptions(keep_text=True))
         assert (first.done, len(server.requests)) == (6, 6)
         second = await decided(server, evaluation, tmp_path / "two")
         assert (second.done, second.calls, len(server.requests)) == (6, 0, 6)
@@ -73,7 +73,7 @@ async def test_repeats_are_drawn_anew_and_each_is_served_from_the_cache_once_it_
     ]
     assert {line["text"] for line in lines(tmp_path / "one")} == {"word-0.", "word-1."}
     assert not any("text" in line for line in lines(tmp_path / "two"))
-    assert summary(first, tmp_path / "one")["metrics"]["over_repeats"]["flip_rate"] == 0.0
+    assert summarize_run(first, tmp_path / "one")["metrics"]["over_repeats"]["flip_rate"] == 0.0
 
 
 async def test_a_budget_is_what_the_post_cost_there_served_from_a_cache_or_not(tmp_path: Path) -> None:
@@ -129,7 +129,12 @@ async def test_a_run_that_never_had_a_result_may_be_put_right(tmp_path: Path) ->
 async def test_posts_that_cost_no_call_don_t_hide_that_the_network_is_gone(tmp_path: Path) -> None:
     data = posts(tmp_path, 60, *range(3, 60, 4))
     async with ScriptedServer(lambda request: Fault(drop=True)) as server:
-        tally = await decided(server, replace(wanted(data), in_order=True), tmp_path / "run", in_flight=4)
+        tally = await decided(
+            server,
+            wanted(data).model_copy(update={"in_order": True}),
+            tmp_path / "run",
+            options=RunOptions(in_flight=4),
+        )
     assert f"{LOST_IN_A_ROW} posts in a row had no answer" in tally.stopped
     assert {line["fault"]["kind"] for line in lines(tmp_path / "run")} == {"input"}
     assert held(tmp_path / "run")["finished"] is None
@@ -138,8 +143,8 @@ async def test_posts_that_cost_no_call_don_t_hide_that_the_network_is_gone(tmp_p
 async def test_a_post_that_never_has_an_answer_can_be_retried_and_the_run_still_ends(tmp_path: Path) -> None:
     data, out = posts(tmp_path, 4), tmp_path / "run"
     async with ScriptedServer(dropping("word-2.")) as server:
-        assert (await decided(server, wanted(data), out, in_flight=1)).outcomes["failure"] == 1
-        again = await decided(server, wanted(data), out, retry=["failures"])
+        assert (await decided(server, wanted(data), out, options=RunOptions(in_flight=1))).outcomes["failure"] == 1
+        again = await decided(server, wanted(data), out, options=RunOptions(retry=["failures"]))
     assert (again.stopped, again.done, again.outcomes["failure"]) == ("", 1, 1)
     assert sorted(line["place"] for line in lines(out)) == [0, 1, 2, 3]
     assert len((out / SUPERSEDED).read_bytes().splitlines()) == 1
@@ -149,7 +154,7 @@ async def test_a_post_that_never_has_an_answer_can_be_retried_and_the_run_still_
 async def test_a_run_that_was_locked_out_at_once_is_measured_all_the_same(tmp_path: Path) -> None:
     async with ScriptedServer(lambda request: Fault(status=401, message="no such key")) as server:
         tally = await decided(server, wanted(posts(tmp_path, 5)), tmp_path / "run")
-    printed = summary(tally, tmp_path / "run")
+    printed = summarize_run(tally, tmp_path / "run")
     assert "See to the key" in printed["stopped"]
     assert (printed["done"], printed["metrics"]["n"], printed["metrics"]["missing"]) == (0, 0, 5)
     assert printed["metrics"]["accuracy"] is None
@@ -164,7 +169,7 @@ async def test_what_should_be_known_of_the_posts_is_told_before_the_first(tmp_pa
         return ANSWER
 
     async with ScriptedServer(script) as server:
-        await decided(server, wanted(path), tmp_path / "run", warn=warned.append)
+        await decided(server, wanted(path), tmp_path / "run", options=RunOptions(warn=warned.append))
     assert [warning.partition(": ")[2].partition(":")[0] for warning in warned] == [
         f"none of its 1 images is in {tmp_path}",
         "1 rows were left out",
@@ -185,7 +190,7 @@ async def test_a_disk_that_fills_as_results_are_put_on_it_stops_the_run(
         os.truncate(results, 0)
         monkeypatch.setattr(os, "fsync", full)
         monkeypatch.setattr("tribunal.eval.runs.journal.SYNC_EVERY", 0.0)
-        tally = await decided(server, wanted(posts(tmp_path, 3)), tmp_path / "run", in_flight=1)
+        tally = await decided(server, wanted(posts(tmp_path, 3)), tmp_path / "run", options=RunOptions(in_flight=1))
     assert "No space left on device" in tally.stopped
     assert 0 < tally.done < 3
 
@@ -194,7 +199,7 @@ def test_a_folder_that_can_t_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(BadInput, match=r"out: .*file: can't be written: .*; take another folder"),
-        alone_in(tmp_path / "file"),
+        lock_run_folder(tmp_path / "file"),
     ):
         pass
     for content, says in ((None, "has results and no run.json"), ("{", "can't be used"), ("[]", "holds no object")):

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.court import court_script, part
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.eval.runs.tally import Tally
-from tribunal.eval.sweep import name_of, read_sweep, run_sweep
+from tribunal.eval.runs.tally import RunTally
+from tribunal.eval.sweep import name_of_cell, read_sweep, run_sweep
 from tribunal.schema import JSON
 
 HEAD = 'dataset = "table"\ndata = "posts.csv"\nout = "runs"\ngraph = "arcade"\n'
@@ -28,15 +28,16 @@ def written(tmp_path: Path, text: str, posts: int = 2) -> Path:
     return tmp_path / "sweep.toml"
 
 
-def swept(path: Path) -> list[tuple[str, JSON, Tally]]:
-    return run_sweep(read_sweep(path), lambda name, number, count: lambda tally: None)
+def swept(path: Path) -> list[tuple[str, JSON, RunTally]]:
+    return run_sweep(read_sweep(path))
 
 
-async def on(server: ScriptedServer, path: Path) -> list[tuple[str, JSON, Tally]]:
+async def on(server: ScriptedServer, path: Path) -> list[tuple[str, JSON, RunTally]]:
     os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
     return await asyncio.to_thread(swept, path)
 
 
+@pytest.mark.long
 async def test_ten_judges_over_one_aux_model_pay_for_one_debate(tmp_path: Path) -> None:
     judges = json.dumps([f"openai:judge-{number}" for number in range(10)])
     path = written(tmp_path, f'[settings]\naux_model = "openai:aux"\n[grid]\njudge_model = {judges}\n')
@@ -115,7 +116,7 @@ def test_cells_have_folders_of_their_own() -> None:
         {"model": "openai:a"}, {"model": "openai:a,openai:b"}, {"policy": "가.toml"}, {"policy": "나.toml"},
         {"model": "openai:" + "a" * 300}, {"model": "openai:" + "a" * 301},
     ]  # fmt: skip
-    names = [name_of(cell) for cell in cells]
+    names = [name_of_cell(cell) for cell in cells]
     assert names[0] == "model=openai-a"
     assert len(set(names)) == len(names)
     assert max(len(name.encode()) for name in names) < 200

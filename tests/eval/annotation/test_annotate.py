@@ -15,9 +15,9 @@ from lxml import etree  # type: ignore[import-untyped]
 from typer.testing import CliRunner, Result
 
 from tests.annotated import CASES, HOSTILE, MAP, NOT, RACIST, alone, exported, in_short, one_sided, write_posts
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.commands import app
 from tribunal.eval.datasets import open_dataset
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ def test_what_stopped_goes_on_and_writes_no_tasks_before(tmp_path: Path) -> None
         command = ["annotate", "export", posts, "--out", out, "--model", "openai:scripted", "--concurrency", "1", *MAP]
         stopped = run(*command)
         assert stopped.exit_code == 1, stopped.output
-        assert "8 of 8 are left, and the same command goes on with them" in stopped.stderr
+        assert "8 of 8 posts left. Run the same command again to go on" in stopped.stderr
         assert not (out / "tasks.json").exists()
         locked["yes"], asked = False, len(server.requests)
         assert run(*command).exit_code == 0

@@ -24,8 +24,8 @@ import pytest
 
 from tests.annotated import CASES, chosen, exported, one_sided
 from tests.dev_server import free_port
+from tests.doubles import ScriptedServer
 from tests.eval.annotation.test_annotate import kept, made, run, taken_in
-from tribunal.eval.doubles.scripted import ScriptedServer
 
 PROGRAM = os.environ.get("TRIBUNAL_LABEL_STUDIO") or shutil.which("label-studio")
 OWNER, PASSWORD = "one@example.org", "not-a-secret"

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from tribunal.eval.annotation.agreement import steps
-from tribunal.eval.annotation.reading import Labels
-from tribunal.eval.annotation.settling import Settled, settle
-from tribunal.eval.annotation.sheet import Head, Intended, Option, Post, Prior
+from tribunal.eval.annotation.consensus import SettledPost, measure_steps, settle_post
+from tribunal.eval.annotation.label_studio import AnnotatorLabels
+from tribunal.eval.annotation.sheet import AnnotationHead, AnnotationPost, CategoryOption, IntendedLabel, ModelPrior
 
 NOT, RACIST, SEXIST, FAITH = "NotHate", "Racist", "Sexist", "Religious"
 LETTERS = {"N": NOT, "R": RACIST, "S": SEXIST, "F": FAITH}
-HEAD = Head(
+HEAD = AnnotationHead(
     annotators=3, dataset={}, policy="h-vli", policy_sha="", scheme="fine", groups=("race", "religion"), priors=True,
-    categories=tuple(Option(name=name, meaning="", hate=name != NOT) for name in LETTERS.values()), joint_only=False,
-    inline=False, prefix="", pictured=True, conversation=False,
+    categories=tuple(CategoryOption(name=name, meaning="", hate=name != NOT) for name in LETTERS.values()),
+    joint_only=False, inline=False, prefix="", pictured=True, conversation=False,
 )  # fmt: skip
 
 
-def labels(joint: str, *, second: str = "", text: str = "", image: str = "") -> list[Labels]:
+def labels(joint: str, *, second: str = "", text: str = "", image: str = "") -> list[AnnotatorLabels]:
     """A letter for each annotator's label, in small where they weren't sure; so for the experts, and for each side."""
     made = []
     for at, letter in enumerate(joint + second):
         sides = [LETTERS[side[at]] if at < len(side) and side[at] in LETTERS else None for side in (text, image)]
         stage = "first" if at < len(joint) else "second"
         made.append(
-            Labels(
+            AnnotatorLabels(
                 by=str(at),
                 stage=stage,
                 joint=LETTERS[letter.upper()],
@@ -38,8 +37,10 @@ def labels(joint: str, *, second: str = "", text: str = "", image: str = "") -> 
     return made
 
 
-def settled(given: list[Labels], **post: object) -> Settled:
-    return settle(Post.model_validate({"id": "p", "text": "words", "image": "p.png", **post}), given, HEAD)
+def settled(given: list[AnnotatorLabels], **post: object) -> SettledPost:
+    return settle_post(
+        AnnotationPost.model_validate({"id": "p", "text": "words", "image": "p.png", **post}), given, HEAD
+    )
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_patterns_and_difficulty_are_those_of_table_1(
 
 
 def test_where_annotators_say_nothing_of_a_side_or_are_tied_the_models_label_stands() -> None:
-    said = {"text_prior": Prior(outcome="verdict", category=SEXIST), "image_prior": Prior(outcome="refusal")}
+    said = {"text_prior": ModelPrior(outcome="verdict", category=SEXIST), "image_prior": ModelPrior(outcome="refusal")}
     found = settled(labels("NNN"), **said)
     assert (found.text.category, found.text.hate, found.text.by) == (SEXIST, True, "model")
     assert (found.image.hate, found.image.by, found.pattern) == (None, "", None)
@@ -116,7 +117,7 @@ def test_where_annotators_say_nothing_of_a_side_or_are_tied_the_models_label_sta
 def test_intent_alignment_is_strict_where_the_intended_category_is_known(
     category: str | None, hate: bool, joint: str, aligned: bool | None
 ) -> None:
-    found = settled(labels(joint), intended=Intended(category=category, hate=hate, name="source"))
+    found = settled(labels(joint), intended=IntendedLabel(category=category, hate=hate, name="source"))
     assert found.aligned is aligned
     assert settled(labels(joint)).aligned is None
 
@@ -128,9 +129,9 @@ def test_a_target_is_named_by_more_than_half_of_those_who_gave_the_label() -> No
 
 def test_agreement_rises_by_what_the_steps_leave_out() -> None:
     posts = [settled(labels(joint), id=str(at)) for at, joint in enumerate(("NNN", "RRR", "NRS", "NNR", "RRn"))]
-    found = {step.name: step for step in steps(posts, HEAD, ("perfect", "strong"), aligned=False)}
-    assert {name: step.posts for name, step in found.items()} == {"raw": 5, "quality": 4, "consensus": 2}
+    found = {step["name"]: step for step in measure_steps(posts, HEAD, ("perfect", "strong"), aligned=False)}
+    assert {name: step["posts"] for name, step in found.items()} == {"raw": 5, "quality": 4, "consensus": 2}
     # Of 15 labels 7 are N, 7 R, 1 S; two posts agree, two by a pair of three, one not at all.
     chance = (7**2 + 7**2 + 1) / 15**2
-    assert found["raw"].categories["kappa"] == pytest.approx(((2 + 2 / 3) / 5 - chance) / (1 - chance))
-    assert found["consensus"].categories["kappa"] == 1.0
+    assert found["raw"]["categories"]["kappa"] == pytest.approx(((2 + 2 / 3) / 5 - chance) / (1 - chance))
+    assert found["consensus"]["categories"]["kappa"] == 1.0

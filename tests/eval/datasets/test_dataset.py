@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets import DATASETS, describe, open_dataset
+from tribunal.eval.datasets import DATASETS, describe_dataset, open_dataset
 from tribunal.eval.datasets.sample import Sample
 
 NAMES = [
@@ -45,7 +45,7 @@ def posts(name: str, data: Path, **options: object) -> list[Sample]:
 def test_every_set_of_the_papers_is_there_and_described() -> None:
     assert list(DATASETS) == NAMES
     for name in NAMES:
-        said = describe(name)
+        said = describe_dataset(name)
         assert said.startswith(f"{name}: ")
         for part in ("task: ", "obtained from: ", "licence: ", "(default): ", "the papers' protocol: "):
             assert part in said, (name, part)

@@ -10,7 +10,7 @@ import pytest
 from tests.eval.datasets.published import labels, posts, shared, written
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import Gold, open_dataset
-from tribunal.eval.datasets.hvli import DIFFICULTY
+from tribunal.eval.datasets.published import DIFFICULTY
 
 # ---------------------------------------------------------------------------------------------------------------- h-vli
 
@@ -60,7 +60,7 @@ def test_hvli_refuses_what_is_no_category(tmp_path: Path, label: object) -> None
     ("content", "said"),
     [
         ([hvli(0, 0, 0)], "h-vli is one object, of posts by their ids, not list"),
-        ({"1": 5}, "row 1: a post is an object with named fields, not int"),
+        ({"1": 5}, "row 1: a row is an object with named fields, not int"),
         ({"1": {"tweet_text": "a"}}, "row 1: has no column 'text_label'; it has tweet_text"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from tests.eval.datasets.published import labels, posts, shared, table, written
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import open_dataset
-from tribunal.retrievers.perspectives.perspective import PAPER, find
+from tribunal.retrievers.perspectives.perspective import PAPER, find_perspective
 
 
 def test_k_haters(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_unsmile(tmp_path: Path) -> None:
 
 
 def test_the_five_shipped_perspectives_have_the_files_that_the_sets_read() -> None:
-    assert all(find(name).source for name in PAPER)
+    assert all(find_perspective(name).source for name in PAPER)
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ import pytest
 from tests import PROJECT
 from tribunal import plugins
 from tribunal.errors import BadInput
-from tribunal.eval.datasets import DatasetSpec, describe, open_dataset, spec_of
+from tribunal.eval.datasets import DatasetSpec, describe_dataset, find_dataset, open_dataset
 
 MODULE = '''
 """Posts of a forum: a JSON object of them, by their ids."""
 from collections.abc import Iterator
 
-from tribunal.eval.datasets import Dataset, DatasetSpec, Sample, binary
+from tribunal.eval.datasets import Dataset, DatasetSpec, Sample, binary_label
 
 
 def read(dataset: Dataset) -> Iterator[Sample]:
@@ -29,7 +29,8 @@ def read(dataset: Dataset) -> Iterator[Sample]:
         if removed is None:
             dataset.skip("undecided")
             continue
-        yield Sample(id=str(row.number), text=row.text("said"), gold=binary(removed, "removed" if removed else "kept"))
+        gold = binary_label(removed, "removed" if removed else "kept")
+        yield Sample(id=str(row.number), text=row.text("said"), gold=gold)
 
 
 FORUM = DatasetSpec(
@@ -61,6 +62,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     plugins._declared.cache_clear()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["our_forum:FORUM", "forum"])
 def test_a_set_of_one_s_own_is_evaluated(site: Path, tmp_path: Path, name: str) -> None:
     command = [sys.executable, "-c", "import tribunal; tribunal.main()", "eval", "--dataset", name, "--data",
@@ -79,7 +81,9 @@ def test_a_set_of_one_s_own_is_evaluated(site: Path, tmp_path: Path, name: str) 
 
 
 def test_its_errors_and_its_description_are_as_those_of_ours(site: Path, tmp_path: Path) -> None:
-    assert describe("our_forum:FORUM").startswith("our-forum: Our forum\ntask: hate\nobtained from: the moderation")
+    assert describe_dataset("our_forum:FORUM").startswith(
+        "our-forum: Our forum\ntask: hate\nobtained from: the moderation"
+    )
     (tmp_path / "forum.json").write_text(json.dumps({"a": {"said": "x", "removed": "perhaps"}}))
     with pytest.raises(BadInput, match=r"data set our-forum: forum\.json row a: removed = 'perhaps': is not 1 or true"):
         list(open_dataset("our_forum:FORUM", tmp_path))
@@ -102,13 +106,13 @@ def test_its_errors_and_its_description_are_as_those_of_ours(site: Path, tmp_pat
 )
 def test_what_is_no_set_is_refused_and_not_called(site: Path, name: str, said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        spec_of(name)
+        find_dataset(name)
 
 
 def test_a_set_can_t_be_called_as_one_of_ours_is(site: Path) -> None:
     (site / "theirs.py").write_text("from tribunal.eval.datasets import DATASETS\nSET = DATASETS['fhm']\n")
     with pytest.raises(BadInput, match="dataset: theirs:SET: it is called 'fhm', as a set of Tribunal is; give it ano"):
-        spec_of("theirs:SET")
+        find_dataset("theirs:SET")
 
 
 def test_the_default_is_one_of_the_splits() -> None:

@@ -15,7 +15,8 @@ from tests.eval.datasets.published import table, written
 from tribunal.commands import app
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import open_dataset
-from tribunal.eval.datasets.sampling import choose
+from tribunal.eval.datasets.sampling import choose_samples
+from tribunal.eval.runs.job import RunOptions
 from tribunal.eval.sweep import read_sweep, run_sweep
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"
@@ -82,7 +83,7 @@ def test_where_no_image_is_there_texts_stand_alone_or_nothing_is_left(tmp_path: 
         "judged by their text alone"
     ]
     with pytest.raises(BadInput, match=r"there is no post in .*dev\.jsonl \(fhm: 3 posts were left out, since their"):
-        choose(open_dataset("fhm", data, skip_missing_images=True))
+        choose_samples(open_dataset("fhm", data, skip_missing_images=True))
 
 
 def test_posts_that_never_had_an_image_stay(tmp_path: Path) -> None:
@@ -101,10 +102,13 @@ def test_a_papers_sample_takes_what_is_there_and_says_how_many_are_lost(tmp_path
     (tmp_path / "dataset_image").mkdir()
     for number in range(120):
         (tmp_path / f"dataset_image/{number}.jpg").write_bytes(b"x")
-    plan = choose(open_dataset("mmsd", tmp_path, skip_missing_images=True), protocol="paper")
+    plan = choose_samples(open_dataset("mmsd", tmp_path, skip_missing_images=True), protocol="paper")
     assert (len(plan), plan.images) == (120, (120, 120, 480))
     assert plan.warnings[-1].startswith("protocol: paper: 380 posts fewer than it took (MV-Debate, Setup: 500 at ")
-    assert len(choose(open_dataset("mmsd", tmp_path, skip_missing_images=True), protocol="paper", samples=20)) == 20
+    assert (
+        len(choose_samples(open_dataset("mmsd", tmp_path, skip_missing_images=True), protocol="paper", samples=20))
+        == 20
+    )
 
 
 def test_a_sweep_may_leave_them_out(tmp_path: Path) -> None:
@@ -114,7 +118,7 @@ def test_a_sweep_may_leave_them_out(tmp_path: Path) -> None:
         'settings = { model = "rehearsal" }\n[grid]\nscheme = ["binary"]\n'
     )
     warned: list[str] = []
-    cells = run_sweep(read_sweep(tmp_path / "sweep.toml"), lambda *_: lambda _: None, warned.append)
+    cells = run_sweep(read_sweep(tmp_path / "sweep.toml"), RunOptions(warn=warned.append))
     assert [tally.total for _, _, tally in cells] == [2]
     assert any("3 posts were left out" in each for each in warned)
 

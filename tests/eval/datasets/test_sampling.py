@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from tests import PROJECT
 from tribunal.errors import BadInput
-from tribunal.eval.datasets import DATASETS, Dataset, DatasetSpec, Gold, Sample, binary, open_dataset
-from tribunal.eval.datasets.sampling import Plan, choose
+from tribunal.eval.datasets import DATASETS, Dataset, DatasetSpec, Gold, Sample, binary_label, open_dataset
+from tribunal.eval.datasets.sampling import SamplePlan, choose_samples
 
 
 def dataset(folder: Path, made: Callable[[], Iterator[Sample]] | Sequence[Sample], base: str = "table") -> Dataset:
@@ -43,42 +43,44 @@ def numbered(count: int, **fields: Sequence[Any]) -> list[Sample]:
     return made
 
 
-def ids(plan: Plan) -> list[str]:
+def ids(plan: SamplePlan) -> list[str]:
     found = [post.id for post in plan]
     assert len(plan) == len(found)
     return found
 
 
-HATE, NOT = binary(True, "hate"), binary(False, "not")
+HATE, NOT = binary_label(True, "hate"), binary_label(False, "not")
 PATTERNS = ("000", "011", "101", "111", "100", "010", "001", "110")
 
 # ----------------------------------------------------------------------------------------------------- all and some
 
 
 def test_all_in_the_order_of_the_set(tmp_path: Path) -> None:
-    assert ids(choose(dataset(tmp_path, numbered(50)))) == [str(number) for number in range(50)]
+    assert ids(choose_samples(dataset(tmp_path, numbered(50)))) == [str(number) for number in range(50)]
 
 
 def test_a_seed_gives_the_same_posts_in_the_order_of_the_set(tmp_path: Path) -> None:
     held = dataset(tmp_path, numbered(500))
-    first = ids(choose(held, samples=40, seed=7))
-    assert first == ids(choose(held, samples=40, seed=7)) == sorted(first, key=int)
+    first = ids(choose_samples(held, samples=40, seed=7))
+    assert first == ids(choose_samples(held, samples=40, seed=7)) == sorted(first, key=int)
     assert len(set(first)) == 40
-    assert first != ids(choose(held, samples=40, seed=8))
+    assert first != ids(choose_samples(held, samples=40, seed=8))
 
 
 def test_what_is_chosen_is_the_same_on_every_machine(tmp_path: Path) -> None:
     """Written down once: a change of hash, of version or of platform would change published runs."""
-    assert ids(choose(dataset(tmp_path, numbered(100)), samples=5, seed=42)) == ["7", "27", "66", "71", "90"]
+    assert ids(choose_samples(dataset(tmp_path, numbered(100)), samples=5, seed=42)) == ["7", "27", "66", "71", "90"]
 
 
+@pytest.mark.long
 def test_the_hash_seed_of_python_changes_nothing(tmp_path: Path) -> None:
     table = tmp_path / "t.csv"
     table.write_text("text,label\n" + "".join(f"post {n},{n % 2}\n" for n in range(300)), encoding="utf-8")
     script = (
         "import sys; from pathlib import Path; from tribunal.eval.datasets import open_dataset\n"
-        "from tribunal.eval.datasets.sampling import choose\n"
-        "print([p.id for p in choose(open_dataset('table', Path(sys.argv[1])), samples=9, seed=3, balance='label')])"
+        "from tribunal.eval.datasets.sampling import choose_samples\n"
+        "posts = choose_samples(open_dataset('table', Path(sys.argv[1])), samples=9, seed=3, balance='label')\n"
+        "print([p.id for p in posts])"
     )
     runs = {
         subprocess.run(
@@ -102,15 +104,15 @@ def test_a_smaller_sample_lies_within_a_larger_whatever_the_order(
 ) -> None:
     small, large = sorted((min(small, count), min(large, count)))
     posts = numbered(count)
-    few, many = (set(ids(choose(dataset(tmp_path, posts), samples=size, seed=seed))) for size in (small, large))
-    backwards = set(ids(choose(dataset(tmp_path, posts[::-1]), samples=large, seed=seed)))
+    few, many = (set(ids(choose_samples(dataset(tmp_path, posts), samples=size, seed=seed))) for size in (small, large))
+    backwards = set(ids(choose_samples(dataset(tmp_path, posts[::-1]), samples=large, seed=seed)))
     assert few <= many == backwards
     assert (len(few), len(many)) == (small, large)
 
 
 def test_every_post_is_as_likely_as_another(tmp_path: Path) -> None:
     held = dataset(tmp_path, numbered(20))
-    drawn = Counter(name for seed in range(400) for name in ids(choose(held, samples=5, seed=seed)))
+    drawn = Counter(name for seed in range(400) for name in ids(choose_samples(held, samples=5, seed=seed)))
     assert len(drawn) == 20
     assert all(60 <= count <= 145 for count in drawn.values())  # of 100; four standard deviations are 35
 
@@ -131,13 +133,13 @@ def test_every_post_is_as_likely_as_another(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_chosen_is_said(tmp_path: Path, asked: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInput, match=said):
-        choose(dataset(tmp_path, numbered(10)), **asked)
+        choose_samples(dataset(tmp_path, numbered(10)), **asked)
 
 
 def test_a_set_without_posts_says_why(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text,label\n,1\nb,\n", encoding="utf-8")
     with pytest.raises(BadInput, match=r"there is no post in .*t\.csv \(table: 2 rows were left out: neither text nor"):
-        choose(open_dataset("table", tmp_path / "t.csv"))
+        choose_samples(open_dataset("table", tmp_path / "t.csv"))
 
 
 def test_two_posts_of_one_id_are_refused(tmp_path: Path) -> None:
@@ -147,24 +149,24 @@ def test_two_posts_of_one_id_are_refused(tmp_path: Path) -> None:
         with pytest.raises(
             BadInput, match="posts 3 and 8 have the same id '2'; ids must differ; name another id column"
         ):
-            choose(dataset(tmp_path, posts), **asked)  # type: ignore[arg-type]
+            choose_samples(dataset(tmp_path, posts), **asked)  # type: ignore[arg-type]
 
 
 def test_a_wrong_row_at_the_end_is_found_before_the_first_post(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text,label\n" + "a,1\n" * 99 + "b,maybe\n", encoding="utf-8")
     with pytest.raises(BadInput, match="row 100: label = 'maybe'"):
-        choose(open_dataset("table", tmp_path / "t.csv"), samples=1)
+        choose_samples(open_dataset("table", tmp_path / "t.csv"), samples=1)
 
 
 def test_warnings_come_with_the_plan(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text,label\na,1\nb,\n", encoding="utf-8")
-    plan = choose(open_dataset("table", tmp_path / "t.csv"))
+    plan = choose_samples(open_dataset("table", tmp_path / "t.csv"))
     assert plan.warnings == ("table: 1 rows were left out: no label 1",)
 
 
 def test_files_that_change_underneath_are_noticed(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text\n" + "a\n" * 1100, encoding="utf-8")
-    plan = choose(open_dataset("table", tmp_path / "t.csv"), samples=1050)
+    plan = choose_samples(open_dataset("table", tmp_path / "t.csv"), samples=1050)
     (tmp_path / "t.csv").write_text("text\na\n", encoding="utf-8")
     with pytest.raises(BadInput, match="its files have changed since the posts were chosen"):
         list(plan)
@@ -173,8 +175,8 @@ def test_files_that_change_underneath_are_noticed(tmp_path: Path) -> None:
 def test_a_few_posts_stay_those_that_were_chosen_whatever_becomes_of_their_files(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("text,id\n" + "".join(f"a {n},{n}\n" for n in range(50)), encoding="utf-8")
     posts = open_dataset("table", tmp_path / "t.csv")
-    whole = [post.id for post in choose(posts, samples=50)]
-    plans = [choose(posts, samples=9), choose(posts, samples=9, shuffled=True)]
+    whole = [post.id for post in choose_samples(posts, samples=50)]
+    plans = [choose_samples(posts, samples=9), choose_samples(posts, samples=9, shuffled=True)]
     (tmp_path / "t.csv").unlink()
     for plan in plans:
         held = list(plan)
@@ -194,29 +196,29 @@ def patterned(**counts: int) -> list[Sample]:
 
 def test_patterns_get_an_equal_quota_and_one_more_each_of_what_is_over(tmp_path: Path) -> None:
     held = dataset(tmp_path, numbered(800, smi_pattern=PATTERNS))
-    assert Counter(post.fields["smi_pattern"] for post in choose(held, samples=80, balance="pattern")) == dict.fromkeys(
-        PATTERNS, 10
-    )
-    found = Counter(post.fields["smi_pattern"] for post in choose(held, samples=85, balance="pattern"))
+    assert Counter(
+        post.fields["smi_pattern"] for post in choose_samples(held, samples=80, balance="pattern")
+    ) == dict.fromkeys(PATTERNS, 10)
+    found = Counter(post.fields["smi_pattern"] for post in choose_samples(held, samples=85, balance="pattern"))
     assert sorted(found.values()) == [10, 10, 10, 11, 11, 11, 11, 11]
 
 
 def test_a_pattern_that_is_short_is_made_up_for_by_the_others(tmp_path: Path) -> None:
     held = dataset(tmp_path, patterned(p000=100, p111=100, p110=3))
-    found = Counter(post.fields["smi_pattern"] for post in choose(held, samples=60, balance="pattern"))
+    found = Counter(post.fields["smi_pattern"] for post in choose_samples(held, samples=60, balance="pattern"))
     assert sorted(found.values()) == [3, 28, 29]
     assert found["110"] == 3
 
 
 def test_fewer_of_a_balanced_sample_are_among_more(tmp_path: Path) -> None:
     held = dataset(tmp_path, patterned(p000=60, p111=60, p011=60, p101=60, p110=3, p001=9))
-    chosen = [set(ids(choose(held, samples=count, balance="pattern", seed=4))) for count in range(1, 120)]
+    chosen = [set(ids(choose_samples(held, samples=count, balance="pattern", seed=4))) for count in range(1, 120)]
     assert all(one < other for one, other in itertools.pairwise(chosen))
 
 
 def test_too_few_over_all_patterns(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"samples: 9: too many for table \(all\), which has 8 \(5 000, 3 110\)"):
-        choose(dataset(tmp_path, patterned(p000=5, p110=3)), samples=9, balance="pattern")
+        choose_samples(dataset(tmp_path, patterned(p000=5, p110=3)), samples=9, balance="pattern")
 
 
 @given(counts=st.lists(st.integers(0, 12), min_size=8, max_size=8), samples=st.integers(1, 60), seed=st.integers())
@@ -225,7 +227,7 @@ def test_the_quota_holds_for_any_counts(tmp_path: Path, counts: list[int], sampl
     if samples > sum(counts):
         return
     made = dict(zip((f"p{pattern}" for pattern in PATTERNS), counts, strict=True))
-    plan = choose(dataset(tmp_path, patterned(**made)), samples=samples, seed=seed, balance="pattern")
+    plan = choose_samples(dataset(tmp_path, patterned(**made)), samples=samples, seed=seed, balance="pattern")
     found = Counter(post.fields["smi_pattern"] for post in plan)
     quota = samples // sum(count > 0 for count in counts)
     assert found.total() == samples == len(plan)
@@ -238,26 +240,30 @@ def test_the_quota_holds_for_any_counts(tmp_path: Path, counts: list[int], sampl
 def test_as_many_of_each_label(tmp_path: Path) -> None:
     fine = [Gold(label=label, scheme="fine", positive=label > 0, name=str(label)) for label in (0, 0, 0, 1, 5)]
     held = dataset(tmp_path, [*numbered(100, gold=fine), Sample(id="unlabelled", text="x")])
-    found = Counter(post.gold.label if post.gold else None for post in choose(held, samples=15, balance="label"))
+    found = Counter(
+        post.gold.label if post.gold else None for post in choose_samples(held, samples=15, balance="label")
+    )
     assert found == {0: 15, 1: 15, 5: 15}
     with pytest.raises(BadInput, match=r"samples: 21 label 0, .*, which has 60 label 0, 20 label 1, 20 label 5"):
-        choose(held, samples=21, balance="label")
+        choose_samples(held, samples=21, balance="label")
 
 
 def test_as_many_of_each_value_of_a_field_or_of_several(tmp_path: Path) -> None:
     held = dataset(tmp_path, numbered(120, gold=(HATE, NOT), topic=("a", "b", "c", None), loud=(True, False)))
-    found = Counter(post.fields["topic"] for post in choose(held, samples=7, balance="topic"))
+    found = Counter(post.fields["topic"] for post in choose_samples(held, samples=7, balance="topic"))
     assert found == {"a": 7, "b": 7, "c": 7}
-    found = Counter((post.fields["topic"], post.gold) for post in choose(held, samples=4, balance="topic, label"))
+    found = Counter(
+        (post.fields["topic"], post.gold) for post in choose_samples(held, samples=4, balance="topic, label")
+    )
     assert found == {("a", HATE): 4, ("b", NOT): 4, ("c", HATE): 4}
     with pytest.raises(BadInput, match=r"samples: 31 topic a, .*, which has 30 topic a, 30 topic b, 30 topic c"):
-        choose(held, samples=31, balance="topic")
+        choose_samples(held, samples=31, balance="topic")
     many = dataset(tmp_path, numbered(200, topic=tuple(map(str, range(200)))))
     with pytest.raises(BadInput, match="balance: topic: has more than 100 values in table"):
-        choose(many, samples=1, balance="topic")
+        choose_samples(many, samples=1, balance="topic")
     apart = dataset(tmp_path, numbered(10, topic=("a", None), loud=(None, True)))
     with pytest.raises(BadInput, match="balance: no post of table has topic and loud"):
-        choose(apart, samples=1, balance="topic,loud")
+        choose_samples(apart, samples=1, balance="topic,loud")
 
 
 # ------------------------------------------------------------------------------------------------------ the papers' own
@@ -290,39 +296,41 @@ def test_hvli_takes_its_whole_test_split_and_no_other(tmp_path: Path) -> None:
         (tmp_path / name).write_text(json.dumps({str(number): post for number in range(count)}))
         return open_dataset("h-vli", tmp_path / name)
 
-    assert len(choose(saved(1178), protocol="paper")) == 1178
+    assert len(choose_samples(saved(1178), protocol="paper")) == 1178
     with pytest.raises(BadInput, match=r"1,178 posts: too many for h-vli \(test\), which has 1,177 posts"):
-        choose(saved(1177), protocol="paper")
+        choose_samples(saved(1177), protocol="paper")
     with pytest.raises(BadInput, match="h-vli has 1,179 here, so it is not that split"):
-        choose(saved(1179), protocol="paper")
+        choose_samples(saved(1179), protocol="paper")
     with pytest.raises(BadInput, match="the paper's is of the split test, not train"):
-        choose(saved(1178, "train_set.json"), protocol="paper")
+        choose_samples(saved(1178, "train_set.json"), protocol="paper")
 
 
 def test_sbic_takes_500_each_of_the_posts_whose_who_target_is_nought(tmp_path: Path) -> None:
     posts = numbered(6000, gold=(HATE, NOT), who_target=(0.0, 0.0, 1.0, None, 0.5))
-    found = list(choose(dataset(tmp_path, posts, "sbic"), protocol="paper"))
+    found = list(choose_samples(dataset(tmp_path, posts, "sbic"), protocol="paper"))
     assert Counter(post.gold for post in found) == {HATE: 500, NOT: 500}
     assert {post.fields["who_target"] for post in found} == {0.0}
 
 
 def test_ghc_takes_the_implicit_hate(tmp_path: Path) -> None:
     posts = numbered(2520, gold=(HATE, NOT, NOT, NOT, HATE), implicit=(True, False, False, False, False))
-    found = list(choose(dataset(tmp_path, posts, "ghc"), protocol="paper"))
+    found = list(choose_samples(dataset(tmp_path, posts, "ghc"), protocol="paper"))
     assert Counter((post.gold, post.fields["implicit"]) for post in found) == {(HATE, True): 252, (NOT, False): 252}
     with pytest.raises(BadInput, match=r"252 implicit hate, 252 not hate: .* has 251 implicit hate, "):
-        choose(dataset(tmp_path, posts[:1255], "ghc"), protocol="paper")
+        choose_samples(dataset(tmp_path, posts[:1255], "ghc"), protocol="paper")
 
 
 @pytest.mark.parametrize(("name", "each"), [("4chan", 704), ("kold", 200), ("kodoli", 200)])
 def test_as_many_hate_as_not(tmp_path: Path, name: str, each: int) -> None:
-    found = choose(dataset(tmp_path, numbered(3000, gold=(HATE, NOT, NOT, NOT)), name), protocol="paper", seed=5)
+    found = choose_samples(
+        dataset(tmp_path, numbered(3000, gold=(HATE, NOT, NOT, NOT)), name), protocol="paper", seed=5
+    )
     assert Counter(post.gold for post in found) == {HATE: each, NOT: each}
 
 
 def test_the_papers_seed_stands_above_the_callers(tmp_path: Path) -> None:
     held = dataset(tmp_path, numbered(2000), "gossipcop")
-    assert ids(choose(held, protocol="paper", seed=1)) == ids(choose(held, samples=500, seed=42))
+    assert ids(choose_samples(held, protocol="paper", seed=1)) == ids(choose_samples(held, samples=500, seed=42))
 
 
 # ------------------------------------------------------------------------------------------------------------- memory
@@ -335,7 +343,7 @@ def test_memory_does_not_grow_with_the_set(tmp_path: Path) -> None:
     def peak(count: int) -> int:
         tracemalloc.start()
         try:
-            assert sum(1 for _ in choose(dataset(tmp_path, posts(count)))) == count
+            assert sum(1 for _ in choose_samples(dataset(tmp_path, posts(count)))) == count
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()

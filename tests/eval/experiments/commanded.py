@@ -11,11 +11,11 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
+from tests.doubles import ScriptedServer
+from tests.doubles.web import SearchServer
 from tests.eval.experiments.played import played
 from tests.eval.experiments.small_sets import write_perspectives
 from tribunal.commands import app
-from tribunal.eval.doubles.scripted import ScriptedServer
-from tribunal.eval.doubles.web import SearchServer
 
 
 @contextmanager

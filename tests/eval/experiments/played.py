@@ -6,8 +6,8 @@ from itertools import count
 from typing import Any
 
 from tests.court import QUOTED
+from tests.doubles import Reply, Request
 from tests.eval.experiments.small_sets import FIVE
-from tribunal.eval.doubles.scripted import Reply, Request
 
 _ALONE = ("the safety classifier", "the classifier", "an annotator", "one answer")
 _number = count(1)

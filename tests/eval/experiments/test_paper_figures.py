@@ -9,36 +9,38 @@ from typing import Any
 import pytest
 
 from tests.result_lines import answers, line, write_run
-from tribunal.eval.experiments.declared import Experiment, Models, PlannedRun, experiment, experiments
-from tribunal.eval.experiments.table import Figure, Line, Table, table_of
-from tribunal.eval.measures.columns import Columns, read_columns
-from tribunal.rehearsed import REHEARSAL
+from tribunal.calls import REHEARSAL
+from tribunal.eval.experiments.experiment import ChosenModels, Experiment, PlannedRun, find_experiment, load_experiments
+from tribunal.eval.experiments.table import ExperimentCell, ExperimentRow, ExperimentTable, build_table
+from tribunal.eval.measures.columns import RunColumns, read_columns
 
-YOURS = Models(own=("openai:one",))
+YOURS = ChosenModels(own=("openai:one",))
 Lines = list[dict[str, Any]]
 FIVE = ("k-haters", "k-mhas", "kold", "kodoli", "unsmile")
 
 
-def made(name: str, folder: Path, of: Callable[[PlannedRun], Lines | None], models: Models = YOURS) -> Table:
+def made(
+    name: str, folder: Path, of: Callable[[PlannedRun], Lines | None], models: ChosenModels = YOURS
+) -> ExperimentTable:
     """The table of runs with these lines, the same list for the same results; None is a run that isn't there."""
-    held = experiment(name)
-    wanted = {run.name: of(run) for run in held.runs(held.datasets, models)}
+    held = find_experiment(name)
+    wanted = {run.name: of(run) for run in held.planned_runs(held.dataset_names, models)}
     once = {id(lines): read(folder / name, lines) for name, lines in wanted.items() if lines is not None}
-    return table_of(held, {name: once.get(id(lines)) for name, lines in wanted.items()}, models)
+    return build_table(held, {name: once.get(id(lines)) for name, lines in wanted.items()}, models)
 
 
-def read(folder: Path, lines: Lines, **run: Any) -> Columns:
+def read(folder: Path, lines: Lines, **run: Any) -> RunColumns:
     repeats = len({each["repeat"] for each in lines}) or 1
     return read_columns(write_run(folder, lines, **{"n": len(lines) // repeats, "repeats": repeats, **run}))
 
 
-def row(table: Table, *labels: str, kind: str = "") -> Line:
+def row(table: ExperimentTable, *labels: str, kind: str = "") -> ExperimentRow:
     found = [each for each in table.lines if each.labels == labels and kind in ("", each.kind)]
     assert len(found) == 1, [each.labels for each in table.lines]
     return found[0]
 
 
-def printed(found: Line) -> list[str]:
+def printed(found: ExperimentRow) -> list[str]:
     return [cell.measured for cell in found.cells]
 
 
@@ -186,7 +188,7 @@ def test_antihate_table_2_prints_the_papers_own_row_of_its_own_counts(tmp_path: 
     assert (delta.measured, row(table, "SBIC", "DeepSeek", "AntiHateAgent").cells[9].paper) == ("+8.3", "(+8.3)")
     assert delta.low is not None
     assert 0.04 < delta.low < 0.083 < (delta.high or 0) < 0.13
-    assert row(table, "SBIC", "your model (openai:one)", "Baseline").cells[9] == Figure()
+    assert row(table, "SBIC", "your model (openai:one)", "Baseline").cells[9] == ExperimentCell()
     gap = {cell.gap for cell in row(table, "GHC", "your model (openai:one)", "AntiHateAgent").cells}
     assert gap == {"not run: antihate-table2_agent_ghc_openai-one"}
     # One's own row stands with those of its set.
@@ -236,13 +238,13 @@ def test_mv_debate_figure_2_has_what_the_text_prints(tmp_path: Path) -> None:
 
 
 def test_a_cell_that_can_not_be_filled_says_why(tmp_path: Path) -> None:
-    held = experiment("arcade-table4")
-    names = {run.protocol: run.name for run in held.runs(["fhm"], YOURS)}
+    held = find_experiment("arcade-table4")
+    names = {run.protocol: run.name for run in held.planned_runs(["fhm"], YOURS)}
     fair = balanced(10, 1.0, 1.0)
 
     def gap(lines: Lines, **run: Any) -> str:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        table = table_of(held, {names["arcade-table4/arcade"]: read(folder, lines, dataset="fhm", **run)}, YOURS)
+        table = build_table(held, {names["arcade-table4/arcade"]: read(folder, lines, dataset="fhm", **run)}, YOURS)
         return row(table, "your model (openai:one) w/ Ours", "✗").cells[0].gap
 
     assert gap(fair) == ""
@@ -251,12 +253,12 @@ def test_a_cell_that_can_not_be_filled_says_why(tmp_path: Path) -> None:
     blind = [{**each, "has_image": False} for each in fair]
     assert gap(blind) == "images not here: no post was shown to a model with its image"
     why = "set not at hand: fhm (--data fhm=FOLDER)"
-    table = table_of(held, {}, YOURS, {names["arcade-table4/arcade"]: why})
+    table = build_table(held, {}, YOURS, {names["arcade-table4/arcade"]: why})
     assert row(table, "your model (openai:one) w/ Ours", "✗").cells[0].gap == why
     assert row(table, "your model (openai:one)", "✗").cells[0].gap.startswith("not run: arcade-table4_baseline_fhm")
 
 
-@pytest.mark.parametrize("held", experiments().values(), ids=list(experiments()))
+@pytest.mark.parametrize("held", load_experiments().values(), ids=list(load_experiments()))
 def test_every_cell_of_every_table_can_be_measured(held: Experiment, tmp_path: Path) -> None:
     """One small run stands for all: each cell that a run is planned for has a figure in the form of the paper's."""
     fields = [
@@ -268,8 +270,8 @@ def test_every_cell_of_every_table_can_be_measured(held: Experiment, tmp_path: P
     ]
     passes = [{**each, "repeat": repeat} for repeat in (0, 1) for each in lines]
     columns = read(tmp_path / "run", passes)
-    models = Models(paper=True) if held.name != "antihate-table4" else YOURS
-    table = table_of(held, {run.name: columns for run in held.runs(held.datasets, models)}, models)
+    models = ChosenModels(paper=True) if held.name != "antihate-table4" else YOURS
+    table = build_table(held, {run.name: columns for run in held.planned_runs(held.dataset_names, models)}, models)
     for line_ in table.lines:
         for cell in line_.cells:
             if cell.gap:

@@ -9,77 +9,79 @@ import pytest
 
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.experiments.declared import Experiment, Models, PlannedRun, experiment, experiments
-from tribunal.eval.protocols.following import Asked, follow
-from tribunal.heeding import refuse_unheeded
-from tribunal.line_up import shipped
+from tribunal.eval.experiments.experiment import ChosenModels, Experiment, PlannedRun, find_experiment, load_experiments
+from tribunal.eval.protocols.following import RunRequest, follow_protocol
+from tribunal.line_up import LINE_UPS
 from tribunal.models.providers import model_names
+from tribunal.unused_settings import refuse_unused_settings
 
-YOURS = Models()
-OWN = Models(own=("openai:one", "openai:two"), aux="openai:three")
-PAPER = Models(paper=True)
-BOTH = Models(own=("openai:one",), paper=True)
+YOURS = ChosenModels()
+OWN = ChosenModels(own=("openai:one", "openai:two"), aux="openai:three")
+PAPER = ChosenModels(paper=True)
+BOTH = ChosenModels(own=("openai:one",), paper=True)
 
 
 def compares_models(held: Experiment) -> bool:
-    return any(row.model for row in held.rows)
+    return any(row.model for row in held.shape.rows)
 
 
-def runs(name: str, models: Models) -> list[PlannedRun]:
+def runs(name: str, models: ChosenModels) -> list[PlannedRun]:
     """The runs of an experiment; where it compares no models, with the first of one's own alone."""
-    held = experiment(name)
+    held = find_experiment(name)
     if not compares_models(held):
         models = replace(models, own=() if models.paper else models.own[:1])
-    return held.runs(held.datasets, models)
+    return held.planned_runs(held.dataset_names, models)
 
 
-def names(name: str, models: Models) -> set[str]:
+def names(name: str, models: ChosenModels) -> set[str]:
     return {run.name for run in runs(name, models)}
 
 
 def test_every_table_and_figure_that_is_to_be_had_is_there() -> None:
-    assert list(experiments()) == [
+    assert list(load_experiments()) == [
         "arcade-table3", "arcade-table4", "arcade-table5", "arcade-table7", "arcade-table8",
         "predict-table1", "predict-table2", "predict-table4", "predict-table6",
         "antihate-table2", "antihate-table3", "antihate-table4", "antihate-figure3",
         "mv-debate-table1", "mv-debate-table2", "mv-debate-table3", "mv-debate-table4",
         "mv-debate-figure2", "mv-debate-figure3",
     ]  # fmt: skip
-    held = experiment("mv-debate-table4")
-    assert (held.paper, held.table) == ("MV-Debate", "Table 4")
+    held = find_experiment("mv-debate-table4")
+    assert (held.protocol.paper, held.protocol.table) == ("MV-Debate", "Table 4")
     with pytest.raises(BadInput, match=r"'arcade-tabel3': there is none of that name; did you mean arcade-table"):
-        experiment("arcade-tabel3")
+        find_experiment("arcade-tabel3")
 
 
-@pytest.mark.parametrize("held", experiments().values(), ids=list(experiments()))
+@pytest.mark.parametrize("held", load_experiments().values(), ids=list(load_experiments()))
 def test_each_figure_has_its_place_and_each_place_its_figure(held: Experiment) -> None:
-    for row in held.rows:
-        for column, printed in zip(held.columns, row.paper, strict=True):
-            where = f"{row.called}, {column.heads}: {printed!r}"
+    for row in held.shape.rows:
+        for column, printed in zip(held.shape.columns, row.paper, strict=True):
+            where = f"{row.full_labels}, {column.heads}: {printed!r}"
             assert printed in ("", "-") or re.fullmatch(r"\(?[-+]?\d+(\.\d+)?%?\)?( \(±?\d\.\d{3}\))?", printed), where
-            if held.cell(row, column) is None:
+            if held.cell_at(row, column) is None:
                 assert printed in ("", "-") or row.not_run, where
             else:
                 assert printed not in ("", "-") or (printed == "" and held.shape.drawn), where
                 assert not row.not_run, where
-    assert {row.model for row in held.rows if row.model} >= held.shape.asks.keys()
+    assert {row.model for row in held.shape.rows if row.model} >= held.shape.asks.keys()
 
 
 @pytest.mark.parametrize("models", [YOURS, OWN, PAPER, BOTH], ids=["yours", "own", "paper", "both"])
-def test_each_run_follows_its_protocol_and_is_heeded(models: Models) -> None:
+def test_each_run_follows_its_protocol_and_is_heeded(models: ChosenModels) -> None:
     """Nothing departs from the paper, no setting is without effect, and a name stands for one run in all tables."""
     known: dict[str, PlannedRun] = {}
-    for name in experiments():
+    for name in load_experiments():
         for run in runs(name, models):
             same = known.setdefault(run.name, run)
             assert (same.protocol, same.dataset, same.settings) == (run.protocol, run.dataset, run.settings)
-            found = follow(run.protocol, Asked(run.dataset, settings=run.settings, paper_models=run.paper_models))
+            found = follow_protocol(
+                run.protocol, RunRequest(dataset=run.dataset, settings=run.settings, paper_models=run.paper_models)
+            )
             assert found.note is not None
             # A judge or a model of one's own in a seat that the paper fixes would be one.
             assert found.note["departures"] == {}, run
-            refuse_unheeded(found.graph, context_from(found.settings))
+            refuse_unused_settings(found.graph, context_from(found.settings))
             for value in run.settings.values():
-                assert value in shipped() or model_names(value, "model")
+                assert value in LINE_UPS.shipped_names or model_names(value, "model")
             assert re.fullmatch(r"[\w.+=-]{1,120}", run.name, re.ASCII)
     assert len(known) > 100
 
@@ -104,7 +106,7 @@ def test_a_run_that_fills_several_tables_is_planned_once() -> None:
 
 
 def test_who_is_asked() -> None:
-    def settings(name: str, models: Models) -> list[dict[str, str]]:
+    def settings(name: str, models: ChosenModels) -> list[dict[str, str]]:
         return [run.settings for run in runs(name, models) if run.dataset in ("h-vli", "mmsd")]
 
     # A judge of one's own over one debate for all: the one call has no other agents.
@@ -130,18 +132,18 @@ def test_who_is_asked() -> None:
 
 
 def test_a_model_that_has_no_place_is_refused() -> None:
-    ablation = experiment("arcade-table5")
+    ablation = find_experiment("arcade-table5")
     with pytest.raises(BadInput, match="model: openai:one, openai:two: arcade-table5 compares no models; give one"):
-        ablation.runs(["fhm"], OWN)
+        ablation.planned_runs(["fhm"], OWN)
     with pytest.raises(BadInput, match="leaves it no seat; leave one of the two out"):
-        ablation.runs(["fhm"], BOTH)
+        ablation.planned_runs(["fhm"], BOTH)
     # Whom the paper asked can't be named there: one's own model takes every seat.
-    assert len(experiment("antihate-table4").runs(["sbic"], BOTH)) == 5
+    assert len(find_experiment("antihate-table4").planned_runs(["sbic"], BOTH)) == 5
 
 
 def test_a_set_that_is_not_at_hand_has_no_run() -> None:
-    table5 = experiment("arcade-table5")
-    assert {run.dataset for run in table5.runs(["fhm"], YOURS)} == {"fhm"}
-    figure3 = experiment("antihate-figure3")
-    assert figure3.runs(["sbic"], YOURS) == []
-    assert len(figure3.runs(["sbic", "ghc"], YOURS)) == 10
+    table5 = find_experiment("arcade-table5")
+    assert {run.dataset for run in table5.planned_runs(["fhm"], YOURS)} == {"fhm"}
+    figure3 = find_experiment("antihate-figure3")
+    assert figure3.planned_runs(["sbic"], YOURS) == []
+    assert len(figure3.planned_runs(["sbic", "ghc"], YOURS)) == 10

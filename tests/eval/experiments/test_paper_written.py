@@ -11,27 +11,27 @@ from markdown_it import MarkdownIt
 
 from tests.result_lines import answers, write_run
 from tribunal.errors import BadInput
-from tribunal.eval.experiments.declared import Models, experiment
-from tribunal.eval.experiments.table import Table, table_of, written
+from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
+from tribunal.eval.experiments.table import ExperimentTable, build_table, write_table
 from tribunal.eval.measures.columns import read_columns
 
-MODELS = Models(own=("openai:one|two",))
+MODELS = ChosenModels(own=("openai:one|two",))
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Table:
+def table(tmp_path: Path) -> ExperimentTable:
     """ARCADE's Table 4, with 30 of 40 right by ARCADE, of which one run is of fewer posts than the paper's."""
-    held = experiment("arcade-table4")
+    held = find_experiment("arcade-table4")
     gold, given = "01" * 20, "01" * 15 + "10" * 5
     departures = {"samples": {"paper": 500, "run": 40}}
     lines = answers(gold, given, scheme="binary", gold_scheme="binary")
     folder = write_run(tmp_path / "run", lines, n=40, protocol={"departures": departures})
-    name = next(run.name for run in held.runs(["fhm"], MODELS) if run.condition == "arcade")
-    return table_of(held, {name: read_columns(folder)}, MODELS)
+    name = next(run.name for run in held.planned_runs(["fhm"], MODELS) if run.condition == "arcade")
+    return build_table(held, {name: read_columns(folder)}, MODELS)
 
 
-def test_markdown_is_the_table_with_the_papers_lines_and_ones_own(table: Table, tmp_path: Path) -> None:
-    text = written(table, tmp_path / "out")[0].read_text("utf-8")
+def test_markdown_is_the_table_with_the_papers_lines_and_ones_own(table: ExperimentTable, tmp_path: Path) -> None:
+    text = write_table(table, tmp_path / "out")[0].read_text("utf-8")
     shown = MarkdownIt("commonmark").enable("table").parse(text)
     cells = [token.content for token in shown if token.type == "inline"]
     assert cells[0] == "ARCADE, Table 4"
@@ -51,8 +51,8 @@ def test_markdown_is_the_table_with_the_papers_lines_and_ones_own(table: Table, 
     assert len(rows) == 25 + 17 + 2 + 2 + 1
 
 
-def test_numbers_stand_in_the_csv_as_they_were_measured(table: Table, tmp_path: Path) -> None:
-    with written(table, tmp_path / "out")[2].open(encoding="utf-8", newline="") as file:
+def test_numbers_stand_in_the_csv_as_they_were_measured(table: ExperimentTable, tmp_path: Path) -> None:
+    with write_table(table, tmp_path / "out")[2].open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     own = [row for row in rows if "your model" in row["row"] and row["measured"]]
     assert [(row["column"], float(row["measured"]), row["paper"], row["n"]) for row in own] == [
@@ -66,7 +66,7 @@ def test_numbers_stand_in_the_csv_as_they_were_measured(table: Table, tmp_path: 
     assert held["lines"][-1]["cells"][0]["value"] == 0.75
 
 
-def test_a_folder_that_can_not_be_written_is_said(table: Table, tmp_path: Path) -> None:
+def test_a_folder_that_can_not_be_written_is_said(table: ExperimentTable, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(BadInput, match=r"taken: .*; give a folder that can be written"):
-        written(table, tmp_path / "taken")
+        write_table(table, tmp_path / "taken")

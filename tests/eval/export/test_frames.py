@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from tests import PROJECT
 from tests.result_lines import line, write_run
 from tribunal.commands import app
-from tribunal.eval.export.schema import TABLES, schema_in_markdown
+from tribunal.eval.export.schema import export_tables, schema_in_markdown
 
 PRICES = '["openai:big"]\ninput = 2.0\noutput = 10.0\n'
 
@@ -83,9 +83,9 @@ def test_a_run_is_rows_of_stated_types(tmp_path: Path) -> None:
     done = exported(run, "--to", "parquet", "--prices", tmp_path / "prices.toml")
     assert done.exit_code == 0, done.output
     assert f"{run / 'export' / 'posts.parquet'}: 3 rows" in done.stdout
-    assert {path.stem for path in (run / "export").iterdir()} == TABLES.keys()
+    assert {path.stem for path in (run / "export").iterdir()} == export_tables().keys()
     kinds = {"text": "string", "whole": "int64", "number": "double", "yes/no": "bool"}
-    for name, columns in TABLES.items():
+    for name, columns in export_tables().items():
         schema = pq.read_schema(run / "export" / f"{name}.parquet")
         held = [(each.name, str(each.type)) for each in schema]
         assert held[: len(columns)] == [(each.name, kinds[each.kind]) for each in columns], name

@@ -21,7 +21,7 @@ from tests.eval.export.test_frames import PRICES, a_run, exported
 from tests.result_lines import line, write_run
 from tribunal.commands import app
 
-pytest.importorskip("inspect_ai", reason="inspect-ai is not installed: pip install 'tribunal[inspect]'")
+pytest.importorskip("inspect_ai", reason="inspect-ai is not installed: pip install 'tribunal-court[inspect]'")
 
 
 def log_of(folder: Path) -> Any:
@@ -78,9 +78,7 @@ def test_what_a_rehearsal_decided_says_so_in_the_log_and_in_every_sample(tmp_pat
     assert log.eval.task == "REHEARSAL: arcade on table"
     assert "rehearsal" in log.eval.tags
     assert log.eval.metadata["rehearsed"].startswith("2 of 2 results are no moderation and no measure")
-    assert {each.messages[0].text for each in log.samples} == {
-        "A rehearsal, by written rules: no moderator has seen this post."
-    }
+    assert {each.messages[0].text for each in log.samples} == {"Demo rules only: this is not a moderation decision."}
     assert {each.input for each in log.samples} == {"good day", "good night"}
 
 
@@ -127,6 +125,7 @@ def viewer(folder: Path) -> Iterator[str]:
             process.kill()
 
 
+@pytest.mark.long
 def test_the_viewer_of_inspect_opens_it(tmp_path: Path) -> None:
     run = a_run(tmp_path / "run")
     assert exported(run, "--to", "inspect").exit_code == 0

@@ -12,7 +12,7 @@ from scipy.stats import t as student
 from statsmodels.stats.proportion import proportion_confint
 
 from tests.result_lines import answers, line, measure
-from tribunal.eval.measures.bootstrap import Kinds, bca_intervals
+from tribunal.eval.measures.bootstrap import ClusterKinds, bca_intervals
 from tribunal.eval.measures.rates import f1_interval, rate_interval
 from tribunal.schema import JSON
 
@@ -79,7 +79,7 @@ def test_bca_is_scipys() -> None:
         own = table.diagonal(axis1=-2, axis2=-1)
         return {"it": (2 * own / (table.sum(-1) + table.sum(-2))).mean(-1)}
 
-    assert bca_intervals(Kinds.of(cells), statistics)["it"] == pytest.approx(tuple(expected), abs=0.015)
+    assert bca_intervals(ClusterKinds.from_values(cells), statistics)["it"] == pytest.approx(tuple(expected), abs=0.015)
 
 
 def test_four_of_four_right_prove_little(tmp_path: Path) -> None:

@@ -13,29 +13,27 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 from tests.result_lines import line, write_run
 from tribunal.eval.measures.calibration import (
     BINS,
-    aurc,
-    ece,
-    ece_debiased,
-    intervals,
-    reliability,
-    risk_coverage,
+    calibration_intervals,
+    calibration_scores,
+    reliability_bins,
+    risk_coverage_curve,
 )
-from tribunal.eval.measures.metrics import metrics
+from tribunal.eval.measures.metrics import measure_run
 
 
 def test_ece_worked_by_hand() -> None:
     confidence = np.array([0.95, 0.95, 0.85, 0.6])
     right = np.array([True, False, True, True])
     # (0.9, 1]: 2 posts, half right, said 0.95. (0.8, 0.9]: said 0.85, right. (0.5, 0.6]: said 0.6, right.
-    assert ece(confidence, right) == pytest.approx((2 * 0.45 + 1 * 0.15 + 1 * 0.4) / 4)
-    assert [(each["from"], each["to"], each["n"]) for each in reliability(confidence, right)] == [
+    assert calibration_scores(confidence, right)["ece"] == pytest.approx((2 * 0.45 + 1 * 0.15 + 1 * 0.4) / 4)
+    assert [(each["from"], each["to"], each["n"]) for each in reliability_bins(confidence, right)] == [
         (0.5, 0.6, 1), (0.8, 0.9, 1), (0.9, 1.0, 2),
     ]  # fmt: skip
 
 
 def test_a_confidence_on_an_edge_lies_below_it() -> None:
     edges = np.arange(11) / 10
-    bins = reliability(edges, np.ones(11, dtype=bool))
+    bins = reliability_bins(edges, np.ones(11, dtype=bool))
     assert [each["n"] for each in bins] == [2] + [1] * 9  # 0 and 0.1 share the first
     assert [each["to"] for each in bins[1:]] == edges[2:].tolist()
 
@@ -43,15 +41,16 @@ def test_a_confidence_on_an_edge_lies_below_it() -> None:
 def test_risk_coverage_worked_by_hand() -> None:
     confidence = np.array([0.9, 0.8, 0.8, 0.5])
     right = np.array([True, True, False, False])
-    assert risk_coverage(confidence, right) == [
+    assert risk_coverage_curve(confidence, right) == [
         {"threshold": 0.9, "coverage": 0.25, "risk": 0.0},
         {"threshold": 0.8, "coverage": 0.75, "risk": pytest.approx(1 / 3)},
         {"threshold": 0.5, "coverage": 1.0, "risk": 0.5},
     ]
     # Of the tie at 0.8 half an error comes with the first: risks 0, 0.5/2, 1/3, 2/4.
-    assert aurc(confidence, right) == pytest.approx((0 + 1 / 4 + 1 / 3 + 1 / 2) / 4)
+    assert calibration_scores(confidence, right)["aurc"] == pytest.approx((0 + 1 / 4 + 1 / 3 + 1 / 2) / 4)
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(st.sampled_from([0.1, 0.5, 0.9]), st.booleans()), min_size=1, max_size=8))
 def test_ties_count_as_their_mean_over_all_orders(pairs: list[tuple[float, bool]]) -> None:
     random = np.random.default_rng(0)
@@ -61,7 +60,7 @@ def test_ties_count_as_their_mean_over_all_orders(pairs: list[tuple[float, bool]
     for _ in range(400):
         order = np.lexsort((random.random(len(pairs)), -confidence))
         areas.append(float(((~right[order]).cumsum() / np.arange(1, len(pairs) + 1)).mean()))
-    assert aurc(confidence, right) == pytest.approx(np.mean(areas), abs=0.06)
+    assert calibration_scores(confidence, right)["aurc"] == pytest.approx(np.mean(areas), abs=0.06)
 
 
 def test_only_labelled_verdicts_with_a_confidence_count(tmp_path: Path) -> None:
@@ -72,10 +71,10 @@ def test_only_labelled_verdicts_with_a_confidence_count(tmp_path: Path) -> None:
         line("d", None, 1, confidence=0.2),
         line("e", 1, "failure", confidence=0.1),
     ]
-    found = metrics(write_run(tmp_path / "run", lines))["calibration"]
+    found = measure_run(write_run(tmp_path / "run", lines))["calibration"]
     assert (found["n"], found["bins"]) == (2, BINS)
     assert found["ece"] == pytest.approx((0.1 + 0.7) / 2)
-    none = metrics(write_run(tmp_path / "none", [line("a", 1, 1)]))["calibration"]
+    none = measure_run(write_run(tmp_path / "none", [line("a", 1, 1)]))["calibration"]
     spans = dict.fromkeys(("ece", "aurc", "brier", "auroc", "auroc_hate"))
     measures = dict.fromkeys(("ece", "ece_debiased", "aurc", "brier", "auroc", "auroc_hate"))
     assert none == {
@@ -87,7 +86,7 @@ def test_brier_and_auroc_are_scikit_learns(tmp_path: Path) -> None:
     random = np.random.default_rng(2)
     posts = [(int(random.integers(0, 2)), int(random.integers(0, 2)), round(random.random(), 1)) for _ in range(300)]
     lines = [line(f"p{at}", *post[:2], confidence=post[2]) for at, post in enumerate(posts)]
-    found = metrics(write_run(tmp_path / "run", lines))["calibration"]
+    found = measure_run(write_run(tmp_path / "run", lines))["calibration"]
     gold, answer, confidence = (np.array(each) for each in zip(*posts, strict=True))
     right = gold == answer
     assert found["brier"] == pytest.approx(brier_score_loss(right, confidence))
@@ -109,32 +108,39 @@ def test_chance_adds_to_the_error_of_few_posts_and_is_taken_off() -> None:
     for _ in range(50):
         confidence = random.choice([0.55, 0.65, 0.75, 0.85, 0.95], 50)
         right = random.random(50) < confidence
-        plain.append(ece(confidence, right) or 0.0)
-        debiased.append(ece_debiased(confidence, right) or 0.0)
-        covered += (intervals(confidence, right, np.arange(50))["ece"] or [1.0])[0] <= 0.01
+        plain.append(calibration_scores(confidence, right)["ece"] or 0.0)
+        debiased.append(calibration_scores(confidence, right)["ece_debiased"] or 0.0)
+        covered += (calibration_intervals(confidence, right, np.arange(50))["ece"] or [1.0])[0] <= 0.01
     assert np.mean(plain) > 0.08
     assert np.mean(debiased) < 0.7 * np.mean(plain)
     assert covered >= 45
     # Of many posts both are the error that there is.
     confidence = np.full(100_000, 0.9)
     right = random.random(100_000) < 0.7
-    assert ece_debiased(confidence, right) == pytest.approx(ece(confidence, right), abs=1e-6)
-    assert ece(confidence, right) == pytest.approx(0.2, abs=0.01)
+    assert calibration_scores(confidence, right)["ece_debiased"] == pytest.approx(
+        calibration_scores(confidence, right)["ece"], abs=1e-6
+    )
+    assert calibration_scores(confidence, right)["ece"] == pytest.approx(0.2, abs=0.01)
 
 
+@pytest.mark.long
 def test_intervals_are_of_clusters_and_take_any_number_of_confidences() -> None:
     random = np.random.default_rng(6)
     confidence, right = random.random(3000), random.random(3000) < 0.7
-    alone = intervals(confidence, right, np.arange(3000))
-    for name, value in (("aurc", aurc(confidence, right)), ("brier", float(((confidence - right) ** 2).mean()))):
+    alone = calibration_intervals(confidence, right, np.arange(3000))
+    for name, value in (
+        ("aurc", calibration_scores(confidence, right)["aurc"]),
+        ("brier", float(((confidence - right) ** 2).mean())),
+    ):
         low, high = alone[name] or [0.0, 0.0]
         assert low < (value or 0) < high
-    fourfold = intervals(np.tile(confidence, 4), np.tile(right, 4), np.tile(np.arange(3000), 4))
+    fourfold = calibration_intervals(np.tile(confidence, 4), np.tile(right, 4), np.tile(np.arange(3000), 4))
     assert fourfold["brier"] == pytest.approx(alone["brier"], abs=0.004)
 
 
+@pytest.mark.long
 def test_a_long_curve_is_thinned_and_keeps_its_ends(tmp_path: Path) -> None:
     lines = [line(f"p{i}", 1, int(i % 7 > 0), confidence=(i + 1) / 1000) for i in range(1000)]
-    curve = metrics(write_run(tmp_path / "run", lines))["calibration"]["risk_coverage"]
+    curve = measure_run(write_run(tmp_path / "run", lines))["calibration"]["risk_coverage"]
     assert len(curve) == 200
     assert (curve[0]["threshold"], curve[-1]["coverage"]) == (1.0, 1.0)

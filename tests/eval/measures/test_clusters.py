@@ -12,8 +12,8 @@ from tests.result_lines import line, write_run
 from tribunal.commands import app
 from tribunal.errors import BadInput
 from tribunal.eval.measures.clusters import clusters_of, near_duplicates
-from tribunal.eval.measures.columns import Columns, read_columns
-from tribunal.eval.runs.likeness import signature, signatures
+from tribunal.eval.measures.columns import RunColumns, read_columns
+from tribunal.eval.runs.text_similarity import decode_signatures, text_signature
 
 POST = "They always park their cars right in front of my house, every single day of the week"
 NEAR = (
@@ -29,13 +29,13 @@ OTHERS = (
 )
 
 
-def run(folder: Path, posts: list[dict[str, str]], **held: str) -> Columns:
+def run(folder: Path, posts: list[dict[str, str]], **held: str) -> RunColumns:
     lines = [line(f"p{at}", 1, 1, likeness=post.pop("likeness", ""), fields=post) for at, post in enumerate(posts)]
     return read_columns(write_run(folder, lines, **held))
 
 
 def test_nearly_equal_texts_are_found_and_others_are_not() -> None:
-    found = near_duplicates([signature(text) for text in (POST, *OTHERS, *NEAR, "", "")])
+    found = near_duplicates([text_signature(text) for text in (POST, *OTHERS, *NEAR, "", "")])
     assert found.tolist() == [0, 1, 2, 3, 4, 0, 0, 0, 5, 6]
 
 
@@ -43,7 +43,7 @@ def test_a_signature_estimates_what_texts_have_in_common() -> None:
     words = [f"word{at:03}" for at in range(60)]
     one, other = " ".join(words[:40]), " ".join(words[10:50])
     runs = [{text[at : at + 4] for at in range(len(text) - 3)} for text in (one, other)]
-    table = signatures([signature(one), signature(other)])
+    table = decode_signatures([text_signature(one), text_signature(other)])
     equal = float((table[0] == table[1]).mean())
     estimate = (equal - 1 / 256) / (1 - 1 / 256)
     assert estimate == pytest.approx(len(runs[0] & runs[1]) / len(runs[0] | runs[1]), abs=0.15)
@@ -51,27 +51,27 @@ def test_a_signature_estimates_what_texts_have_in_common() -> None:
 
 def test_equal_texts_have_one_signature_on_every_machine() -> None:
     # Results of older runs hold such: another value would make them strangers.
-    assert signature("hello there")[:16] == signature("Hello   THERE")[:16] == GOLDEN
-    assert signature(" https://example.org/ ") == ""
+    assert text_signature("hello there")[:16] == text_signature("Hello   THERE")[:16] == GOLDEN
+    assert text_signature(" https://example.org/ ") == ""
 
 
 GOLDEN = "yKv/GHjiKF5GonXi"
 
 
 def test_the_order_of_choice(tmp_path: Path) -> None:
-    texts = [{"likeness": signature(text)} for text in (POST, *NEAR, *OTHERS)]
+    texts = [{"likeness": text_signature(text)} for text in (POST, *NEAR, *OTHERS)]
     near = clusters_of(run(tmp_path / "near", [dict(each) for each in texts]))
-    assert near.described() == {"by": "near-duplicates", "n": 5, "largest": 4, "declared": False}
+    assert near.as_json() == {"by": "near-duplicates", "n": 5, "largest": 4, "declared": False}
     declared = [{**each, "template": str(at // 2)} for at, each in enumerate(texts)]
     held = run(tmp_path / "declared", [dict(each) for each in declared], dataset="hatecheck")
-    assert clusters_of(held).described() == {"by": "template", "n": 4, "largest": 2, "declared": True}
+    assert clusters_of(held).as_json() == {"by": "template", "n": 4, "largest": 2, "declared": True}
     assert clusters_of(held).of_post.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     thread = run(tmp_path / "thread", [{**each, "thread": "t"} for each in declared[:3]] + [{}], dataset="hatecheck")
     assert clusters_of(thread, "thread").of_post.tolist() == [0, 0, 0, 1]  # a post without a thread is alone
-    assert clusters_of(thread, "near-duplicates").described()["n"] == 2
-    assert clusters_of(thread, "post").described() == {"by": "post", "n": 4, "largest": 1, "declared": True}
+    assert clusters_of(thread, "near-duplicates").as_json()["n"] == 2
+    assert clusters_of(thread, "post").as_json() == {"by": "post", "n": 4, "largest": 1, "declared": True}
     own = run(tmp_path / "own", [{"thread": "a"}, {"thread": "a"}, {"thread": "b"}], cluster="thread")
-    assert clusters_of(own).described() == {"by": "thread", "n": 2, "largest": 2, "declared": True}
+    assert clusters_of(own).as_json() == {"by": "thread", "n": 2, "largest": 2, "declared": True}
     assert clusters_of(run(tmp_path / "post", [{}, {}])).by == "post"
 
 
@@ -84,7 +84,7 @@ def test_an_unknown_field_is_refused_with_what_there_is(tmp_path: Path) -> None:
 
 
 def test_many_posts_in_one_cluster_are_quick_and_one_cluster() -> None:
-    written = [signature(POST)] * 20_000
+    written = [text_signature(POST)] * 20_000
     assert np.unique(near_duplicates(written)).tolist() == [0]
 
 

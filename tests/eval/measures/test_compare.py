@@ -13,18 +13,18 @@ from statsmodels.stats.contingency_tables import mcnemar as by_statsmodels
 from statsmodels.stats.multitest import multipletests
 
 from tests.result_lines import answers, line, write_run
-from tribunal.eval.measures.columns import Columns, read_columns
-from tribunal.eval.measures.compare import compare, compare_all
-from tribunal.eval.measures.paired import difference_interval, exchange_test
+from tribunal.eval.measures.columns import RunColumns, read_columns
+from tribunal.eval.measures.comparison import compare_all_pairs, compare_runs
+from tribunal.eval.measures.rates import difference_interval, exchange_test
 
 
-def run(folder: Path, gold: str, given: str, **other: Any) -> Columns:
+def run(folder: Path, gold: str, given: str, **other: Any) -> RunColumns:
     return read_columns(write_run(folder, answers(gold, given, **other)))
 
 
 def test_few_discordant_posts_are_tested_exactly(tmp_path: Path) -> None:
     # Right in both 2, only in the first 6, only in the second 1, in neither 1.
-    found = compare(run(tmp_path / "a", "0" * 10, "0000000011"), run(tmp_path / "b", "0" * 10, "0011111101"))
+    found = compare_runs(run(tmp_path / "a", "0" * 10, "0000000011"), run(tmp_path / "b", "0" * 10, "0011111101"))
     assert found is not None
     assert [found[name] for name in ("both_right", "only_first_right", "only_second_right", "both_wrong")] == [
         2,
@@ -40,7 +40,7 @@ def test_few_discordant_posts_are_tested_exactly(tmp_path: Path) -> None:
 def test_many_discordant_posts_are_nearly_chi_squared(tmp_path: Path) -> None:
     # 30 only in the first, 12 only in the second, 8 in both.
     first, second = "0" * 30 + "1" * 12 + "0" * 8, "1" * 30 + "0" * 12 + "0" * 8
-    found = compare(run(tmp_path / "a", "0" * 50, first), run(tmp_path / "b", "0" * 50, second))
+    found = compare_runs(run(tmp_path / "a", "0" * 50, first), run(tmp_path / "b", "0" * 50, second))
     assert found is not None
     table = [[8, 30], [12, 0]]
     middle = by_statsmodels(table, exact=True).pvalue - comb(42, 12) / 2**42
@@ -56,7 +56,7 @@ def test_many_discordant_posts_are_nearly_chi_squared(tmp_path: Path) -> None:
 
 
 def test_only_posts_that_both_decided_count_and_beside_them_all(tmp_path: Path) -> None:
-    found = compare(run(tmp_path / "a", "00000", "00RF1"), run(tmp_path / "b", "00000", "0100P"))
+    found = compare_runs(run(tmp_path / "a", "00000", "00RF1"), run(tmp_path / "b", "00000", "0100P"))
     assert found is not None
     assert (found["n"], found["both_right"], found["only_first_right"]) == (2, 1, 1)
     errors = found["counting_errors"]
@@ -64,26 +64,26 @@ def test_only_posts_that_both_decided_count_and_beside_them_all(tmp_path: Path) 
 
 
 def test_equal_runs_and_empty_ones(tmp_path: Path) -> None:
-    found = compare(run(tmp_path / "a", "010", "010"), run(tmp_path / "b", "010", "010"))
+    found = compare_runs(run(tmp_path / "a", "010", "010"), run(tmp_path / "b", "010", "010"))
     assert found is not None
     assert found["p"] == 1.0
-    found = compare(run(tmp_path / "c", "010", "RRR"), run(tmp_path / "d", "010", "010"))
+    found = compare_runs(run(tmp_path / "c", "010", "RRR"), run(tmp_path / "d", "010", "010"))
     assert found is not None
     assert (found["n"], found["p"]) == (0, None)
 
 
 def test_runs_over_other_data_are_not_compared(tmp_path: Path) -> None:
     first = run(tmp_path / "a", "010", "010")
-    assert compare(first, run(tmp_path / "b", "011", "010")) is None  # another gold for one of the posts
+    assert compare_runs(first, run(tmp_path / "b", "011", "010")) is None  # another gold for one of the posts
     other_set = write_run(tmp_path / "c", answers("010", "010"), dataset="fhm")
-    assert compare(first, read_columns(other_set)) is None
+    assert compare_runs(first, read_columns(other_set)) is None
     elsewhere = write_run(tmp_path / "d", [line("q", 0, 0)])
-    assert compare(first, read_columns(elsewhere)) is None
+    assert compare_runs(first, read_columns(elsewhere)) is None
 
 
 def test_a_fine_and_a_binary_run_are_compared_as_yes_or_no(tmp_path: Path) -> None:
     fine, binary = run(tmp_path / "a", "0120", "0210"), run(tmp_path / "b", "0120", "0101", scheme="binary")
-    found = compare(fine, binary)
+    found = compare_runs(fine, binary)
     assert found is not None
     assert (found["scheme"], found["both_right"], found["only_first_right"]) == ("binary", 2, 2)
 
@@ -91,18 +91,19 @@ def test_a_fine_and_a_binary_run_are_compared_as_yes_or_no(tmp_path: Path) -> No
 def test_the_first_repeat_stands_for_a_post(tmp_path: Path) -> None:
     lines = [line("a", 1, 1), line("a", 1, 0, repeat=1), line("b", 1, 1)]
     first = read_columns(write_run(tmp_path / "a", lines))
-    found = compare(first, read_columns(write_run(tmp_path / "b", lines)))
+    found = compare_runs(first, read_columns(write_run(tmp_path / "b", lines)))
     assert found is not None
     assert (found["n"], found["both_right"]) == (2, 2)
 
 
+@pytest.mark.long
 def test_several_pairs_are_corrected_by_holm(tmp_path: Path) -> None:
     gold = "0" * 12
     runs = [
         run(tmp_path / name, gold, given)
         for name, given in (("a", "0" * 12), ("b", "0" * 6 + "1" * 6), ("c", "0" * 4 + "1" * 8))
     ]
-    found = compare_all(runs)
+    found = compare_all_pairs(runs)
     assert [(each["first"], each["second"]) for each in found] == [("a", "b"), ("a", "c"), ("b", "c")]
     p = [each["p"] for each in found]
     assert p == pytest.approx([1 / 2**6, 1 / 2**8, 0.25])
@@ -113,7 +114,7 @@ def test_several_pairs_are_corrected_by_holm(tmp_path: Path) -> None:
     assert [each["p_holm"] for each in tested] == pytest.approx(corrected)
 
 
-def of_templates(folder: Path, right: list[str]) -> Columns:
+def of_templates(folder: Path, right: list[str]) -> RunColumns:
     """A template an entry, a post a letter: 1 is right."""
     lines = [
         line(f"{at}-{post}", 1, int(each), fields={"template": f"t{at}"}, scheme="binary", gold_scheme="binary")
@@ -126,19 +127,19 @@ def of_templates(folder: Path, right: list[str]) -> Columns:
 def test_seven_posts_of_one_template_are_one_observation(tmp_path: Path) -> None:
     same = ["1111111", "0000000", "1101011"] * 4
     first, second = of_templates(tmp_path / "a", ["1111111", *same]), of_templates(tmp_path / "b", ["0000000", *same])
-    found = compare(first, second)
+    found = compare_runs(first, second)
     assert found is not None
     assert (found["only_first_right"], found["only_second_right"]) == (7, 0)
     assert found["clusters"] == {"by": "template", "n": 13, "largest": 7, "declared": True}
     assert found["p"] == found["differences"]["macro_f1"]["p"] == 1.0
-    by_post = compare(first, second, cluster="post")
+    by_post = compare_runs(first, second, cluster="post")
     assert by_post is not None
     assert by_post["p"] == pytest.approx(1 / 2**7)
     low, high = found["differences"]["accuracy"]["interval"]
     assert low < 0 < high
     # Eight templates that all differ one way are another matter, whatever their sizes: 2 of 2**8 exchanges, mid-p.
     first, second = (of_templates(tmp_path / each, [each * size for size in range(1, 9)]) for each in "10")
-    found = compare(first, second)
+    found = compare_runs(first, second)
     assert found is not None
     assert found["p"] == pytest.approx(1 / 2**8)
 
@@ -151,7 +152,7 @@ def test_macro_f1_is_tested_as_by_exchanging_at_random(tmp_path: Path) -> None:
         run(tmp_path / name, "".join(map(str, gold)), "".join(map(str, given)))
         for name, given in zip("ab", answers_of, strict=True)
     )
-    found = compare(first, second)
+    found = compare_runs(first, second)
     assert found is not None
 
     def macro(gold: np.ndarray, given: np.ndarray) -> float:
@@ -183,7 +184,7 @@ def test_all_repeats_count_and_a_post_counts_once(tmp_path: Path) -> None:
     lines = [[line(f"p{at}", 1, 1, repeat=repeat) for at in range(10) for repeat in range(2)]]
     lines.append([line(f"p{at}", 1, int(repeat == 0), repeat=repeat) for at in range(10) for repeat in range(3)])
     first, second = (read_columns(write_run(tmp_path / name, each)) for name, each in zip("ab", lines, strict=True))
-    found = compare(first, second)
+    found = compare_runs(first, second)
     assert found is not None
     assert (found["n"], found["both_right"]) == (10, 10)  # the table is of the first repeats
     difference = found["differences"]["accuracy"]

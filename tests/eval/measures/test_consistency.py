@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from tests.result_lines import line, measure, write_run
 from tribunal.commands import app
-from tribunal.eval.datasets import Dataset, spec_of
-from tribunal.eval.measures.columns import Columns, read_columns
+from tribunal.eval.datasets import Dataset, find_dataset
+from tribunal.eval.measures.columns import RunColumns, read_columns
 from tribunal.eval.measures.consistency import compare_consistency
 from tribunal.schema import JSON
 
@@ -60,7 +60,7 @@ def test_each_repeat_counts_by_itself_and_no_group_is_no_measure(tmp_path: Path)
     assert (none["groups"], none["yes_or_no"]["one_verdict"], none["yes_or_no"]["intervals"]["same"]) == (0, None, None)
 
 
-def run(folder: Path, groups: dict[str, str]) -> Columns:
+def run(folder: Path, groups: dict[str, str]) -> RunColumns:
     return read_columns(write_run(folder, lines(groups)))
 
 
@@ -77,6 +77,7 @@ def test_two_runs_over_the_groups_that_both_decided(tmp_path: Path) -> None:
     assert compare_consistency(without, run(tmp_path / "other", {"x": "11"})) is None
 
 
+@pytest.mark.long
 def test_a_report_tells_of_it_and_so_does_the_terminal(tmp_path: Path) -> None:
     write_run(tmp_path / "without", lines({"a": "10", "b": "01"}))
     write_run(tmp_path / "with", lines({"a": "11", "b": "01"}))
@@ -100,9 +101,9 @@ def test_a_data_set_declares_its_groups(tmp_path: Path) -> None:
         "derog_neg_emote_h,2,You are weeds.,hateful,Muslims,general,7",
     ]  # fmt: skip
     (tmp_path / "test_suite_cases.csv").write_text("\n".join(rows))
-    assert [each.group for each in Dataset(spec_of("hatecheck"), tmp_path)] == ["7", "7"]
+    assert [each.group for each in Dataset(find_dataset("hatecheck"), tmp_path)] == ["7", "7"]
     (tmp_path / "own.csv").write_text("text,paraphrase_of\none,first\nanother,first\nthird,\n")
-    own = Dataset(spec_of("table"), tmp_path / "own.csv", columns={"group": "paraphrase_of"})
+    own = Dataset(find_dataset("table"), tmp_path / "own.csv", columns={"group": "paraphrase_of"})
     assert [(each.group, each.fields) for each in own] == [
         ("first", {"paraphrase_of": "first"}), ("first", {"paraphrase_of": "first"}), ("", {"paraphrase_of": ""}),
     ]  # fmt: skip

@@ -12,13 +12,21 @@ import pytest
 from scipy.stats import binom
 from statsmodels.stats.proportion import proportion_confint
 
+from bench.fit import FALSE, FOUND, false_alarm, false_fit, found_on, sample
 from tests.result_lines import line, write_run
 from tribunal.errors import BadInput
-from tribunal.eval.bench.fit import FALSE, FOUND, false_alarm, false_fit, found_on, sample
-from tribunal.eval.measures.calibrating import calibration_map
-from tribunal.eval.measures.fit import fit
-from tribunal.eval.measures.sequence import GRID, STARTS, LabelledPosts, Wanted, accepted, least, parts
-from tribunal.eval.measures.tries import spent_by
+from tribunal.eval.measures.calibration import calibration_map
+from tribunal.eval.measures.fit import fit_threshold
+from tribunal.eval.measures.risk_control import (
+    GRID,
+    STARTS,
+    AgreementPromise,
+    LabelledPosts,
+    error_of_attempt,
+    find_acceptance_rule,
+    least_posts_needed,
+    split_error,
+)
 
 
 @pytest.mark.parametrize("world", FALSE, ids=[world.name for world in FALSE])
@@ -42,7 +50,7 @@ def test_a_rare_verdict_is_promised_for_by_itself() -> None:
 
 def test_a_true_agreement_is_mostly_found() -> None:
     random = np.random.default_rng(5)
-    found = [found_on(*sample(FOUND[0], 400, 1, random), Wanted()).threshold is not None for _ in range(200)]
+    found = [found_on(*sample(FOUND[0], 400, 1, random), AgreementPromise()).hateful is not None for _ in range(200)]
     assert np.mean(found) > 0.8
 
 
@@ -56,16 +64,16 @@ def test_a_threshold_is_accepted_just_where_the_exact_bound_is_low_enough() -> N
         _, bound = proportion_confint(wrong, 300, alpha=2 * error * STARTS[0.9], method="beta")
         # Each later beginning adds its part, as long as all before it were rejected; else it has its own.
         later = binom.cdf(wrong, 300, 0.05) <= error * max(STARTS[0.7], STARTS[0.5])
-        assert (accepted(posts, Wanted(), error).threshold == 0.9) is bool(bound <= 0.05), wrong
-        assert (accepted(posts, Wanted(), error).threshold is None) is not (bound <= 0.05 or later)
+        assert (find_acceptance_rule(posts, AgreementPromise(), error).hateful == 0.9) is bool(bound <= 0.05), wrong
+        assert (find_acceptance_rule(posts, AgreementPromise(), error).hateful is None) is not (bound <= 0.05 or later)
 
 
 def test_the_error_is_whole_over_all_beginnings() -> None:
     assert sum(STARTS.values()) == pytest.approx(1)
     assert set(STARTS) <= set(GRID.tolist())
-    assert sum(spent_by(number, 0.9) for number in range(1, 60)) == pytest.approx(0.1)
-    assert parts(bare=500, stated=500, bound=0.05, error=0.1) == pytest.approx((0.025, 0.075))
-    assert parts(bare=20, stated=500, bound=0.05, error=0.1) == (0.0, 0.1)  # so few could show nothing
+    assert sum(error_of_attempt(number, 0.9) for number in range(1, 60)) == pytest.approx(0.1)
+    assert split_error(bare=500, stated=500, bound=0.05, error=0.1) == pytest.approx((0.025, 0.075))
+    assert split_error(bare=20, stated=500, bound=0.05, error=0.1) == (0.0, 0.1)  # so few could show nothing
 
 
 def run_of(folder: Path, *lines: dict[str, Any], **run: Any) -> Path:
@@ -87,7 +95,7 @@ def test_a_threshold_is_found_where_there_is_one(tmp_path: Path) -> None:
         policy={"name": "h-vli", "sha": "c" * 64},
         data={"name": "h-vli", "split": "test", "sha256": "d" * 64},
     )
-    found = fit(folder)
+    found = fit_threshold(folder)
     assert (found.threshold, found.coverage, found.without_confidence) == (0.9, 0.7, ())
     assert found.agreement_seen == pytest.approx(0.99)
     assert found.coverage_cross_validated == pytest.approx(0.7)
@@ -99,7 +107,7 @@ def test_a_threshold_is_found_where_there_is_one(tmp_path: Path) -> None:
     assert (found.fitted_from, found.dataset, found.split, found.data_sha256) == ("my-run", "h-vli", "test", "d" * 64)
     assert found.warnings == ()
     # In another order they are the same results, and this is the same fit.
-    assert fit(run_of(folder, *lines[::-1])).attempt == 1
+    assert fit_threshold(run_of(folder, *lines[::-1])).attempt == 1
 
 
 def test_dismissals_are_accepted_only_where_that_is_shown(tmp_path: Path) -> None:
@@ -107,7 +115,9 @@ def test_dismissals_are_accepted_only_where_that_is_shown(tmp_path: Path) -> Non
     sure = certain(400, 0.99, 0.9)
     good = [line(f"d{at}", int(at < 10), 0, track="dismissed") for at in range(800)]  # 98.75 % right
     bad = [line(f"d{at}", int(at < 80), 0, track="dismissed") for at in range(800)]  # 90 %
-    shown, unshown = (fit(run_of(tmp_path / name, *sure, *held)) for name, held in (("good", good), ("bad", bad)))
+    shown, unshown = (
+        fit_threshold(run_of(tmp_path / name, *sure, *held)) for name, held in (("good", good), ("bad", bad))
+    )
     assert (shown.threshold, shown.without_confidence, shown.coverage) == (0.9, ("hateful", "harmless"), 1.0)
     assert (unshown.threshold, unshown.without_confidence) == (0.9, ())
     assert unshown.coverage == pytest.approx(1 / 3)
@@ -120,7 +130,7 @@ def test_each_verdict_has_its_own_threshold_where_missed_hate_is_capped(tmp_path
     none = [line(f"n{at}", int(at < 1), 0, confidence=0.7) for at in range(600)]  # one missed
     bare = [line(f"d{at}", int(at < 30), 0) for at in range(600)]  # 5 % missed
     folder = run_of(tmp_path / "run", *hate, *none, *bare)
-    found = fit(folder, agreement=0.85, missed_hate=0.02)
+    found = fit_threshold(folder, agreement=0.85, missed_hate=0.02)
     assert found.threshold is None
     assert found.by_verdict is not None
     assert (found.by_verdict.hateful, found.by_verdict.harmless) == (0.9, 0.7)
@@ -128,7 +138,7 @@ def test_each_verdict_has_its_own_threshold_where_missed_hate_is_capped(tmp_path
     assert (found.accepts("harmless", 0.75), found.accepts("hateful", 0.75)) == (True, False)
     assert found.missed_hate_seen == pytest.approx(1 / 600)
     assert found.false_alarms_seen == pytest.approx(0.1)
-    more = fit(folder, agreement=0.85, missed_hate=0.1, false_alarms=0.02)
+    more = fit_threshold(folder, agreement=0.85, missed_hate=0.1, false_alarms=0.02)
     assert more.by_verdict is not None
     assert (more.by_verdict.hateful, more.by_verdict.harmless, more.without_confidence) == (None, 0.7, ("harmless",))
 
@@ -138,11 +148,11 @@ def test_posts_of_a_cluster_count_once(tmp_path: Path) -> None:
     lines = [line(f"p{at}", 1, 1, confidence=0.9, fields={"template": at // 10}) for at in range(300)]
     folder = run_of(tmp_path / "run", *lines)
     with pytest.raises(BadInput, match=r"with these 300 posts, which count as 30 \(clusters by template\)"):
-        fit(folder, cluster="template")
-    found = fit(folder, cluster="post")
+        fit_threshold(folder, cluster="template")
+    found = fit_threshold(folder, cluster="post")
     assert (found.threshold, found.attempt) == (0.9, 2)
     with pytest.raises(BadInput, match=r"no post of .* has such a field"):
-        fit(folder, cluster="thread")
+        fit_threshold(folder, cluster="thread")
 
 
 def test_each_further_try_is_counted_and_tested_more_strictly(tmp_path: Path) -> None:
@@ -150,7 +160,7 @@ def test_each_further_try_is_counted_and_tested_more_strictly(tmp_path: Path) ->
     found: list[tuple[float, int]] = []
     for agreement in (0.99, 0.98, 0.945, 0.94, 0.99, 0.9):
         with suppress(BadInput):
-            made = fit(folder, agreement=agreement)
+            made = fit_threshold(folder, agreement=agreement)
             assert made.error == pytest.approx(0.075 / 4 ** (made.attempt - 1))
             found.append((agreement, made.attempt))
     assert found == [(0.9, 5)]
@@ -158,10 +168,10 @@ def test_each_further_try_is_counted_and_tested_more_strictly(tmp_path: Path) ->
     assert [each["agreement"] for each in asked] == [0.99, 0.98, 0.945, 0.94, 0.9]
     # The same results where nothing was tried before.
     (folder / "fits.jsonl").unlink()
-    assert fit(folder, agreement=0.94).attempt == 1
+    assert fit_threshold(folder, agreement=0.94).attempt == 1
     (folder / "fits.jsonl").write_text("not ours\n")
     with pytest.raises(BadInput, match="every fit is counted there"):
-        fit(folder)
+        fit_threshold(folder)
 
 
 def test_a_confidence_is_calibrated_by_what_was_right(tmp_path: Path) -> None:
@@ -171,7 +181,7 @@ def test_a_confidence_is_calibrated_by_what_was_right(tmp_path: Path) -> None:
         stated = float(random.choice([0.5, 0.7, 0.8, 1.0]))
         truly = {0.5: 0.6, 0.7: 0.9, 0.8: 0.8, 1.0: 0.97}[stated]  # 0.7 and 0.8 are the wrong way round
         lines.append(line(f"p{number}", 1, int(random.random() < truly), confidence=stated))
-    found = fit(write_run(tmp_path / "run", lines), agreement=0.8, level=0.9)
+    found = fit_threshold(write_run(tmp_path / "run", lines), agreement=0.8, level=0.9)
     assert [at for at, _ in found.calibration] == [0.5, 0.7, 0.8, 1.0]
     assert [share for _, share in found.calibration] == pytest.approx([0.6, 0.85, 0.85, 0.97], abs=0.04)
     assert found.calibrated(0.7) == found.calibrated(0.8) == found.calibrated(0.75)
@@ -211,7 +221,7 @@ def test_posts_without_a_verdict_are_never_accepted_and_lower_the_coverage(tmp_p
         *(line(f"t{i}", 1, 0, confidence=0.95, tie=True, uncertain=True) for i in range(100)),  # a person's anyway
         *(line(f"u{i}", None, 0, confidence=0.95) for i in range(100)),  # with no gold
     ]
-    found = fit(write_run(tmp_path / "run", lines))
+    found = fit_threshold(write_run(tmp_path / "run", lines))
     assert (found.threshold, found.agreement_seen, found.coverage, found.n_fit) == (0.9, 1.0, 0.5, 600)
 
 
@@ -220,7 +230,7 @@ def test_repeats_add_no_posts(tmp_path: Path) -> None:
     repeated = [line(f"p{i}", 1, 1, confidence=0.9, repeat=repeat) for i in range(60) for repeat in range(5)]
     for lines in (once, repeated):
         with pytest.raises(BadInput, match=r"with these 60 posts; it takes at least 68 accepted posts"):
-            fit(write_run(tmp_path / "run", lines), agreement=0.95, level=0.9)
+            fit_threshold(write_run(tmp_path / "run", lines), agreement=0.95, level=0.9)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +239,7 @@ def test_repeats_add_no_posts(tmp_path: Path) -> None:
 )
 def test_how_many_posts_it_takes(agreement: float, level: float, errors: int, posts: int) -> None:
     # Of the first two: ln(1 - level) / ln(agreement), rounded up.
-    assert least(1 - agreement, 1 - level, errors) == posts
+    assert least_posts_needed(1 - agreement, 1 - level, errors) == posts
 
 
 @pytest.mark.parametrize(
@@ -237,14 +247,14 @@ def test_how_many_posts_it_takes(agreement: float, level: float, errors: int, po
 )
 def test_arguments_out_of_range(tmp_path: Path, wrong: dict[str, Any]) -> None:
     with pytest.raises(BadInput, match="is not between 0 and 1"):
-        fit(write_run(tmp_path / "run", []), **wrong)
+        fit_threshold(write_run(tmp_path / "run", []), **wrong)
 
 
 def test_runs_that_give_nothing_to_fit(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="0 labelled posts"):
-        fit(write_run(tmp_path / "empty", []))
+        fit_threshold(write_run(tmp_path / "empty", []))
     with pytest.raises(BadInput, match="states a confidence"):
-        fit(write_run(tmp_path / "silent", [line(f"p{i}", 1, 1) for i in range(10)]))
+        fit_threshold(write_run(tmp_path / "silent", [line(f"p{i}", 1, 1) for i in range(10)]))
 
 
 def test_what_posts_to_come_may_differ_in_is_said(tmp_path: Path) -> None:
@@ -252,7 +262,7 @@ def test_what_posts_to_come_may_differ_in_is_said(tmp_path: Path) -> None:
     run = {
         "n": 900, "data": {"split": "train"}, "sampling": {"order": "as in the files", "balance": "label"},
     }  # fmt: skip
-    said = fit(run_of(tmp_path / "run", *lines, **run)).warnings
+    said = fit_threshold(run_of(tmp_path / "run", *lines, **run)).warnings
     assert [each.split(":")[0].partition(",")[0] for each in said] == [
         "the posts are the split train of h-vli", "the posts were balanced (label)",
         "the run isn't finished (200 of 900 posts",

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.result_lines import answers, line, measure, write_run
+from tribunal.calls import REHEARSAL
 from tribunal.errors import BadInput
 from tribunal.eval.measures.columns import read_columns
-from tribunal.eval.measures.confusion import MEASURES
-from tribunal.eval.measures.metrics import metrics, write_metrics
-from tribunal.rehearsed import REHEARSAL
+from tribunal.eval.measures.metrics import measure_run, write_metrics
+from tribunal.eval.measures.scores import MEASURES
 from tribunal.schema import JSON
 
 
@@ -134,7 +134,7 @@ def test_what_is_not_defined_is_null(tmp_path: Path) -> None:
         write_metrics(tmp_path / folder)
         text = (tmp_path / folder / "metrics.json").read_text()
         assert "NaN" not in text
-        assert json.loads(text)["n"] == metrics(tmp_path / folder)["n"]
+        assert json.loads(text)["n"] == measure_run(tmp_path / folder)["n"]
 
 
 def test_the_rehearsal_model_is_counted(tmp_path: Path) -> None:
@@ -224,4 +224,4 @@ def test_a_category_that_is_not_hate_folds_to_no(tmp_path: Path) -> None:
     found = measure(tmp_path / "run", lines)
     assert (found["precision"], found["recall"], found["accuracy"]) == (0.5, 0.5, 0.25)
     assert found["binary"]["overall"]["accuracy"] == 0.5
-    assert read_columns(tmp_path / "run").negative == {0, 5}
+    assert read_columns(tmp_path / "run").negative_labels == {0, 5}

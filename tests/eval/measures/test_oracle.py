@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score, precision_recall_fscore_support, precision_score, recall_score
 
 from tests.result_lines import line, write_run
-from tribunal.eval.measures.confusion import MEASURES, measures_of
-from tribunal.eval.measures.metrics import metrics
+from tribunal.eval.measures.metrics import measure_run
+from tribunal.eval.measures.scores import MEASURES, measures_of_tables
 from tribunal.schema import JSON
 
 NONE = {-1: "refusal", -2: "failure", -3: "pending"}
@@ -45,7 +45,7 @@ def of(pairs: list[tuple[int, int]], scheme: str) -> JSON:
         for i, (gold, answer) in enumerate(pairs)
     ]
     with tempfile.TemporaryDirectory() as folder:
-        return metrics(write_run(Path(folder), lines))
+        return measure_run(write_run(Path(folder), lines))
 
 
 def both(pairs: list[tuple[int, int]], scheme: str, found: JSON) -> list[tuple[Any, Any, JSON]]:
@@ -65,6 +65,7 @@ def or_none(value: Any) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @on_the_edges
 @given(pairs=PAIRS, scheme=SCHEMES)
@@ -84,6 +85,7 @@ def test_the_six_measures(pairs: list[tuple[int, int]], scheme: str) -> None:
             assert measured[name] == or_none(judge(yes, said_yes, zero_division=np.nan))
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @on_the_edges
 @given(pairs=PAIRS, scheme=SCHEMES)
@@ -116,6 +118,7 @@ def test_each_label_and_both_sides(pairs: list[tuple[int, int]], scheme: str) ->
         assert measured["overall"]["accuracy"] == accuracy_score(yes, said_yes)
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(tables=st.lists(PAIRS, min_size=1, max_size=5), scheme=SCHEMES)
 def test_many_tables_at_once_are_measured_as_each_alone(tables: list[list[tuple[int, int]]], scheme: str) -> None:
@@ -125,7 +128,7 @@ def test_many_tables_at_once_are_measured_as_each_alone(tables: list[list[tuple[
     for place, pairs in enumerate(tables):
         for gold, answer in pairs:
             counted[place, min(gold, top), min(answer, top) if answer >= 0 else top + 1] += 1
-    together = measures_of(counted, range(top + 1), of_two=scheme == "binary")
+    together = measures_of_tables(counted, range(top + 1), of_two=scheme == "binary")
     for place, pairs in enumerate(tables):
         alone = of(pairs, scheme)["counting_errors"]
         assert {name: or_none(values[place]) for name, values in together.items()} == {
@@ -133,6 +136,7 @@ def test_many_tables_at_once_are_measured_as_each_alone(tables: list[list[tuple[
         }
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(PAIRS, SCHEMES, st.data())
 def test_an_outage_cannot_flatter(pairs: list[tuple[int, int]], scheme: str, data: st.DataObject) -> None:

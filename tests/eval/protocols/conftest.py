@@ -11,8 +11,8 @@ import pytest
 
 from tests.eval.protocols.planning import Planned
 from tests.eval.protocols.sets import write_all
-from tribunal.eval.runs.engine import Job
-from tribunal.eval.runs.tally import Tally
+from tribunal.eval.runs.job import RunJob
+from tribunal.eval.runs.tally import RunTally
 from tribunal.schema import JSON
 
 
@@ -26,9 +26,9 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[Planned]:
     """Every run is planned, kept here, and not begun."""
     held: list[Planned] = []
 
-    def keep(job: Job, folder: Path, run: JSON, write: Any, *, warnings: Collection[str], **_: Any) -> Tally:
+    def keep(job: RunJob, folder: Path, run: JSON, *_: Any, warnings: Collection[str]) -> RunTally:
         held.append(Planned(job, json.loads(json.dumps(run)), list(warnings)))
-        return Tally(total=job.count)
+        return RunTally(total=job.count)
 
-    monkeypatch.setattr("tribunal.eval.evaluate.carry_out", keep)
+    monkeypatch.setattr("tribunal.eval.evaluate.carry_out_run", keep)
     return held

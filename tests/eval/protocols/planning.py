@@ -9,14 +9,14 @@ from typer.testing import CliRunner, Result
 
 from tribunal.commands import app
 from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.engine import Job
+from tribunal.eval.runs.job import RunJob
 from tribunal.schema import JSON
 
 
 class Planned(NamedTuple):
     """What a command was about to run."""
 
-    job: Job
+    job: RunJob
     run: JSON
     warnings: list[str]
 

@@ -11,10 +11,9 @@ import pytest
 from tests.eval.protocols.planning import Planned, planned
 from tribunal.context import context_from
 from tribunal.eval.datasets import DATASETS
-from tribunal.eval.protocols.declared import protocols
+from tribunal.eval.protocols.protocol import load_protocols
 from tribunal.graphs import GRAPHS
-from tribunal.heeding import MODES
-from tribunal.settings import SETTINGS
+from tribunal.settings import MODES, SETTINGS
 
 FIVE = ["k-haters", "k-mhas", "kold", "kodoli", "unsmile"]
 SINGLE = {"mode": "single"}
@@ -98,9 +97,10 @@ def test_a_condition_plans_the_papers_posts_and_settings(
     assert not any("is not the paper's" in warning for warning in plan.warnings)
 
 
-@pytest.mark.parametrize("name", protocols())
+@pytest.mark.long
+@pytest.mark.parametrize("name", load_protocols())
 def test_every_condition_can_be_planned_on_each_of_its_sets(name: str, sets: Path, plans: list[Planned]) -> None:
-    held = protocols()[name]
+    held = load_protocols()[name]
     for dataset in held.datasets:
         for condition, row in held.conditions_on(dataset).items():
             more = ["--paper-models"] if row.models else []
@@ -111,10 +111,10 @@ def test_every_condition_can_be_planned_on_each_of_its_sets(name: str, sets: Pat
             assert plan.run["protocol"]["departures"] == {}
 
 
-@pytest.mark.parametrize("name", protocols())
+@pytest.mark.parametrize("name", load_protocols())
 def test_what_a_protocol_says_there_is(name: str) -> None:
     """Sets, graphs and settings exist; a condition names none that its graph doesn't heed; modes are the graph's."""
-    held = protocols()[name]
+    held = load_protocols()[name]
     assert {part for dataset in held.datasets for part in dataset.split("+")} <= DATASETS.keys()
     for condition, row in held.conditions.items():
         assert row.graph in GRAPHS

@@ -10,9 +10,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from bench.ray import harmed, places, posts_file, started
 from tests.court import court_script
-from tribunal.eval.bench.ray import harmed, places, posts_file, started
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

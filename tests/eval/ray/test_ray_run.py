@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from bench.ray import started
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tribunal.errors import BadInput
-from tribunal.eval.bench.ray import started
-from tribunal.eval.doubles.scripted import ScriptedServer
-from tribunal.eval.ray.cluster import joined
-from tribunal.eval.runs.engines import Engine
-from tribunal.eval.runs.every_row import EveryRow
+from tribunal.eval.datasets.post_table import PostTable
+from tribunal.eval.ray.cluster import join_cluster
+from tribunal.eval.runs.job import RunEngine
 
 KEY, OTHER_KEY = "sk-marker-of-a-key-7f3a", "sk-marker-of-another-1c9e"
 
@@ -49,6 +49,7 @@ def told(run: Path) -> list[tuple[int, str]]:
     return sorted((line["place"], line["post_id"]) for line in lines)
 
 
+@pytest.mark.long
 def test_a_run_begun_by_one_engine_goes_on_by_the_other_and_no_key_is_written_down(
     tmp_path: Path, sessions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,7 +67,7 @@ def test_a_run_begun_by_one_engine_goes_on_by_the_other_and_no_key_is_written_do
     assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {KEY}"}
     summary = json.loads(said)
     assert (summary["done"], summary["calls"], summary["stopped"]) == (40, 30, None)
-    assert told(tmp_path / "out.csv.run") == [(place, sample.id) for place, sample in enumerate(EveryRow(posts))]
+    assert told(tmp_path / "out.csv.run") == [(place, sample.id) for place, sample in enumerate(PostTable(posts))]
     assert [row.split(",")[1] for row in out.read_text().splitlines()] == ["text", *(f"word-{at}." for at in range(40))]
     written = [path for path in sessions.rglob("*") if path.is_file()]
     assert any("driver" in path.name for path in written)
@@ -103,11 +104,12 @@ def test_a_sweep_is_the_same_by_either_engine_on_one_cluster(
 def test_an_address_of_the_ray_client_is_refused_with_the_way_out() -> None:
     with (
         pytest.raises(BadInput, match=r"address: ray://head:10001: is the Ray Client's.*--address auto"),
-        joined(Engine("ray", None, "ray://head:10001"), "run"),
+        join_cluster(RunEngine("ray", None, "ray://head:10001")),
     ):
         pass
 
 
+@pytest.mark.long
 def test_a_folder_is_no_output_of_this_machines_own_engine(tmp_path: Path) -> None:
     run = started(table(tmp_path, 5), f"{tmp_path}/out/")
     _, complaints = run.communicate()

@@ -1,114 +1,72 @@
-"""What a worker of a cluster does with a batch, without a cluster."""
+"""What a worker of a cluster does, without a cluster."""
 
 from __future__ import annotations
 
 import json
+import logging
 import re
-from dataclasses import replace
-from importlib.metadata import version
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tribunal.context import context_from
-from tribunal.eval.doubles.scripted import ScriptedServer
-from tribunal.eval.ray.clerk import Clerk
-from tribunal.eval.ray.worker import Worker, WorkOrder
-from tribunal.eval.runs.deciding import Order
-from tribunal.eval.runs.journal import RESULTS
-from tribunal.eval.runs.outage import LOST_IN_A_ROW
-from tribunal.eval.runs.parts import Parts, Shape, gather
+from tribunal.eval.ray.cluster import ClusterWorker
+from tribunal.eval.runs.job import RunJob, order_of_job
+from tribunal.eval.runs.pins import collect_pins, describe_surroundings, pins_of_run
 from tribunal.schema import JSON
 
 
-class Near:
-    """A clerk as the handle of its actor shows it."""
+@pytest.fixture(autouse=True)
+def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A worker changes its folder and quiets the log of its process, which here is that of the tests."""
+    log = logging.getLogger("tribunal")
+    level = log.level
+    monkeypatch.chdir(".")
+    yield
+    log.setLevel(level)
 
-    def __init__(self, clerk: Clerk) -> None:
-        self._clerk = clerk
 
-    def __getattr__(self, name: str) -> Any:
-        return SimpleNamespace(remote=getattr(self._clerk, name))
-
-
-def work(folder: Path, **other: Any) -> WorkOrder:
+async def worker(folder: Path, **differs: object) -> ClusterWorker:
+    """A worker whose leader has found these pins where it is."""
     context = context_from({"model": "openai:scripted", "scheme": "binary", "attempts": 1})
-    order, _ = Order.of("baseline", context, keep_text=False, keep=None, prices=None)
-    parts = Parts.of_run(folder)
-    attempt = parts.begin(4).attempt
-    told = WorkOrder(
-        order=order, parts=parts.at.path, spool=str(folder / "spool"), shape=Shape(), attempt=attempt, in_flight=4,
-        limited=False, folder=str(folder), version=version("tribunal"), run="run",
-    )  # fmt: skip
-    return replace(told, **other)
+    run = {**describe_surroundings("baseline", context), **await collect_pins("baseline", context), **differs}
+    order, _ = order_of_job(RunJob("baseline", context, samples=(), count=0), None, pins_of_run(run))
+    return ClusterWorker(order.model_dump_json(), str(folder))
 
 
-def batch(*places: int) -> JSON:
-    posts = [[place, 0, None, {"id": f"post-{place}", "text": f"word-{place}."}] for place in places]
-    return {"batch": [0], "posts": [json.dumps(posts).encode()]}
+JOB: JSON = {"place": 3, "repeat": 0, "max_tokens": None}
+POST = json.dumps({"id": "post-3", "text": "word-3."}).encode()
 
 
-async def decided(told: WorkOrder, clerk: Clerk, posts: JSON) -> JSON:
-    """What a worker that has just begun says of a batch."""
-    [row] = [row async for row in Worker(told, Near(clerk))(posts)]
-    said: JSON = json.loads(row["told"][0])
-    return said
-
-
-def results(folder: Path) -> list[JSON]:
-    return [json.loads(line) for line in (folder / RESULTS).read_text("utf-8").splitlines()]
-
-
-async def test_a_batch_that_is_tried_again_is_not_asked_for_again(
+async def test_a_post_comes_back_as_its_line_and_a_rest_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told, clerk = work(tmp_path), Clerk(LOST_IN_A_ROW)
     async with ScriptedServer(court_script()) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        first = await decided(told, clerk, batch(3, 4, 5))
-        again = await decided(told, clerk, batch(3, 4, 5))
-        assert len(server.requests) == 3
-    assert (first["done"], first["calls"], first["outcomes"]) == (3, 3, {"negative": 3})
-    assert {name: again[name] for name in ("done", "calls", "outcomes")} == {
-        name: first[name] for name in ("done", "calls", "outcomes")
-    }
-    assert await gather(tmp_path) == 3
-    assert sorted((line["place"], line["post_id"]) for line in results(tmp_path)) == [
-        (3, "post-3"), (4, "post-4"), (5, "post-5"),
-    ]  # fmt: skip
-
-
-async def test_what_a_killed_worker_had_finished_of_a_batch_is_taken_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told, clerk = work(tmp_path), Clerk(LOST_IN_A_ROW)
-    async with ScriptedServer(court_script()) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
-        await decided(told, clerk, batch(0, 1))
-        await gather(tmp_path)
-        spool = tmp_path / "spool" / "00002-00000000-killed"
-        spool.mkdir(parents=True)
-        (tmp_path / RESULTS).rename(spool / RESULTS)
-        said = await decided(replace(told, attempt=Parts.of_run(tmp_path).begin(4).attempt), clerk, batch(0, 1, 2))
-        assert len(server.requests) == 3
-    assert (said["wanted"], said["done"]) == (3, 3)
-    assert not list((tmp_path / "spool").iterdir())
-    assert await gather(tmp_path) == 3
+        there = await worker(tmp_path)
+        assert await there.open() == ""
+        answer, line = await there.decide(JOB, POST)
+        assert len(server.requests) == 1
+    assert answer == {"unkept": 0, "slowed": {}}
+    held = json.loads(line)
+    assert (held["place"], held["repeat"], held["post_id"], held["outcome"]) == (3, 0, "post-3", "verdict")
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("differs", "said"),
     [
-        ({"version": "0.0.1"}, r"has tribunal .*, and the run was started with 0\.0\.1; install the same version"),
-        ({"parts": "/nowhere/parts"}, r"doesn't see /nowhere/parts.*give OUT on a path that all machines share"),
+        ({"tribunal": "0.0.1"}, r'machine .*: tribunal: then "0\.0\.1", now .*in a process that decides posts'),
+        ({"policy": {"name": "h-vli", "sha": "another"}}, r'machine .*: sha: then "another", now '),
     ],
 )
-async def test_a_machine_that_differs_ends_the_run_and_says_how(tmp_path: Path, wrong: JSON, said: str) -> None:
-    clerk = Clerk(LOST_IN_A_ROW)
-    assert await decided(work(tmp_path, **wrong), clerk, batch(0)) == {}
-    standing = await clerk.standing()
-    assert standing.bad_input
-    assert re.search(said, standing.stopped)
+async def test_a_machine_that_differs_ends_the_run_and_says_how(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, differs: JSON, said: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "a key")
+    there = await worker(tmp_path, **differs)
+    problem = await there.open()
+    assert re.match(said, problem)
+    assert await there.decide(JOB, POST) == ({"bad_input": problem}, b"")

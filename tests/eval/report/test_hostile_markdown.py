@@ -88,11 +88,13 @@ def checked(text: str, usual: str) -> None:
     assert not re.search("[\u200b\u202e\u2028\x1b]", text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("words", HOSTILE.values(), ids=HOSTILE.keys())
 def test_nothing_from_outside_becomes_markup(tmp_path: Path, words: str) -> None:
     checked(run_of(tmp_path, words), run_of(tmp_path / "usual", "plain words"))
 
 
+@pytest.mark.long
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=st.text(st.sampled_from("ab<>&`*_[]()#|~\\@$!-=+:/.'\"1w \t\n\r\u2028\u202e"), max_size=40))
 def test_no_text_at_all_becomes_markup(tmp_path: Path, words: str) -> None:

@@ -12,7 +12,16 @@ from typer.testing import CliRunner
 from tests.eval.report.test_report import Page
 from tests.result_lines import answers, line, write_run
 from tribunal.commands import app
-from tribunal.eval.report.charts import BOTTOM, LEFT, RIGHT, TOP, Traded, front, reliability, trade
+from tribunal.eval.report.charts import (
+    BOTTOM,
+    LEFT,
+    RIGHT,
+    TOP,
+    CostAndValue,
+    pareto_front,
+    reliability_chart,
+    trade_chart,
+)
 
 PRICES = (
     '["openai:big"]\ninput = 2.5\ncached = 1.25\noutput = 10\n["openai:small"]\ninput = 0.15\noutput = 0.6\n'
@@ -96,15 +105,16 @@ def test_labels_are_called_as_the_policy_calls_them(tmp_path: Path) -> None:
 
 
 def test_a_run_of_an_older_version_is_named_by_the_shipped_policy_it_was_under(tmp_path: Path) -> None:
-    from tribunal.prompts.policy import policy
+    from tribunal.prompts.policy import load_policy
 
     lines = [line("a", 1, 1, gold_scheme="binary"), line("b", 0, 0, gold_scheme="binary")]
-    for sha, names in ((policy("h-vli").sha, ["NotHate", "Hateful"]), ("0" * 16, ["not hate", "hate"])):
+    for sha, names in ((load_policy("h-vli").sha, ["NotHate", "Hateful"]), ("0" * 16, ["not hate", "hate"])):
         run = write_run(tmp_path / sha, lines, policy={"name": "h-vli", "sha": sha})
         matrix = next(table for table in report(tmp_path, run)[0].tables if table[0][0] == "gold")
         assert [row[0] for row in matrix[1:]] == names
 
 
+@pytest.mark.long
 def test_runs_over_one_set_stand_in_a_plot_by_cost_and_accuracy(tmp_path: Path) -> None:
     runs = [
         write_run(tmp_path / name, [
@@ -129,21 +139,23 @@ def test_runs_over_one_set_stand_in_a_plot_by_cost_and_accuracy(tmp_path: Path) 
 
 
 def test_the_front_and_the_places_of_points() -> None:
-    assert front([Traded(1, 0.5, None), Traded(2, 0.5, None), Traded(2, 0.7, None), Traded(2, 0.7, None)]) == {0, 2, 3}
-    chart = trade([Traded(10, 0.6, (0.5, 0.7)), Traded(20, 0.8, (0.7, 1.0))])
+    assert pareto_front(
+        [CostAndValue(1, 0.5, None), CostAndValue(2, 0.5, None), CostAndValue(2, 0.7, None), CostAndValue(2, 0.7, None)]
+    ) == {0, 2, 3}
+    chart = trade_chart([CostAndValue(10, 0.6, (0.5, 0.7)), CostAndValue(20, 0.8, (0.7, 1.0))])
     assert [tick.label for tick in chart.across] == ["0", "5", "10", "15", "20"]
     assert (chart.points[1].x, chart.points[0].x) == (RIGHT, (LEFT + RIGHT) / 2)
     assert [tick.label for tick in chart.up] == ["40%", "60%", "80%", "100%"]
     assert chart.points[1].high == TOP
     assert chart.points[0].y == pytest.approx(BOTTOM - (BOTTOM - TOP) / 3, abs=0.01)
-    assert [tick.label for tick in trade([Traded(2, 0.5, None), Traded(900, 0.6, None)]).across] == [
+    assert [tick.label for tick in trade_chart([CostAndValue(2, 0.5, None), CostAndValue(900, 0.6, None)]).across] == [
         "1", "10", "100", "1,000",
     ]  # fmt: skip
 
 
 def test_bars_are_as_high_as_the_share_of_right_verdicts() -> None:
     held = {"reliability": [{"from": 0.5, "to": 0.6, "n": 4, "confidence": 0.55, "accuracy": 0.25}]}
-    [bar] = reliability(held).bars
+    [bar] = reliability_chart(held).bars
     assert bar.height == (BOTTOM - TOP) / 4
     assert bar.y + bar.height == BOTTOM
     assert bar.said == pytest.approx(BOTTOM - 0.55 * (BOTTOM - TOP), abs=0.01)

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from tests.result_lines import answers, line, write_run
+from tribunal.calls import REHEARSAL
 from tribunal.errors import BadInput
-from tribunal.eval.measures.metrics import metrics
+from tribunal.eval.measures.metrics import measure_run
 from tribunal.eval.report import write_report
+from tribunal.eval.report.overview import paper_table
 from tribunal.eval.report.posts import LONGEST
-from tribunal.eval.report.published import paper_table
-from tribunal.rehearsed import REHEARSAL
 
 VOID = {"meta", "line", "rect", "polyline", "circle"}
 HOSTILE = "<script>alert(1)</script><img src=http://evil.test/x.png onerror=alert(1)>\"'{{ 7*7 }}"
@@ -98,7 +98,7 @@ def test_the_figures_are_those_of_metrics(tmp_path: Path) -> None:
     fields = {"difficulty": "Hard", "smi_pattern": "110"}
     run = write_run(tmp_path / "run", [*answers("00112", "01121", fields=fields), line("r", 3, "refusal")])
     page, text = report(tmp_path, run)
-    found = metrics(run)
+    found = measure_run(run)
     for title, name in (("Accuracy", "accuracy"), ("Macro-F1", "macro_f1"), ("Recall", "recall")):
         low, high = found["intervals"][name]
         row = page.row(title)
@@ -135,7 +135,13 @@ def test_the_page_loads_nothing_and_runs_nothing(tmp_path: Path) -> None:
 
 def test_what_was_posted_and_said_is_covered(tmp_path: Path) -> None:
     cue = {"id": "C1", "type": "Direct", "target_group": "religion", "claim": "the claim", "category": "Religious"}
-    argument = {"cue_id": "C1", "stance": "refute", "claim": "the claim", "argument": "an answer"}
+    argument = {
+        "cue_id": "C1",
+        "target_group": "religion",
+        "stance": "refute",
+        "claim": "the claim",
+        "argument": "an answer",
+    }
     lines = [
         line(
             "wrong-one",
@@ -157,7 +163,7 @@ def test_what_was_posted_and_said_is_covered(tmp_path: Path) -> None:
     ]
     page, text = report(tmp_path, write_run(tmp_path / "run", lines))
     for words in (
-        "the posted words", "picture.png", "“the claim”. its reason", "C1 refute: “the claim”. an answer",
+        "the posted words", "picture.png", "“the claim” its reason", "C1 refutes: “the claim” an answer",
         "Prosecutor, round 1: indictment", "a response", "Perspective kold: Offensive", "an opinion", "a passage",
         "http://source.test/", "the judge explained",
     ):  # fmt: skip
@@ -172,6 +178,7 @@ def test_what_was_posted_and_said_is_covered(tmp_path: Path) -> None:
     assert "never shown" not in page.seen + page.covered + text
 
 
+@pytest.mark.long
 def test_hostile_words_stay_words_wherever_they_stand(tmp_path: Path) -> None:
     words = HOSTILE + HIDING
     lines = [
@@ -294,10 +301,11 @@ def test_the_papers_rows_stand_apart_from_what_was_measured(tmp_path: Path) -> N
 )
 def test_whatever_the_table_isnt_over_has_no_papers_rows(tmp_path: Path, run: dict[str, Any]) -> None:
     folder = write_run(tmp_path / "run", answers("01", "01"), **run)
-    assert paper_table(run, metrics(folder)) is None
+    assert paper_table(run, measure_run(folder)) is None
     assert "Beside the paper" not in report(tmp_path, folder)[0].seen
 
 
+@pytest.mark.long
 def test_runs_over_the_same_data_are_compared(tmp_path: Path) -> None:
     one = write_run(tmp_path / "one", answers("0" * 10, "0" * 9 + "1"))
     two = write_run(tmp_path / "two", answers("0" * 10, "0111111R00"))

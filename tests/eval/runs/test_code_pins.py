@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from tests.own_pipelines import JUDGE, RIGHT, post_saying
 from tribunal.commands import app
-from tribunal.eval.runs.project import hash_code
+from tribunal.eval.runs.pins import hash_code
 
 # It finds its modules where it lies, wherever it is run from.
 IMPORTING = f"""import sys
@@ -88,18 +88,6 @@ def test_a_module_that_is_gone_or_new_is_refused_by_name(project: Path) -> None:
     assert "deeper/inside.py: it is imported no more" in words
     assert "helper.py: its content differs" in words
     assert "unrelated.py: it is imported since" in words
-
-
-def test_a_run_of_before_goes_on_unless_its_own_file_changed(project: Path) -> None:
-    assert evaluated(project, posts=1).exit_code == 0
-    path = project.parent / "run" / "run.json"
-    run = json.loads(path.read_text())
-    old = {**run, "files": {str(project / "mine.py"): run["code"]["mine.py"]}}
-    del old["code"]
-    path.write_text(json.dumps(old))
-    assert evaluated(project, posts=1).exit_code == 0
-    path.write_text(json.dumps({**old, "files": {str(project / "mine.py"): "0" * 16}}))
-    assert "mine.py: its content differs" in " ".join(evaluated(project, posts=0).output.split())
 
 
 def test_a_module_by_name_and_its_package(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from tribunal.commands import app
 from tribunal.errors import BadInput
 from tribunal.eval.batch import batch
+from tribunal.eval.runs.job import RunOptions
 from tribunal.eval.runs.tables import COLUMNS
 
 
@@ -85,7 +86,7 @@ def test_an_image_that_is_missing_is_its_own_row_s_failure(tmp_path: Path) -> No
     # Where none is there, the posts are their texts, as before.
     posts.write_text("text,image\nhello,gone.png\n,gone.png\n")
     warned: list[str] = []
-    assert list(failed(decided(posts, tmp_path / "texts.csv", warn=warned.append))) == [1]
+    assert list(failed(decided(posts, tmp_path / "texts.csv", options=RunOptions(warn=warned.append)))) == [1]
     assert "none of its 2 images is in" in warned[0]
 
 

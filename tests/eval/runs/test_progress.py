@@ -15,29 +15,29 @@ from typing import Any
 import pytest
 
 from tests import PROJECT
-from tribunal.eval.doubles.scripted import Reply, ScriptedServer
-from tribunal.eval.runs.progress import Bar
-from tribunal.eval.runs.tally import Counts, Tally
+from tests.doubles import Reply, ScriptedServer
+from tribunal.eval.runs.progress import ProgressLine
+from tribunal.eval.runs.tally import ResultCounts, RunTally
 from tribunal.screen import Screen
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, prompt_tokens=1000, completion_tokens=100)
 
 
-def tally(**other: Any) -> Tally:
+def tally(**other: Any) -> RunTally:
     """12,345 of 50,000 posts, 3,000 of them from before; 9,345 in 800 seconds are 11.7 a second."""
     held = {
         "total": 50_000, "done": 9_345, "before": 3_000, "in_flight": 32, "started": time.monotonic() - 800,
         "outcomes": Counter(positive=4_000, negative=5_335, failure=10), "calls": 70_000, "tokens": 600_000,
-        "cost": 34.5, "earlier": Counts(Counter(negative=2_997, failure=2, refusal=1), 20_000, 150_000, 10.25),
+        "cost": 34.5, "earlier": ResultCounts(Counter(negative=2_997, failure=2, refusal=1), 20_000, 150_000, 10.25),
     }  # fmt: skip
-    return Tally(**{**held, **other})
+    return RunTally(**{**held, **other})
 
 
-def seen(width: int, stands: Tally, *, priced: bool = True) -> list[str]:
+def seen(width: int, stands: RunTally, *, priced: bool = True) -> list[str]:
     """The lines of a terminal of this width."""
     file = io.StringIO()
     screen = Screen(file=file, width=width, force_terminal=True, color_system=None, legacy_windows=False)
-    screen.print(Bar(stands, priced=priced))
+    screen.print(ProgressLine(stands, priced=priced))
     return file.getvalue().splitlines()
 
 
@@ -75,11 +75,11 @@ def test_large_numbers_still_fit(width: int) -> None:
 
 
 def test_what_is_said_of_pace_and_money() -> None:
-    slow = tally(done=8, before=0, earlier=Counts())  # 8 in 800 seconds
+    slow = tally(done=8, before=0, earlier=ResultCounts())  # 8 in 800 seconds
     assert "  36.0/h  " in seen(120, slow)[0]
     assert "  1.5/min  " in seen(120, tally(done=20))[0]
-    assert "cost ≥ 34.5000" in seen(120, tally(earlier=Counts(unpriced=3)))[0]
-    assert "cost unknown" in seen(120, tally(cost=0.0, unpriced=9, earlier=Counts()))[0]
+    assert "cost ≥ 34.5000" in seen(120, tally(earlier=ResultCounts(unpriced=3)))[0]
+    assert "cost unknown" in seen(120, tally(cost=0.0, unpriced=9, earlier=ResultCounts()))[0]
     assert "cost" not in seen(120, tally(), priced=False)[0]
     assert "left" not in seen(120, tally(done=0))[0], "before the first post there is no pace"
 
@@ -105,6 +105,7 @@ def on_a_terminal(command: list[str], environment: dict[str, str], columns: int)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), sent.decode()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals here")
 def test_a_run_that_goes_on_shows_the_whole_of_it(tmp_path: Path) -> None:
     rows = "".join(f"p{place},word-{place}.,{place % 2}\n" for place in range(6))
@@ -131,5 +132,5 @@ def test_a_run_that_goes_on_shows_the_whole_of_it(tmp_path: Path) -> None:
     assert "4/6  cost 0.0120" in shown[0], "1,000 tokens at 2 a million and 100 at 10 are 0.003 a post"
     assert re.search(r"6/6  [\d.]+/(s|min)  cost 0\.0180  0:00:00 left", shown[-1])
     assert max(len(line) for line in shown) < 80
-    assert "6 decided (2 now, 4 before): 6 negative, 6 calls, 6,600 tokens, cost 0.0180" in " ".join(lines)
+    assert "6 processed (2 now, 4 before): 6 negative, 6 calls, 6,600 tokens, cost 0.0180" in " ".join(lines)
     assert json.loads((tmp_path / "run" / "prices.json").read_bytes())["openai:scripted"]["output"] == 10

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.result_lines import answers, line, write_run
 from tribunal.errors import BadInput
-from tribunal.eval.runs.results import read_results, read_run, read_whole
+from tribunal.eval.runs.journal import RESULTS, Journal, read_line_starts
+from tribunal.eval.runs.results import read_full_line, read_results, read_run_file
 
 
 def test_results_come_in_the_order_of_the_file_and_can_be_read_again_in_full(tmp_path: Path) -> None:
@@ -17,7 +19,7 @@ def test_results_come_in_the_order_of_the_file_and_can_be_read_again_in_full(tmp
     first, second = read_results(folder)
     assert (first.result.post_id, first.result.label) == ("ä", 1)
     assert (second.result.outcome, second.result.label) == ("refusal", None)
-    assert read_whole(folder, second.offset)["text"] == "the words"
+    assert read_full_line(folder, second.offset)["text"] == "the words"
 
 
 @pytest.mark.parametrize("cut", [1, 2, 40, 200])
@@ -62,10 +64,25 @@ def test_a_post_stands_once_in_each_repeat(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"not the folder of a run: run\.json"):
-        read_run(tmp_path)
+        read_run_file(tmp_path)
     for broken in ("{", "[]"):
         (tmp_path / "run.json").write_text(broken)
         with pytest.raises(BadInput, match=r"run\.json: broken"):
-            read_run(tmp_path)
+            read_run_file(tmp_path)
     (tmp_path / "run.json").write_text(json.dumps({"graph": "arcade"}))
     assert list(read_results(tmp_path)) == []
+
+
+def test_a_broken_line_is_named(tmp_path: Path) -> None:
+    (tmp_path / RESULTS).write_text('{"place":0,"repeat":0,"seconds":0.1,"outcome":"verdict"}\nnonsense\n')
+    with pytest.raises(BadInput, match="line 2"):
+        list(read_line_starts(tmp_path / RESULTS))
+
+
+async def test_a_torn_line_is_cut_and_nothing_else(tmp_path: Path) -> None:
+    whole = b'{"place":0,"repeat":0,"seconds":0.1,"outcome":"verdict"}\n'
+    for torn in (b"", b'{"pla', b"x" * 200_000):
+        (tmp_path / RESULTS).write_bytes(whole + torn)
+        with closing(Journal(tmp_path)) as journal:
+            await journal.append(whole.replace(b":0,", b":1,", 1))
+        assert [start.place for start in read_line_starts(tmp_path / RESULTS)] == [0, 1]

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.doubles import Reply, Request, ScriptedServer
 from tests.eval.runs.test_run import decided, lines
 from tests.eval.runs.worker import job
-from tribunal.eval.doubles.scripted import Reply, Request, ScriptedServer
-from tribunal.eval.runs.progress import in_words
+from tribunal.eval.runs.progress import describe_progress
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"})
 
 
 async def test_eight_in_flight_against_one_slot_finish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tribunal.models.tries.back_off", lambda attempt: 0.0)
+    monkeypatch.setattr("tribunal.models.retry.retry_delay", lambda attempt: 0.0)
     slot = asyncio.Lock()
 
     async def script(request: Request) -> Reply:
@@ -29,7 +29,7 @@ async def test_eight_in_flight_against_one_slot_finish(tmp_path: Path, monkeypat
     assert (tally.done, tally.stopped) == (12, "")
     assert {line["outcome"] for line in lines(tmp_path)} == {"verdict"}
     assert server.peak == 8
-    said = in_words(tally, priced=False)
+    said = describe_progress(tally, priced=False)
     assert "requests to openai:scripted timed out beside others, so it was sent as few as " in said
 
 
@@ -37,4 +37,4 @@ async def test_nothing_is_said_where_nothing_timed_out(tmp_path: Path) -> None:
     async with ScriptedServer(lambda request: ANSWER) as server:
         tally = await decided(server, tmp_path, job(12, 8))
     assert tally.slowed == ""
-    assert "timed out" not in in_words(tally, priced=False)
+    assert "timed out" not in describe_progress(tally, priced=False)

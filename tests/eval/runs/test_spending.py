@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.commands import app
 from tribunal.context import context_from
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.eval.runs.spending import Ledger, Limits, Spent
+from tribunal.eval.runs.budget import RunBudget, RunLimits, RunSpending
 
 USAGE = {"usage": {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1000}}
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, extra=USAGE)
@@ -105,16 +105,16 @@ async def test_the_cells_of_a_sweep_share_a_limit(tmp_path: Path) -> None:
 
 
 def test_posts_under_way_are_held_at_their_own_limit_or_at_the_dearest() -> None:
-    own = Ledger(Limits(calls=10), context=context_from({"max_calls": 4}))
-    assert [own.take() for _ in range(3)] == [True, True, False]
-    own.settle(1, 100)
-    own.settle(1, 100)
-    assert [own.take() for _ in range(3)] == [True, True, False]
-    dear = Ledger(Limits(calls=10))
-    assert [dear.take(), dear.take()] == [True, False]  # nobody knows what one costs
-    dear.settle(3, 100)
-    assert [dear.take() for _ in range(3)] == [True, True, False]
-    dear.lose()
-    dear.settle(0, 0)
-    assert (dear.under_way, dear.take(), dear.take()) == (0, True, False)
-    assert Ledger(Limits(calls=10), [Spent(10, 0)]).take() is False
+    own = RunBudget(RunLimits(calls=10), context=context_from({"max_calls": 4}))
+    assert [own.reserve_post() for _ in range(3)] == [True, True, False]
+    own.settle_post(RunSpending(1, 100))
+    own.settle_post(RunSpending(1, 100))
+    assert [own.reserve_post() for _ in range(3)] == [True, True, False]
+    dear = RunBudget(RunLimits(calls=10))
+    assert [dear.reserve_post(), dear.reserve_post()] == [True, False]  # nobody knows what one costs
+    dear.settle_post(RunSpending(3, 100))
+    assert [dear.reserve_post() for _ in range(3)] == [True, True, False]
+    dear.settle_post(None)
+    dear.settle_post(RunSpending())
+    assert (dear.under_way, dear.reserve_post(), dear.reserve_post()) == (0, True, False)
+    assert RunBudget(RunLimits(calls=10), [RunSpending(10, 0)]).reserve_post() is False

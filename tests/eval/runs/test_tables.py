@@ -12,11 +12,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.errors import BadInput
 from tribunal.eval.batch import batch
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tribunal.eval.runs.job import RunOptions
 from tribunal.eval.runs.tables import COLUMNS
-from tribunal.eval.runs.tally import Tally
+from tribunal.eval.runs.tally import RunTally
 
 HOSTILE = ['two\nlines, "quoted"', "=1+1", "좋은 아침 🍵", "tab\there", "@note", "<b>&amp;</b>"]
 
@@ -102,10 +103,10 @@ async def test_a_batch_that_was_stopped_goes_on_and_is_written_once_whole(tmp_pa
     async with ScriptedServer(script) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         settings = {"model": "openai:s"}
-        tally = await asyncio.to_thread(batch, posts, out, graph="baseline", settings=settings, in_flight=7)
+        tally = await asyncio.to_thread(batch, posts, out, RunOptions(7), graph="baseline", settings=settings)
         assert ("See to the key" in tally.stopped, tally.done, out.exists()) == (True, 7, False)
         locked["yes"] = False
-        tally = await asyncio.to_thread(batch, posts, out, graph="baseline", settings=settings, in_flight=7)
+        tally = await asyncio.to_thread(batch, posts, out, RunOptions(7), graph="baseline", settings=settings)
     assert (tally.before, tally.done) == (7, 5)
     assert [row["text"] for row in read(out)] == [f"word-{number}." for number in range(12)]
 
@@ -113,11 +114,11 @@ async def test_a_batch_that_was_stopped_goes_on_and_is_written_once_whole(tmp_pa
 def test_an_output_that_can_t_be_written_loses_nothing(tmp_path: Path) -> None:
     posts, out = lines(tmp_path / "in.jsonl", {"text": "Good morning."}), tmp_path / "out.csv"
 
-    def somebody_makes_a_folder(_: Tally) -> None:
+    def somebody_makes_a_folder(_: RunTally) -> None:
         out.mkdir(exist_ok=True)
 
     with pytest.raises(BadInput, match=r"out\.csv: Is a directory; the results are in .*out\.csv\.run, run it again"):
-        batch(posts, out, graph="baseline", settings={}, watch=somebody_makes_a_folder)
+        batch(posts, out, graph="baseline", settings={}, options=RunOptions(watch=somebody_makes_a_folder))
     assert not (tmp_path / ".out.csv.part").exists()
     out.rmdir()
     tally = batch(posts, out, graph="baseline", settings={})

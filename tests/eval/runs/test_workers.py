@@ -21,16 +21,16 @@ from typer.testing import CliRunner
 from tests import PROJECT
 from tests.commands.test_run_faults import OWN
 from tests.court import court_script
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.eval.runs.test_run import decided, lines, word
 from tests.eval.runs.worker import job
+from tribunal.cases.keep_options import KeepOptions
 from tribunal.commands import app
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.eval.runs.deciding import Decider, Order
-from tribunal.eval.runs.pins import pinned, pins
-from tribunal.eval.runs.runfile import beside
-from tribunal.kept.wanted import Wanted
+from tribunal.eval.runs.decider import PostDecider
+from tribunal.eval.runs.job import RunJob, RunOrder, order_of_job
+from tribunal.eval.runs.pins import collect_pins, describe_surroundings, pins_of_run
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"})
 MODEL = ("--graph", "baseline", "--model", "openai:scripted", "--scheme", "binary")
@@ -95,7 +95,7 @@ def test_a_cap_stops_two_processes_and_one_goes_on_to_the_same_results(tmp_path:
         assert process.returncode == 1, complaints
         assert complaints.splitlines()[-1] == (
             "tribunal: 12 of at most 12 calls are spent; to go on, give --run-max-calls more than 12; 18 of 30 "
-            "are left, and the same command goes on with them"
+            "posts left. Run the same command again to go on"
         )
         assert len(server.requests) == len(lines(tmp_path / "out.jsonl.run")) == 12
         again = on(server, *own, "--run-max-calls", "12")
@@ -111,6 +111,7 @@ def test_a_cap_stops_two_processes_and_one_goes_on_to_the_same_results(tmp_path:
     assert both[:30] == both[30:]
 
 
+@pytest.mark.long
 def test_a_killed_process_costs_no_post(tmp_path: Path) -> None:
     with (
         ScriptedServer(lambda request: ANSWER, latency=0.1) as server,
@@ -189,6 +190,7 @@ def test_a_killed_run_leaves_no_process_and_goes_on_by_itself(tmp_path: Path) ->
     assert places(tmp_path) == list(range(60))
 
 
+@pytest.mark.long
 def test_ctrl_c_finishes_what_is_in_flight_in_every_process(tmp_path: Path) -> None:
     own = command(tmp_path, 50, "--concurrency", "4", "--workers", "2")
     with ScriptedServer(lambda request: ANSWER, latency=1.5) as server:
@@ -197,7 +199,7 @@ def test_ctrl_c_finishes_what_is_in_flight_in_every_process(tmp_path: Path) -> N
             os.killpg(process.pid, signal.SIGINT)  # as a terminal does
             _, complaints = process.communicate(timeout=60)
         assert process.returncode == 130, complaints
-        assert "interrupted; 46 of 50 are left" in complaints
+        assert "interrupted; 46 of 50 posts left" in complaints
         assert len(server.requests) == len(places(tmp_path)) == 4
 
 
@@ -208,12 +210,12 @@ def test_a_second_ctrl_c_stops_every_process_at_once(tmp_path: Path) -> None:
         with started(server, *own) as process:
             wait_for(server, 4)
             os.killpg(process.pid, signal.SIGINT)
-            while "finishing what is in flight" not in (process.stderr.readline() if process.stderr else ""):
+            while "finishing the posts in flight" not in (process.stderr.readline() if process.stderr else ""):
                 pass
             os.killpg(process.pid, signal.SIGTERM)
             _, complaints = process.communicate(timeout=60)
         assert process.returncode == 130, complaints
-        assert "stopped at once; 50 of 50 are left" in complaints
+        assert "stopped at once; 50 of 50 posts left" in complaints
 
 
 @pytest.mark.slow
@@ -249,20 +251,20 @@ async def test_a_process_that_finds_another_policy_than_the_run_was_begun_with_s
     policy = tmp_path / "policy.toml"
     policy.write_text((PROJECT / "prompts/policies/h-vli.toml").read_text("utf-8"))
     context = context_from({"model": "rehearsal", "policy": str(policy)})
-    here = pinned({**beside("baseline", context), **await pins("baseline", context)})
-    order, _ = Order.of("baseline", context, keep_text=False, keep=None, prices=None, pinned=here)
-    there = Order.model_validate_json(order.model_dump_json())
-    await Decider.of(there).check()
+    here = pins_of_run({**describe_surroundings("baseline", context), **await collect_pins("baseline", context)})
+    order, _ = order_of_job(RunJob("baseline", context, samples=(), count=0), None, here)
+    there = RunOrder.model_validate_json(order.model_dump_json())
+    await PostDecider.from_order(there).check_before_run()
     policy.write_text(policy.read_text("utf-8") + "\n# changed\n")
     with pytest.raises(BadInput, match=r"sha: then .*, now .*, in a process that decides posts"):
-        await Decider.of(there).check()
+        await PostDecider.from_order(there).check_before_run()
 
 
 def test_an_order_holds_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
     context = context_from({"search": "searxng", "searxng_url": "http://me:hidden@localhost:1", "web": True})
-    keep = Wanted(via="batch", database="postgresql://me:hidden@localhost/name")
-    order, secret = Order.of("tribunal", context, keep_text=False, keep=keep, prices=None)
+    keep = KeepOptions(via="batch", database="postgresql://me:hidden@localhost/name")
+    order, secret = order_of_job(RunJob("tribunal", context, samples=(), count=0, keep=keep), None, None)
     assert "hidden" not in order.model_dump_json()
     assert secret == {"SEARXNG_URL": context.searxng_url, "TRIBUNAL_DATABASE": keep.database}
     with pytest.raises(BadInput, match="SEARXNG_URL: is not set"):
-        Decider.of(order)
+        PostDecider.from_order(order)

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from tribunal.context import context_from
 from tribunal.eval.datasets.sample import Gold, Sample
-from tribunal.eval.runs.engine import Job, run
+from tribunal.eval.runs.engine import decide_posts
+from tribunal.eval.runs.job import RunJob
 from tribunal.graphs import graph
 
 
@@ -33,9 +34,9 @@ def posts(number: int) -> list[Sample]:
     ]
 
 
-def job(number: int, in_flight: int, **settings: object) -> Job:
+def job(number: int, in_flight: int, **settings: object) -> RunJob:
     context = context_from({"model": "openai:scripted", "scheme": "binary", "attempts": 1, **settings})
-    return Job(graph="baseline", context=context, samples=posts(number), count=number, in_flight=in_flight)
+    return RunJob(graph="baseline", context=context, samples=posts(number), count=number, in_flight=in_flight)
 
 
 def again(folder: Path, number: int, in_flight: int) -> None:
@@ -46,7 +47,7 @@ def again(folder: Path, number: int, in_flight: int) -> None:
     for _ in sys.stdin:
         child = os.fork()
         if not child:
-            asyncio.run(run(job(number, in_flight), folder))
+            asyncio.run(decide_posts(job(number, in_flight), folder))
             os._exit(0)
         sys.stdout.write(f"{child}\n")
         sys.stdout.flush()
@@ -60,8 +61,9 @@ def main() -> None:
         again(folder, number, in_flight)
         return
     if len(sys.argv) > 4:
+        sys.dont_write_bytecode = True  # a module compiled here would be cut off, and kept
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[4]), int(sys.argv[4])))
-    tally = asyncio.run(run(job(number, in_flight), folder))
+    tally = asyncio.run(decide_posts(job(number, in_flight), folder))
     sys.stdout.write(f"{tally.done} {tally.stopped}\n")
 
 

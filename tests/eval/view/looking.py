@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from tests.result_lines import line, write_run
 from tribunal.eval.view.app import create_app
-from tribunal.eval.view.viewed import ViewedRuns
+from tribunal.eval.view.viewed_runs import ViewedRuns
 
 CALL = {
     "id": "1", "role": "judge", "seat": "judge", "temperature": 0.0, "prompt_sha": "f" * 64, "shown": ["text"],
@@ -82,7 +82,7 @@ class Browser:
 def looking(*folders: Path, **given: Any) -> Iterator[Browser]:
     """A browser at the pages of these runs, read to their end."""
     runs = ViewedRuns(folders, **given)
-    runs.begin()
+    runs.begin_reading()
     try:
         for run in runs.runs.values():
             run.index.catch_up()

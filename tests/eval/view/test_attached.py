@@ -11,7 +11,7 @@ from PIL import Image
 
 from tests.eval.view.looking import looking, sample, written
 from tribunal.errors import BadInput
-from tribunal.eval.view.viewed import ViewedRuns
+from tribunal.eval.view.viewed_runs import ViewedRuns
 
 ROWS = "id,text,image\np1,The weeds in our garden,a.png\np2,Rain all week,\n"
 

@@ -13,7 +13,7 @@ from lxml import html  # type: ignore[import-untyped]
 
 from tests.commands.test_judge import run
 from tests.eval.view.looking import SAMPLES, sample, written
-from tribunal.eval.view import single
+from tribunal.eval.view import samples_file
 
 
 def packed(folder: Path, *options: str) -> tuple[Any, list[Any]]:
@@ -52,8 +52,8 @@ def test_every_sample_is_in_it_as_the_index_has_it(tmp_path: Path) -> None:
 
 
 def test_of_a_long_run_the_wrong_and_uncertain_ones_are_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(single, "CASES", 3)
-    monkeypatch.setattr(single, "_WORDS", 50)
+    monkeypatch.setattr(samples_file, "CASES", 3)
+    monkeypatch.setattr(samples_file, "_WORDS", 50)
     right = [sample(f"right{number}", 1, 1) for number in range(20)]
     wrong = [sample("wrong", 0, 1, confidence=0.6), sample("very-wrong", 0, 1, confidence=0.9)]
     doubted = sample("doubted", 1, 1, confidence=0.1, uncertain=True)

@@ -105,9 +105,9 @@ def test_every_link_of_the_page_leads_on_and_keeps_the_rest(browser: Browser) ->
     [
         ("sort=colour", "sort: 'colour': is none of line, post"),
         ("kind=perfect", "kind: 'perfect': is none of true-positive"),
-        ("confidence_from=much", "confidence_from: 'much': is no number"),
-        ("calls_to=nan", "calls_to: 'nan': is no number"),
-        ("page=inf", "page: 'inf': is no number"),
+        ("confidence_from=much", "confidence_from: 'much': is not a number"),
+        ("calls_to=nan", "calls_to: 'nan': is not a number"),
+        ("page=inf", "page: 'inf': is not a number"),
     ],
 )
 def test_a_wrong_address_is_told_what_is_wrong(browser: Browser, query: str, said: str) -> None:
@@ -152,7 +152,7 @@ def test_the_page_of_a_sample(browser: Browser) -> None:
     ):
         assert words in said, words
     assert "--data" in said, "it says how to see the post's words"
-    assert page.xpath("string(//nav[@aria-label='Samples']/span)") == "2 of 3 that the filter leaves"
+    assert page.xpath("string(//nav[@aria-label='Samples']/span)") == "2 of 3 (filtered)"
     assert "post=b" in page.xpath("//a[@rel='prev']/@href")[0]
     assert "The weeds in our garden" in browser.page("/sample?post=a").text_content(), "a text that was kept"
     assert browser.get("/line?post=c").json()["post_id"] == "c"

@@ -61,8 +61,8 @@ def test_counts(browser: Browser) -> None:
     page = browser.page("/pairs?run=one&with=two")
     tabs = [" ".join(each.text_content().split()) for each in page.xpath("//nav[@aria-label='Which samples']/a")]
     assert tabs == [
-        "where they differ 5", "only the first is right 1", "only the second is right 2",
-        "they differ, and neither is right 1", "all samples that both hold 7",
+        "where they differ 5", "only the first is correct 1", "only the second is correct 2",
+        "they differ, neither is correct 1", "all shared samples 7",
     ]  # fmt: skip
     changes = [" ".join(each.text_content().split()) for each in page.xpath("//ul[@class='changes']/li")]
     assert sorted(changes) == [
@@ -78,7 +78,7 @@ def test_both_cases_on_one_page(browser: Browser) -> None:
     assert "Sexist" in one.text_content()
     assert "two on neither" in two.text_content()
     assert "Homophobic" in two.text_content()
-    assert "Right: neither" in page.text_content()
+    assert "Correct: neither" in page.text_content()
     ids = page.xpath("//*/@id")
     assert len(ids) == len(set(ids)), "an id stands once on a page"
     assert page.xpath("string(//nav[@aria-label='Samples']/span)") == "3 of 5"

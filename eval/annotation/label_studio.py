@@ -1,0 +1,272 @@
+"""Write Label Studio's files (the labelling interface, the tasks), and read its exports, JSON and JSON-MIN.
+
+Text label, image label and joint label are the paper's (section 3.2, equation 3). It annotates neither an intent nor a
+target, so these choices are ours: the ways in which Appendix B.1 has posts written, and section 4.1 defends them.
+"""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from tribunal.errors import BadInput
+from tribunal.eval.annotation.sheet import SIDES, AnnotationFolder, AnnotationHead, AnnotationPost, Side
+from tribunal.exports.label_studio_format import (
+    TASKS,
+    Annotation,
+    ExportModel,
+    LabellingInterface,
+    choice_result,
+    read_tasks,
+    write_task,
+)
+from tribunal.files import write_atomically, write_whole
+from tribunal.schema import JSON, Frozen
+
+CONFIG = "label_config.xml"
+JOINT, INTENT, TARGET, FLAGS, NOTE = "joint_label", "intent", "target", "flags", "note"
+LABEL_OF_SIDE: dict[Side, str] = {"text": "text_label", "image": "image_label"}
+UNSURE, LOW_QUALITY = "Not sure", "Low quality"
+INTENTS = {
+    "nothing of hate": "neither text nor image has to do with hate",
+    "open attack": "attacks a group in plain words or pictures",
+    "implied attack": "attacks a group by stereotype or metaphor, or by what text and image say only together",
+    "opposition": "shows hate to speak against it",
+    "inversion": "text or image gives the other a harmless meaning",
+    "commentary": "reports, teaches about or criticises hate",
+    "victim": "tells of hate from the side of those whom it hits",
+    "satire": "mocks hate, or the author's own group",
+}
+_FLAGS = {
+    UNSURE: "choose the likeliest label, and a second person will look at the post",
+    LOW_QUALITY: "the image can't be made out, or the text makes no sense: the post is left out",
+}
+_NO_LABEL = {"refusal": "The model refused to answer.", "failure": "The model gave no answer."}
+Stage = Literal["first", "second"]
+
+
+def labelling_interface(head: AnnotationHead, *, second: bool = False) -> str:
+    """Return the labelling interface as XML; that of the second stage shows what the first annotators chose."""
+    made = LabellingInterface(pictured=head.pictured, conversation=head.conversation)
+    categories = {each.name: each.meaning for each in head.categories}
+    if second:
+        made.add_text("What the first annotators chose", "first")
+    for side in SIDES if head.pictured else SIDES[:1]:
+        if head.priors:
+            made.add_text(f"What a model said of the {side} alone", f"{side}_said")
+        if not head.joint_only:
+            made.add_choices(LABEL_OF_SIDE[side], categories, f"The {side} alone")
+    made.add_choices(JOINT, categories, "The whole post: text and image together", required=True)
+    made.add_choices(INTENT, INTENTS, "What the post does")
+    made.add_choices(TARGET, dict.fromkeys(head.groups, ""), "The groups that it is about", many=True)
+    made.add_choices(FLAGS, _FLAGS, "Is anything wrong?", many=True)
+    return made.to_xml(NOTE)
+
+
+def write_tasks(
+    folder: Path,
+    head: AnnotationHead,
+    posts: Iterable[AnnotationPost],
+    images: Path,
+    *,
+    first: dict[str, str] | None = None,
+) -> int:
+    """Write tasks.json and label_config.xml, each whole or not at all, and return how many tasks there are.
+
+    `first` has for a second stage what the first annotators chose, by post. Images lie in the folder `images`.
+
+    Raises:
+        OSError: they can't be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+    with write_atomically(folder / TASKS) as file:
+        file.write(b"[")
+        for post in posts:
+            task = _make_task(post, head, images, None if first is None else first[post.id])
+            write_task(file, task, first=count == 0)
+            count += 1
+        file.write(b"\n]\n")
+    write_whole(folder / CONFIG, labelling_interface(head, second=first is not None))
+    return count
+
+
+def _make_task(post: AnnotationPost, head: AnnotationHead, images: Path, first: str | None) -> JSON:
+    data = {
+        "post_id": post.id, "stage": "first" if first is None else "second", "text": post.text,
+        "image": _image_in_task(post, head, images), "conversation": "\n\n".join(post.earlier),
+        "language": post.language or "",
+    }  # fmt: skip
+    if first is not None:
+        data["first"] = first
+    if not head.priors:
+        return {"data": data}
+    data |= {f"{side}_said": _describe_prior(post, side) for side in SIDES}
+    given = {side: prior for side in SIDES if (prior := post.prior_of_side(side)) and prior.category}
+    if head.joint_only or not given:
+        return {"data": data}
+    # Label Studio fills the model's labels in beforehand.
+    prediction: JSON = {
+        "model_version": ", ".join(dict.fromkeys(prior.model for prior in given.values())),
+        "result": [choice_result(LABEL_OF_SIDE[side], str(prior.category)) for side, prior in given.items()],
+    }
+    if sure := [prior.confidence for prior in given.values() if prior.confidence is not None]:
+        prediction["score"] = min(sure)
+    return {"data": data, "predictions": [prediction]}
+
+
+def _image_in_task(post: AnnotationPost, head: AnnotationHead, images: Path) -> str:
+    if post.image is None or post.image_on_the_web:
+        return post.image or ""
+    if not head.inline:
+        return head.prefix + post.image
+    kind = mimetypes.guess_type(post.image)[0] or "image/png"
+    return f"data:{kind};base64,{base64.b64encode((images / post.image).read_bytes()).decode()}"
+
+
+def _describe_prior(post: AnnotationPost, side: Side) -> str:
+    prior = post.prior_of_side(side)
+    if prior is None:
+        return f"The post has no {side}."
+    if prior.category is None:
+        return _NO_LABEL[prior.outcome]
+    sure = "" if prior.confidence is None else f" ({prior.confidence:.0%} sure)"
+    return f"{prior.category}{sure}: {prior.reason}"
+
+
+class AnnotatorLabels(Frozen):
+    """Hold one annotator's five-tuple for one post, and what they flagged.
+
+    `joint` is None where they chose none, which is taken only of a post of low quality.
+    """
+
+    by: str = Field(description="the annotator, by address or number")
+    stage: Stage
+    joint: str | None
+    text: str | None = None
+    image: str | None = None
+    intent: str | None = None
+    target: tuple[str, ...] = ()
+    unsure: bool = False
+    low_quality: bool = False
+    note: str = ""
+    at: str = ""
+
+    @classmethod
+    def from_annotation(cls, given: Annotation, stage: Stage) -> AnnotatorLabels:
+        """Return the labels of an annotation."""
+        chosen = {result.from_name: result.texts_of("choices") or result.texts_of("text") for result in given.result}
+        joint, text, image, intent = (
+            next(iter(chosen.get(control, ())), None) for control in (JOINT, *LABEL_OF_SIDE.values(), INTENT)
+        )
+        flags = chosen.get(FLAGS, ())
+        return cls(
+            by=given.annotator,
+            stage=stage,
+            joint=joint,
+            text=text,
+            image=image,
+            intent=intent,
+            target=tuple(chosen.get(TARGET, ())),
+            unsure=UNSURE in flags,
+            low_quality=LOW_QUALITY in flags,
+            note=" ".join(chosen.get(NOTE, ())),
+            at=given.updated_at,
+        )
+
+    def of_side(self, side: Side) -> str | None:
+        """Return the label of one side alone."""
+        return self.text if side == "text" else self.image
+
+
+@dataclass
+class LabelsByPost:
+    """Hold the labels of each post, in the order in which they were given.
+
+    `repeated` counts labels that the same annotator gave anew, in whose place the later ones stand; `blank`
+    annotations without a joint label, which count as none.
+    """
+
+    labels: dict[str, list[AnnotatorLabels]]
+    repeated: int = 0
+    blank: int = 0
+
+
+class _TaskData(ExportModel):
+    post_id: str = Field(min_length=1)
+    stage: Stage = "first"
+
+
+class _LabelledTask(ExportModel):
+    data: _TaskData
+    annotations: list[Annotation]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_minimal(cls, task: Any) -> Any:
+        """Return a row of JSON-MIN, which has a task's data beside each control's choice, as JSON has it."""
+        if not isinstance(task, dict) or "annotations" in task:
+            return task
+        results = [
+            {"from_name": control, "value": value if isinstance(value, dict) else {"choices": value}}
+            for control, value in task.items()
+        ]
+        by, at = task.get("annotator"), task.get("updated_at", "")
+        return {"data": task, "annotations": [{"completed_by": by, "updated_at": at, "result": results}]}
+
+
+def read_labels(paths: Sequence[Path], sheet: AnnotationFolder) -> LabelsByPost:
+    """Read the labels in these exports of an annotation's tasks; the tasks say of which stage they are.
+
+    Raises:
+        BadInput: a file can't be read or is something else; a task is of another annotation; a choice is none of those
+            that there were.
+    """
+    found = LabelsByPost(defaultdict(list))
+    latest: dict[tuple[str, str, str], AnnotatorLabels] = {}
+    for path in paths:
+        given = [
+            (task.data.post_id, AnnotatorLabels.from_annotation(each, task.data.stage))
+            for task in read_tasks(path, _LabelledTask)
+            for each in task.annotations
+            if not each.was_cancelled
+        ]
+        for number, (post, labels) in enumerate(given, start=1):
+            if post not in sheet.posts:
+                raise BadInput(
+                    f"{path}: post {post!r}: isn't in {sheet.folder}; give the folder that its tasks were written to"
+                )
+            if labels.joint is None and not labels.low_quality:
+                found.blank += 1
+                continue
+            _check_choices(labels, sheet.head, f"{path}: post {post!r}")
+            by = labels.by or f"{path.name} {number}"
+            before = latest.get((post, labels.stage, by))
+            found.repeated += before is not None
+            if before is None or labels.at >= before.at:
+                latest[post, labels.stage, by] = labels.model_copy(update={"by": by})
+    for (post, _, _), labels in sorted(latest.items(), key=lambda held: (held[1].at, held[1].by)):
+        found.labels[post].append(labels)
+    return found
+
+
+def _check_choices(labels: AnnotatorLabels, head: AnnotationHead, where: str) -> None:
+    categories = [each.name for each in head.categories]
+    for control, chosen, known in (
+        (JOINT, labels.joint, categories),
+        *((LABEL_OF_SIDE[side], labels.of_side(side), categories) for side in SIDES),
+        (INTENT, labels.intent, INTENTS),
+        *((TARGET, group, head.groups) for group in labels.target),
+    ):
+        if chosen is not None and chosen not in known:
+            raise BadInput(
+                f"{where}: {control}: {chosen!r}: is none of {', '.join(known)}; label with the label_config.xml that "
+                "was exported"
+            )

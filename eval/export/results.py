@@ -1,0 +1,219 @@
+"""The results of runs as they are exported, one at a time, and the rows that each gives in every table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from tribunal.calls import Call, was_rehearsed
+from tribunal.cases.trial_table import spoken_turn
+from tribunal.context import describe_validation_error
+from tribunal.errors import BadInput
+from tribunal.eval.export.schema import FIELD
+from tribunal.eval.runs.journal import RESULTS
+from tribunal.eval.runs.prices import Prices, prices_of_run
+from tribunal.eval.runs.results import Result, read_results, read_run_file
+from tribunal.eval.view.attached_posts import open_dataset_of_run
+from tribunal.schema import JSON, Turn
+from tribunal.text import parse_json
+
+_PROSECUTION = ("press", "withdraw")
+
+
+class PostWords(NamedTuple):
+    """A post's text, and the posts before it in its conversation, the oldest first."""
+
+    text: str
+    earlier: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ExportedResult:
+    """One result as it is exported: its line as it was checked, the same in full, and the post's words if known."""
+
+    run: str
+    result: Result
+    line: JSON
+    words: PostWords | None
+
+    @property
+    def key_columns(self) -> JSON:
+        """Return the columns that every table begins with."""
+        return {"run": self.run, "post_id": self.result.post_id, "repeat": self.result.repeat}
+
+    @cached_property
+    def calls(self) -> list[Call]:
+        """Return its calls, in order."""
+        return [Call.model_validate(call) for call in self.line.get("calls") or ()]
+
+    @cached_property
+    def turns(self) -> list[Turn]:
+        """Return its transcript."""
+        return [Turn.model_validate(turn) for turn in self.line.get("transcript") or ()]
+
+    @property
+    def is_rehearsed(self) -> bool:
+        """Return whether the rehearsal model took part; an older line says it by its calls alone."""
+        return self.result.rehearsed or was_rehearsed(self.line.get("calls") or ())
+
+    @property
+    def is_correct(self) -> bool | None:
+        """Return whether the verdict is the gold label, folded to yes or no if one of them is; None without either."""
+        gold, result = self.result.gold, self.result
+        if gold is None or result.outcome != "verdict" or result.label is None:
+            return None
+        if gold.scheme == result.scheme == "fine":
+            return gold.label == result.label
+        return gold.positive == (result.label > 0 if result.hateful is None else result.hateful)
+
+
+def rows_of_result(exported: ExportedResult, prices: Prices | None) -> Iterator[tuple[str, JSON]]:
+    """Yield every row of one result, each with the name of its table."""
+    yield "posts", _post_row(exported, prices)
+    opinions = exported.line.get("opinions") or ()
+    for table, rows in (
+        ("calls", (_call_row(call, prices) for call in exported.calls)),
+        ("turns", map(_turn_row, exported.turns)),
+        ("cues", _cue_rows(exported)),
+        ("opinions", opinions),
+        ("cost", _cost_rows(exported, prices)),
+    ):
+        for number, row in enumerate(rows):
+            yield table, {**exported.key_columns, "number": number, **row}
+
+
+def _post_row(exported: ExportedResult, prices: Prices | None) -> JSON:
+    line, result, gold = exported.line, exported.result, exported.result.gold
+    fault = line.get("fault") or {}
+    return {
+        **exported.key_columns,
+        **{name: line.get(name) for name in _AS_THEY_ARE},
+        "gold_label": gold.label if gold else None,
+        "gold_name": gold.name if gold else None,
+        "gold_scheme": gold.scheme if gold else None,
+        "gold_positive": gold.positive if gold else None,
+        "correct": exported.is_correct,
+        "rehearsed": exported.is_rehearsed,
+        "fault": fault.get("kind"),
+        "fault_seat": fault.get("seat"),
+        "group": result.group or None,
+        "calls": result.usage.calls,
+        "prompt_tokens": result.usage.prompt_tokens,
+        "cached_tokens": result.usage.cached_tokens,
+        "completion_tokens": result.usage.completion_tokens,
+        "cost": prices.cost_of_calls(exported.calls) if prices else None,
+        "warnings": "\n".join(result.warnings) or None,
+        "text": exported.words.text if exported.words else None,
+        **{f"{FIELD}{name}": value for name, value in result.fields.items()},
+    }
+
+
+_AS_THEY_ARE = (
+    "place", "graph", "task", "outcome", "label", "category", "scheme", "hateful", "confidence", "uncertain", "tie",
+    "track", "rounds", "explanation", "language", "has_image", "seconds",
+)  # fmt: skip
+
+
+def _call_row(call: Call, prices: Prices | None) -> JSON:
+    shown = None if call.shown is None else " ".join(call.shown)
+    return {**call.dump(), "shown": shown, "cost": prices.cost_of_call(call) if prices else None}
+
+
+def _turn_row(turn: Turn) -> JSON:
+    cues = dict.fromkeys([*(cue.id for cue in turn.cues), *(each.cue_id for each in turn.arguments)])
+    return {**turn.dump(), "words": "\n".join(spoken_turn(turn).words), "cues": " ".join(cues) or None}
+
+
+def _cue_rows(exported: ExportedResult) -> Iterator[JSON]:
+    last: dict[tuple[str, bool], str] = {}
+    for turn in exported.turns:
+        for each in turn.arguments:
+            last[each.cue_id, each.stance in _PROSECUTION] = each.stance
+    for cue in exported.line.get("cues") or ():
+        yield {**cue, "prosecution": last.get((cue["id"], True)), "defence": last.get((cue["id"], False))}
+
+
+def _cost_rows(exported: ExportedResult, prices: Prices | None) -> Iterator[JSON]:
+    by: dict[tuple[str, str], list[Call]] = {}
+    for call in exported.calls:
+        by.setdefault((call.seat, call.model), []).append(call)
+    for (seat, model), calls in by.items():
+        paid = [call for call in calls if not call.cached]
+        yield {
+            "seat": seat,
+            "model": model,
+            "calls": len(paid),
+            "cached_calls": len(calls) - len(paid),
+            **{name: sum(getattr(call, name) for call in paid) for name in _SUMMED},
+            "cost": prices.cost_of_calls(calls) if prices else None,
+        }
+
+
+_SUMMED = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
+WordsOf = Callable[[str], PostWords | None]
+
+
+class ExportedRun(NamedTuple):
+    """A run that is exported: its name and folder, its run.json, and what its calls cost."""
+
+    name: str
+    folder: Path
+    run: JSON
+    prices: Prices | None
+
+
+def runs_to_export(folders: Sequence[Path], prices: Prices | None = None) -> list[ExportedRun]:
+    """Return the runs in these folders.
+
+    Args:
+        folders: of the runs.
+        prices: for all of them; None: those that lie beside each run's results, if any.
+
+    Raises:
+        BadInput: a folder is no run's, or two have one name.
+    """
+    found: dict[str, ExportedRun] = {}
+    for folder in folders:
+        name = folder.resolve().name
+        if name in found:
+            raise BadInput(f"{folder}: two runs are called {name!r}, and their rows couldn't be told apart; rename one")
+        found[name] = ExportedRun(name, folder, read_run_file(folder), prices or prices_of_run(folder))
+    return list(found.values())
+
+
+def read_exported(source: ExportedRun, words: WordsOf) -> Iterator[ExportedResult]:
+    """Yield every result of a run, in the order in which they ended.
+
+    Raises:
+        BadInput: a line is broken.
+    """
+    path = source.folder / RESULTS
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for number, (offset, result) in enumerate(read_results(source.folder), start=1):
+            file.seek(offset)
+            line: JSON = parse_json(file.readline())
+            kept = words(result.post_id) or (PostWords(line["text"]) if line.get("text") else None)
+            exported = ExportedResult(source.name, result, line, kept)
+            try:
+                exported.calls, exported.turns  # noqa: B018  # what a table would stumble over is told with its line
+            except ValidationError as error:
+                raise BadInput(f"{path}: line {number}: {describe_validation_error(error)}; remove the line") from error
+            yield exported
+
+
+def words_by_post(source: ExportedRun, alone: Path | None, named: Mapping[str, Path]) -> WordsOf:
+    """Return a function from a post's id to its words, from the data set that is given; to None where none is.
+
+    Raises:
+        BadInput: the files aren't those that the run was made over, or can't be read.
+    """
+    dataset = open_dataset_of_run(source.run, alone, named, source.folder)
+    held = {} if dataset is None else {sample.id: PostWords(sample.text, sample.earlier) for sample in dataset}
+    return held.get

@@ -1,1 +1,0 @@
-"""Fitting a first look on posts that people decided, with a promise that holds for posts like them."""

@@ -1,0 +1,201 @@
+"""Measure what a run cost, what asking about its posts takes, and what its shortcuts saved.
+
+A run's cost leaves out answers from our own cache. What asking takes counts them as calls that were made, so that two
+runs that share a cache can be compared, and the cost of posts to come can be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from tribunal.eval.measures.clusters import Clusters
+from tribunal.eval.measures.columns import OWN_CACHE, Floats, Ints, RunColumns
+from tribunal.eval.measures.rates import share_interval
+from tribunal.eval.runs.prices import ModelUsage, Prices, UsageByModel
+from tribunal.eval.runs.results import read_results
+from tribunal.schema import JSON
+
+
+def measure_cost(columns: RunColumns) -> JSON:
+    """Return total, mean, median and 95th percentile over results, one a post and repeat, whatever their outcome.
+
+    Answers from the project's own cache cost nothing and are counted apart (`from_cache`). `seconds` is wall time.
+    `unseen_calls` are those that the graph made past `ask`, there only if it made some: nothing else counts them.
+    `cached_tokens` are prompt tokens that the provider served from its cache; there only if it tells of them.
+    """
+    each: dict[str, Ints | Floats] = {
+        "calls": columns.calls,
+        "tokens": columns.prompt_tokens + columns.completion_tokens,
+        "prompt_tokens": columns.prompt_tokens,
+        "completion_tokens": columns.completion_tokens,
+        "seconds": columns.seconds,
+        "from_cache": columns.from_cache,
+    }
+    known = columns.cached_tokens >= 0
+    if known.any():
+        each["cached_tokens"] = columns.cached_tokens[known]
+    if columns.unseen_calls.any():
+        each["unseen_calls"] = columns.unseen_calls
+    return {name: _summarise_values(values) for name, values in each.items()}
+
+
+def _summarise_values(values: Ints | Floats) -> JSON:
+    if not len(values):
+        return {"total": 0, "mean": None, "p50": None, "p95": None}
+    p50, p95 = np.percentile(values, (50, 95))
+    return {"total": values.sum().item(), "mean": float(values.mean()), "p50": float(p50), "p95": float(p95)}
+
+
+class AskingCost(NamedTuple):
+    """Sums over a post's results, a row a post. `money` is None where not every call has a price."""
+
+    results: Ints
+    calls: Floats
+    tokens: Floats
+    money: Floats | None
+
+
+def cost_of_asking(folder: Path, ids: Sequence[str], prices: Prices | None, *, repeats: bool = True) -> AskingCost:
+    """Return what asking about these posts takes. Answers from our own cache count as calls that were made.
+
+    So two runs that share a cache can be compared, and what posts to come will take is told.
+
+    Args:
+        folder: the run's.
+        ids: the posts, a row each.
+        prices: what calls cost; None where nothing is known.
+        repeats: take all of a post's results, and not only the first repeat's.
+
+    Raises:
+        BadInput: a file of the run is broken.
+    """
+    place = {post: at for at, post in enumerate(ids)}
+    results = np.zeros(len(ids), dtype=np.int64)
+    calls, tokens, money = np.zeros(len(ids)), np.zeros(len(ids)), np.zeros(len(ids))
+    for _, result in read_results(folder):
+        at = place.get(result.post_id)
+        if at is None or (result.repeat and not repeats):
+            continue
+        results[at] += 1
+        made = len(result.calls) or result.usage.calls
+        calls[at] += made
+        tokens[at] += sum(each.prompt_tokens + each.completion_tokens for each in result.calls or (result.usage,))
+        costs = [prices.cost_of_tokens(call.model, call) if prices else None for call in result.calls]
+        known = [cost for cost in costs if cost is not None]
+        money[at] += sum(known) if len(known) == len(costs) and bool(costs) == bool(made) else np.nan
+    return AskingCost(results, calls, tokens, None if np.isnan(money).any() else money)
+
+
+# The seats that the spared calls would have gone to; of another shortcut all but its own.
+_SEATS = {"judge_draws": ("judge",), "early_exit": ("prosecutor", "defender")}
+PROMPT_CACHE = "prompt_cache"
+# Whose tokens are those of the answers themselves, and which leave every answer as it is.
+_COUNTED = (OWN_CACHE, PROMPT_CACHE)
+
+
+def measure_savings(columns: RunColumns, clusters: Clusters) -> JSON:
+    """Measure what each shortcut saved, by its id: `early_exit`, `judge_draws`, `triage`, `cache`, ….
+
+    `results` are those that it was taken in, `share` their share of all. `calls` are at least so many. `tokens` are
+    what so many calls of the seats that were spared take in this run, in the mean (`estimated`); of the two caches they
+    are counted. `accuracy` and `accuracy_elsewhere` are of the decided results that it was taken in, and of the others:
+    other posts, so their difference is not what the shortcut costs.
+    """
+    return {name: _saving_of_shortcut(columns, clusters, name) for name in sorted(columns.spared)}
+
+
+def money_saved(columns: RunColumns, name: str, prices: Prices) -> float | None:
+    """Return the money that a shortcut saved; None if a call has no price, or nothing is known of such calls.
+
+    Args:
+        columns: the run.
+        name: the shortcut's id.
+        prices: what calls cost.
+    """
+    spared = columns.spared[name]
+    if name == PROMPT_CACHE:
+        found = 0.0
+        for model, used in columns.spent.items():
+            if not used.cached_tokens:
+                continue
+            price = prices.root.get(model)
+            if price is None:
+                return None
+            found += used.cached_tokens * (price.input - (price.input if price.cached is None else price.cached)) / 1e6
+        return found
+    of = columns.cached if name == OWN_CACHE else _usage_of_spared_seats(columns, name)
+    costs = [prices.cost_of_tokens(model, used) for model, used in of.items()]
+    if not costs or None in costs:
+        return None
+    whole = sum(cost for cost in costs if cost is not None)
+    return whole if name == OWN_CACHE else spared.calls * whole / sum(used.calls for used in of.values())
+
+
+def _saving_of_shortcut(columns: RunColumns, clusters: Clusters, name: str) -> JSON:
+    spared = columns.spared[name]
+    taken = np.zeros(columns.row_count, dtype=bool)
+    taken[spared.rows] = True
+    tokens: float | None = spared.tokens
+    if estimated := name not in _COUNTED and not spared.tokens:
+        used = _usage_of_spared_seats(columns, name).values()
+        calls = sum(each.calls for each in used)
+        whole = sum(each.prompt_tokens + each.completion_tokens for each in used)
+        tokens = spared.calls * whole / calls if calls else None
+    found: JSON = {
+        "results": int(taken.sum()),
+        "share": float(taken.mean()),
+        "calls": spared.calls,
+        "tokens": tokens,
+        "estimated": estimated,
+    }
+    cluster = clusters.of_post[columns.post]
+    for part, within in (("accuracy", taken), ("accuracy_elsewhere", ~taken)):
+        rows = columns.is_decided & within & (name not in _COUNTED)
+        right = columns.is_right[rows]
+        found[part] = float(right.mean()) if rows.any() else None
+        found[f"{part}_interval"] = share_interval(cluster[rows], right)
+    return found
+
+
+def _usage_of_spared_seats(columns: RunColumns, name: str) -> UsageByModel:
+    """Return what the calls of the seats that a shortcut spares took, by model."""
+    found: UsageByModel = {}
+    for seat in _SEATS.get(name) or [each for each in columns.seated if each != name]:
+        for model, used in columns.seated.get(seat, {}).items():
+            found.setdefault(model, ModelUsage()).add_tokens(used.calls, used)
+    return found
+
+
+_CALLED = {
+    "early_exit": "early exit",
+    "judge_draws": "votes that were not needed",
+    "triage": "first look by a model",
+    "prompt_cache": "the provider's prompt cache",
+    "cache": "our own cache of answers",
+}
+
+
+class ShortcutSaving(NamedTuple):
+    """A shortcut in a run; `money` is None where a price isn't known."""
+
+    run: str
+    what: str
+    held: JSON
+    money: float | None
+
+
+def savings_of_run(columns: RunColumns, measured: JSON, prices: Prices | None) -> Iterator[ShortcutSaving]:
+    """Yield what each shortcut of a run saved.
+
+    Args:
+        columns: the run.
+        measured: its measures.
+        prices: what calls cost; None where no prices are known.
+    """
+    for name, held in measured["saved"].items():
+        money = money_saved(columns, name, prices) if prices else None
+        yield ShortcutSaving(columns.folder.resolve().name, _CALLED.get(name, name), held, money)

@@ -1,0 +1,174 @@
+"""Decide one post of a run, in any of its processes: make its record and its line in results.jsonl."""
+
+from __future__ import annotations
+
+import os
+import time
+import traceback
+from collections.abc import Callable
+from typing import NamedTuple, Self, cast
+
+from langchain_core.runnables import RunnableConfig
+
+from tribunal.cases.records import POST
+from tribunal.cases.session import judge_post
+from tribunal.context import context_from, settings_for_record
+from tribunal.errors import BadInput, ModelError, WrongState
+from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.runs.job import RunJob, RunOrder
+from tribunal.eval.runs.outage import LOCKED_OUT, is_unanswered, kind_of_failure
+from tribunal.eval.runs.pins import check_pins
+from tribunal.eval.runs.prices import Prices
+from tribunal.eval.runs.result_lines import (
+    describe_graph_error,
+    needs_likeness,
+    record_of_unusable_post,
+    record_without_graph,
+    result_line,
+)
+from tribunal.eval.runs.results import AnyResult
+from tribunal.eval.runs.text_similarity import preload_hashing
+from tribunal.graphs import graph, load_seats
+from tribunal.models.providers import ModelName
+from tribunal.models.registry import ModelRegistry, current_registry
+from tribunal.nodes.state import outcome_of
+from tribunal.schema import JSON, Call, Record
+from tribunal.text import parse_json
+
+
+class RunStopped(Exception):
+    """Say why a run can't go on now."""
+
+
+class DecidedPost(NamedTuple):
+    """Hold a post's record, or another process's summary of it, and its line in results.jsonl."""
+
+    record: AnyResult
+    line: bytes
+
+
+class PostDecider:
+    """Decide the posts of one run."""
+
+    def __init__(self, job: RunJob, prices: Prices | None, pinned: JSON | None = None) -> None:
+        """Set up a decider; `check_before_run` comes before the first post.
+
+        `prices` give a verdict that is kept its cost. `pinned` has to be found as it is told here, unless None.
+        """
+        self._job, self._prices, self._pinned = job, prices, pinned
+        self.unkept_verdicts = 0  # how many could not be kept in the database
+        self._registry: ModelRegistry | None = None
+        self._lowered_before: dict[ModelName, int] = {}
+
+    @classmethod
+    def from_order(cls, order: RunOrder) -> Self:
+        """Make the decider that another process ordered. Keys and passwords come from this process's environment."""
+        if lacks := next((name for name in order.withheld if not os.environ.get(name)), None):
+            raise BadInput(f"{lacks}: is not set where posts are decided; set it there, since it holds a password")
+        settings, keep = order.settings, order.keep
+        if "SEARXNG_URL" in order.withheld:
+            settings = {**settings, "searxng_url": os.environ["SEARXNG_URL"]}
+        if keep is not None and "TRIBUNAL_DATABASE" in order.withheld:
+            keep = keep.model_copy(update={"database": os.environ["TRIBUNAL_DATABASE"]})
+        load_seats(order.graph, settings)
+        config = cast("RunnableConfig", order.config)
+        job = RunJob(order.graph, context_from(settings), (), 0, keep_text=order.keep_text, keep=keep, config=config)
+        return cls(job, order.prices, order.pinned)
+
+    @classmethod
+    async def open_for_order(cls, order: RunOrder, on_rest: Callable[[str, int, float], None]) -> Self:
+        """Make the decider that another process ordered, ready for its first post.
+
+        `on_rest` is told of every rest that a server asks for: the provider, the key's number, the seconds.
+        """
+        decider = cls.from_order(order)
+        await decider.check_before_run()
+        graph(order.graph)
+        (await current_registry()).on_rest = on_rest
+        return decider
+
+    @property
+    def lowest_concurrency(self) -> dict[str, int]:
+        """Return the fewest requests at a time since `check_before_run`, by model whose requests timed out."""
+        if self._registry is None:
+            return {}
+        return {
+            str(model): turns.lowest
+            for model, turns in self._registry.limits.concurrency.items()
+            if turns.lowest is not None and turns.lowered > self._lowered_before.get(model, 0)
+        }
+
+    async def check_before_run(self) -> None:
+        """Check before the first post that verdicts can be kept, now or later, and that everything matches its pin."""
+        self._registry = await current_registry()
+        self._lowered_before = {model: turns.lowered for model, turns in self._registry.limits.concurrency.items()}
+        if self._job.keep is not None:
+            from tribunal.cases.archive import check_database  # SQLAlchemy, for those who keep
+
+            await check_database(self._job.keep)
+        if self._pinned is not None:
+            await check_pins(self._job.graph, self._job.context, self._pinned)
+
+    async def decide_post(self, place: int, repeat: int, sample: Sample, max_tokens: int | None = None) -> DecidedPost:
+        """Decide a post, in one of the passes over all of them; `max_tokens` is a budget of its own.
+
+        Raises:
+            BadInput: a setting is wrong.
+            RunStopped: the graph broke at this post; where.
+        """
+        if needs_likeness(sample):
+            preload_hashing()
+        started = time.perf_counter()
+        record, seconds = await self._judge_post(sample, repeat, max_tokens), time.perf_counter() - started
+        record = await self._keep_record(record, sample)
+        return DecidedPost(record, result_line(place, repeat, seconds, record, sample, self._job.keep_text))
+
+    async def answer_job(self, job: JSON, body: bytes) -> tuple[JSON, bytes]:
+        """Decide a post that another process sent; return its line, or what kept it from being decided."""
+        try:
+            sample = Sample.model_validate(parse_json(body))
+            _, line = await self.decide_post(job["place"], job["repeat"], sample, job["max_tokens"])
+        except BadInput as error:
+            return {"bad_input": str(error)}, b""
+        except RunStopped as stopped:
+            return {"stopped": str(stopped)}, b""
+        except Exception:  # noqa: BLE001 (its leader ends by it, as a run of one process does)
+            return {"broke": traceback.format_exc()}, b""
+        return {"unkept": self.unkept_verdicts, "slowed": self.lowest_concurrency}, line
+
+    async def _judge_post(self, sample: Sample, repeat: int, max_tokens: int | None) -> Record:
+        graph, context = self._job.graph, self._job.context
+        if sample.problem:
+            return record_of_unusable_post(sample, graph, context, sample.problem)
+        own = {"repeat": repeat, "max_tokens": max_tokens or context.max_tokens}
+        if any(getattr(context, name) != value for name, value in own.items()):
+            context = context.model_copy(update=own)
+        try:
+            database = self._job.keep.database if self._job.keep else None
+            return await judge_post(
+                **sample.post, graph=graph, context=context, database=database, config=self._job.config
+            )
+        except WrongState as error:  # of a case that is on its way to a person
+            return record_of_unusable_post(sample, graph, context, f"{error} (graph {graph})", "wrong_state")
+        except BadInput as error:
+            if str(error).partition(":")[0] not in POST:
+                raise
+            return record_of_unusable_post(sample, graph, context, str(error))
+        except ModelError as fault:
+            calls = tuple(map(Call.model_validate, fault.calls))
+            return record_without_graph(sample, graph, context, outcome_of(fault), calls)
+        except Exception as error:
+            raise RunStopped(describe_graph_error(graph, sample, error)) from error
+
+    async def _keep_record(self, record: Record, sample: Sample) -> Record:
+        """Return the record, kept in the database if wanted. A post that nobody answered has no result yet."""
+        if self._job.keep is None or is_unanswered(record) or kind_of_failure(record) in LOCKED_OUT:
+            return record
+        costs = [self._prices.cost_of_call(call) or 0.0 for call in record.calls] if self._prices else None
+        settings = settings_for_record(self._job.context)
+        from tribunal.cases.archive import keep_record
+
+        money = None if costs is None else sum(costs)
+        kept = await keep_record(self._job.keep, record, sample.post, settings, money)
+        self.unkept_verdicts += kept.kept is None
+        return kept

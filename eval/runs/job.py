@@ -1,0 +1,165 @@
+"""Describe a run: what is decided, how it is carried out, and what its other processes are told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+from langchain_core.runnables import RunnableConfig
+from pydantic import Field
+
+from tribunal.cases.keep_options import KeepOptions
+from tribunal.context import Context, settings_for_record
+from tribunal.errors import BadInput
+from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.runs.budget import NO_LIMITS, RunLimits
+from tribunal.eval.runs.prices import Prices
+from tribunal.model_objects import refuse_objects
+from tribunal.plugins import require_extra
+from tribunal.schema import JSON, Frozen
+
+if TYPE_CHECKING:
+    from tribunal.eval.runs.tally import RunTally, Watch
+
+RETRIED = ("failures", "refusals")
+_PASSWORD = re.compile(r"//[^@/]*:[^@]*@|password=", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class RunEngine:
+    """Choose what carries out a run. Results don't depend on it, and a run may go on by another engine.
+
+    Attributes:
+        name: `embedded` is this machine's own processes, `ray` a Ray cluster.
+        workers: how many processes decide posts; 1 of `embedded` is this process itself. None: 1, or of Ray as many as
+            its cluster has room for.
+        address: of the Ray cluster; None: the one in `RAY_ADDRESS`, else one of its own.
+    """
+
+    name: Literal["embedded", "ray"] = "embedded"
+    workers: int | None = None
+    address: str | None = None
+
+
+def _ignore(news: RunTally | str) -> None:
+    """Show nothing, and warn nobody."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Say how a run is carried out.
+
+    Attributes:
+        in_flight: posts at a time, at most.
+        retry: which results to decide again, of `RETRIED`.
+        prices: for the running cost; kept in the run's folder, for its reports.
+        watch: takes the state of the run after every post.
+        warn: takes each warning before the first post.
+        engine: what carries it out.
+        limits: what it may spend, in all its starts.
+        keep_text: write each post's text into its result.
+    """
+
+    in_flight: int = 16
+    retry: Collection[str] = ()
+    prices: Prices | None = None
+    watch: Watch = _ignore
+    warn: Callable[[str], None] = _ignore
+    engine: RunEngine = RunEngine()
+    limits: RunLimits = NO_LIMITS
+    keep_text: bool = False
+
+    def outcomes_to_retry(self) -> set[str]:
+        """Return the outcomes that are to be decided again; raise `BadInput` if a word is none of `RETRIED`."""
+        if unknown := next((each for each in self.retry if each not in RETRIED), None):
+            raise BadInput(f"retry: {unknown!r}: what can be retried is {', '.join(RETRIED)}")
+        return {each.removesuffix("s") for each in self.retry}
+
+
+AS_USUAL = RunOptions()
+
+
+def load_ray_engine() -> Any:
+    """Return the module `tribunal.eval.ray.cluster`, loaded by its name: nothing else imports Ray."""
+    require_extra("engine ray", "ray")
+    return import_module("tribunal.eval.ray.cluster")
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """Describe what a run decides.
+
+    `samples` gives the same ones in the same order at every iteration; `budgets` are tokens by post id; `keep` says how
+    verdicts are kept in the database beside the results; `config` is LangChain's, of each post's run.
+    """
+
+    graph: str
+    context: Context
+    samples: Iterable[Sample]
+    count: int
+    repeats: int = 1
+    in_flight: int = 16
+    budgets: Mapping[str, int] | None = None
+    keep_text: bool = False
+    keep: KeepOptions | None = None
+    config: RunnableConfig = field(default_factory=RunnableConfig)
+
+
+def remaining_posts(
+    samples: Iterable[Sample], count: int, repeats: int, done: bytes | bytearray
+) -> Iterator[tuple[int, int, Sample]]:
+    """Yield place, repeat and sample of every post without a result, in order, as they are asked for."""
+    for repeat in range(repeats):
+        for place, sample in enumerate(samples):
+            if not done[repeat * count + place]:
+                yield place, repeat, sample
+
+
+class RunOrder(Frozen):
+    """Hold what another process must know to decide posts of a `RunJob`: JSON, without secrets.
+
+    `prices` give a verdict that is kept its cost; `withheld` are the environment variables that hold what can't be told
+    here, an address with a password; `pinned` has to be there as it is here (`tribunal.eval.runs.pins`), unless None.
+    """
+
+    graph: str
+    settings: JSON
+    keep_text: bool = False
+    keep: KeepOptions | None = None
+    prices: Prices | None = None
+    withheld: tuple[str, ...] = ()
+    pinned: JSON | None = None
+    config: JSON = Field(default_factory=dict)
+
+
+def order_of_job(job: RunJob, prices: Prices | None, pinned: JSON | None) -> tuple[RunOrder, Mapping[str, str]]:
+    """Return the order of a job, and the secrets that other processes must have in their environment, by variable.
+
+    Raises:
+        BadInput: a model is an object, or the job's config has callbacks, which can't leave this process.
+    """
+    if job.config.get("callbacks"):
+        raise BadInput(
+            "config: callbacks can't be handed to other processes; decide with one process, or give tags and metadata"
+        )
+    settings, keep, secret = settings_for_record(job.context), job.keep, dict[str, str]()
+    refuse_objects(settings)
+    if job.context.searxng_url and "searxng_url" not in settings:
+        secret["SEARXNG_URL"] = job.context.searxng_url
+    if keep is not None and _PASSWORD.search(keep.database or ""):
+        secret["TRIBUNAL_DATABASE"] = keep.database or ""
+        keep = keep.model_copy(update={"database": None})
+    order = RunOrder(
+        graph=job.graph,
+        settings=settings,
+        keep_text=job.keep_text,
+        keep=keep,
+        prices=prices,
+        withheld=tuple(secret),
+        pinned=pinned,
+        config=dict(job.config),
+    )
+    return order, secret

@@ -1,0 +1,144 @@
+"""Carry out a run in its folder, alone: begin or continue it by its run.json, and finish it when all is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from tribunal.contents import keep_files_read
+from tribunal.context import Context, settings_for_record
+from tribunal.errors import BadInput
+from tribunal.eval.runs.engine import decide_posts
+from tribunal.eval.runs.job import AS_USUAL, RunJob, RunOptions
+from tribunal.eval.runs.journal import (
+    RESULTS,
+    DiskFull,
+    OutputUnwritten,
+    read_line_starts,
+    replace_results,
+    report_unwritten,
+)
+from tribunal.eval.runs.parts import PartsFolder
+from tribunal.eval.runs.pins import collect_pins, pins_of_run
+from tribunal.eval.runs.prices import PRICES
+from tribunal.eval.runs.result_lines import insert_reviewed_results
+from tribunal.eval.runs.run_file import begin_run, read_begun_run, write_run_file
+from tribunal.eval.runs.tally import RunTally
+from tribunal.files import LockHeld, hold_lock, write_whole
+from tribunal.loops import run_many
+from tribunal.model_objects import refuse_objects
+from tribunal.schema import JSON
+from tribunal.threshold import Threshold, read_threshold
+
+
+def carry_out_run(
+    job: RunJob,
+    folder: Path,
+    wanted: JSON,
+    write_out: Callable[[RunTally], None] = lambda tally: None,
+    options: RunOptions = AS_USUAL,
+    *,
+    warnings: Collection[str] = (),
+    reviewed: bool = False,
+    parts: PartsFolder | None = None,
+) -> RunTally:
+    """Begin a run in its folder, or go on with it, alone.
+
+    Args:
+        job: what is decided.
+        folder: the run's.
+        wanted: what its run.json holds beside the pins (`describe_run`).
+        write_out: makes of the results what is made of them; called when the run has ended, however it has.
+        options: how.
+        warnings: what a reader of the results should know of the posts.
+        reviewed: put what people have decided meanwhile in the place of results that waited for them.
+        parts: takes the results as they come, beside the run's folder.
+
+    Returns:
+        The state of the run; `stopped` says why it isn't done.
+
+    Raises:
+        BadInput: the folder holds another run, another process is at it, or a setting is wrong.
+    """
+    retried, engine = options.outcomes_to_retry(), options.engine
+    job = replace(job, in_flight=options.in_flight, keep_text=options.keep_text)
+    options.limits.check_prices(options.prices)
+    if engine.name != "embedded" or (engine.workers or 1) > 1:
+        refuse_objects(settings_for_record(job.context))
+
+    async def run_in_folder() -> RunTally:
+        read_begun_run(folder)
+        described = {**wanted, **await collect_pins(job.graph, job.context)}
+        watched = options
+        if parts is not None:
+            await parts.begin(described)
+            watched = replace(options, watch=parts.watching(options.watch))
+        held = begin_run(folder, described)
+        for warning in (*warnings, *_threshold_warnings(job.context, wanted["data"])):
+            options.warn(warning)
+        rejoined = waiting = 0
+        if options.prices is not None:
+            with report_unwritten(folder / PRICES):
+                write_whole(folder / PRICES, options.prices.model_dump_json(indent=2, exclude_none=True) + "\n")
+        try:
+            if reviewed:
+                rejoined, waiting = await insert_reviewed_results(folder)
+            if retried:
+                replace_results(folder, lambda start: b"" if start.outcome in retried else None)
+            tally = await decide_posts(job, folder, watched, pins_of_run(described))
+        except DiskFull as full:
+            before = sum(1 for _ in read_line_starts(folder / RESULTS))
+            tally = RunTally(total=job.count * job.repeats, before=before, stopped=str(full))
+        tally.rejoined, tally.waiting = rejoined, waiting + tally.outcomes["pending"]
+        try:
+            write_out(tally)
+            if not tally.stopped:
+                write_run_file(folder, held, finished=True)
+        except OutputUnwritten as unwritten:
+            tally.stopped = tally.stopped or str(unwritten)  # why it stopped before is the better thing to be told
+        return tally
+
+    with lock_run_folder(folder), keep_files_read():
+        return run_many(run_in_folder())
+
+
+def _threshold_warnings(context: Context, data: JSON) -> list[str]:
+    """Return the warnings if a run's threshold was fitted on another data set, or on the same posts."""
+    if context.threshold is not None or not context.threshold_file:
+        return []
+    fitted: Threshold = read_threshold(Path(context.threshold_file))
+    if fitted.dataset is None:
+        return []
+    sets = ((fitted.dataset, fitted.split), (str(data.get("name")), data.get("split")))
+    then, now = (f"{name} ({split})" if split else name for name, split in sets)
+    if data.get("name") == "table":
+        now = f"the table {', '.join(data.get('files') or ())}"
+    if fitted.data_sha256 is not None and fitted.data_sha256 == data.get("sha256"):
+        return [
+            f"the threshold was fitted on these posts ({then}), so what is measured here of those that it accepts "
+            "flatters it"
+        ]
+    return [
+        f"the threshold was fitted on {then}, and this is {now if now != then else 'another file'}: it promises "
+        "nothing for posts unlike those"
+    ]
+
+
+@contextmanager
+def lock_run_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a run's folder; the lock goes with the process, however it ends.
+
+    Raises:
+        BadInput: another process is at it, or nothing can be written there.
+    """
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(hold_lock(folder / ".lock"))
+        except LockHeld as error:
+            raise BadInput(f"out: {folder}: another process is at this run; wait for it, or stop it") from error
+        except OSError as error:
+            raise BadInput(f"out: {folder}: can't be written: {error}; take another folder") from error
+        yield

@@ -1,0 +1,103 @@
+"""Read and write run.json: everything that a run's results depend on, which must not change while it goes on."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tribunal.context import Context, settings_for_record
+from tribunal.errors import BadInput
+from tribunal.eval.datasets.sampling import SamplePlan
+from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED, report_unwritten
+from tribunal.eval.runs.pins import describe_surroundings, list_changes
+from tribunal.files import write_whole
+from tribunal.prompts.policy import load_policy
+from tribunal.schema import JSON
+from tribunal.text import parse_json
+
+# Settings on which no result depends.
+_WITHOUT_EFFECT = {"cache", "trace", "repeat", "timeout", "attempts"}
+
+
+def describe_run(graph: str, dataset: JSON, sampling: JSON, repeats: int, posts: SamplePlan, context: Context) -> JSON:
+    """Return what the results of a run depend on, but for its pins."""
+    settings = {name: value for name, value in settings_for_record(context).items() if name not in _WITHOUT_EFFECT}
+    if context.searxng_url and "searxng_url" not in settings:
+        settings["searxng_url"] = "(with a password)"
+    in_force = load_policy(context.policy)
+    return {
+        "graph": graph,
+        "dataset": dataset["name"],
+        "data": dataset,
+        "sampling": sampling,
+        "repeats": repeats,
+        "n": len(posts),
+        "images": posts.images.dump(),
+        "settings": settings,
+        **describe_surroundings(graph, context),
+        "categories": {
+            "fine": [category.name for category in in_force.fine],
+            "binary": [category.name for category in in_force.binary],
+        },
+        "started": _utc_now(),
+        "finished": None,
+    }
+
+
+def _utc_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def begin_run(folder: Path, wanted: JSON) -> JSON:
+    """Return the run.json of a run that goes on, or write that of a new one.
+
+    Raises:
+        BadInput: the folder can't be used, or its run was begun with other settings; each of them, then and now.
+    """
+    held = read_begun_run(folder)
+    if held is not None:
+        return check_unchanged(held, wanted, folder)
+    write_run_file(folder, wanted)
+    return wanted
+
+
+def read_begun_run(folder: Path) -> JSON | None:
+    """Return the run.json of a run that has or had results, or None; raise `BadInput` if the folder can't be used."""
+    path = folder / RUN
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = parse_json(path.read_bytes()) if path.exists() else None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"out: {folder}: can't be used: {error}; take another folder") from error
+    if any((folder / "parts").glob("part-*.parquet")):
+        raise BadInput(f"out: {folder}: an earlier version left results in parts; finish it there, or take another")
+    if not any((folder / name).exists() and (folder / name).stat().st_size for name in (RESULTS, SUPERSEDED)):
+        return None  # a run that a wrong setting ended before its first result may be put right
+    if held is None:
+        raise BadInput(f"out: {folder}: has results and no {RUN}; take another folder")
+    if not isinstance(held, dict):
+        raise BadInput(f"out: {folder}: can't be used: its {RUN} holds no object; take another folder")
+    return held
+
+
+def check_unchanged(held: JSON, wanted: JSON, where: object) -> JSON:
+    """Return the run.json of a run; raise `BadInput` if it was begun with other settings, each then and now."""
+    if changed := list(list_changes(held, wanted)):
+        raise BadInput(
+            f"out: {where}: its run was begun otherwise: {'; '.join(changed)}; go on as it was begun, or take another "
+            "folder"
+        )
+    return held
+
+
+def write_run_file(folder: Path, run: JSON, *, finished: bool = False) -> None:
+    """Write run.json whole, or not at all; with the time if the run is finished."""
+    path = folder / RUN
+    with report_unwritten(f"out: {path}"):
+        write_whole(path, encode_run_file(run, finished=finished))
+
+
+def encode_run_file(run: JSON, *, finished: bool = False) -> str:
+    """Return the text of a run.json; with the time if the run is finished."""
+    return json.dumps({**run, "finished": _utc_now()} if finished else run, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,217 @@
+"""Decide the posts of one run in several processes, of this machine or of a cluster; their leader writes the results.
+
+Keys go to those of this machine by the environment alone. They end with their leader, however it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable, Mapping, Sized
+from typing import Protocol
+
+from tribunal.context import Context
+from tribunal.errors import BadInput
+from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.runs.decider import DecidedPost, RunStopped
+from tribunal.eval.runs.job import RunOrder
+from tribunal.eval.runs.result_lines import record_of_unusable_post, result_line
+from tribunal.eval.runs.results import ResultSummary
+from tribunal.models.registry import ModelRegistry
+from tribunal.schema import JSON
+from tribunal.workers import WorkerDied, WorkerProcess
+
+# A post that was under way in so many processes when they ended is decided alone, which shows whether it ended them.
+_MOST_LOSSES = 2
+# So many in a row mean that something is wrong for all: posts that ended their process, processes that couldn't begin.
+_IN_A_ROW = 3
+_FIELDS_OF_SAMPLE = set(Sample.model_fields)  # what a table's row holds beside stays with its leader
+
+
+class RunWorker(Protocol):
+    """Decide posts in another process, any number at once: a child process, or an actor of a cluster.
+
+    `ready` is whether it has begun; `wrong_setting` the setting that is wrong as it sees it, if that ended it.
+    """
+
+    ready: bool
+    ended: bool
+    wrong_setting: str
+
+    @property
+    def pending(self) -> Sized:
+        """Return the posts under way in it."""
+
+    async def ask(self, job: JSON, body: bytes) -> tuple[JSON, bytes]:
+        """Return its answer to a job (`PostDecider.answer_job`), or raise `WorkerDied`."""
+
+    def announce_rest(self, provider: str, number: int, seconds: float) -> None:
+        """Tell the process that a server asked for a pause of one key."""
+
+    async def close(self) -> None:
+        """End the process."""
+
+
+# Is called with a process, a provider, a key's number and seconds when a server asked the process to wait.
+OnRest = Callable[[RunWorker, str, int, float], None]
+
+
+class PostWorker(WorkerProcess):
+    """Decide posts in a child process."""
+
+    def __init__(self, order: RunOrder, secret: Mapping[str, str], on_rest: OnRest, *, alone: bool) -> None:
+        """Start the process, with secrets in its environment; `alone`, one post at a time, makes no difference here."""
+        super().__init__(("-m", "tribunal.eval.runs.worker"), environment={**os.environ, **secret})
+        self._on_rest = on_rest
+        self.wrong_setting = ""
+        self.send({"order": order.model_dump(mode="json")})
+
+    def on_message(self, message: JSON, body: bytes) -> None:
+        """Take a server's request to wait, or a setting that is wrong as this process sees it."""
+        if "rest" in message:
+            self._on_rest(self, *message["rest"])
+        elif "bad_input" in message:
+            self.wrong_setting = message["bad_input"]
+
+    def announce_rest(self, provider: str, number: int, seconds: float) -> None:
+        """Tell the process that a server asked for a pause of one key."""
+        self.send({"rest": [provider, number, seconds]})
+
+
+class WorkerPool:
+    """Decide posts in processes that are started when a post needs one, and again when one ends."""
+
+    def __init__(
+        self,
+        order: RunOrder,
+        context: Context,
+        registry: ModelRegistry,
+        number: int,
+        start: Callable[..., RunWorker],
+        on_loss: Callable[[], None],
+    ) -> None:
+        """Make a pool of so many processes; none is started yet.
+
+        `start` starts one, given an `OnRest` and whether it decides one post at a time, beside the others (`alone`).
+        `on_loss` is called for every post that was under way in a process that ended, and is begun once more.
+        """
+        self._order, self._context, self._registry = order, context, registry
+        self._number, self._start, self._on_loss = number, start, on_loss
+        self._workers: list[RunWorker] = []  # those that have ended, too
+        self._answers: dict[RunWorker, JSON] = {}  # the last of each
+        self._alone = asyncio.Lock()
+        self._solo_worker: RunWorker | None = None
+        self._crashes = 0
+        self._failed_starts: set[RunWorker] = set()  # in a row
+        self._rests: dict[tuple[str, int], float] = {}
+        registry.on_rest = self._announce_rest
+
+    @property
+    def unkept_verdicts(self) -> int:
+        """Count the verdicts that could not be kept in the database."""
+        return sum(answer["unkept"] for answer in self._answers.values())
+
+    @property
+    def lowest_concurrency(self) -> dict[str, int]:
+        """Return the fewest requests at a time of any process, by model whose requests timed out."""
+        lowest: dict[str, int] = {}
+        for answer in self._answers.values():
+            for model, number in answer["slowed"].items():
+                lowest[model] = min(number, lowest.get(model, number))
+        return lowest
+
+    async def decide_post(self, place: int, repeat: int, sample: Sample, max_tokens: int | None = None) -> DecidedPost:
+        """Decide a post in the process that has the least to do. Arguments and errors as `PostDecider.decide_post`."""
+        job = {"place": place, "repeat": repeat, "max_tokens": max_tokens}
+        body = json.dumps(sample.model_dump(include=_FIELDS_OF_SAMPLE)).encode()
+        losses = 0
+        while losses < _MOST_LOSSES:
+            decided = await self._try_worker(self._least_busy_worker(), job, body)
+            if isinstance(decided, DecidedPost):
+                return decided
+            losses += decided is not None
+        async with self._alone:
+            while True:
+                if self._solo_worker is None or self._solo_worker.ended:
+                    self._solo_worker = self._start_worker(alone=True)
+                decided = await self._try_worker(self._solo_worker, job, body)
+                if isinstance(decided, DecidedPost):
+                    return decided
+                if decided is not None:
+                    return self._crashed_post(place, repeat, sample, decided)
+
+    async def close(self) -> None:
+        """End the processes: at once where posts are under way in them."""
+        self._registry.on_rest = None
+        await asyncio.gather(*(each.close() for each in self._workers))
+
+    def _least_busy_worker(self) -> RunWorker:
+        """Return a process that has begun, if there is one: a cluster may have no room for another yet."""
+        live = [each for each in self._workers if not each.ended and each is not self._solo_worker]
+        live += [self._start_worker() for _ in range(self._number - len(live))]
+        return min([each for each in live if each.ready] or live, key=lambda each: len(each.pending))
+
+    def _start_worker(self, *, alone: bool = False) -> RunWorker:
+        worker = self._start(self._on_rest_of_worker, alone=alone)
+        now = time.monotonic()
+        for (provider, number), until in self._rests.items():
+            if until > now:
+                worker.announce_rest(provider, number, until - now)
+        self._workers.append(worker)
+        return worker
+
+    async def _try_worker(self, worker: RunWorker, job: JSON, sample: bytes) -> DecidedPost | WorkerDied | None:
+        """Have a process decide a post.
+
+        Returns:
+            The post; or how the process ended, where the post may have ended it; or None, where it never began.
+        """
+        try:
+            answer, line = await worker.ask(job, sample)
+        except WorkerDied as died:
+            return self._note_death(worker, died)
+        for name, error in (("bad_input", BadInput), ("stopped", RunStopped), ("broke", RuntimeError)):
+            if name in answer:
+                raise error(answer[name])
+        self._answers[worker] = answer
+        self._crashes = 0
+        return DecidedPost(ResultSummary.model_validate_json(line), line)
+
+    def _note_death(self, worker: RunWorker, died: WorkerDied) -> WorkerDied | None:
+        if worker.wrong_setting:
+            raise BadInput(worker.wrong_setting) from None
+        if worker.ready:
+            self._failed_starts.clear()
+            self._on_loss()
+            return died
+        self._failed_starts.add(worker)
+        if len(self._failed_starts) >= _IN_A_ROW:
+            raise RunStopped(
+                f"workers: a process that was to decide posts ended before it could begin ({died})"
+            ) from died
+        return None
+
+    def _crashed_post(self, place: int, repeat: int, sample: Sample, died: WorkerDied) -> DecidedPost:
+        """Return the failure of a post that ended its process whenever it was decided."""
+        self._crashes += 1
+        if self._crashes >= _IN_A_ROW:
+            raise RunStopped(
+                f"{self._crashes} posts in a row ended the process that decided them, the last {sample.id} ({died}). "
+                "See to the machine's memory, or to the graph"
+            )
+        tries = _MOST_LOSSES + 1
+        why = f"the process that decided it ended, {tries} times, and at last with no other post in it ({died})"
+        record = record_of_unusable_post(sample, self._order.graph, self._context, why, "crash")
+        return DecidedPost(record, result_line(place, repeat, 0.0, record, sample, self._order.keep_text))
+
+    def _on_rest_of_worker(self, worker: RunWorker, provider: str, number: int, seconds: float) -> None:
+        self._registry.rest_key_quietly(provider, number, seconds)
+        self._announce_rest(provider, number, seconds, but=worker)
+
+    def _announce_rest(self, provider: str, number: int, seconds: float, but: RunWorker | None = None) -> None:
+        self._rests[provider, number] = max(time.monotonic() + seconds, self._rests.get((provider, number), 0.0))
+        for each in self._workers:
+            if each is not but and not each.ended:
+                each.announce_rest(provider, number, seconds)
