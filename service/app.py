@@ -1,149 +1,211 @@
-"""The application: FastAPI over a replica."""
+"""The application: FastAPI over a replica, and its document, to which FastAPI adds neither errors nor examples."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.metadata import version
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import Response
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import HTMLResponse, Response
+from fastapi.staticfiles import StaticFiles
 from sqlalchemy.exc import DataError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Scope
 
+from tribunal import __version__
+from tribunal.cases.problem import Problem
 from tribunal.errors import BadInput
-from tribunal.service.bounds import Bounded
-from tribunal.service.desk import doors, pages
-from tribunal.service.desk import routes as desk
-from tribunal.service.document import Documented
+from tribunal.schema import JSON
+from tribunal.service.desk import appeals_page, case_lists, case_page, pages, sign_in_page, visits
 from tribunal.service.dropins import coop, moderations, perspective
-from tribunal.service.dropins.errors import answer
-from tribunal.service.replica.away import AWAY
-from tribunal.service.replica.house import house
+from tribunal.service.dropins.errors import error_response
+from tribunal.service.limits import OPTIONS, BodyLimits
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.replica.problems import Problem
-from tribunal.service.routes import (
-    appeals,
-    audit,
-    batches,
-    cases,
-    erasing,
-    explanations,
-    figures,
-    judge,
-    reviews,
-    second_opinions,
-    seen,
-    webhooks,
-)
-from tribunal.service.seeing.middleware import Noted
-from tribunal.service.seeing.sight import Sight
+from tribunal.service.replica.queues import DATABASE_AWAY
+from tribunal.service.replica.replica import open_replica
+from tribunal.service.routes import appeals, batches, cases, judge, monitoring, reviews, webhooks
+from tribunal.service.telemetry.observers import RequestTelemetry, Telemetry
 
-_KINDS = {404: "not_found", 405: "bad_input", 408: "timeout", 413: "too_large", 415: "wrong_type"}
+# In the order in which the document shows them.
+_ROUTERS = (
+    judge.router, cases.router, reviews.router, appeals.router, reviews.opinions, batches.router, webhooks.router,
+    monitoring.audit, perspective.router, moderations.router, coop.router, monitoring.router,
+)  # fmt: skip
+# A further page of the desk: its router here, and its entry in `visits.TABS`. The last one answers unknown addresses.
+_PAGES = (sign_in_page, case_lists, case_page, appeals_page, pages)
+_KIND_OF_STATUS = {404: "not_found", 408: "timeout", 413: "too_large", 415: "wrong_type"}
 
 
 def create_app(options: ServiceOptions) -> FastAPI:
-    """The application of one replica, which opens when it starts and closes when it stops."""
-    sight = Sight(posts=options.log_posts)
+    """Return the application of one replica, which opens when it starts and closes when it stops."""
+    telemetry = Telemetry(posts=options.log_posts)
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, object]]:
         try:
-            async with house(options, sight) as app.state.house:
-                yield
-        except BadInput as error:
-            app.state.refused = error
-            raise
+            async with open_replica(options, telemetry) as app.state.replica:
+                yield {OPTIONS: options}
         finally:
-            await sight.close()
+            await telemetry.close()
 
-    app = Documented(
+    app = DocumentedApp(
         title="Tribunal",
         summary="Decides whether a social-media post is hate speech, and shows why.",
-        version=version("tribunal"),
+        version=__version__,
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
     )
     app.show_document()
-    app.include_router(judge.router)
-    app.include_router(cases.router)
-    app.include_router(explanations.router)
-    app.include_router(erasing.router)
-    app.include_router(reviews.router)
-    app.include_router(appeals.router)
-    app.include_router(second_opinions.router)
-    app.include_router(figures.router)
-    app.include_router(batches.router)
-    app.include_router(webhooks.router)
-    app.include_router(audit.router)
-    app.include_router(perspective.router)
-    app.include_router(moderations.router)
-    app.include_router(coop.router)
-    app.include_router(seen.router)
-    app.include_router(desk.router)
-    app.add_exception_handler(Problem, _problem)
-    app.add_exception_handler(doors.SignInFirst, doors.to_sign_in)
-    app.add_exception_handler(BadInput, _bad_input)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(DataError, _unstorable)
-    for away in AWAY:
-        app.add_exception_handler(away, _away)
-    app.add_exception_handler(HTTPException, _http)
-    app.state.sight, app.state.refused = sight, None
-    app.add_middleware(Bounded, options=options)
-    app.add_middleware(Noted, sight=sight, sorry=_sorry)  # the last that is added is the outermost
+    for each in _ROUTERS:
+        app.include_router(each)
+    for page in _PAGES:
+        app.include_router(page.router, prefix=pages.DESK, include_in_schema=False)
+    app.add_exception_handler(visits.SignInRequired, visits.redirect_to_sign_in)
+    errors = (Problem, BadInput, RequestValidationError, DataError, HTTPException, ClientDisconnect, *DATABASE_AWAY)
+    for error in errors:
+        app.add_exception_handler(error, _answer_error)
+    app.state.telemetry = telemetry
+    app.add_middleware(BodyLimits, options=options)
+    # The last that is added is the outermost.
+    app.add_middleware(RequestTelemetry, telemetry=telemetry, internal_error=_internal_error)
     return app
 
 
-def _answer(request: Request, problem: Problem) -> Response:
-    """In the shape of whoever asked: a page for the desk's people, JSON for programs."""
+def _respond(request: Request, problem: Problem) -> Response:
+    """Return a problem in the shape of whoever asked: a page for the desk's people, JSON for programs."""
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-    return pages.sorry(request, problem) if f"{path}/".startswith(f"{pages.DESK}/") else answer(request, problem)
+    is_page = f"{path}/".startswith(f"{pages.DESK}/")
+    return pages.render_problem(request, problem) if is_page else error_response(request, problem)
 
 
-async def _problem(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)  # noqa: S101 (what it is registered for)
-    return _answer(request, error)
+def _internal_error(scope: Scope, message: str) -> ASGIApp:
+    return _respond(Request(scope), Problem("internal", message))
 
 
-def _sorry(scope: Scope, message: str) -> ASGIApp:
-    return _answer(Request(scope), Problem("internal", message))
+async def _answer_error(request: Request, error: Exception) -> Response:
+    response = _respond(request, _problem_of(error))
+    if isinstance(error, HTTPException):
+        response.headers.update(error.headers or {})
+    return response
 
 
-async def _bad_input(request: Request, error: Exception) -> Response:
-    return await _problem(request, Problem("bad_input", str(error)))
+def _problem_of(error: Exception) -> Problem:
+    """Return an error that routes let pass as the problem that the client is told."""
+    match error:
+        case Problem():
+            return error
+        case BadInput():
+            return Problem("bad_input", str(error))
+        case RequestValidationError():
+            return _invalid_request(error.errors()[0])
+        case DataError():
+            return Problem("bad_input", "the request holds a character that no database takes, such as NUL")
+        case ClientDisconnect():
+            return Problem("bad_input", "body: ended early")
+        case HTTPException():
+            problem = Problem(_KIND_OF_STATUS.get(error.status_code, "bad_input"), str(error.detail))
+            problem.status = error.status_code
+            return problem
+    message = "the database is not reachable; send the request again in a moment"
+    return Problem("unavailable", message, retry_after=1)
 
 
-async def _unstorable(request: Request, _: Exception) -> Response:
-    return await _problem(
-        request, Problem("bad_input", "the request holds a character that no database takes, such as NUL")
+def _invalid_request(fault: JSON) -> Problem:
+    if fault["type"] == "json_invalid":
+        place, why = fault["loc"][-1], fault["ctx"]["error"]
+        return Problem("bad_input", f"body: is not JSON: {why}, at character {place}")
+    field = ".".join(str(part) for part in fault["loc"][1:]) or str(fault["loc"][0])
+    return Problem("bad_input", f"{field}: {fault['msg']}")
+
+
+_REF = "#/components/schemas/"
+_BODY_ANSWERS = {"408": "error: timeout", "413": "error: too_large", "415": "error: wrong_type"}
+_PLAIN_VALUES: dict[str, Any] = {"string": "…", "integer": 0, "number": 0.0, "boolean": False, "null": None}
+_RECORD_EXAMPLE: JSON = {
+    "outcome": "verdict", "post_id": "t-1", "graph": "tribunal", "task": "hate", "scheme": "binary", "label": 0,
+    "category": "NotHate", "hateful": False, "explanation": "It greets everybody.", "rehearsed": False,
+    "track": "fast_track", "rounds": 0, "transcript": [], "cues": [], "calls": [],
+    "usage": {"calls": 2, "prompt_tokens": 1480, "completion_tokens": 96, "seconds": 1.9, "cached_tokens": 0},
+    "policy": {"name": "default", "sha": "5c1f…"}, "warnings": [], "confidence": 0.97,
+}  # fmt: skip
+
+
+class DocumentedApp(FastAPI):
+    """An application whose document is complete."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the document, which is made once."""
+        is_complete = self.openapi_schema is not None
+        document = super().openapi()
+        if not is_complete:
+            _complete_document(document)
+        return document
+
+    def show_document(self) -> None:
+        """Show it at `/docs` by Swagger UI from our own files: where the service runs, a CDN may be out of reach."""
+        files = StaticFiles(packages=[("fastapi_offline", "static")])
+        self.mount("/docs/files", files, name="document_files")
+        self.add_api_route("/docs", _swagger_page, include_in_schema=False, response_class=HTMLResponse)
+
+
+def _swagger_page(request: Request) -> HTMLResponse:
+    root = request.scope.get("root_path", "").rstrip("/")
+    return get_swagger_ui_html(
+        openapi_url=f"{root}/openapi.json",
+        title="Tribunal: the HTTP API",
+        swagger_js_url=f"{root}/docs/files/swagger-ui-bundle.js",
+        swagger_css_url=f"{root}/docs/files/swagger-ui.css",
+        swagger_favicon_url=f"{root}/docs/files/favicon.png",
     )
 
 
-async def _away(request: Request, _: Exception) -> Response:
-    return await _problem(
-        request, Problem("unavailable", "the database doesn't answer; send it again in a moment", retry_after=1)
-    )
+def _complete_document(document: JSON) -> None:
+    schemas: JSON = document["components"]["schemas"]
+    for name in (
+        "HTTPValidationError",
+        "ValidationError",
+    ):  # never sent: a wrong field is 400, in the route's own shape
+        schemas.pop(name, None)
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            _complete_operation(operation, schemas)
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        at, why = first["loc"][-1], first["ctx"]["error"]
-        return await _problem(request, Problem("bad_input", f"body: is not JSON: {why}, at character {at}"))
-    where = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
-    return await _problem(request, Problem("bad_input", f"{where}: {first['msg']}"))
+def _complete_operation(operation: JSON, schemas: JSON) -> None:
+    responses: JSON = operation["responses"]
+    if "HTTPValidationError" in str(responses.get("422")):
+        del responses["422"]
+    parts = [operation.get("requestBody", {}), *responses.values()]
+    if "requestBody" in operation:
+        [(kind, wrong)] = responses["400"]["content"].items()
+        for status, words in _BODY_ANSWERS.items():
+            parts.append({"description": words, "content": {kind: {"schema": wrong["schema"]}}})
+            responses.setdefault(status, parts[-1])
+    for part in parts:
+        for content in part.get("content", {}).values():
+            if "examples" not in content:
+                content.setdefault("example", _make_example(content.get("schema", {}), schemas))
 
 
-async def _http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101
-    kind = _KINDS.get(error.status_code, "bad_input")
-    problem = Problem(kind, str(error.detail))
-    problem.status = error.status_code
-    answered = _answer(request, problem)
-    answered.headers.update(error.headers or {})
-    return answered
+def _make_example(schema: JSON, schemas: JSON) -> Any:
+    """Return a value of a JSON schema, made of the examples and the defaults of its parts."""
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix(_REF)
+        return _RECORD_EXAMPLE if name == "Record" else _make_example(schemas[name], schemas)
+    for key in ("examples", "enum", "anyOf", "oneOf", "allOf"):
+        if schema.get(key):
+            first = schema[key][0]
+            return _make_example(first, schemas) if key.endswith("Of") else first
+    for key in ("const", "default"):
+        if key in schema:
+            return schema[key]
+    if "properties" in schema:
+        return {name: _make_example(each, schemas) for name, each in schema["properties"].items()}
+    if schema.get("type") == "array":
+        return [_make_example(schema["items"], schemas)]
+    return {} if schema.get("type") == "object" else _PLAIN_VALUES.get(schema.get("type", "null"))

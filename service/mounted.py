@@ -1,5 +1,4 @@
-"""The service within the LangGraph server: what `langgraph.json` names as `http.app`, so that Studio and the API run
-from one process.
+"""The service within the LangGraph server, as `http.app` of `langgraph.json`: Studio and the API run from one process.
 
 Each of our routes is handed on to the whole application of the service, with its own errors and its own log; everything
 else stays that server's, `/docs`, `/openapi.json` and `/metrics` among it. Its `/openapi.json` has our routes, too.
@@ -11,47 +10,48 @@ import os
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tribunal.plugins import install_command, missing_package
+
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 _KEY = re.compile(rb"\bkey=[^&]*")
-_THEIRS = ("/docs", "/openapi.json", "/metrics", "/docs/oauth2-redirect")
+_SERVER_PATHS = ("/docs", "/openapi.json", "/metrics", "/docs/oauth2-redirect")
 
 
-class _Ours(BaseRoute):
+class _ServiceRoute(BaseRoute):
     """Every route of an application, as one route of another's."""
 
-    def __init__(self, ours: FastAPI) -> None:
-        self.app: ASGIApp = ours
-        self._ours = ours
+    def __init__(self, service: FastAPI) -> None:
+        self.app: ASGIApp = service
+        self._routes = service.router.routes
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether one of our routes has this path, by whatever method."""
-        if scope["type"] != "http" or scope["path"] in _THEIRS:
+        """Match if one of our routes has this path, by whatever method."""
+        if scope["type"] != "http" or scope["path"] in _SERVER_PATHS:
             return Match.NONE, {}
-        ours = any(each.matches(scope)[0] is not Match.NONE for each in self._ours.router.routes)
-        return (Match.FULL, {}) if ours else (Match.NONE, {})
+        is_ours = any(each.matches(scope)[0] is not Match.NONE for each in self._routes)
+        return (Match.FULL if is_ours else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let it answer."""
-        ours = {name: value for name, value in scope.items() if name != "router"}
+        """Let the service answer."""
+        service_scope = {name: value for name, value in scope.items() if name != "router"}
         scope["query_string"] = _KEY.sub(b"key=", scope["query_string"])  # that server logs it
-        await self.app(ours, receive, send)
+        await self.app(service_scope, receive, send)
 
 
-def mounted() -> Starlette:
-    """The application that a LangGraph server takes in; without the extra `service` it has no routes, and says so."""
-    if any(find_spec(name) is None for name in ("fastapi", "sqlalchemy", "alembic", "prometheus_client")):
+def make_mounted_app() -> Starlette:
+    """Return the application that a LangGraph server takes in. Without the extra `service` it has no routes."""
+    if missing_package("service") is not None:
         import logging
 
-        logging.getLogger(__name__).warning("the service's routes are not served: pip install 'tribunal[service]'")
+        logging.getLogger(__name__).warning(f"the service's routes are not served: {install_command('service')}")
         return Starlette()
     from fastapi import FastAPI
 
@@ -60,20 +60,21 @@ def mounted() -> Starlette:
     from tribunal.tracing import mask_traces
 
     mask_traces()
-    ours = create_app(options_from(os.environ))
+    service = create_app(options_from(os.environ))
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
-        async with ours.router.lifespan_context(ours):
+        async with service.router.lifespan_context(service):
             yield
 
     outer = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None)
-    outer.router.routes.append(_Ours(ours))
-    outer.openapi = ours.openapi  # type: ignore[method-assign]
+    outer.router.routes.append(_ServiceRoute(service))
+    outer.openapi = service.openapi  # type: ignore[method-assign]
     return outer
 
 
 def __getattr__(name: str) -> Starlette:
+    """Return the application when a server asks for it: nothing is made at import."""
     if name != "app":
         raise AttributeError(name)
-    return mounted()
+    return make_mounted_app()

@@ -1,177 +1,235 @@
-"""A replica as a process: uvicorn, what is said aloud when it starts, and how it stops.
+"""`tribunal serve` as processes: uvicorn runs one replica a process, and its supervisor watches several on one port.
 
-The first SIGTERM or SIGINT: no new work, `/readyz` says 503, what is in flight ends within `graceful` seconds or goes
-back to the queue, and meanwhile requests for cases are answered. The second: it goes back at once.
+The first SIGTERM or SIGINT drains a replica: it takes no new work, `/readyz` says 503, what is in flight ends within
+`graceful` seconds or goes back to the queue, and meanwhile requests for cases are answered. Only then does uvicorn
+stop. A second signal hands everything back at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
+from functools import partial
+from multiprocessing import parent_process
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from uvicorn.supervisors import Multiprocess
 
+from tribunal.calls import REHEARSED
 from tribunal.environment import setting
 from tribunal.errors import BadInput
-from tribunal.loops import run_many
-from tribunal.rehearsed import REHEARSED
+from tribunal.service.limits import LimitedConnection
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.seeing.logs import log_to_stderr
+from tribunal.service.telemetry.logs import log_to_stderr, logger
+from tribunal.service.telemetry.metrics import SHARED_METRICS_FOLDER
 from tribunal.terminal import say
 
 if TYPE_CHECKING:
-    from tribunal.service.replica.house import House
+    from fastapi import FastAPI
 
-_LAST_ANSWERS = 3  # seconds for answers that are still being written when the work is over
+    from tribunal.service.replica.replica import Replica
 
-
-class Server(uvicorn.Server):
-    """Stops in the order that this module's words say."""
-
-    def __init__(self, config: uvicorn.Config, ready: Callable[[Server], None], *, parent: bool = False) -> None:
-        """
-        Args:
-            config: uvicorn's.
-            ready: is called once it listens.
-            parent: whether another process tells it when to hurry, so that signals only ever begin the stop: one that
-                is sent to both would count twice.
-        """
-        super().__init__(config)
-        self._ready, self._parent = ready, parent
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    @property
-    def house(self) -> House:
-        made: House = self.config.app.state.house  # type: ignore[union-attr]
-        return made
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        self._loop = asyncio.get_running_loop()
-        with _one_line(self.config.app):
-            await super().startup(sockets)
-        if self.started:
-            self._ready(self)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self._parent and sig == signal.SIGINT:
-            return  # the terminal sends it to both; the parent passes it on
-        self.stop(hurry=self.should_exit and not self._parent)
-
-    def stop(self, *, hurry: bool = False) -> None:
-        """Begin to stop; may be called from a signal and from another thread."""
-        self.should_exit = True
-        if hurry and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._hurried)
-
-    def _hurried(self) -> None:
-        self.force_exit = True
-        if self.started:
-            self.house.worker.hurry()
-
-    async def main_loop(self) -> None:
-        from sse_starlette.sse import AppStatus
-
-        # Whoever listens to a trial hears its end, too.
-        AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]
-        await super().main_loop()
-        await self.house.drain()
-        AppStatus.should_exit = True
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        hurried, self.force_exit = self.force_exit, False  # uvicorn would leave out the end of the lifespan
-        if hurried:
-            self.config.timeout_graceful_shutdown = 0
-        await super().shutdown(sockets)
+_LOG = logger("tribunal.service")
+_ANSWER_SECONDS = 3  # for answers that are still being written when the work is over
+_START_SECONDS = 60.0  # in which a process has to listen
+_HEALTHCHECK_SECONDS = 30  # in which a busy process has to answer its supervisor
 
 
-@contextmanager
-def _one_line(app: Any) -> Iterator[None]:
-    """Have what the house refuses to start with raised as it is, where uvicorn would log it with its traceback."""
-
-    def told(record: logging.LogRecord) -> bool:
-        return app.state.refused is None
-
-    log = logging.getLogger("uvicorn.error")
-    log.addFilter(told)
-    try:
-        yield
-    except SystemExit:
-        if app.state.refused is not None:
-            raise app.state.refused from None
-        raise
-    finally:
-        log.removeFilter(told)
-
-
-def bound(options: ServiceOptions) -> socket.socket:
-    """A socket on the address and the port.
+def run(options: ServiceOptions) -> None:
+    """Serve until this process is told to stop.
 
     Raises:
-        BadInput: they can't be had.
+        BadInput: the port can't be had, or a replica can't start with these options.
     """
-    made = socket.socket(socket.AF_INET6 if ":" in options.host else socket.AF_INET)
+    log_to_stderr(options.log_level, posts=options.log_posts, database=options.database)
+    for each in (signal.SIGTERM, signal.SIGINT):  # uvicorn sends itself the signal that stopped it once more at its end
+        signal.signal(each, lambda *_: sys.exit(0))
+    with closing(bind_socket(options)) as listener:
+        database = asyncio.run(_check_start(options))
+        config = uvicorn_config(partial(_make_app, options), options)
+        say_started = partial(_say_started, options, listener.getsockname()[1], database)
+        if options.workers == 1:
+            server = _Server(config)
+            server.say_started = say_started
+            server.run([listener])
+            return
+        # Several processes count in one folder, which the environment names to prometheus-client in each of them.
+        with tempfile.TemporaryDirectory(prefix="tribunal-metrics-", ignore_cleanup_errors=True) as folder:
+            os.environ[SHARED_METRICS_FOLDER] = folder
+            supervisor = _Supervisor(config, [listener])
+            supervisor.say_started = say_started
+            supervisor.run()
+        if any((each.exitcode or 0) > 0 for each in supervisor.processes):
+            raise SystemExit(1)
+
+
+def bind_socket(options: ServiceOptions) -> socket.socket:
+    """Return a socket on the host and the port; raise BadInput if they can't be had."""
+    listener = socket.socket(socket.AF_INET6 if ":" in options.host else socket.AF_INET)
     try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind((options.host, options.port))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((options.host, options.port))
     except OSError as error:
-        made.close()
-        said = error.strerror or str(error)
-        raise BadInput(f"port: {options.host}:{options.port}: {said}; give another --host or --port") from error
-    return made
+        listener.close()
+        why = error.strerror or str(error)
+        raise BadInput(f"port: {options.host}:{options.port}: {why}; give another --host or --port") from error
+    return listener
 
 
-def config_of(options: ServiceOptions) -> uvicorn.Config:
-    """uvicorn's settings for one process, and the application in them."""
-    # Which the parent of several processes has no use for.
-    from tribunal.service.app import create_app
-    from tribunal.service.connections import bounded
+async def _check_start(options: ServiceOptions) -> str:
+    """Return the address of the database, once a replica could start on it: what is wrong is said once, in one line.
 
+    Raises:
+        BadInput: it could not.
+    """
+    from tribunal.cases.docket import migrate_old_docket
+    from tribunal.service.replica.replica import check_options
+    from tribunal.store.engine import Store
+
+    store = await Store.open(options.database)
+    try:
+        await check_options(options, store)
+        await migrate_old_docket(store)  # before there are several processes
+        return store.address
+    finally:
+        await store.close()
+
+
+def uvicorn_config(make_app: Callable[[], FastAPI], options: ServiceOptions) -> uvicorn.Config:
+    """Return uvicorn's settings for one process, in which `make_app` makes the application."""
     return uvicorn.Config(
-        create_app(options),
-        http=bounded(options),
+        make_app,
+        factory=True,
+        workers=options.workers,
+        http=LimitedConnection,
         ws="none",
-        host=options.host,
-        port=options.port,
         log_config=None,
         access_log=False,
         lifespan="on",
-        timeout_graceful_shutdown=_LAST_ANSWERS,
+        timeout_graceful_shutdown=_ANSWER_SECONDS,
+        timeout_worker_healthcheck=_HEALTHCHECK_SECONDS,
     )
 
 
-def begin(options: ServiceOptions) -> None:
-    """What a process does before it serves."""
+def _make_app(options: ServiceOptions) -> FastAPI:
+    """Return the application of a process of its own, which logs to standard error and drains on a signal."""
+    from tribunal.service.app import create_app
+
     log_to_stderr(options.log_level, posts=options.log_posts, database=options.database)
+    if supervisor := parent_process():
+        _LOG.info("worker process started", pid=os.getpid())
+        threading.Thread(target=_stop_after, args=(supervisor.join,), daemon=True).start()
+    app = create_app(options)
+    inner = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[Any]:
+        async with inner(app) as state:
+            with _draining_on_signal(app.state.replica, supervised=supervisor is not None):
+                yield state
+
+    app.router.lifespan_context = lifespan
+    return app
 
 
-def said_aloud(options: ServiceOptions, port: int, database: str) -> None:
-    """What whoever starts it wants to know."""
-    many = f", by {options.workers} processes" if options.workers > 1 else ""
+def _stop_after(wait_for_supervisor: Callable[[], None]) -> None:
+    """Stop this process once its supervisor is gone."""
+    wait_for_supervisor()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@contextmanager
+def _draining_on_signal(replica: Replica, *, supervised: bool) -> Iterator[None]:
+    """Drain the replica at the first signal, and pass the signal on to uvicorn when that is done.
+
+    Args:
+        replica: what is drained.
+        supervised: a supervisor sends SIGTERM to begin the stop and SIGINT to hurry it. A terminal sends SIGINT to all
+            processes, so the supervisor's SIGTERM may come second and then means nothing new.
+    """
+    from sse_starlette.sse import AppStatus
+
+    loop = asyncio.get_running_loop()
+    begun: list[asyncio.Task[None]] = []
+
+    async def drain(number: int, frame: FrameType | None) -> None:
+        await replica.drain()
+        AppStatus.should_exit = True  # those who listen to a trial hear its end first
+        stop_uvicorn = uvicorn_handlers[signal.Signals(number)]
+        assert callable(stop_uvicorn)  # noqa: S101 (uvicorn has set it)
+        stop_uvicorn(number, frame)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if not begun:
+            begun.append(loop.create_task(drain(number, frame)))
+        elif number == signal.SIGINT or not supervised:
+            replica.worker.hurry()
+
+    def receive(number: int, frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(handle, number, frame)
+
+    uvicorn_handlers = {each: signal.signal(each, receive) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in uvicorn_handlers.items():
+            signal.signal(each, handler)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server of one process, which says where it listens."""
+
+    say_started: Callable[[], None]
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.say_started()
+
+
+class _Supervisor(Multiprocess):
+    """uvicorn's supervisor. It says where its processes listen, logs one that died, and passes on a second signal."""
+
+    say_started: Callable[[], None]
+
+    def init_processes(self) -> None:
+        super().init_processes()
+        if self.processes[0].wait_until_ready(_START_SECONDS, self.should_exit):
+            self.say_started()
+
+    def keep_subprocess_alive(self) -> None:
+        before = list(self.processes)
+        super().keep_subprocess_alive()
+        for process in before:
+            if process not in self.processes:
+                _LOG.error("worker process died", pid=process.pid, status=process.exitcode)
+
+    def join_all(self) -> None:
+        while alive := [each.pid for each in self.processes if each.process.is_alive()]:
+            if self.signal_queue:
+                self.signal_queue.clear()
+                for pid in filter(None, alive):
+                    os.kill(pid, signal.SIGINT)
+            time.sleep(0.1)
+        super().join_all()
+
+
+def _say_started(options: ServiceOptions, port: int, database: str) -> None:
+    """Tell whoever starts the service where it listens and what it works on."""
+    processes = f", by {options.workers} processes" if options.workers > 1 else ""
     host = f"[{options.host}]" if ":" in options.host else options.host
-    say(f"tribunal: listening on http://{host}:{port}{many}", aside=True)
+    say(f"tribunal: listening on http://{host}:{port}{processes}", aside=True)
     say(f"tribunal: database: {database}", aside=True)
     if options.log_posts:
-        say("tribunal: posts' words stand in the log", aside=True)
+        say("tribunal: the log holds the words of posts", aside=True)
     if not (options.settings.get("model") or setting("TRIBUNAL_MODEL")):
         say(f"tribunal: {REHEARSED}", aside=True)
-
-
-def run_one(options: ServiceOptions) -> None:
-    """Serve by this process until it is told to stop.
-
-    Raises:
-        BadInput: the port can't be had, or as `tribunal.service.replica.house.house`.
-    """
-    begin(options)
-
-    def ready(server: Server) -> None:
-        said_aloud(options, server.servers[0].sockets[0].getsockname()[1], server.house.store.address)
-
-    with closing(bound(options)) as listening:
-        run_many(Server(config_of(options), ready).serve([listening]))

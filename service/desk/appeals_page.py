@@ -1,206 +1,206 @@
-"""Appeals at the desk: what waits, one appeal with its case and its new trial, and the form by which a lead reopens."""
+"""Appeals and second opinions at the desk: what waits, one of them, and the form by which a lead reopens a case."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 from markupsafe import Markup
 
+from tribunal.cases.case_drawing import draw_fragment
+from tribunal.cases.problem import Problem
+from tribunal.cases.view_maker import view_case
 from tribunal.errors import BadInput
-from tribunal.explained.making import explanation
-from tribunal.explained.page import fragment
 from tribunal.schema import JSON, Record
-from tribunal.service.desk.case_page import CaseId, drawn
-from tribunal.service.desk.doors import MOST_WORDS, Deciding, Leading, Seen, Visit
-from tribunal.service.desk.pages import when
-from tribunal.service.replica.appealed import alike, deciders, policy_for
-from tribunal.service.replica.appeals import Made, Said
-from tribunal.service.replica.problems import Problem
+from tribunal.service.desk.case_page import CaseId, serve_image
+from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, LeadVisit, ReviewerVisit
+from tribunal.service.replica.appeals import NewAppeal
+from tribunal.service.replica.claims import deciders, may_be_same_person, policy_of_case
+from tribunal.times import format_date
 
 router = APIRouter()
-AppealId = Annotated[str, Path(max_length=80, pattern=r"^[\w-]+$")]
+RowId = Annotated[str, Path(max_length=80, pattern=r"^[\w-]+$")]
 PAGE = 50
-_OPEN = ("tried", "waiting", "trying")
-_FIELDS = ("category", "note", "reason", "context")
-_SAID = {
-    "claim": "The appeal is yours.",
-    "release": "You gave the appeal back.",
-    "uphold": "The decision stands.",
-    "change": "You decided otherwise.",
-    "retry": "A new trial is ordered; the appeal comes back to you after it.",
-    "reopen": "The case is open again. Another person decides on it.",
-}
 
 
 @router.get("/appeals")
-async def appeals(visit: Seen) -> Response:
-    """Those that wait, those whose new trial is over first; or those that were decided."""
-    decided, before = visit.request.query_params.get("of") == "decided", visit.request.query_params.get("before")
-    house = visit.house
+async def list_appeals(visit: AnyVisit) -> Response:
+    """Show those that wait, those whose new trial is over first; or those that were decided."""
+    appeals, decided, rows = visit.replica.appeals, visit.parameter("of") == "decided", []
     if decided:
-        rows = await house.appeals.search({"status": "decided"}, before=(before or "")[:80] or None, limit=PAGE)
+        rows = await appeals.search({"status": "decided"}, before=visit.parameter("before") or None, limit=PAGE)
     else:
-        rows = []
-        for status in _OPEN:
-            found = await house.appeals.search({"status": status}, limit=PAGE)
+        for status in ("tried", "waiting", "trying"):
+            found = await appeals.search({"status": status}, limit=PAGE)
             rows += sorted(found, key=lambda row: float(row["created"]))
     return visit.page(
-        "appeals.html.jinja", title="Appeals", here="/appeals", said=_said(visit), rows=rows, decided=decided,
-        now=time.time(), later=rows[-1]["id"] if decided and len(rows) == PAGE else None,
+        "appeals.html.jinja", title="Appeals", here="/appeals",
+        rows=rows, decided=decided, more=decided and len(rows) == PAGE,
     )  # fmt: skip
 
 
 @router.get("/appeals/{appeal_id}")
-async def appeal(appeal_id: AppealId, visit: Seen) -> Response:
-    """The appeal, the decision that it is about, and what its new trial came to."""
-    return await _page(visit, await visit.house.appeals.appeal(appeal_id), said=_said(visit))
+async def show_appeal(appeal_id: RowId, visit: AnyVisit) -> Response:
+    """Show an appeal, the decision that it is about, and what its new run came to."""
+    return await _render_appeal(visit, appeal_id, FormResult())
 
 
 @router.post("/appeals/{appeal_id}")
-async def act(appeal_id: AppealId, visit: Deciding) -> Response:
-    """Do what the button says. Where that can't be done the page says why, and has what was typed."""
-    house, person, who = visit.house, visit.person, visit.session.who.who
-    action, note = visit.form.get("action", ""), visit.form.get("note", "").strip()
+async def act_on_appeal(appeal_id: RowId, visit: ReviewerVisit) -> Response:
+    """Do what the button says. If that can't be done the page says why, and has what was typed."""
+    replica, appeals, person, who = visit.replica, visit.replica.appeals, visit.person, visit.who
+    action = visit.form.get("action", "")
     try:
-        check_lengths(visit.form)
+        visit.check_lengths()
         match action:
             case "claim":
-                await house.appeals.claim(appeal_id, person, house.options.desk_lease, who)
+                await appeals.claim(appeal_id, person, replica.options.desk_lease, who)
             case "release":
-                await house.appeals.release(appeal_id, person, who, lead=visit.leads)
+                await appeals.release(appeal_id, person, who, lead=visit.leads)
             case "uphold" | "change" | "retry":
                 category = visit.form.get("category") or None if action == "change" else None
-                await house.appeals.decide(appeal_id, person, Said(action=action, category=category, note=note), who)
+                await appeals.decide(appeal_id, person, action, category=category, note=visit.text("note"), by=who)
             case _:
-                raise Problem("bad_input", "action: is none of the page's; load it anew")
+                raise Problem("bad_input", "action: unknown; reload the page")
     except (Problem, BadInput) as error:
-        row = await house.appeals.appeal(appeal_id)
-        return await _page(visit, row, status_of(error), wrong=worded(error), typed=visit.form)
+        return await _render_appeal(visit, appeal_id, FormResult.from_error(error, visit.form))
     return visit.go(f"/appeals/{appeal_id}?said={action}")
 
 
 @router.get("/appeals/{appeal_id}/image")
-async def image(appeal_id: AppealId, visit: Seen) -> Response:
-    """The image of the post that it is about."""
-    row = await visit.house.appeals.appeal(appeal_id)
-    return await drawn(await visit.house.caseload.case(row["case_id"]))
+async def appeal_image(appeal_id: RowId, visit: AnyVisit) -> Response:
+    """Serve the image of the post that the appeal is about."""
+    appeals = visit.replica.appeals
+    return await serve_image(await appeals.case_of(await appeals.find(appeal_id)))
+
+
+async def _render_appeal(visit: DeskVisit, appeal_id: str, result: FormResult) -> Response:
+    appeals = visit.replica.appeals
+    row = await appeals.find(appeal_id)
+    case, trial = await appeals.case_of(row), await appeals.trial(row)
+    is_there = case["erased"] is None and case["record"]
+    record = Record.model_validate(case["record"]) if is_there else None
+    tried = Record.model_validate(trial["record"]) if trial and trial["record"] and trial["status"] == "done" else None
+    policy, trouble = None, ""
+    if record is not None:
+        try:
+            policy = await policy_of_case(visit.replica.store, case)
+        except BadInput as error:
+            trouble = str(error)
+    claimed, mine = visit.claim_of(row)
+    what = "Appeal" if row["kind"] == "appeal" else "Reopened"
+    return visit.page(
+        "appeal.html.jinja", result=result, title=f"{what}: post {case['post_id'] or case['id']}", here="/appeals",
+        row=row, record=record, tried=tried, policy=policy, trouble=trouble, claimed=claimed, mine=mine,
+        had_part=record is not None and any(may_be_same_person(visit.person, each) for each in deciders(record)),
+        explained=record and _draw_case(visit, row, record, case, policy.source if policy else None, "case-"),
+        tried_explained=tried and _draw_case(visit, row, tried, trial or {}, None, "trial-"),
+    )  # fmt: skip
+
+
+def _draw_case(visit: DeskVisit, row: JSON, record: Record, case: JSON, policy_text: str | None, prefix: str) -> Markup:
+    """Return a case, or the new run of an appeal, drawn as a part of the page."""
+    post = case["post"] or {}
+    image = visit.desk_address(f"/appeals/{row['id']}/image") if post.get("image") else None
+    made: JSON = {"post": post, "image": image, "case": case["id"], "decided_at": format_date(case["finished"])}
+    try:
+        return draw_fragment(view_case(record, policy_text=policy_text, **made), prefix=prefix)
+    except BadInput:  # the text is of another policy; without it the page says less, and nothing wrong
+        return draw_fragment(view_case(record, **made), prefix=prefix)
 
 
 @router.get("/cases/{case_id}/reopen")
-async def reopening(case_id: CaseId, visit: Leading) -> Response:
-    """The form by which a lead reopens a case."""
-    return await _reopening(visit, case_id)
+async def show_reopen_form(case_id: CaseId, visit: LeadVisit) -> Response:
+    """Show the form by which a lead reopens a case."""
+    return await _render_reopen_form(visit, case_id, FormResult())
 
 
 @router.post("/cases/{case_id}/reopen")
-async def reopen(case_id: CaseId, visit: Leading) -> Response:
+async def reopen_case(case_id: CaseId, visit: LeadVisit) -> Response:
     """Open a decision again; another person decides."""
-    reason, context = (visit.form.get(name, "").strip() for name in ("reason", "context"))
+    reason, context = visit.text("reason"), visit.text("context")
     try:
-        check_lengths(visit.form)
+        visit.check_lengths()
         if not reason:
-            raise Problem("bad_input", "reason: is empty; say why")
-        made = Made(kind="reopened", appellant=visit.person, reason=reason, context=context)
-        row, _ = await visit.house.appeals.make(case_id, made, visit.session.who.key_id, visit.session.who.who)
+            raise Problem("bad_input", "reason: is empty; say why the case is reopened")
+        new = NewAppeal(kind="reopened", appellant=visit.person, reason=reason, context=context)
+        row, _ = await visit.replica.appeals.open_appeal(case_id, new, visit.session.who.key_id, visit.who)
     except (Problem, BadInput) as error:
-        return await _reopening(visit, case_id, status_of(error), worded(error), visit.form)
+        return await _render_reopen_form(visit, case_id, FormResult.from_error(error, visit.form))
     return visit.go(f"/appeals/{row['id']}?said=reopen")
 
 
-async def _reopening(
-    visit: Visit, case_id: str, status: int = 200, wrong: str | None = None, typed: Mapping[str, str] | None = None
-) -> Response:
-    row = await visit.house.caseload.case(case_id)
-    found = await visit.house.appeals.search({"case_id": case_id}, limit=PAGE)
+async def _render_reopen_form(visit: DeskVisit, case_id: str, result: FormResult) -> Response:
+    row = await visit.replica.case_store.case(case_id)
     return visit.page(
-        "reopen.html.jinja", status, title=f"Reopen post {row['post_id'] or row['id']}", here="", row=row, wrong=wrong,
-        appeals=found, typed=fields_of(typed),
+        "reopen.html.jinja", result=result, title=f"Reopen: post {row['post_id'] or row['id']}", row=row,
+        appeals=await visit.replica.appeals.search({"case_id": case_id}, limit=PAGE),
     )  # fmt: skip
 
 
-async def _page(
-    visit: Visit,
-    row: JSON,
-    status: int = 200,
-    said: str | None = None,
-    wrong: str | None = None,
-    typed: Mapping[str, str] | None = None,
-) -> Response:
-    house, now = visit.house, time.time()
-    case = await house.caseload.case(row["case_id"])
-    gone = case["erased"] is not None or not case["record"]
-    record = None if gone else Record.model_validate(case["record"])
-    trial = await house.appeals.trial(row)
-    tried = Record.model_validate(trial["record"]) if trial and trial["record"] and trial["status"] == "done" else None
-    names, policy, trouble = [], None, []
-    if record is not None:
-        try:
-            policy = await policy_for(house.store, case)
-            names = [(each.name, each.meaning) for each in policy.categories(record.scheme)]
-        except BadInput as error:
-            trouble.append(str(error))
-    had_part = record is not None and any(alike(visit.person, each) for each in deciders(record))
-    claimed = row["claimed_by"] is not None and (row["claimed_until"] or 0) > now
-    theirs = row["reviewer"] is not None and row["reviewer"] != visit.person and row["status"] == "tried"
-    open_now = row["status"] in ("waiting", "tried") and not gone
+# Second opinions: the post and the policy alone; and for a lead, where two people differ.
+
+
+@router.get("/second-opinions")
+async def list_opinions(visit: ReviewerVisit) -> Response:
+    """Show those that wait; for a lead, first those where two people differ."""
+    opinions = visit.replica.second_opinions
     return visit.page(
-        "appeal.html.jinja", status, title=_title(row, case), here="/appeals", said=said, wrong=wrong, row=row,
-        case=case, gone=gone, now=now, typed=fields_of(typed), policy=policy, categories=names, trouble=trouble,
-        had_part=had_part, claimed=claimed, mine=claimed and row["claimed_by"] == visit.person, theirs=theirs,
-        may_decide=open_now and visit.decides and not had_part and not theirs
-        and not (claimed and row["claimed_by"] != visit.person),
-        may_retry=tried is None or tried.outcome != "verdict", open_now=open_now,
-        explained=record and explained(visit, row, record, case, policy.source if policy else None, "case-"),
-        tried=tried, tried_explained=tried and explained(visit, row, tried, trial or {}, None, "trial-"),
-        another_policy=bool(record and tried and tried.policy.get("sha") != record.policy.get("sha")),
+        "opinions.html.jinja", title="Second opinions",
+        here="/second-opinions", rows=await opinions.search("waiting", limit=PAGE),
+        differ=await opinions.search("disagreed", limit=PAGE) if visit.leads else [],
     )  # fmt: skip
 
 
-def explained(visit: Visit, row: JSON, record: Record, case: JSON, policy_text: str | None, prefix: str) -> Markup:
-    """A case, or the new trial of an appeal, as an auditor reads it."""
-    post = case.get("post") or {}
-    where = visit.at(f"/appeals/{row['id']}/image") if post.get("image") else None
-    made: dict[str, Any] = {"post": post, "image": where, "case": case["id"], "decided_at": when(case["finished"])}
+@router.get("/second-opinions/{opinion_id}")
+async def show_opinion(opinion_id: RowId, visit: ReviewerVisit) -> Response:
+    """Show the post and the categories; to a lead, once both have spoken, what each said."""
+    return await _render_opinion(visit, opinion_id, FormResult())
+
+
+@router.post("/second-opinions/{opinion_id}")
+async def act_on_opinion(opinion_id: RowId, visit: ReviewerVisit) -> Response:
+    """Do what the button says. Where that can't be done the page says why, and has what was typed."""
+    opinions, person, who = visit.replica.second_opinions, visit.person, visit.who
+    action, note, category = (visit.text(name) for name in ("action", "note", "category"))
     try:
-        return fragment(explanation(record, policy_text=policy_text, **made), prefix=prefix)
-    except BadInput:  # the text is of another policy; without it the page says less, and nothing wrong
-        return fragment(explanation(record, **made), prefix=prefix)
+        visit.check_lengths()
+        match action:
+            case "claim":
+                await opinions.claim(opinion_id, person, visit.replica.options.desk_lease, who)
+                return visit.go(f"/second-opinions/{opinion_id}")
+            case "release":
+                await opinions.release(opinion_id, person, who)
+            case "give":
+                if not category:
+                    raise Problem("bad_input", "category: choose a category")
+                await opinions.give(opinion_id, person, category, note, who)
+            case "keep" | "reopen" if visit.leads:
+                if action == "reopen" and not note:
+                    raise Problem("bad_input", "note: say why the case is reopened")
+                reason = note if action == "reopen" else None
+                await opinions.settle(opinion_id, person, reason, visit.session.who.key_id, who)
+            case _:
+                raise Problem("bad_input", "action: unknown; reload the page")
+    except (Problem, BadInput) as error:
+        return await _render_opinion(visit, opinion_id, FormResult.from_error(error, visit.form))
+    return visit.go(f"/second-opinions?said={action}")
 
 
-def _title(row: JSON, case: JSON) -> str:
-    what = "Appeal" if row["kind"] == "appeal" else "Reopened"
-    return f"{what}: post {case['post_id'] or case['id']}"
+@router.get("/second-opinions/{opinion_id}/image")
+async def opinion_image(opinion_id: RowId, visit: ReviewerVisit) -> Response:
+    """Serve the image of the post that the opinion is about."""
+    opinions = visit.replica.second_opinions
+    return await serve_image(await opinions.case_of(await opinions.find(opinion_id)))
 
 
-def _said(visit: Visit) -> str | None:
-    return _SAID.get(visit.request.query_params.get("said", ""))
-
-
-def fields_of(typed: Mapping[str, str] | None) -> dict[str, str]:
-    """What stands in the form of a page already."""
-    return {name: (typed or {}).get(name, "") for name in _FIELDS}
-
-
-def check_lengths(form: Mapping[str, str]) -> None:
-    """
-    Raises:
-        Problem: a field is too long.
-    """
-    for name in _FIELDS:
-        if len(form.get(name, "")) > MOST_WORDS:
-            raise Problem("bad_input", f"{name}: is over {MOST_WORDS:,} characters; make it shorter")
-
-
-def status_of(error: Exception) -> int:
-    """The status of the page that says what went wrong."""
-    return error.status if isinstance(error, Problem) else 400
-
-
-def worded(error: Exception) -> str:
-    """What went wrong, as a sentence."""
-    said = str(error)
-    return f"{said[:1].upper()}{said[1:]}."
+async def _render_opinion(visit: DeskVisit, opinion_id: str, result: FormResult) -> Response:
+    row, shown = await visit.replica.second_opinions.blind_case(opinion_id)
+    claimed, mine = visit.claim_of(row)
+    if not visit.leads or row["status"] == "waiting":  # nobody else is shown what was decided first
+        row |= {"case_id": None, "first": None, "first_category": None}
+    return visit.page(
+        "opinion.html.jinja", result=result, title="Second opinion", here="/second-opinions", claimed=claimed,
+        mine=mine, row=row, **shown,
+    )  # fmt: skip

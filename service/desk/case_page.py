@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
+from tribunal.cases import waiting_cases as notes
+from tribunal.cases.case_drawing import draw_fragment
+from tribunal.cases.case_view import ActivityEntry, CaseNote
+from tribunal.cases.deciders import recorded_policy
+from tribunal.cases.explanations import case_status
+from tribunal.cases.problem import Problem
+from tribunal.cases.record_rows import text_of
+from tribunal.cases.view_maker import view_case
 from tribunal.errors import BadInput
-from tribunal.models.image import picture
-from tribunal.schema import JSON
-from tribunal.service.desk.doors import MOST_WORDS, Deciding, Seen, Visit
+from tribunal.models.image import load_picture, stored_file
+from tribunal.schema import JSON, Record
+from tribunal.service.desk.case_lists import filters_from_query, go_to_next_case, query_string
 from tribunal.service.desk.pages import HEADERS
-from tribunal.service.desk.queue_page import query_of, said_of, to_next, wanted_of
-from tribunal.service.desk.shown import case_of, held, image_of
-from tribunal.service.replica import notes
-from tribunal.service.replica.problems import Problem
+from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, ReviewerVisit
+from tribunal.store import audit as audit_log
+from tribunal.text import wellformed
+from tribunal.times import format_date
 
 router = APIRouter()
 CaseId = Annotated[str, Path(max_length=80, pattern=r"^[\w-]+$")]
@@ -26,135 +33,242 @@ _SOON = 1.0  # seconds in which a decision is usually carried out
 _EDGE = 1600  # pixels of an image's longest side
 # A picture is looked at by itself: nothing in it may do anything.
 _OF_AN_IMAGE = {**HEADERS, "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox"}
+_MOST_ACTIVITY = 500  # entries
+# What the audit log's kinds are called on the page.
+_ACTIONS = {
+    "case.taken_in": "received it",
+    "case.decided": "finished it",
+    "case.pending": "sent it to review",
+    "case.cancelled": "cancelled it",
+    "case.claimed": "claimed it",
+    "case.given_back": "released it",
+    "case.answered": "decided",
+    "case.escalated": "escalated it",
+    "case.skipped": "skipped it",
+    "case.noted": "wrote a note",
+    "case.erased": "erased its text",
+    "case.appealed": "received an appeal",
+    "case.reopened": "reopened it",
+    "appeal.claimed": "claimed the appeal",
+    "appeal.given_back": "released the appeal",
+    "appeal.trial": "ordered a new run",
+    "appeal.tried": "finished the new run",
+    "appeal.decided": "decided the appeal",
+    "opinion.sought": "asked for a second opinion",
+    "opinion.claimed": "claimed the second opinion",
+    "opinion.given_back": "released the second opinion",
+    "opinion.given": "gave a second opinion",
+    "opinion.settled": "settled a disagreement",
+}
+# Which details of an entry are shown.
+_SHOWN_DETAILS = (
+    "action", "outcome", "category", "until", "batch", "result", "reason_sha", "note_sha", "question_sha", "words_sha",
+)  # fmt: skip
 
 
 @router.get("/cases/{case_id}")
-async def case(case_id: CaseId, visit: Seen) -> Response:
-    """The case, explained, with its policy beside it."""
-    return await _page(visit, await case_of(visit, case_id), said=said_of(visit.request))
+async def show_case(case_id: CaseId, visit: AnyVisit) -> Response:
+    """Show a case with its policy and the form to decide it."""
+    return await _render_case(visit, case_id, FormResult())
 
 
 @router.post("/cases/{case_id}")
-async def act(case_id: CaseId, visit: Deciding) -> Response:
-    """Do what the button says. Where that can't be done the page says why, and has what was typed."""
-    await case_of(visit, case_id)
-    action, wanted = visit.form.get("action", ""), wanted_of(visit.request)
+async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
+    """Do what the button says. If that can't be done the page says why, and has what was typed."""
+    await find_visible_case(visit, case_id)
+    action, wanted = visit.form.get("action", ""), filters_from_query(visit)
+    replica, person, who = visit.replica, visit.person, visit.who
     try:
-        for name in _FIELDS:
-            if len(visit.form.get(name, "")) > MOST_WORDS:
-                raise Problem("bad_input", f"{name}: is over {MOST_WORDS:,} characters; make it shorter")
-        if action in ("accept", "change", "ask"):
-            return await _decided(visit, case_id, action)
-        await _done(visit, case_id, action)
+        visit.check_lengths()
+        match action:
+            case "accept" | "change" | "ask":
+                return await _submit_decision(visit, case_id, action)
+            case "claim":
+                await replica.reviews.claim(case_id, person, replica.options.desk_lease, who, leads=visit.leads)
+            case "release":
+                await replica.reviews.release(case_id, person, who)
+            case "skip":
+                await replica.reviews.skip(case_id, person, who)
+            case "escalate":
+                await replica.reviews.escalate(case_id, person, visit.text("note"), who)
+            case "note":
+                await notes.write_note(replica.store, case_id, person, visit.text("note"), who)
+            case _:
+                raise Problem("bad_input", "action: unknown; reload the page")
     except (Problem, BadInput) as error:
-        status = error.status if isinstance(error, Problem) else 400
-        row = await case_of(visit, case_id)
-        return await _page(visit, row, status, wrong=_worded(error, case_id), typed=visit.form)
+        result = FormResult.from_error(error, visit.form, f"case: {case_id}: ")
+        return await _render_case(visit, case_id, result)
     if action in ("skip", "escalate"):
-        return await to_next(visit, wanted, action, case_id)
+        return await go_to_next_case(visit, wanted, action, case_id)
     typed = {name: visit.form.get(name, "") for name in _FIELDS}
     if action == "note":
         typed["note"] = ""
     if any(each.strip() for each in typed.values()):  # nothing of it may be lost by going there anew
-        row = await case_of(visit, case_id)
-        return await _page(visit, row, said="Done. What you typed is still here.", typed=typed)
-    return visit.go(f"/cases/{case_id}{query_of(wanted, said=action, about=case_id)}")
+        result = FormResult(said="Done. What you typed is still below.", typed=typed)
+        return await _render_case(visit, case_id, result)
+    return visit.go(f"/cases/{case_id}{query_string(wanted, said=action, about=case_id)}")
+
+
+async def _submit_decision(visit: DeskVisit, case_id: str, action: str) -> Response:
+    note, question, category = (visit.text(name) for name in ("note", "question", "category"))
+    decision: JSON = {"action": action}
+    if action == "ask":
+        if not question:
+            raise Problem("bad_input", "question: is empty; write a question for the model")
+        decision["question"] = question
+    else:
+        decision["note"] = note
+    if action == "change":
+        if not category:
+            raise Problem("bad_input", "category: choose a category")
+        if not note:
+            raise Problem("bad_input", "note: say why; your note becomes the explanation")
+        decision["category"] = category
+    replica = visit.replica
+    before = await replica.case_store.case(case_id)
+    answers = visit.form.get("answers") or None
+    opened = await replica.reviews.decide(case_id, visit.person, decision, answers, visit.who, leads=visit.leads)
+    if action != "ask":  # which asks no model, so that it has nearly always come to its end then
+        await opened.outcome(_SOON)
+    elif note:  # it isn't part of what is asked, and not to be lost
+        await notes.write_note(replica.store, case_id, visit.person, note, visit.who)
+    wanted, most = filters_from_query(visit), replica.options.desk_break
+    hard = await visit.sessions.count_hard_case(visit.session, hard=_is_hard_case(before))
+    changed_to = decision.get("category", "")
+    if most and hard >= most:
+        return visit.go(f"/break{query_string(wanted, said=action, about=case_id, category_now=changed_to)}")
+    return await go_to_next_case(visit, wanted, action, case_id, changed_to)
+
+
+def _is_hard_case(row: JSON) -> bool:
+    """Return whether it is a case that wears people down: the court found it hateful, or it has an image."""
+    court: JSON = ((row["record"] or {}).get("review") or {}).get("court") or {}
+    return bool(row["hateful"] or court.get("hateful") or (row["post"] or {}).get("image"))
 
 
 @router.get("/cases/{case_id}/image")
-async def image(case_id: CaseId, visit: Seen) -> Response:
-    """The image of the post."""
-    return await drawn(await case_of(visit, case_id))
+async def case_image(case_id: CaseId, visit: AnyVisit) -> Response:
+    """Serve the image of the post."""
+    return await serve_image(await find_visible_case(visit, case_id))
 
 
-async def drawn(row: JSON) -> Response:
-    """The image of a case's post, drawn anew, so that nothing is in it but its pixels.
+async def serve_image(row: JSON) -> Response:
+    """Serve the image of a case's post, drawn anew, so that nothing is in it but its pixels.
 
     Raises:
         Problem: it has none, or it can't be shown.
     """
-    ref = image_of(row)
+    ref = _stored_image(row)
     if ref is None:
-        raise Problem("not_found", "the post has no image, or none that is kept here")
+        raise Problem("not_found", "the post has no image, or none is stored here")
     try:
-        found = await picture(ref, _EDGE)
+        found = await load_picture(ref, _EDGE)
     except BadInput as error:
         raise Problem("not_found", f"the image can't be shown: {error}") from None
     raw = base64.b64decode(found.data_uri.partition(",")[2])
     return Response(raw, media_type="image/jpeg", headers=_OF_AN_IMAGE)
 
 
-async def _page(
-    visit: Visit,
-    row: JSON,
-    status: int = 200,
-    said: str | None = None,
-    wrong: str | None = None,
-    typed: Mapping[str, str] | None = None,
-) -> Response:
-    """The page; `typed` is what stands in its form already."""
-    fields = {name: (typed or {}).get(name, "") for name in _FIELDS}
+def _stored_image(row: JSON) -> str | None:
+    """Return where the image of a case's post lies on this machine, or what was sent; None where it has none here.
+
+    It isn't fetched again: that would tell the other side that somebody looks, and might bring another one.
+    """
+    ref, sha = (row["post"] or {}).get("image"), (row["record"] or {}).get("image_sha256")
+    if not ref or ref.startswith("data:"):
+        return ref or None
+    file = stored_file(sha) if sha else None
+    return str(file) if file else None
+
+
+async def find_visible_case(visit: DeskVisit, case_id: str) -> JSON:
+    """Return the row of a case that its visitor may see; raise Problem if there is none for them."""
+    row = await visit.replica.case_store.case(case_id)
+    reviewed = row["question"] is not None or row["reviewer"] is not None
+    if not reviewed and not visit.sees_all:
+        raise Problem("not_found", f"case: {case_id[:80]}: no case under review or decided by a reviewer has this id")
+    return row
+
+
+async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Response:
+    row, store = await find_visible_case(visit, case_id), visit.replica.store
+    record = Record.model_validate(row["record"]) if row["record"] and "cancelled" not in row["record"] else None
+    claimed, mine = visit.claim_of(row)
+    status = case_status(row, reviewer=visit.person, appeals=await _open_appeals(visit, case_id))
+    written = [_view_note(each) for each in await notes.list_notes(store, case_id) if each["kind"] != "skipped"]
+    activity = [
+        _view_activity(audit_log.readable(each))
+        for each in await audit_log.page(store, limit=_MOST_ACTIVITY, subject=case_id)
+    ]
+    policy, drawn, trouble, meanings, policy_text = None, None, "", {}, None
+    if record is not None:
+        try:
+            policy_text = await text_of(store, record.policy.get("sha"), "policy")
+            policy = recorded_policy(record, policy_text)
+        except BadInput as error:
+            policy_text, trouble = None, str(error)
+        meanings = {each.name: each.meaning for each in policy.categories(record.scheme)} if policy else {}
+        drawn = draw_fragment(view_case(
+            record, post=row["post"], policy_text=policy_text, case=case_id, status=status, notes=written,
+            image=visit.desk_address(f"/cases/{case_id}/image") if _stored_image(row) else None,
+            image_absent="The image isn't stored here.",
+            erased=format_date(row["erased"]) if row["erased"] else None,
+            decided_at=None if status.open else format_date(row["finished"]), activity=activity,
+        ))  # fmt: skip
+    names = _find_category_names(row["question"] and row["question"]["form"]) or list(meanings)
+    categories = [{"name": name, "meaning": meanings.get(name, "")} for name in names]
+    verdict = (record.review.court if record and record.review else None) or row
     return visit.page(
-        "case.html.jinja", status, title=f"Post {row['post_id'] or row['id']}", here="", said=said, wrong=wrong,
-        query=query_of(wanted_of(visit.request)), typed=fields, again=typed is not None, **await held(visit, row),
+        "case.html.jinja", result=result, title=f"Post {row['post_id'] or row['id']}", again=bool(result.typed),
+        query=query_string(filters_from_query(visit)), row=row, drawn=drawn, case_status=status, policy=policy,
+        categories=categories, trouble=trouble, mine=mine, claimed=claimed,
+        model_verdict=verdict.get("category") or verdict.get("outcome") or "the outcome",
+        may_decide=status.open and visit.decides and (mine or not claimed)
+        and (visit.leads or row["escalated"] is None),
+        notes=[] if drawn else written, activity=[] if drawn else activity,
     )  # fmt: skip
 
 
-async def _decided(visit: Visit, case_id: str, action: str) -> Response:
-    note, question, category = (visit.form.get(name, "").strip() for name in ("note", "question", "category"))
-    said: JSON = {"action": action}
-    if action == "change":
-        if not category:
-            raise Problem("bad_input", "category: choose what you change it to")
-        if not note:
-            raise Problem("bad_input", "note: say why you change it; your note becomes the explanation")
-        said |= {"category": category}
-    if action == "ask":
-        if not question:
-            raise Problem("bad_input", "question: is empty; write what the agents should answer")
-        said |= {"question": question}
-    else:
-        said |= {"note": note}
-    before = await visit.house.caseload.case(case_id)
-    answers = visit.form.get("answers") or None
-    by = visit.session.who.who
-    opened = await visit.house.reviews.decide(case_id, visit.person, said, answers, by, leads=visit.leads)
-    if action != "ask":  # which asks no model, so that it has nearly always come to its end then
-        await opened.outcome(_SOON)
-    if action == "ask" and note:  # it isn't part of what is asked, and not to be lost
-        await notes.write(visit.house.store, case_id, visit.person, "note", note, by)
-    wanted, most = wanted_of(visit.request), visit.house.options.desk_break
-    hard = await visit.sessions.seen_hard(visit.session, hard=_is_hard(before))
-    if most and hard >= most:
-        return visit.go(f"/break{query_of(wanted, said=action, about=case_id)}")
-    return await to_next(visit, wanted, action, case_id)
+async def _open_appeals(visit: DeskVisit, case_id: str) -> tuple[str, ...]:
+    """Return the appeals against a case that are open, in words."""
+    kinds = {"appeal": "Appeal", "reopened": "Reopened"}
+    return tuple(
+        f"{kinds[each['kind']]}: open since {format_date(each['created'])} ({each['id']})"
+        for each in await visit.replica.appeals.search({"case_id": case_id}, limit=10)
+        if each["status"] != "decided"
+    )
 
 
-async def _done(visit: Visit, case_id: str, action: str) -> None:
-    """What decides nothing."""
-    house, person, who = visit.house, visit.person, visit.session.who.who
-    match action:
-        case "claim":
-            await house.reviews.claim(case_id, person, house.options.desk_lease, who, leads=visit.leads)
-        case "release":
-            await house.reviews.release(case_id, person, who)
-        case "skip":
-            await house.reviews.skip(case_id, person, who)
-        case "escalate":
-            await house.reviews.escalate(case_id, person, visit.form.get("note", ""), who)
-        case "note":
-            await notes.write(house.store, case_id, person, "note", visit.form.get("note", ""), who)
-        case _:
-            raise Problem("bad_input", "action: is none of the page's; load it anew")
+def _find_category_names(schema: Any) -> list[str]:
+    """Return the categories that the form of an answer names."""
+    if isinstance(schema, dict):
+        category = schema.get("category")
+        if isinstance(category, dict) and isinstance(category.get("enum"), list):
+            return [str(each) for each in category["enum"]]
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        return next((names for each in schema if (names := _find_category_names(each))), [])
+    return []
 
 
-def _is_hard(row: JSON) -> bool:
-    """Whether it is a case that wears people down: the court found it hateful, or it has an image."""
-    court: JSON = ((row["record"] or {}).get("review") or {}).get("court") or {}
-    return bool(row["hateful"] or court.get("hateful") or (row["post"] or {}).get("image"))
+def _view_note(row: JSON) -> CaseNote:
+    at = format_date(row["at"])
+    return CaseNote(
+        by=row["person"], at=f"{at}, to the leads" if row["kind"] == "escalated" else at,
+        words=row["words"] or "(erased)",
+    )  # fmt: skip
 
 
-def _worded(error: Exception, case_id: str) -> str:
-    """What went wrong, as it is read on the page of the case that it is about."""
-    said = str(error).removeprefix(f"case: {case_id}: ").removeprefix("answer: ")
-    return f"{said[:1].upper()}{said[1:]}."
+def _view_activity(row: JSON) -> ActivityEntry:
+    details = row["details"] or {}
+    who = "the service" if row["who"] == "replica" else details.get("reviewer") or row["name"] or row["who"]
+    shown = []
+    for name in _SHOWN_DETAILS:
+        if (value := details.get(name)) is not None:
+            words = f"(hash {value[:12]})" if name.endswith("_sha") else wellformed(str(value))
+            words = format_date(value) if name == "until" and isinstance(value, float) else words
+            shown.append(f"{name.removesuffix('_sha')}: {words}")
+    return ActivityEntry(
+        number=row["seq"], by=wellformed(str(who)), did=_ACTIONS.get(row["kind"], row["kind"]),
+        at=format_date(row["at"]), details=tuple(shown),
+    )  # fmt: skip

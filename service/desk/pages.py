@@ -7,20 +7,25 @@ page runs one script and has one stylesheet, both our own files; it loads nothin
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from fastapi import Request
+from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from jinja2 import Environment, FunctionLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from tribunal.explained.page import stylesheet
-from tribunal.service.replica.problems import Problem
-from tribunal.text import visible
+from tribunal.cases.case_drawing import stylesheet
+from tribunal.cases.deciders import read_reason
+from tribunal.cases.problem import Problem
+from tribunal.templates import make_template_environment
+from tribunal.text import count_noun, make_visible
+from tribunal.times import format_duration, format_time, format_time_left
 
+router = APIRouter()
 DESK = "/desk"
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -41,107 +46,89 @@ ASSETS = {
 }
 
 
-def at(request: Request, path: str = "") -> str:
-    """The address of a page of the desk, behind whatever path the service stands at."""
+def desk_address(request: Request, path: str = "") -> str:
+    """Return the address of a page of the desk, behind whatever path the service stands at."""
     return f"{request.scope.get('root_path', '')}{DESK}{path}"
 
 
-def rendered(request: Request, template: str, status: int = 200, **held: Any) -> HTMLResponse:
-    """A page.
-
-    Args:
-        request: which is answered.
-        template: its file in `templates/`.
-        status: of the answer.
-        held: what the template shows; `title` is always wanted.
-    """
-    shown = {"desk": at(request), "asset": _asset, "visit": None, "tabs": (), "here": "", "said": None, **held}
-    return HTMLResponse(_templates().get_template(template).render(shown), status, HEADERS)
+def render_page(request: Request, template: str, status: int = 200, **context: Any) -> HTMLResponse:
+    """Return a page from its template, with a `title` and whatever else the template shows."""
+    variables = {"desk": desk_address(request), "visit": None, "here": "", "said": None, **context}
+    return HTMLResponse(_template_environment().get_template(template).render(variables), status, HEADERS)
 
 
-def gone_to(request: Request, path: str) -> RedirectResponse:
-    """The browser goes on to another page of the desk, with GET."""
-    return RedirectResponse(at(request, path), 303, HEADERS)
+def redirect_to(request: Request, path: str) -> RedirectResponse:
+    """Redirect the browser to another page of the desk, with GET."""
+    return RedirectResponse(desk_address(request, path), 303, HEADERS)
 
 
-def sorry(request: Request, problem: Problem, **held: Any) -> Response:
-    """What went wrong, as a page."""
-    page = rendered(
-        request, "problem.html.jinja", problem.status, title=_TITLES.get(problem.kind, "That didn't work"),
-        problem=problem, **held,
-    )  # fmt: skip
+def render_problem(request: Request, problem: Problem, typed: Mapping[str, str] | None = None) -> Response:
+    """Return a page that says what went wrong, with what somebody had typed."""
+    page = render_page(request, "problem.html.jinja", problem.status, title="", problem=problem, typed=typed or {})
     if problem.retry_after is not None:
         page.headers["Retry-After"] = str(problem.retry_after)
     return page
 
 
-_TITLES = {
-    "no_key": "Please sign in",
-    "forbidden": "Not with your role",
-    "not_found": "There is no such page",
-    "conflict": "Somebody was faster",
-    "unavailable": "The service isn't there right now",
-    "too_many": "Too many requests",
-    "internal": "Something failed here",
-}
+@router.get("/assets/{name}")
+async def serve_asset(name: str) -> Response:
+    """Serve a file by its name with the hash of its content in it, so a browser may keep it."""
+    stem, _, kind = name.rpartition(".")
+    plain = f"{stem.partition('.')[0]}.{kind}"
+    if plain not in ASSETS:
+        raise Problem("not_found", "file not found")
+    headers = {**HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(_read_asset(plain), media_type=ASSETS[plain], headers=headers)
+
+
+@router.api_route("/{rest:path}", methods=["GET", "POST", "PUT", "DELETE", "PATCH"])
+async def answer_unknown_page(rest: str) -> Response:
+    """Say that there is no such page."""
+    raise Problem("not_found", "this address does not exist")
 
 
 @cache
-def asset(name: str) -> bytes:
-    """A file that the pages load: the script, the icon, or the stylesheet, with that of explanations in it."""
+def _read_asset(name: str) -> bytes:
+    """Return a file that the pages load: the script, the icon, or the stylesheet with that of cases in it."""
     read = files(__package__).joinpath(name).read_bytes()
     return read + stylesheet().encode() if name.endswith(".css") else read
 
 
 @cache
-def _asset(name: str) -> str:
-    """The name under which a page loads a file: another one whenever it changes, so that it may be kept for long."""
+def _hashed_asset_name(name: str) -> str:
+    """Return the name under which a page loads a file: another one whenever it changes, so that it may be kept long."""
     stem, _, kind = name.rpartition(".")
-    return f"{stem}.{hashlib.sha256(asset(name)).hexdigest()[:16]}.{kind}"
+    return f"{stem}.{hashlib.sha256(_read_asset(name)).hexdigest()[:16]}.{kind}"
 
 
 @cache
-def _templates() -> Environment:
-    environment = Environment(
-        loader=FunctionLoader(_source),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=True,
-        finalize=_shown,
+def _template_environment() -> Environment:
+    environment = make_template_environment(
+        lambda name: files(__package__).joinpath("templates", name).read_text("utf-8"), _visible_value
     )
-    environment.filters |= {"when": when, "iso": iso, "ago": ago, "percent": percent}
+    environment.filters |= {"when": format_time, "duration": format_duration, "reason": read_reason}
+    environment.globals |= {"count_noun": count_noun, "time_left": format_time_left, "asset": _hashed_asset_name}
     return environment
 
 
-def _source(name: str) -> str:
-    return files(__package__).joinpath("templates", name).read_text("utf-8")
-
-
-def _shown(value: Any) -> Any:
+def _visible_value(value: Any) -> Any:
     if value is None:
         return "–"
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return make_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def when(seconds: float | None) -> str:
-    """A time of the epoch, as it is read: 2026-11-22 13:45 UTC."""
-    return "–" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+def parse_days(given: Mapping[str, str]) -> dict[str, float]:
+    """Return the times from the begin of the day `since` to the end of the day `until`, those of them that are given.
 
-
-def iso(seconds: float) -> str:
-    """A time of the epoch, as programs read it."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
-
-
-def ago(seconds: float) -> str:
-    """A span of time, in the largest unit of which it has two: 90 min, 3 h, 12 d."""
-    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{max(0, seconds):.0f} s"
-
-
-def percent(share: float | None) -> str:
-    """A share, as in 42 %."""
-    return "–" if share is None else f"{100 * share:.0f} %"
+    Raises:
+        Problem: one is no date.
+    """
+    times: dict[str, float] = {}
+    for name, days in (("since", 0), ("until", 1)):  # both days count
+        if given[name]:
+            try:
+                day = datetime.strptime(given[name], "%Y-%m-%d").replace(tzinfo=UTC)
+            except ValueError:
+                raise Problem("bad_input", f"{name}: {given[name][:40]}: is no date; write it as 2026-11-22") from None
+            times[name] = day.timestamp() + days * 86_400
+    return times

@@ -13,11 +13,11 @@ from ipaddress import ip_address, ip_network
 
 from sqlalchemy import delete, select, update
 
+from tribunal.cases.problem import Problem
 from tribunal.schema import JSON, Frozen
-from tribunal.service.replica.keys import Caller, caller_of
+from tribunal.service.replica.keys import Caller, caller_with_key_id
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.replica.problems import Problem
-from tribunal.store.audit import Entry, append
+from tribunal.store.audit import LogEntry, append
 from tribunal.store.engine import Store
 from tribunal.store.tables import desk_sessions, desk_tries
 
@@ -26,142 +26,117 @@ _REST = 600.0  # seconds without a request that are a break
 _NOTED = 30.0  # seconds after which a request is worth writing down
 
 
-class Session(Frozen):
-    """Somebody who is signed in. `token` is what their browser holds."""
+class DeskSession(Frozen):
+    """Somebody who is signed in. `id` is the hash of what their browser holds; `csrf` stands in all their forms."""
 
-    token: str
+    id: str
+    csrf: str
     who: Caller
     person: str
     hard: int
 
-    @property
-    def id(self) -> str:
-        return hashed(self.token)
 
-    @property
-    def csrf(self) -> str:
-        """What every form of theirs holds: it can be made of the token, and the token not of it."""
-        return csrf_of(self.token)
-
-
-def hashed(token: str) -> str:
+def hash_token(token: str) -> str:
+    """Return the hash of a token, as the database has it."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def csrf_of(token: str) -> str:
-    """What a form holds of a token that the browser holds beside it."""
+def csrf_token(token: str) -> str:
+    """Return the token that a form holds: it can be made of the one that the browser holds, and not the other way."""
     return hmac.new(token.encode(), b"form", hashlib.sha256).hexdigest()
 
 
-class Sessions:
+class DeskSessionStore:
     """The sessions of a store, under the operator's options."""
 
     def __init__(self, store: Store, options: ServiceOptions) -> None:
+        """Keep the store and the options."""
         self._store, self._options = store, options
 
-    async def begin(self, who: Caller, named: str | None) -> str:
-        """Sign somebody in; gives what their browser holds from then on.
-
-        Args:
-            who: by key, by the proxy, or the operator.
-            named: who they say they are.
-        """
+    async def begin_session(self, who: Caller, named: str | None) -> str:
+        """Sign somebody in, who says that they are `named`; return what their browser holds from then on."""
         token, now = secrets.token_urlsafe(32), time.time()
         row: JSON = {
-            "id": hashed(token), "key_id": who.key_id or None, "proxied": who.name if who.proxied else None,
+            "id": hash_token(token), "key_id": who.key_id or None, "proxied": who.name if who.proxied else None,
             "named": named, "created": now, "seen": now, "hard": 0,
         }  # fmt: skip
         long_gone = desk_sessions.c.created < now - 3600 * self._options.desk_hours
         async with self._store.transaction() as connection:
             await connection.execute(delete(desk_sessions).where(long_gone))
             await connection.execute(desk_sessions.insert().values(**row))
-            told = Entry(kind="desk.signed_in", subject=row["id"][:16], details={"named": named})
-            await append(connection, who.who, told)
+            entry = LogEntry(kind="desk.signed_in", subject=row["id"][:16], details={"named": named})
+            await append(connection, who.audit_actor, entry)
         return token
 
-    async def end(self, session: Session) -> None:
+    async def end_session(self, session: DeskSession) -> None:
         """Sign somebody out: what their browser holds opens nothing any more."""
         async with self._store.transaction() as connection:
             await connection.execute(delete(desk_sessions).where(desk_sessions.c.id == session.id))
-            told = Entry(kind="desk.signed_out", subject=session.id[:16])
-            await append(connection, session.who.who, told)
+            entry = LogEntry(kind="desk.signed_out", subject=session.id[:16])
+            await append(connection, session.who.audit_actor, entry)
 
-    async def of(self, token: str, proxied: Caller | None) -> Session | None:
-        """The session of a browser; None where there is none, or none any more.
+    async def find_session(self, token: str, proxied: Caller | None) -> DeskSession | None:
+        """Return the session of a browser; None where there is none, or it ended.
 
         Args:
             token: what the browser holds.
             proxied: whom the trusted proxy names in this request. A session that was begun so is theirs alone.
         """
         now = time.time()
+        where = desk_sessions.c.id == hash_token(token)
         async with self._store.transaction() as connection:
-            where = desk_sessions.c.id == hashed(token)
             row = (await connection.execute(select(desk_sessions).where(where))).mappings().first()
             if row is None:
                 return None
-            over = now - row["created"] > 3600 * self._options.desk_hours
-            idle = now - row["seen"]
+            over, idle = now - row["created"] > 3600 * self._options.desk_hours, now - row["seen"]
             if over or idle > 60 * self._options.desk_idle:
                 await connection.execute(delete(desk_sessions).where(where))
                 return None
             hard = 0 if idle > _REST else row["hard"]
             if idle > _NOTED:
                 await connection.execute(update(desk_sessions).where(where).values(seen=now, hard=hard))
-        who = await self._who(dict(row), proxied)
+        if row["proxied"] is not None or proxied is not None:
+            who = proxied if proxied is not None and proxied.name == row["proxied"] else None
+        else:
+            try:
+                who = await caller_with_key_id(self._store, row["key_id"])
+            except Problem:
+                who = None  # the key was revoked, or the first one was made since
         if who is None:
             return None
         person = f"{row['named']} ({who.name})" if row["named"] else who.name
-        return Session(token=token, who=who, person=person, hard=hard)
+        return DeskSession(id=row["id"], csrf=csrf_token(token), who=who, person=person, hard=hard)
 
-    async def _who(self, row: JSON, proxied: Caller | None) -> Caller | None:
-        if row["proxied"] is not None or proxied is not None:
-            return proxied if proxied is not None and proxied.name == row["proxied"] else None
-        try:
-            return await caller_of(self._store, row["key_id"])
-        except Problem:
-            return None  # the key was revoked, or the first one was made since
-
-    async def seen_hard(self, session: Session, *, hard: bool) -> int:
-        """Note that a case was decided; gives how many hard ones there were in a row."""
+    async def count_hard_case(self, session: DeskSession, *, hard: bool) -> int:
+        """Note that a case was decided; return how many hard ones there were in a row. One that isn't ends the row."""
         count = desk_sessions.c.hard + 1 if hard else 0
         changing = update(desk_sessions).where(desk_sessions.c.id == session.id).values(hard=count)
         async with self._store.transaction() as connection:
             return int((await connection.execute(changing.returning(desk_sessions.c.hard))).scalar() or 0)
 
-    async def rested(self, session: Session) -> None:
-        """Begin to count anew."""
-        await self.seen_hard(session, hard=False)
-
-    async def attempt(self, address: str) -> None:
-        """Count that a key is tried; `forgive` takes it back where it was a right one.
+    async def count_key_attempt(self, address: str, change: int = 1) -> None:
+        """Count that a key is tried; with a `change` of -1 take that back, since it was a right one.
 
         Raises:
             Problem: the address has tried too many.
         """
-        row = {"address": _bucket(address), "minute": _minute(), "number": 1}
-        more = {"number": desk_tries.c.number + 1}
-        one = self._store.insert(desk_tries).values(**row)
-        one = one.on_conflict_do_update(index_elements=["address", "minute"], set_=more)
+        minute = int(time.time() // 60)
+        one = self._store.insert(desk_tries).values(
+            address=_address_bucket(address), minute=minute, number=max(change, 0)
+        )
+        one = one.on_conflict_do_update(
+            index_elements=["address", "minute"], set_={"number": desk_tries.c.number + change}
+        )
         async with self._store.transaction() as connection:
             tried = (await connection.execute(one.returning(desk_tries.c.number))).scalar_one()
-            await connection.execute(delete(desk_tries).where(desk_tries.c.minute < _minute() - 10))
+            await connection.execute(delete(desk_tries).where(desk_tries.c.minute < minute - 10))
         if tried > MOST_TRIES:
             left = 61 - int(time.time() % 60)
             raise Problem("too_many", f"over {MOST_TRIES} keys a minute were tried from there", retry_after=left)
 
-    async def forgive(self, address: str) -> None:
-        """The key that was tried last was a right one."""
-        where = (desk_tries.c.address == _bucket(address)) & (desk_tries.c.minute == _minute())
-        async with self._store.transaction() as connection:
-            await connection.execute(update(desk_tries).where(where).values(number=desk_tries.c.number - 1))
 
-
-def _minute() -> int:
-    return int(time.time() // 60)
-
-
-def _bucket(address: str) -> str:
-    """Whoever has one address of IPv6 has the 2⁶⁴ of its network."""
+def _address_bucket(address: str) -> str:
+    """Return what attempts are counted by: whoever has one address of IPv6 has the 2⁶⁴ of its network."""
     try:
         found = ip_address(address)
     except ValueError:

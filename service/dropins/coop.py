@@ -13,22 +13,20 @@ from pydantic import BaseModel, Field
 
 from tribunal.errors import BadInput
 from tribunal.schema import JSON
-from tribunal.service.dropins.asking import verdicts
-from tribunal.service.dropins.scores import Scores, with_confidence
-from tribunal.service.replica.caseload import NewCase
-from tribunal.service.replica.problems import responses
-from tribunal.service.routes.access import Here, Judge, KeyFirst
-from tribunal.service.routes.shapes import MOST_TEXT
+from tribunal.service.dropins.verdicts import score_posts
+from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst
+from tribunal.service.routes.judge import MAX_TEXT
+from tribunal.service.routes.parameters import responses
 
 router = APIRouter(tags=["ROOST Coop"], route_class=KeyFirst)
-_TAKEN = "STRING, IMAGE or FULL_ITEM"
+_ACCEPTED = "STRING, IMAGE or FULL_ITEM"
 
 
 class CoopScalar(BaseModel):
     """One value of an item, with its type. Of an image it is an object with its address."""
 
     type: str = Field(max_length=60, description="STRING or IMAGE; no other is judged", examples=["STRING"])
-    value: Annotated[str, Field(max_length=MOST_TEXT)] | dict[str, Any] = Field(
+    value: Annotated[str, Field(max_length=MAX_TEXT)] | dict[str, Any] = Field(
         description="a text, or {url} of an image", examples=["Good morning!"]
     )
 
@@ -36,7 +34,7 @@ class CoopScalar(BaseModel):
 class CoopContainer(BaseModel):
     """What a field with several values holds."""
 
-    valueScalarType: str = Field(description="the type of each value", examples=["STRING"])
+    valueScalarType: str = Field(description="the type of each value", examples=["STRING"])  # as Coop's JSON has it
 
 
 class CoopField(BaseModel):
@@ -44,14 +42,7 @@ class CoopField(BaseModel):
 
     name: str = Field(description="its key in the data", examples=["body"])
     type: str = Field(description="a scalar's type, ARRAY or MAP", examples=["STRING"])
-    container: CoopContainer | None = Field(
-        default=None, description="of an ARRAY or a MAP: what is in it", examples=[{"valueScalarType": "STRING"}]
-    )
-
-    # By their names in Coop's own JSON.
-    @property
-    def scalar(self) -> str:
-        return self.container.valueScalarType if self.container else self.type
+    container: CoopContainer | None = Field(default=None, description="of an ARRAY or a MAP: what is in it")
 
 
 class CoopItemType(BaseModel):
@@ -68,9 +59,7 @@ class CoopItemType(BaseModel):
 class CoopItem(BaseModel):
     """A whole item: FULL_ITEM. Its texts are judged together, with its first image."""
 
-    itemType: CoopItemType = Field(
-        description="what its fields are", examples=[{"schema": [{"name": "body", "type": "STRING"}]}]
-    )
+    itemType: CoopItemType = Field(description="what its fields are")
     data: dict[str, Any] = Field(description="the values by the names of the fields", examples=[{"body": "Hello!"}])
 
 
@@ -87,15 +76,13 @@ class CoopInput(BaseModel):
 class CoopOutputType(BaseModel):
     """What kind of value the score is."""
 
-    scalarType: Literal["NUMBER"] = Field(default="NUMBER", description="a number", examples=["NUMBER"])
+    scalarType: Literal["NUMBER"] = Field(default="NUMBER", description="a number")
 
 
 class CoopResult(BaseModel):
     """What Coop takes from a signal, and for people and logs, what stands behind it."""
 
-    outputType: CoopOutputType = Field(
-        default=CoopOutputType(), description="what kind of value the score is", examples=[{"scalarType": "NUMBER"}]
-    )
+    outputType: CoopOutputType = Field(default=CoopOutputType(), description="what kind of value the score is")
     score: float = Field(ge=0, le=1, description="how much speaks for hate speech", examples=[0.93])
     case: str = Field(description="the case's id: /v1/cases/ID shows it", examples=["case-0198c5d1f3a1b2c3d4e5f"])
     hateful: bool = Field(description="the verdict", examples=[True])
@@ -105,22 +92,14 @@ class CoopResult(BaseModel):
     explanation: str = Field(description="why, in a model's words", examples=["It calls a group vermin."])
 
 
-@router.post(
-    "/v1/signals/coop",
-    summary="A signal for ROOST Coop",
-    responses=responses("too_large", "wrong_type", "timeout", "busy", "undecided", "late"),
-)
-async def coop(asked: CoopInput, request: Request, here: Here, who: Judge) -> CoopResult:
-    """Decides on what Coop gives a signal. Without a verdict there is no score but an error."""
-    graph = here.options.graph
-    post = _post(asked)
-    await here.judging.image(post.get("image"))
-    settings = with_confidence(here.judging.settings({}), graph)
-    [(case_id, record)] = await verdicts(request, here, who, [NewCase(graph=graph, post=post, settings=settings)])
+@router.post("/v1/signals/coop", responses=responses("busy", "undecided", "late"))
+async def signal_for_coop(body: CoopInput, request: Request, replica: CurrentReplica, who: Judge) -> CoopResult:
+    """Decide on what Coop gives a signal. Without a verdict there is no score but an error."""
+    scored = await score_posts(request, replica, who, [_post_of(body)], replica.intake.settings_for({}))
+    [case_id], [record] = scored.case_ids, scored.records
     hateful = bool(record.hateful)
-    scores = await Scores.of(settings)
     return CoopResult(
-        score=scores.score(record, hateful),
+        score=scored.score(record, hateful),
         case=case_id,
         hateful=hateful,
         uncertain=record.uncertain,
@@ -130,35 +109,29 @@ async def coop(asked: CoopInput, request: Request, here: Here, who: Judge) -> Co
     )
 
 
-def _post(asked: CoopInput) -> JSON:
-    """The post of a signal's input.
-
-    Raises:
-        BadInput: there is nothing in it that is judged.
-    """
-    value = asked.value
+def _post_of(body: CoopInput) -> JSON:
+    """Return the post of a signal's input; raise BadInput if there is nothing in it that is judged."""
+    value = body.value
     if isinstance(value, CoopItem):
-        found = [(field.scalar, each) for field in value.itemType.fields for each in _values(value.data, field)]
+        values = []
+        for field in value.itemType.fields:
+            content = value.data.get(field.name)
+            if field.container is None:
+                values.append((field.type, content))
+            elif isinstance(content, dict | list):
+                each_value = content.values() if isinstance(content, dict) else content
+                values += [(field.container.valueScalarType, each) for each in each_value]
+    elif value.type in ("STRING", "IMAGE"):
+        values = [(value.type, value.value)]
     else:
-        if value.type not in ("STRING", "IMAGE"):
-            raise BadInput(f"value.type: {value.type}: is not judged; send {_TAKEN}")
-        found = [(value.type, value.value)]
-    texts = [each for kind, each in found if kind == "STRING" and isinstance(each, str) and each.strip()]
-    images = [each["url"] for kind, each in found if kind == "IMAGE" and isinstance(each, dict) and each.get("url")]
+        raise BadInput(f"value.type: {value.type}: is not judged; send {_ACCEPTED}")
+    texts = [each for kind, each in values if kind == "STRING" and isinstance(each, str) and each.strip()]
+    images = [each["url"] for kind, each in values if kind == "IMAGE" and isinstance(each, dict) and each.get("url")]
     image = next((each for each in images if isinstance(each, str)), None)
     if not texts and not image:
-        raise BadInput(f"value: holds neither text nor image; send {_TAKEN} with one of them")
+        raise BadInput(f"value: holds neither text nor image; send {_ACCEPTED} with one of them")
     text = "\n\n".join(texts)
-    if len(text) > MOST_TEXT:
-        raise BadInput(f"value: {len(text)} characters of text; at most {MOST_TEXT} are taken")
-    given = {"text": text or None, "image": image, "post_id": asked.contentId or None}
-    return {name: each for name, each in given.items() if each is not None}
-
-
-def _values(data: JSON, field: CoopField) -> list[Any]:
-    value = data.get(field.name)
-    if field.container is None:
-        return [value]
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
+    if len(text) > MAX_TEXT:
+        raise BadInput(f"value: {len(text)} characters of text; at most {MAX_TEXT} are taken")
+    post = {"text": text or None, "image": image, "post_id": body.contentId or None}
+    return {name: each for name, each in post.items() if each is not None}

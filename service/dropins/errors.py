@@ -10,7 +10,8 @@ from fastapi import Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from tribunal.service.replica.problems import Problem, responses
+from tribunal.cases.problem import Problem
+from tribunal.service.routes.parameters import responses
 from tribunal.text import wellformed
 
 PERSPECTIVE = "/v1alpha1/comments:"
@@ -20,29 +21,21 @@ ERROR_TYPE = "type.googleapis.com/google.commentanalyzer.v1alpha1.Error"
 
 # Google's canonical codes.
 _CANONICAL = {
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    405: "UNIMPLEMENTED",
-    408: "DEADLINE_EXCEEDED",
-    409: "ABORTED",
-    422: "FAILED_PRECONDITION",
-    429: "RESOURCE_EXHAUSTED",
-    500: "INTERNAL",
-    501: "UNIMPLEMENTED",
-    503: "UNAVAILABLE",
-    504: "DEADLINE_EXCEEDED",
-}
+    401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 405: "UNIMPLEMENTED", 408: "DEADLINE_EXCEEDED",
+    409: "ABORTED", 422: "FAILED_PRECONDITION", 429: "RESOURCE_EXHAUSTED", 500: "INTERNAL", 501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED",
+}  # fmt: skip
 # OpenAI's codes; the kind itself where it has none.
 _CODES = {"no_key": "invalid_api_key", "too_many": "rate_limit_exceeded", "busy": "rate_limit_exceeded"}
 _FORM = re.compile(r"^input\.(?:texts?|parts)\b")  # which of its forms an input has
 _FIELD = re.compile(r"(input|model)\b[\w.]*(?=: )")
 
 
-class BadRequest(Problem):
+class PerspectiveBadRequest(Problem):
     """A request that the Perspective API has a word of its own for, such as COMMENT_EMPTY."""
 
     def __init__(self, error_type: str, message: str) -> None:
+        """Take the API's word and a message."""
         super().__init__("bad_input", message)
         self.error_type = error_type
 
@@ -51,10 +44,7 @@ class GoogleDetail(BaseModel):
     """What the Perspective API says beside an error."""
 
     type: str = Field(alias="@type", description="which kind of detail this is", examples=[ERROR_TYPE])
-    errorType: str = Field(
-        description="COMMENT_EMPTY, COMMENT_TOO_LONG, NO_REQUESTED_ATTRIBUTES or INVALID_REQUEST",
-        examples=["INVALID_REQUEST"],
-    )
+    errorType: str = Field(description="such as COMMENT_EMPTY or INVALID_REQUEST", examples=["INVALID_REQUEST"])
 
 
 class GoogleErrorInside(BaseModel):
@@ -77,8 +67,8 @@ class OpenAIErrorInside(BaseModel):
 
     message: str = Field(description="for a person", examples=["input: is empty; give a text or an image"])
     type: str = Field(description="the kind, roughly", examples=["invalid_request_error"])
-    param: str | None = Field(description="the field of the request that it is about", examples=["input"])
-    code: str | None = Field(description="the kind, exactly", examples=["bad_input"])
+    param: str | None = Field(default=None, description="the field that it is about", examples=["input"])
+    code: str | None = Field(default=None, description="the kind, exactly", examples=["bad_input"])
 
 
 class OpenAIError(BaseModel):
@@ -87,18 +77,18 @@ class OpenAIError(BaseModel):
     error: OpenAIErrorInside = Field(description="what went wrong")
 
 
-def google(problem: Problem) -> dict[str, Any]:
-    """A problem as the Perspective API says it."""
+def google_error(problem: Problem) -> dict[str, Any]:
+    """Return a problem as the Perspective API says it."""
     status = _CANONICAL.get(problem.status, "INVALID_ARGUMENT")
     inside: dict[str, Any] = {"code": problem.status, "message": problem.message, "status": status}
     if status == "INVALID_ARGUMENT":
-        kind = problem.error_type if isinstance(problem, BadRequest) else "INVALID_REQUEST"
+        kind = problem.error_type if isinstance(problem, PerspectiveBadRequest) else "INVALID_REQUEST"
         inside["details"] = [{"@type": ERROR_TYPE, "errorType": kind}]
     return {"error": inside}
 
 
-def openai(problem: Problem) -> dict[str, Any]:
-    """A problem as OpenAI says it."""
+def openai_error(problem: Problem) -> dict[str, Any]:
+    """Return a problem as OpenAI says it."""
     kind, code = "invalid_request_error", _CODES.get(problem.kind, problem.kind)
     if problem.kind == "spent":
         kind = code = "insufficient_quota"
@@ -111,21 +101,21 @@ def openai(problem: Problem) -> dict[str, Any]:
     return {"error": {"message": message, "type": kind, "param": field[0] if field else None, "code": code}}
 
 
-def answer(request: Request, problem: Problem) -> JSONResponse:
-    """A problem in the shape that the caller of this path knows, ours where it is a path of ours."""
+def error_response(request: Request, problem: Problem) -> JSONResponse:
+    """Return a problem in the shape that the caller of this path knows, ours where it is a path of ours."""
     problem.message = wellformed(problem.message)  # it may repeat what was sent
     headers, path = problem.headers(), request.scope["path"].removeprefix(request.scope.get("root_path", ""))
-    say: Callable[[Problem], dict[str, Any]] = Problem.body
+    as_body: Callable[[Problem], dict[str, Any]] = Problem.body
     if path.startswith((PERSPECTIVE, DISCOVERY)):
-        say = google
+        as_body = google_error
     elif path == MODERATIONS:
-        say = openai
+        as_body = openai_error
         if problem.kind == "spent":
             headers["X-Should-Retry"] = "false"  # OpenAI's clients would try again at once
-    return JSONResponse(say(problem), problem.status, headers)
+    return JSONResponse(as_body(problem), problem.status, headers)
 
 
-def errors(shape: type[BaseModel], *kinds: str) -> dict[int | str, dict[str, Any]]:
-    """For OpenAPI: the errors that a drop-in route can answer with."""
-    say = google if shape is GoogleError else openai
-    return responses("too_large", "wrong_type", "timeout", "busy", "undecided", "late", *kinds, model=shape, say=say)
+def dropin_responses(shape: type[BaseModel], *kinds: str) -> dict[int | str, dict[str, Any]]:
+    """Return the errors that a drop-in route can answer with, for OpenAPI."""
+    say = google_error if shape is GoogleError else openai_error
+    return responses("busy", "undecided", "late", *kinds, model=shape, body_of=say)

@@ -1,88 +1,159 @@
-"""`POST /v1/moderations`, in place of OpenAI's."""
+"""`POST /v1/moderations`, in place of OpenAI's, by its own names."""
 
 from __future__ import annotations
 
 import uuid
-from typing import Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Discriminator, Field, Tag
 
+from tribunal.cases.problem import Problem
 from tribunal.context import context_from
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Record
-from tribunal.service.dropins.asking import verdicts
-from tribunal.service.dropins.errors import OpenAIError, errors
-from tribunal.service.dropins.inputs import (
-    CATEGORIES,
-    HATE,
-    THREATENING,
-    Moderation,
-    ModerationRequest,
-    ModerationResponse,
-    TextPart,
-)
-from tribunal.service.dropins.scores import Scores, with_confidence
-from tribunal.service.replica.caseload import NewCase
-from tribunal.service.replica.house import House
+from tribunal.service.dropins.errors import OpenAIError, dropin_responses
+from tribunal.service.dropins.verdicts import ScoredPosts, score_posts
 from tribunal.service.replica.keys import count_request
-from tribunal.service.replica.problems import Problem
-from tribunal.service.routes.access import Here, Judge, KeyFirst
+from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst
+from tribunal.service.routes.judge import MAX_TEXT
+from tribunal.service.routes.parameters import RequestBody
 
 POLICY = "moderations"  # the shipped one, whose categories are OpenAI's
 router = APIRouter(tags=["in place of OpenAI's moderations"], route_class=KeyFirst)
+MAX_INPUTS = 32
+HATE, THREATENING = "hate", "hate/threatening"
+CATEGORIES = (
+    "harassment", "harassment/threatening", HATE, THREATENING, "illicit", "illicit/violent", "self-harm",
+    "self-harm/instructions", "self-harm/intent", "sexual", "sexual/minors", "violence", "violence/graphic",
+)  # fmt: skip
+
+
+class ImageUrl(RequestBody):
+    """Where an image is."""
+
+    url: str = Field(description="an https address, or a data URI", examples=["https://example.com/a.png"])
+
+
+class TextPart(RequestBody):
+    """A text of a post."""
+
+    type: Literal["text"] = Field(description="which kind of part this is")
+    text: str = Field(max_length=MAX_TEXT, description="its words", examples=["Good morning!"])
+
+
+class ImagePart(RequestBody):
+    """The image of a post."""
+
+    type: Literal["image_url"] = Field(description="which kind of part this is")
+    image_url: ImageUrl = Field(description="where it is")
+
+
+ModerationPart = Annotated[TextPart | ImagePart, Field(discriminator="type")]
+ModerationText = Annotated[str, Field(max_length=MAX_TEXT)]
+
+
+def _input_form(content: Any) -> str:
+    """Return which of the three forms an input has, so that a fault is told of that form alone."""
+    if isinstance(content, list):
+        return "parts" if any(isinstance(each, dict) for each in content) else "texts"
+    return "text"
+
+
+ModerationInput = Annotated[
+    Annotated[ModerationText, Tag("text")]
+    | Annotated[list[ModerationText], Field(min_length=1, max_length=MAX_INPUTS), Tag("texts")]
+    | Annotated[list[ModerationPart], Field(min_length=1, max_length=MAX_INPUTS), Tag("parts")],
+    Discriminator(_input_form),
+]
+
+
+class ModerationRequest(RequestBody):
+    """Posts to judge."""
+
+    input: ModerationInput = Field(
+        description=f"a text: one post. A list of texts: up to {MAX_INPUTS} posts. A list of parts, texts and at most "
+        "one image: one post",
+        examples=["Good morning!"],
+    )
+    model: str | None = Field(None, max_length=200, description="taken, and chooses nothing: the operator has chosen")
+
+
+class Moderation(BaseModel):
+    """What was decided on a post, by category; only those of the header `Tribunal-Categories` are judged."""
+
+    flagged: bool = Field(description="whether the post is hate speech", examples=[False])
+    categories: dict[str, bool] = Field(
+        description="whether the post is of a category; false for one that isn't judged",
+        examples=[dict.fromkeys(CATEGORIES, False)],
+    )
+    category_scores: dict[str, float] = Field(
+        description="the verdict's confidence, or its opposite; 0 for a category that isn't judged",
+        examples=[{each: 0.03 if each.startswith(HATE) else 0.0 for each in CATEGORIES}],
+    )
+    category_applied_input_types: dict[str, list[Literal["text", "image"]]] = Field(
+        description="what of the post was judged; nothing for a category that isn't",
+        examples=[{each: ["text"] if each.startswith(HATE) else [] for each in CATEGORIES}],
+    )
+
+
+class ModerationResponse(BaseModel):
+    """The decisions, in the order of the inputs."""
+
+    id: str = Field(description="of this answer", examples=["modr-0198c5d1f3a1b2c3d4e5f"])
+    model: str = Field(description="which graph decided, and by which models", examples=["tribunal (openai:gpt-5.1)"])
+    results: list[Moderation] = Field(description="one a post")
+
+
+_JUDGED_HEADER = {
+    "description": "the categories that are judged; all others are false with score 0",
+    "schema": {"type": "string"},
+}
 
 
 @router.post(
     "/v1/moderations",
-    summary="Judge one post, or several",
-    response_model=ModerationResponse,
-    responses={
-        200: {
-            "headers": {
-                "Tribunal-Categories": {
-                    "description": "the categories that are judged; all others are false with score 0",
-                    "schema": {"type": "string"},
-                }
-            }
-        },
-        **errors(OpenAIError),
-    },
+    responses={200: {"headers": {"Tribunal-Categories": _JUDGED_HEADER}}, **dropin_responses(OpenAIError)},
 )
 async def moderate(
-    asked: ModerationRequest, request: Request, response: Response, here: Here, who: Judge
+    body: ModerationRequest, request: Request, response: Response, replica: CurrentReplica, who: Judge
 ) -> ModerationResponse:
-    """Answers when all posts are decided. docs/service.md says what a score means."""
-    posts = _posts(asked)
-    for post in posts:
-        await here.judging.image(post.get("image"))
+    """Judge posts. The answer comes when all are decided. docs/service.md says what a score means."""
+    posts = _posts_of(body)
     if len(posts) > 1:
-        await count_request(here.store, who, len(posts) - 1)
-    settings = _settings(here)
-    graph = here.options.graph
-    decided = await verdicts(request, here, who, [NewCase(graph=graph, post=post, settings=settings) for post in posts])
-    records = [record for _, record in decided]
-    judged = await _judged(records, settings)
-    said = await Scores.of(settings)
-    response.headers.update(said.headers([case_id for case_id, _ in decided], records))
-    response.headers["Tribunal-Categories"] = ", ".join(judged)
+        await count_request(replica.store, who, len(posts) - 1)
+    settings = replica.intake.settings_for({})
+    if "policy" not in settings and context_from(settings).task == "hate":
+        settings = {**settings, "policy": POLICY}  # which tells threats from other hate
+    scored = await score_posts(request, replica, who, posts, settings)
+    judged = await _judged_categories(scored.records, settings)
+    response.headers.update({**scored.headers, "Tribunal-Categories": ", ".join(judged)})
+    models = dict.fromkeys(call.model for record in scored.records for call in record.calls)
+    graph = replica.options.graph
     return ModerationResponse(
         id=f"modr-{uuid.uuid4().hex}",
-        model=_who_decided(graph, records),
-        results=[_result(record, judged, said) for record in records],
+        model=f"{graph} ({', '.join(models)})" if models else graph,
+        results=[_moderation_of(record, judged, scored) for record in scored.records],
     )
 
 
-def _posts(asked: ModerationRequest) -> list[JSON]:
-    """The posts of a request, as a graph takes them.
+def _posts_of(body: ModerationRequest) -> list[JSON]:
+    """Return the posts of a request, as a graph takes them.
 
     Raises:
         Problem: one is empty, or has more than one image.
     """
-    if isinstance(asked.input, str):
-        posts: list[JSON] = [{"text": asked.input}]
-    else:
-        texts = [each for each in asked.input if isinstance(each, str)]
-        posts = [{"text": each} for each in texts] or [_post(asked)]
+    inputs = [body.input] if isinstance(body.input, str) else body.input
+    posts: list[JSON] = [{"text": each} for each in inputs if isinstance(each, str)]
+    if not posts:
+        words = "\n\n".join(each.text for each in inputs if isinstance(each, TextPart))
+        images = [each.image_url.url for each in inputs if isinstance(each, ImagePart)]
+        if len(images) > 1:
+            raise Problem(
+                "bad_input", f"input: {len(images)} images: a post has one at most; send one request for each"
+            )
+        posts = [{name: each for name, each in (("text", words), ("image", "".join(images))) if each}]
     for number, post in enumerate(posts):
         if not post.get("text", "").strip() and "image" not in post:
             where = f"input.{number}" if len(posts) > 1 else "input"
@@ -90,45 +161,24 @@ def _posts(asked: ModerationRequest) -> list[JSON]:
     return posts
 
 
-def _post(asked: ModerationRequest) -> JSON:
-    parts = [each for each in asked.input if not isinstance(each, str)]
-    words = "\n\n".join(each.text for each in parts if isinstance(each, TextPart))
-    images = [each.image_url.url for each in parts if not isinstance(each, TextPart)]
-    if len(images) > 1:
-        raise Problem("bad_input", f"input: {len(images)} images: a post has one at most; send one request for each")
-    return {name: each for name, each in (("text", words), ("image", "".join(images))) if each}
+async def _judged_categories(records: Sequence[Record], settings: JSON) -> list[str]:
+    """Return the categories that are judged.
 
-
-def _settings(here: House) -> JSON:
-    """The operator's settings; where they name no policy, one that tells threats from other hate."""
-    settings = here.judging.settings({})
-    if "policy" not in settings and context_from(settings).task == "hate":
-        settings = {**settings, "policy": POLICY}
-    return with_confidence(settings, here.options.graph)
-
-
-async def _judged(records: list[Record], settings: JSON) -> list[str]:
-    """Threats are judged where every verdict could have been that category: its policy was shown, and has it."""
+    Threats are where every verdict could have been that category: its policy was shown, and has it.
+    """
     policy = await policy_in_force(context_from(settings).policy)
-
-    def told(record: Record) -> bool:
-        names = {category.name for category in policy.categories(record.scheme)}
-        return bool(record.policy) and THREATENING in names
-
-    return [HATE, THREATENING] if all(told(record) for record in records) else [HATE]
+    schemes = {record.scheme for record in records}
+    names = [{category.name for category in policy.categories(scheme)} for scheme in schemes]
+    tells_threats = all(record.policy for record in records) and all(THREATENING in each for each in names)
+    return [HATE, THREATENING] if tells_threats else [HATE]
 
 
-def _who_decided(graph: str, records: list[Record]) -> str:
-    models = dict.fromkeys(call.model for record in records for call in record.calls)
-    return f"{graph} ({', '.join(models)})" if models else graph
-
-
-def _result(record: Record, judged: list[str], said: Scores) -> Moderation:
+def _moderation_of(record: Record, judged: list[str], scored: ScoredPosts) -> Moderation:
     holds = {HATE: bool(record.hateful), THREATENING: record.category == THREATENING}
-    shown: list[Literal["text", "image"]] = list(record.shown or ("text",))
+    input_types: list[Literal["text", "image"]] = list(record.shown or ("text",))
     return Moderation(
         flagged=holds[HATE],
         categories={name: name in judged and holds[name] for name in CATEGORIES},
-        category_scores={name: said.score(record, holds[name]) if name in judged else 0.0 for name in CATEGORIES},
-        category_applied_input_types={name: shown if name in judged else [] for name in CATEGORIES},
+        category_scores={name: scored.score(record, holds[name]) if name in judged else 0.0 for name in CATEGORIES},
+        category_applied_input_types={name: input_types if name in judged else [] for name in CATEGORIES},
     )

@@ -1,39 +1,178 @@
-"""`POST /v1alpha1/comments:analyze`, in place of the Perspective API's."""
+"""`POST /v1alpha1/comments:analyze`, in place of the Perspective API's, by that API's own names."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from importlib.resources import files
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
 
+from tribunal.cases.problem import Problem
+from tribunal.cases.quotations import merge_spans, quoted_spans, withdrawn_cue_ids
 from tribunal.context import context_from
 from tribunal.schema import JSON, Record
-from tribunal.service.dropins import discovery
-from tribunal.service.dropins.asking import verdicts
-from tribunal.service.dropins.comments import (
-    JUDGED,
-    AnalyzeCommentRequest,
-    AnalyzeCommentResponse,
-    AttributeScores,
-    Score,
-    SpanScore,
-)
-from tribunal.service.dropins.errors import BadRequest, GoogleError, errors
-from tribunal.service.dropins.scores import Scores, with_confidence
-from tribunal.service.dropins.spans import quoted_spans, whole
-from tribunal.service.replica.caseload import NewCase
+from tribunal.service.dropins.errors import GoogleError, PerspectiveBadRequest, dropin_responses
+from tribunal.service.dropins.verdicts import score_posts
 from tribunal.service.replica.keys import Caller
-from tribunal.service.replica.problems import Problem
-from tribunal.service.routes.access import Access, Here, KeyFirst
-from tribunal.text import one_line
+from tribunal.service.routes.access import Access, CurrentReplica, KeyFirst
+from tribunal.service.routes.judge import MAX_TEXT
+from tribunal.text import one_line, parse_json
+
+PerspectiveAttribute = Literal["IDENTITY_ATTACK", "HATE_SPEECH"]
+JUDGED: tuple[PerspectiveAttribute, ...] = ("IDENTITY_ATTACK", "HATE_SPEECH")
+VERSION = "v1alpha1"
+
+
+class _GoogleModel(BaseModel):
+    """As Google reads JSON: a name is written in either way, and one that isn't known is refused."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+
+class TextEntry(_GoogleModel):
+    """A text."""
+
+    text: str = Field(default="", max_length=MAX_TEXT, description="its words", examples=["Good morning!"])
+    type: Literal["PLAIN_TEXT", "TEXT_TYPE_UNSPECIFIED", "HTML"] = Field(
+        default="PLAIN_TEXT", description="plain text; HTML is refused, as Google does"
+    )
+
+
+class ArticleAndParentComment(_GoogleModel):
+    """What a comment stands under."""
+
+    article: TextEntry | None = Field(default=None, description="the article")
+    parent_comment: TextEntry | None = Field(default=None, description="the comment that it answers")
+
+
+class CommentContext(_GoogleModel):
+    """What was said before; only one of the two fields."""
+
+    entries: list[TextEntry] | None = Field(default=None, description="texts, the oldest first")
+    article_and_parent_comment: ArticleAndParentComment | None = Field(
+        default=None, description="an article, and the comment that is answered"
+    )
+
+
+class AttributeParameters(_GoogleModel):
+    """How a score is wanted."""
+
+    score_type: Literal["PROBABILITY", "SCORE_TYPE_UNSPECIFIED", "STD_DEV_SCORE", "PERCENTILE", "RAW"] = Field(
+        default="PROBABILITY", description="PROBABILITY is the only one given"
+    )
+    score_threshold: Annotated[float, Field(examples=[0.5])] | None = Field(
+        default=None, allow_inf_nan=False, description="leave the attribute out of the answer below this score"
+    )
+
+
+UnusedText = Annotated[str | None, Field(max_length=1000, description="taken and not used", examples=["s-1"])]
+
+
+class AnalyzeCommentRequest(_GoogleModel):
+    """A comment to analyse."""
+
+    comment: TextEntry = Field(description="what is judged")
+    requested_attributes: dict[str, AttributeParameters] = Field(
+        default_factory=dict,
+        description="which scores: IDENTITY_ATTACK, HATE_SPEECH or both; any other is refused",
+        examples=[{"IDENTITY_ATTACK": {}}],
+    )
+    context: CommentContext | None = Field(default=None, description="what was said before; it is read, and not judged")
+    span_annotations: bool = Field(False, description="true: a score for each passage that a cue quotes, if any")
+    languages: list[str] = Field(
+        default_factory=list,
+        max_length=20,
+        description="of the comment, as tags; only a single one is heeded. Every language is judged",
+        examples=[["en"]],
+    )
+    do_not_store: bool = Field(default=False, description="true: neither comment nor record is stored")
+    client_token: str | None = Field(default=None, max_length=1000, description="given back", examples=["t-1"])
+    session_id: UnusedText = None
+    community_id: UnusedText = None
+
+    def context_texts(self) -> list[str]:
+        """Return the texts of the context, the oldest first."""
+        if self.context is None:
+            return []
+        above = self.context.article_and_parent_comment
+        entries = [above.article, above.parent_comment] if above else self.context.entries or []
+        return [each.text for each in entries if each is not None and each.text.strip()]
+
+
+class AttributeScore(_GoogleModel):
+    """A score."""
+
+    value: float = Field(ge=0, le=1, description="the verdict's confidence, or its opposite", examples=[0.91])
+    type: Literal["PROBABILITY"] = Field(default="PROBABILITY", description="the type of every score")
+
+
+class SpanScore(_GoogleModel):
+    """A score of a passage."""
+
+    begin: int = Field(ge=0, description="where it begins, in UTF-16 code units", examples=[0])
+    end: int = Field(ge=0, description="where it ends, exclusive", examples=[13])
+    score: AttributeScore = Field(description="the verdict's: a passage has none of its own")
+
+
+class AttributeScores(_GoogleModel):
+    """The scores of an attribute."""
+
+    summary_score: AttributeScore = Field(description="of the whole comment")
+    span_scores: list[SpanScore] = Field(description="of its passages")
+
+
+class AnalyzeCommentResponse(_GoogleModel):
+    """What came of it."""
+
+    attribute_scores: dict[str, AttributeScores] = Field(
+        default_factory=dict, description="by attribute; one below its scoreThreshold is left out"
+    )
+    languages: list[str] = Field(default_factory=list, description="the language it was judged in", examples=[["en"]])
+    detected_languages: list[str] | None = Field(
+        default=None, description="the language that was detected, where none was given", examples=[["en"]]
+    )
+    client_token: str | None = Field(default=None, description="the request's", examples=["t-1"])
+
+
+def discovery_document(root: str) -> dict[str, Any]:
+    """Return the document of the one method that is served, at an address that ends with a slash."""
+    document: JSON = parse_json(files(__package__).joinpath("discovery.json").read_bytes())
+    schemas: JSON = {}
+    for model in (AnalyzeCommentRequest, AnalyzeCommentResponse):
+        schema = model.model_json_schema(ref_template="{model}")
+        schemas |= {model.__name__: schema, **schema.pop("$defs", {})}
+    described = {
+        name: {
+            "id": name,
+            "type": "object",
+            "description": schema["description"],
+            "properties": {field: _property_of(each) for field, each in schema["properties"].items()},
+        }
+        for name, schema in schemas.items()
+    }
+    return {**document, "rootUrl": root, "baseUrl": root, "schemas": described}
+
+
+def _property_of(schema: JSON) -> JSON:
+    """Return a property as a discovery document writes it."""
+    kind = next(each for each in schema.get("anyOf", [schema]) if each.get("type") != "null")
+    result = {name: kind[name] for name in ("$ref", "type", "enum") if name in kind}
+    if "description" in schema:
+        result["description"] = schema["description"]
+    for name in ("items", "additionalProperties"):
+        if isinstance(kind.get(name), dict):
+            result[name] = _property_of(kind[name])
+    return result
+
 
 router = APIRouter(tags=["in place of the Perspective API"], route_class=KeyFirst)
-Judge = Annotated[Caller, Depends(Access("judge", in_query=True))]
+KeyInQuery = Annotated[Caller, Depends(Access("judge", in_query=True, free=False))]
 
 
 @router.get(
     "/$discovery/rest",
-    summary="The discovery document, from which Google's clients build themselves",
     response_description="a document of the kind discovery#restDescription",
     responses={
         400: {"model": GoogleError, "description": "error: bad_input"},
@@ -43,98 +182,100 @@ Judge = Annotated[Caller, Depends(Access("judge", in_query=True))]
 async def discover(
     request: Request,
     response: Response,
-    version: Annotated[str | None, Query(max_length=100, description="v1alpha1", examples=["v1alpha1"])] = None,
+    version: Annotated[str | None, Query(max_length=100, description=VERSION, examples=[VERSION])] = None,
 ) -> dict[str, Any]:
-    """Open to everybody, as `/openapi.json` is."""
-    discovery.check(version)
+    """Give the discovery document. It is open to everybody, as `/openapi.json` is."""
+    if version not in (None, VERSION):
+        raise Problem("not_found", f"version: {version[:40]}: there is only {VERSION}")
     response.headers["Vary"] = "Host"  # the address of the service in it is the one that the client has used
-    return discovery.document(str(request.base_url))
+    return discovery_document(str(request.base_url))
 
 
-@router.post(
-    "/v1alpha1/comments:analyze",
-    summary="Score a comment",
-    response_model=AnalyzeCommentResponse,
-    response_model_exclude_none=True,
-    responses=errors(GoogleError),
-)
+@router.post("/v1alpha1/comments:analyze", response_model_exclude_none=True, responses=dropin_responses(GoogleError))
 async def analyze(
-    asked: AnalyzeCommentRequest, request: Request, response: Response, here: Here, who: Judge
+    body: AnalyzeCommentRequest, request: Request, response: Response, replica: CurrentReplica, who: KeyInQuery
 ) -> AnalyzeCommentResponse:
-    """Answers when the comment is decided. Offsets are UTF-16 code units. docs/service.md says what a score means."""
-    _check(asked)
-    graph = here.options.graph
-    settings = with_confidence(here.judging.settings({}), graph)
-    _check_length(asked.comment.text, settings)
-    post: JSON = {"text": asked.comment.text}
-    if earlier := asked.said_before():
+    """Score a comment. Offsets are UTF-16 code units. docs/service.md says what a score means."""
+    settings = replica.intake.settings_for({})
+    _check_request(body, context_from(settings).max_text)
+    text = body.comment.text
+    post: JSON = {"text": text}
+    if earlier := body.context_texts():
         post["earlier"] = earlier
-    if len(asked.languages) == 1:
-        post["language"] = asked.languages[0]
-    new = NewCase(graph=graph, post=post, settings=settings, keep=not asked.do_not_store)
-    [(case_id, record)] = await verdicts(request, here, who, [new])
-    scores = await Scores.of(settings)
-    response.headers.update(scores.headers([case_id], [record]))
-    return _answer(asked, record, scores)
-
-
-@router.post("/v1alpha1/comments:suggestscore", include_in_schema=False)
-async def suggest(who: Judge) -> None:
-    """Not in the discovery document either: nothing here learns from what is suggested."""
-    raise Problem("unimplemented", "suggestscore: nothing here learns from suggested scores, so none are taken")
-
-
-def _check(asked: AnalyzeCommentRequest) -> None:
-    """See that nothing is asked that can't be had.
-
-    Raises:
-        BadRequest: it is.
-    """
-    if not asked.comment.text.strip():
-        raise BadRequest("COMMENT_EMPTY", "comment.text: is empty; give its words")
-    if asked.comment.type == "HTML":
-        raise BadRequest("INVALID_REQUEST", "comment.type: HTML: only PLAIN_TEXT comments are taken")
-    if not asked.requested_attributes:
-        raise BadRequest("NO_REQUESTED_ATTRIBUTES", f"requestedAttributes: names none; they are {', '.join(JUDGED)}")
-    for name, wanted in asked.requested_attributes.items():
-        if name not in JUDGED:
-            raise BadRequest(
-                "INVALID_REQUEST",
-                f"Unknown requested attribute: {one_line(name)[:60]}: this service judges hate speech, and nothing "
-                f"else; ask for {' or '.join(JUDGED)} only",
-            )
-        if wanted.score_type not in ("PROBABILITY", "SCORE_TYPE_UNSPECIFIED"):
-            raise BadRequest(
-                "INVALID_REQUEST",
-                f"requestedAttributes.{name}.scoreType: {wanted.score_type}: only PROBABILITY is given",
-            )
-    context = asked.context
-    if context and context.entries is not None and context.article_and_parent_comment is not None:
-        raise BadRequest("INVALID_REQUEST", "context: has entries and articleAndParentComment; give one of them")
-
-
-def _check_length(text: str, settings: JSON) -> None:
-    most = context_from(settings).max_text
-    if len(text) > most:
-        raise BadRequest("COMMENT_TOO_LONG", f"comment.text: {len(text)} characters: at most {most} are taken")
-
-
-def _answer(asked: AnalyzeCommentRequest, record: Record, scores: Scores) -> AnalyzeCommentResponse:
-    text = asked.comment.text
-    score = Score(value=scores.score(record, bool(record.hateful)))
-    spans = quoted_spans(record, text) if asked.span_annotations else []
-    each = AttributeScores(
+    if len(body.languages) == 1:
+        post["language"] = body.languages[0]
+    scored = await score_posts(request, replica, who, [post], settings, keep=not body.do_not_store)
+    response.headers.update(scored.headers)
+    [record] = scored.records
+    score = AttributeScore(value=scored.score(record, bool(record.hateful)))
+    spans = spans_of_record(record, text) if body.span_annotations else []
+    scores = AttributeScores(
         summary_score=score,
-        span_scores=[SpanScore(begin=begin, end=end, score=score) for begin, end in spans or [whole(text)]],
+        span_scores=[
+            SpanScore(begin=begin, end=end, score=score) for begin, end in spans or [(0, _utf16_place(text, len(text)))]
+        ],
     )
     language = [record.language] if record.language else []
     return AnalyzeCommentResponse(
         attribute_scores={
-            name: each
-            for name, wanted in asked.requested_attributes.items()
-            if wanted.score_threshold is None or score.value >= wanted.score_threshold
+            name: scores
+            for name, parameters in body.requested_attributes.items()
+            if parameters.score_threshold is None or score.value >= parameters.score_threshold
         },
         languages=language,
         detected_languages=language if record.language_from == "detected" else None,
-        client_token=asked.client_token,
+        client_token=body.client_token,
     )
+
+
+@router.post("/v1alpha1/comments:suggestscore", include_in_schema=False)
+async def suggest(who: KeyInQuery) -> None:
+    """Refuse a suggested score: nothing here learns from any, nor does the discovery document name this."""
+    raise Problem("unimplemented", "suggestscore: nothing here learns from suggested scores, so none are taken")
+
+
+def _check_request(body: AnalyzeCommentRequest, max_text: int) -> None:
+    """Refuse what can't be had; raise PerspectiveBadRequest if it is asked for."""
+    kind, why = "INVALID_REQUEST", ""
+    text, context = body.comment.text, body.context
+    if not text.strip():
+        kind, why = "COMMENT_EMPTY", "comment.text: is empty; give its words"
+    elif len(text) > max_text:
+        kind, why = "COMMENT_TOO_LONG", f"comment.text: {len(text)} characters: at most {max_text} are taken"
+    elif body.comment.type == "HTML":
+        why = "comment.type: HTML: only PLAIN_TEXT comments are taken"
+    elif not body.requested_attributes:
+        kind, why = "NO_REQUESTED_ATTRIBUTES", f"requestedAttributes: names none; they are {', '.join(JUDGED)}"
+    elif context and context.entries is not None and context.article_and_parent_comment is not None:
+        why = "context: has entries and articleAndParentComment; give one of them"
+    for name, parameters in body.requested_attributes.items():
+        if name not in JUDGED:
+            why = why or (
+                f"Unknown requested attribute: {one_line(name)[:60]}: this service judges hate speech, and nothing "
+                f"else; ask for {' or '.join(JUDGED)} only"
+            )
+        elif parameters.score_type not in ("PROBABILITY", "SCORE_TYPE_UNSPECIFIED"):
+            why = why or f"requestedAttributes.{name}.scoreType: {parameters.score_type}: only PROBABILITY is given"
+    if why:
+        raise PerspectiveBadRequest(kind, why)
+
+
+def spans_of_record(record: Record, text: str) -> list[tuple[int, int]]:
+    """Return where the words stand that the prosecution rests on, in order and apart from each other.
+
+    A cue that the prosecution withdrew is left out.
+
+    Args:
+        record: of the post.
+        text: its words as they were sent.
+
+    Returns:
+        begin and end (exclusive) in UTF-16 code units, as the Perspective API counts.
+    """
+    left_out = withdrawn_cue_ids(record)
+    spans = [span for cue in record.cues if cue.id not in left_out for span in quoted_spans(cue, text)]
+    return [(_utf16_place(text, begin), _utf16_place(text, end)) for begin, end in merge_spans(spans)]
+
+
+def _utf16_place(text: str, place: int) -> int:
+    return len(text[:place].encode("utf-16-le", "surrogatepass")) // 2

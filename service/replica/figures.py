@@ -1,5 +1,4 @@
-"""The board's numbers: what was decided in a time, how fast, at what cost, how often it was turned round, and what has
-shifted since an earlier time.
+"""The board's numbers: what was decided in a time, how fast, at what cost, how often it was changed, what has shifted.
 
 Each is one statement over an index, or over a narrow table, so that they come quickly however many cases there are. The
 new trials of appeals are no posts: they count in the cost alone.
@@ -8,48 +7,47 @@ new trials of appeals are no posts: they count in the cost alone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import Field
-from sqlalchemy import Integer, and_, cast, func, literal_column, select
+from sqlalchemy import Integer, and_, cast, func, literal_column, select, union_all
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.eval.measures.agreement import Agreement, cohen_kappa
+from tribunal.eval.measures.agreement import RaterAgreement, cohen_kappa
 from tribunal.schema import Frozen
-from tribunal.service.replica.waiting import waits
+from tribunal.service.replica.case_queries import waits_for_review
 from tribunal.store.engine import Store
 from tribunal.store.tables import appeals, cases, decisions, second_opinions
 
 DAY = 86_400
 
 
-class Span(Frozen):
+class TimeSpan(Frozen):
     """A time, in seconds of the epoch: from `since` to just before `until`."""
 
     since: float = Field(description="its begin, in seconds of the epoch", examples=[1795330000.0])
     until: float = Field(description="its end, which doesn't belong to it", examples=[1797922000.0])
 
     @property
-    def before(self) -> Span:
-        """The time of the same length that ends where this one begins."""
-        return Span(since=2 * self.since - self.until, until=self.since)
+    def before(self) -> TimeSpan:
+        """Return the time of the same length that ends where this one begins."""
+        return TimeSpan(since=2 * self.since - self.until, until=self.since)
 
 
-class OfADay(Frozen):
+class DayFigures(Frozen):
     """What ended on a day (UTC)."""
 
     day: str = Field(description="the day", examples=["2026-11-22"])
-    posts: int = Field(description="posts whose trial ended, those that wait for a person among them", examples=[120])
-    outcomes: dict[str, int] = Field(
-        description="these by outcome: verdict, refusal, failure, pending", examples=[{"verdict": 118, "pending": 2}]
-    )
-    cost: float = Field(description="by the price table, new trials included; of the cases whose cost is known")
-    cost_unknown: int = Field(description="cases whose cost isn't known: no price table, or a model without a price")
+    posts: int = Field(default=0, description="posts whose trial ended, those that wait for a person among them")
+    outcomes: dict[str, int] = Field(default_factory=dict, description="these by outcome", examples=[{"verdict": 118}])
+    cost: float = Field(default=0.0, description="by the price table, new trials included; where it is known")
+    cost_unknown: int = Field(default=0, description="cases whose cost isn't known: a model or the table has no price")
 
 
-class Automated(Frozen):
+class AutomationFigures(Frozen):
     """How much was decided without a person."""
 
     verdicts: int = Field(description="posts with a verdict", examples=[118])
@@ -57,8 +55,8 @@ class Automated(Frozen):
     share: float | None = Field(description="the part that no person decided, from 0 to 1", examples=[0.898])
 
 
-class Turned(Frozen):
-    """How often a person came to something else than what stood before them."""
+class ChangeFigures(Frozen):
+    """How often a person decided otherwise than what stood before them."""
 
     decided: int = Field(description="decisions", examples=[12])
     turned: int = Field(description="those with another category than before", examples=[3])
@@ -69,45 +67,45 @@ class Turned(Frozen):
 class Reversals(Frozen):
     """Decisions that were turned round."""
 
-    reviews: Turned = Field(description="of cases that the court put before a person")
-    appeals: Turned = Field(description="of appeals")
-    reopened: Turned = Field(description="of cases that a lead reopened")
+    reviews: ChangeFigures = Field(description="of cases that the court put before a person")
+    appeals: ChangeFigures = Field(description="of appeals")
+    reopened: ChangeFigures = Field(description="of cases that a lead reopened")
 
 
-class Times(Frozen):
+class DurationFigures(Frozen):
     """How long it took. Each value is that of a case, and no mean of two."""
 
-    cases: int = Field(description="how many cases it is of", examples=[118])
-    median: float | None = Field(description="seconds", examples=[2.4])
-    p90: float | None = Field(description="seconds within which nine of ten were decided", examples=[3600.0])
+    cases: int = Field(default=0, description="how many cases it is of", examples=[118])
+    median: float | None = Field(default=None, description="seconds", examples=[2.4])
+    p90: float | None = Field(default=None, description="seconds within which nine of ten were decided", examples=[3.6])
 
 
-class ToDecision(Frozen):
-    """From when a post was taken in to when it was decided; an appeal, from when it was made."""
+class DecisionTimes(Frozen):
+    """How long it took from when a post was taken in, or an appeal was made, to its decision."""
 
-    verdicts: Times = Field(description="of all posts with a verdict")
-    by_people: Times = Field(description="of those that a person decided")
-    appeals: Times = Field(description="of appeals and reopened cases, to their decision")
+    verdicts: DurationFigures = Field(default=DurationFigures(), description="of all posts with a verdict")
+    by_people: DurationFigures = Field(default=DurationFigures(), description="of those that a person decided")
+    appeals: DurationFigures = Field(default=DurationFigures(), description="of appeals and reopened cases")
 
 
-class Line(Frozen):
-    """What waits."""
+class OpenItems(Frozen):
+    """How many wait, and since when."""
 
     waiting: int = Field(description="how many, now", examples=[3])
     oldest: float | None = Field(description="since when the oldest waits, in seconds of the epoch", examples=[1.79e9])
 
 
-class Waiting(Frozen):
+class OpenWork(Frozen):
     """What waits now, whatever time was asked for."""
 
-    court: Line = Field(description="posts, for their trial")
-    reviews: Line = Field(description="cases, for a person")
-    appeals: Line = Field(description="appeals that aren't decided")
-    second_opinions: Line = Field(description="second opinions that nobody has given")
-    disagreements: Line = Field(description="second opinions that differ, for a lead")
+    court: OpenItems = Field(description="posts, for their trial")
+    reviews: OpenItems = Field(description="cases, for a person")
+    appeals: OpenItems = Field(description="appeals that aren't decided")
+    second_opinions: OpenItems = Field(description="second opinions that nobody has given")
+    disagreements: OpenItems = Field(description="second opinions that differ, for a lead")
 
 
-class Share(Frozen):
+class CategoryShare(Frozen):
     """A category's part of the verdicts, now and before."""
 
     category: str = Field(description="its name", examples=["Religious"])
@@ -117,10 +115,10 @@ class Share(Frozen):
     share_before: float | None = Field(description="their part of the verdicts then", examples=[0.09])
 
 
-class Drift(Frozen):
+class CategoryDrift(Frozen):
     """How far the shares of the categories have moved from those of an earlier time."""
 
-    before: Span = Field(description="the earlier time")
+    before: TimeSpan = Field(description="the earlier time")
     posts: int = Field(description="verdicts in this time", examples=[118])
     posts_before: int = Field(description="verdicts in the earlier time", examples=[110])
     distance: float | None = Field(
@@ -128,69 +126,68 @@ class Drift(Frozen):
         "common; none where one of the two times has no verdict. Few posts move it by chance alone",
         examples=[0.08],
     )
-    categories: list[Share] = Field(description="each category, the most frequent first")
+    categories: list[CategoryShare] = Field(description="each category, the most frequent first")
 
 
-class Named(Frozen):
-    """Agreement of or about one."""
+class NamedAgreement(Frozen):
+    """The agreement of a reviewer, or about a category."""
 
     name: str = Field(description="a reviewer, or a category; court: no person decided first", examples=["kim (desk)"])
-    agreement: Agreement = Field(description="of a category: whether both gave it or neither did")
+    agreement: RaterAgreement = Field(description="of a category: whether both gave it or neither did")
 
 
 class SecondOpinionFigures(Frozen):
     """Second opinions that were given in this time."""
 
-    all: Agreement = Field(description="of who decided, and who gave the second opinion")
-    reviewers: list[Named] = Field(description="by reviewer: of all pairs that they are one of")
-    categories: list[Named] = Field(description="by category")
+    all: RaterAgreement = Field(description="of who decided, and who gave the second opinion")
+    reviewers: list[NamedAgreement] = Field(description="by reviewer: of all pairs that they are one of")
+    categories: list[NamedAgreement] = Field(description="by category")
 
 
 class Figures(Frozen):
     """The board's numbers of a time."""
 
-    span: Span = Field(description="the time")
+    span: TimeSpan = Field(description="the time")
     outcomes: dict[str, int] = Field(description="posts by outcome", examples=[{"verdict": 118, "pending": 2}])
-    days: list[OfADay] = Field(description="the days on which something ended, the earliest first")
-    automated: Automated = Field(description="how much was decided without a person")
+    days: list[DayFigures] = Field(description="the days on which something ended, the earliest first")
+    automated: AutomationFigures = Field(description="how much was decided without a person")
     reversals: Reversals = Field(description="how often a decision was turned round")
-    to_decision: ToDecision = Field(description="how long it took")
-    waiting: Waiting = Field(description="what waits now")
+    to_decision: DecisionTimes = Field(description="how long it took")
+    waiting: OpenWork = Field(description="what waits now")
     cost: float = Field(description="all that is known to have been spent, by the price table", examples=[4.2])
     cost_unknown: int = Field(description="cases whose cost isn't known", examples=[0])
-    drift: Drift = Field(description="how the shares of the categories have moved")
+    drift: CategoryDrift = Field(description="how the shares of the categories have moved")
     agreement: SecondOpinionFigures = Field(description="of second opinions")
 
 
-async def figures(store: Store, span: Span, before: Span | None = None) -> Figures:
-    """The board's numbers.
+async def count_figures(store: Store, span: TimeSpan, before: TimeSpan | None = None) -> Figures:
+    """Return the board's numbers of a time.
 
-    Args:
-        store: the database.
-        span: of which time.
-        before: the earlier time that its category shares are held against; by default the one just before, as long.
+    Its category shares are held against those of the time `before`; by default the one just before, as long.
     """
     earlier = before or span.before
     async with store.reading() as connection:
-        days = await _days(connection, span, postgres=store.postgres)
-        turned = {kind: await _turned(connection, span, kind) for kind in ("review", "appeal", "reopened")}
-        automated = await _automated(connection, span, days)
-        times = await _to_decision(connection, span)
-        waiting = await _waiting(connection)
-        shares = await _shares(connection, span), await _shares(connection, earlier)
-        pairs = await _pairs(connection, span)
-    outcomes: dict[str, int] = {}
-    for day in days:
-        for outcome, count in day.outcomes.items():
-            outcomes[outcome] = outcomes.get(outcome, 0) + count
+        days, by_people = await _count_days(connection, span, postgres=store.postgres)
+        reversals = await _count_reversals(connection, span)
+        times = await _measure_decisions(connection, span)
+        waiting = await _count_open_work(connection)
+        categories = await _count_categories(connection, span), await _count_categories(connection, earlier)
+        opinions = second_opinions.c
+        given = select(opinions.first, opinions.second, opinions.first_category, opinions.second_category)
+        pairs = (await connection.execute(given.where(is_within(opinions.given, span)))).all()
     # Off the event loop: scipy and statsmodels take a second to import.
-    drift, agreement = await asyncio.to_thread(lambda: (_drift(*shares, earlier), _agreement(pairs)))
+    drift = await asyncio.to_thread(_measure_drift, *categories, earlier)
+    agreement = await asyncio.to_thread(_measure_agreement, pairs)
+    outcomes = sum((Counter(day.outcomes) for day in days), Counter[str]())
+    verdicts = outcomes["verdict"]
     return Figures(
         span=span,
         outcomes=outcomes,
         days=days,
-        automated=automated,
-        reversals=Reversals(reviews=turned["review"], appeals=turned["appeal"], reopened=turned["reopened"]),
+        automated=AutomationFigures(
+            verdicts=verdicts, by_people=by_people, share=_share_of(verdicts - by_people, verdicts)
+        ),
+        reversals=reversals,
         to_decision=times,
         waiting=waiting,
         cost=sum(day.cost for day in days),
@@ -200,163 +197,144 @@ async def figures(store: Store, span: Span, before: Span | None = None) -> Figur
     )
 
 
-def within(column: Any, span: Span) -> Any:
-    """That a moment lies in this time, as a condition."""
+def is_within(column: Any, span: TimeSpan) -> Any:
+    """Return the condition that a moment lies in this time."""
     return and_(column >= span.since, column < span.until)
 
 
-def that_ended(span: Span, *, trials: bool = False) -> Any:
-    """Cases that ended in this time, as the index `cases_by_end` has them; new trials of appeals only where wanted."""
-    ended = and_(cases.c.outcome.is_not(None), within(cases.c.finished, span))
+def ended_within(span: TimeSpan, *, trials: bool = False) -> Any:
+    """Return the condition that a case ended in this time, as `cases_by_end` has it; new trials only if asked for."""
+    ended = and_(cases.c.outcome.is_not(None), is_within(cases.c.finished, span))
     return ended if trials else and_(ended, cases.c.appeal_id.is_(None))
 
 
-def took_a_time() -> Any:
-    """That it is known how long a case took: one that a command keeps is written down when it is over."""
-    return cases.c.finished > cases.c.created
+def select_verdict_times(span: TimeSpan, name: Any) -> Any:
+    """Return the query of how long each verdict took, under a name, where it is known.
+
+    A command writes its cases down when they are over, so that nobody knows when they began.
+    """
+    took = (cases.c.finished - cases.c.created).label("took")
+    is_known = cases.c.finished > cases.c.created
+    return select(name.label("name"), took).where(ended_within(span), cases.c.outcome == "verdict", is_known)
 
 
-async def _days(connection: AsyncConnection, span: Span, *, postgres: bool) -> list[OfADay]:
+async def measure_durations(connection: AsyncConnection, durations: Any) -> dict[str | None, DurationFigures]:
+    """Return how long it took, by the names in the first column of a query; the second one holds the seconds."""
+    name, took = durations.subquery().c
+    rank = func.row_number().over(partition_by=name, order_by=took).label("rank")
+    many = func.count().over(partition_by=name).label("many")
+    ranked = select(name.label("name"), took.label("took"), rank, many).subquery().c
+    is_asked_for = ranked.rank.in_(((ranked.many + 1) // 2, (9 * ranked.many + 9) // 10))
+    query = select(ranked.name, ranked.many, func.min(ranked.took), func.max(ranked.took)).where(is_asked_for)
+    rows = await connection.execute(query.group_by(ranked.name, ranked.many))
+    return {name: DurationFigures(cases=many, median=median, p90=p90) for name, many, median, p90 in rows}
+
+
+async def _count_days(connection: AsyncConnection, span: TimeSpan, *, postgres: bool) -> tuple[list[DayFigures], int]:
+    """Return what ended day by day, and how many of the verdicts are a person's."""
     part = cases.c.finished / literal_column(str(DAY))
     day = func.floor(part) if postgres else cast(part, Integer)  # SQLite cuts off, PostgreSQL would round
-    no_trial = cases.c.appeal_id.is_(None)
-    query = select(
-        day, cases.c.outcome, no_trial, func.count(), func.count(cases.c.money), func.sum(cases.c.money)
-    ).where(that_ended(span, trials=True))
-    found: dict[int, dict[str, Any]] = {}
-    for number, outcome, is_post, count, priced, cost in await connection.execute(
-        query.group_by(day, cases.c.outcome, no_trial)
-    ):
-        held = found.setdefault(int(number), {"posts": 0, "outcomes": {}, "cost": 0.0, "cost_unknown": 0})
-        held["cost"] += float(cost or 0.0)
-        held["cost_unknown"] += count - priced
+    groups = (day, cases.c.outcome, cases.c.appeal_id.is_(None))
+    counts = func.count(), func.count(cases.c.reviewer), func.count(cases.c.money), func.sum(cases.c.money)
+    query = select(*groups, *counts).where(ended_within(span, trials=True)).group_by(*groups)
+    days: dict[int, dict[str, Any]] = {}
+    by_people = 0
+    for number, outcome, is_post, count, reviewed, priced, cost in await connection.execute(query):
+        figures = days.setdefault(int(number), {"posts": 0, "outcomes": {}, "cost": 0.0, "cost_unknown": 0})
+        figures["cost"] += cost or 0.0
+        figures["cost_unknown"] += count - priced
         if is_post:
-            held["posts"] += count
-            held["outcomes"][outcome] = held["outcomes"].get(outcome, 0) + count
-    return [
-        OfADay(day=datetime.fromtimestamp(number * DAY, UTC).strftime("%Y-%m-%d"), **held)
-        for number, held in sorted(found.items())
-    ]
+            figures["posts"] += count
+            figures["outcomes"][outcome] = count
+            by_people += reviewed if outcome == "verdict" else 0
+    named = [(datetime.fromtimestamp(number * DAY, UTC).strftime("%Y-%m-%d"), days[number]) for number in sorted(days)]
+    return [DayFigures(day=day, **figures) for day, figures in named], by_people
 
 
-async def _automated(connection: AsyncConnection, span: Span, days: Sequence[OfADay]) -> Automated:
-    verdicts = sum(day.outcomes.get("verdict", 0) for day in days)
-    reviewed = select(func.count(cases.c.reviewer)).where(that_ended(span), cases.c.outcome == "verdict")
-    by_people = int((await connection.execute(reviewed)).scalar_one())
-    return Automated(verdicts=verdicts, by_people=by_people, share=_share(verdicts - by_people, verdicts))
+async def _count_reversals(connection: AsyncConnection, span: TimeSpan) -> Reversals:
+    query = select(decisions.c.kind, decisions.c.result, func.count()).where(is_within(decisions.c.at, span))
+    results: dict[str, dict[str, int]] = {"review": {}, "appeal": {}, "reopened": {}}
+    for kind, result, count in await connection.execute(query.group_by(decisions.c.kind, decisions.c.result)):
+        results[kind][result] = count
+
+    def changes_of(kind: str) -> ChangeFigures:
+        decided = sum(results[kind].values())
+        turned = decided - results[kind].get("accepted", 0) - results[kind].get("upheld", 0)
+        return ChangeFigures(decided=decided, turned=turned, rate=_share_of(turned, decided), results=results[kind])
+
+    return Reversals(reviews=changes_of("review"), appeals=changes_of("appeal"), reopened=changes_of("reopened"))
 
 
-async def _turned(connection: AsyncConnection, span: Span, kind: str) -> Turned:
-    query = select(decisions.c.result, func.count()).where(decisions.c.kind == kind, within(decisions.c.at, span))
-    results = {str(name): int(count) for name, count in await connection.execute(query.group_by(decisions.c.result))}
-    decided = sum(results.values())
-    turned = decided - results.get("accepted", 0) - results.get("upheld", 0)
-    return Turned(decided=decided, turned=turned, rate=_share(turned, decided), results=results)
-
-
-async def _to_decision(connection: AsyncConnection, span: Span) -> ToDecision:
-    of_verdicts = select((cases.c.finished - cases.c.created).label("took")).where(
-        that_ended(span), cases.c.outcome == "verdict", took_a_time()
-    )
+async def _measure_decisions(connection: AsyncConnection, span: TimeSpan) -> DecisionTimes:
+    of_verdicts = select_verdict_times(span, literal_column("'verdicts'"))
     by_people = (
-        select((decisions.c.at - cases.c.created).label("took"))
+        select(literal_column("'by_people'"), decisions.c.at - cases.c.created)
         .join(cases, cases.c.id == decisions.c.case_id)
-        .where(decisions.c.kind == "review", within(decisions.c.at, span))
+        .where(decisions.c.kind == "review", is_within(decisions.c.at, span))
     )
-    of_appeals = select((appeals.c.decided - appeals.c.created).label("took")).where(within(appeals.c.decided, span))
-    found = [await _times(connection, each) for each in (of_verdicts, by_people, of_appeals)]
-    return ToDecision(verdicts=found[0], by_people=found[1], appeals=found[2])
+    of_appeals = select(literal_column("'appeals'"), appeals.c.decided - appeals.c.created).where(
+        is_within(appeals.c.decided, span)
+    )
+    measured = await measure_durations(connection, union_all(of_verdicts, by_people, of_appeals))
+    return DecisionTimes.model_validate(measured)
 
 
-async def _times(connection: AsyncConnection, durations: Any) -> Times:
-    took = durations.subquery()
-    many = int((await connection.execute(select(func.count()).select_from(took))).scalar_one())
-    if not many:
-        return Times(cases=0, median=None, p90=None)
-    at = [(many - 1) // 2, max(0, -(-9 * many // 10) - 1)]
-    ranked = select(took.c.took, func.row_number().over(order_by=took.c.took).label("rank")).subquery()
-    query = select(ranked.c.took).where(ranked.c.rank.in_([each + 1 for each in at])).order_by(ranked.c.rank)
-    values = [float(each) for each in (await connection.execute(query)).scalars()]
-    return Times(cases=many, median=values[0], p90=values[-1])
-
-
-async def _waiting(connection: AsyncConnection) -> Waiting:
+async def _count_open_work(connection: AsyncConnection) -> OpenWork:
     opinions = second_opinions.c
-    lines = {
+    conditions = {
         "court": (cases.c.created, cases.c.status.in_(("queued", "running", "waiting"))),
-        "reviews": (cases.c.created, waits()),
+        "reviews": (cases.c.created, waits_for_review()),
         "appeals": (appeals.c.created, appeals.c.status.in_(("waiting", "trying", "tried"))),
         "second_opinions": (opinions.created, opinions.status == "waiting"),
         "disagreements": (opinions.given, opinions.status == "disagreed"),
     }
-    found = {}
-    for name, (since, where) in lines.items():
+    work = {}
+    for name, (since, where) in conditions.items():
         count, oldest = (await connection.execute(select(func.count(), func.min(since)).where(where))).one()
-        found[name] = Line(waiting=count, oldest=oldest)
-    return Waiting.model_validate(found)
+        work[name] = OpenItems(waiting=count, oldest=oldest)
+    return OpenWork.model_validate(work)
 
 
-async def _shares(connection: AsyncConnection, span: Span) -> dict[str, int]:
-    query = select(cases.c.category, func.count()).where(that_ended(span), cases.c.outcome == "verdict")
-    rows = await connection.execute(query.group_by(cases.c.category))
-    return {str(category): int(count) for category, count in rows if category is not None}
+async def _count_categories(connection: AsyncConnection, span: TimeSpan) -> Counter[str]:
+    is_verdict = (ended_within(span), cases.c.outcome == "verdict", cases.c.category.is_not(None))
+    query = select(cases.c.category, func.count()).where(*is_verdict).group_by(cases.c.category)
+    return Counter({str(name): int(count) for name, count in await connection.execute(query)})
 
 
-async def _pairs(connection: AsyncConnection, span: Span) -> list[tuple[str, str, str, str]]:
-    opinions = second_opinions.c
-    query = select(opinions.first, opinions.second, opinions.first_category, opinions.second_category).where(
-        within(opinions.given, span)
-    )
-    return [(str(a), str(b), str(c), str(d)) for a, b, c, d in await connection.execute(query)]
-
-
-def _share(part: float, whole: float) -> float | None:
+def _share_of(part: float, whole: float) -> float | None:
     return part / whole if whole else None
 
 
-def _drift(now: Mapping[str, int], then: Mapping[str, int], earlier: Span) -> Drift:
-    names = sorted({*now, *then}, key=lambda name: (-now.get(name, 0), -then.get(name, 0), name))
-    posts, posts_before = sum(now.values()), sum(then.values())
-    distance = None
+def _measure_drift(now: Counter[str], then: Counter[str], earlier: TimeSpan) -> CategoryDrift:
+    names = sorted({*now, *then}, key=lambda name: (-now[name], -then[name], name))
+    posts, posts_before, distance = now.total(), then.total(), None
     if posts and posts_before:
         from scipy.spatial.distance import jensenshannon
 
-        found = jensenshannon([now.get(name, 0) for name in names], [then.get(name, 0) for name in names], base=2)
-        distance = round(float(found), 6)
-    return Drift(
-        before=earlier,
-        posts=posts,
-        posts_before=posts_before,
-        distance=distance,
-        categories=[
-            Share(
-                category=name,
-                posts=now.get(name, 0),
-                share=_share(now.get(name, 0), posts),
-                posts_before=then.get(name, 0),
-                share_before=_share(then.get(name, 0), posts_before),
-            )
-            for name in names
-        ],
-    )
+        counts = [[each[name] for name in names] for each in (now, then)]
+        distance = round(float(jensenshannon(*counts, base=2)), 6)
+    shares = [
+        CategoryShare(
+            category=name,
+            posts=now[name],
+            share=_share_of(now[name], posts),
+            posts_before=then[name],
+            share_before=_share_of(then[name], posts_before),
+        )
+        for name in names
+    ]
+    return CategoryDrift(before=earlier, posts=posts, posts_before=posts_before, distance=distance, categories=shares)
 
 
-def _agreement(pairs: Sequence[tuple[str, str, str, str]]) -> SecondOpinionFigures:
+def _measure_agreement(pairs: Sequence[Any]) -> SecondOpinionFigures:
+    """Return the agreement of pairs: who decided first and second, and the categories that they gave."""
     reviewers = sorted({name for one, other, _, _ in pairs for name in (one, other)})
     categories = sorted({name for _, _, one, other in pairs for name in (one, other)})
-    said = [(one, other) for _, _, one, other in pairs]
+    given = [(one, other) for _, _, one, other in pairs]
+    by_reviewer = {name: [(c, d) for a, b, c, d in pairs if name in (a, b)] for name in reviewers}
+    by_category = {name: [(str(c == name), str(d == name)) for c, d in given] for name in categories}
     return SecondOpinionFigures(
-        all=cohen_kappa(said),
-        reviewers=[
-            Named(name=name, agreement=cohen_kappa([(c, d) for a, b, c, d in pairs if name in (a, b)]))
-            for name in reviewers
-        ],
-        categories=[
-            Named(name=name, agreement=cohen_kappa([(_is(one, name), _is(other, name)) for one, other in said]))
-            for name in categories
-        ],
+        all=cohen_kappa(given),
+        reviewers=[NamedAgreement(name=name, agreement=cohen_kappa(by_reviewer[name])) for name in reviewers],
+        categories=[NamedAgreement(name=name, agreement=cohen_kappa(by_category[name])) for name in categories],
     )
-
-
-def _is(category: str, name: str) -> str:
-    return "yes" if category == name else "no"

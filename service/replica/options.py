@@ -9,12 +9,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, IPvAnyNetwork, ValidationError, field_validator
 
-from tribunal.ages import seconds_of
-from tribunal.context import describe
+from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
-from tribunal.parsed import from_json
 from tribunal.schema import JSON, Frozen
-from tribunal.text import meant
+from tribunal.text import parse_json, suggest_name
+from tribunal.times import seconds_of
 
 # Not TRIBUNAL_SERVICE_: Kubernetes sets TRIBUNAL_SERVICE_HOST and …_PORT itself for a service called tribunal.
 PREFIX = "TRIBUNAL_SERVE_"
@@ -26,150 +25,116 @@ RETRIES = (5.0, 300.0, 1_800.0, 7_200.0, 18_000.0, 36_000.0, 50_400.0, 72_000.0,
 class ServiceOptions(Frozen):
     """The options of one replica; docs/service.md has them as a table."""
 
-    host: str = Field(default="127.0.0.1", description="the address to listen on")
-    port: int = Field(default=8080, ge=0, le=65535, description="the port; 0 takes a free one")
-    database: str | None = Field(
-        default=None, description="postgresql://…; without it a SQLite file in the data folder"
-    )
-    graph: str = Field(default="tribunal", description="the graph that judges where a request names none")
+    host: str = Field("127.0.0.1", description="the address to listen on")
+    port: int = Field(8080, ge=0, le=65535, description="the port; 0 takes a free one")
+    database: str | None = Field(None, description="postgresql://…; without it a SQLite file in the data folder")
+    graph: str = Field("tribunal", description="the graph that judges where a request names none")
     settings: JSON = Field(default_factory=dict, description="settings of every case, by the names of docs/settings.md")
-    in_flight: int = Field(default=64, ge=1, le=10_000, description="cases that a replica tries at the same time")
-    queue: int = Field(default=1000, ge=0, description="cases that may wait; more are refused with 429")
-    longest_wait: float = Field(default=60.0, ge=0, le=600, description="seconds that ?wait= may ask for")
-    takeover: float = Field(
-        default=30.0,
-        gt=0,
-        description="seconds of silence after which a replica counts as dead and its cases go on elsewhere",
-    )
+    in_flight: int = Field(64, ge=1, le=10_000, description="cases that a replica tries at the same time")
+    queue: int = Field(1000, ge=0, description="cases that may wait; more are refused with 429")
+    longest_wait: float = Field(60.0, ge=0, le=600, description="seconds that ?wait= may ask for")
+    takeover: float = Field(30.0, gt=0, description="seconds of silence after which others take a replica's cases over")
     most_body: int = Field(
-        default=38 * 1024**2,
-        ge=1024,
-        description="bytes that a request's body may have; of a batch, batch_bytes counts",
+        38 * 1024**2, ge=1024, description="bytes of a request's body; of a batch, batch_bytes counts"
     )
-    body_seconds: float = Field(default=300.0, gt=0, description="seconds in which a request's body has to arrive")
-    head_seconds: float = Field(
-        default=20.0, gt=0, description="seconds in which a connection has to send the head of a request"
-    )
-    answer_seconds: float = Field(
-        default=60.0, gt=0, description="seconds after which a client that takes nothing of its answer is hung up on"
-    )
-    connections: int = Field(
-        default=900, ge=1, description="connections at a time; one more closes the one that has been idle longest"
-    )
-    batch_rows: int = Field(default=100_000, ge=1, description="rows that one batch may have")
-    batch_bytes: int = Field(default=64 * 1024**2, ge=1, description="bytes that the file of one batch may have")
+    body_seconds: float = Field(300.0, gt=0, description="seconds in which a request's body has to arrive")
+    head_seconds: float = Field(20.0, gt=0, description="seconds in which the head of a request has to arrive")
+    answer_seconds: float = Field(60.0, gt=0, description="seconds that a client may take nothing of its answer")
+    connections: int = Field(900, ge=1, description="connections at a time; one more closes the one idle longest")
+    batch_rows: int = Field(100_000, ge=1, description="rows that one batch may have")
+    batch_bytes: int = Field(64 * 1024**2, ge=1, description="bytes that the file of one batch may have")
     batch_queue: int = Field(
-        default=1_000_000, ge=1, description="rows of all batches that may wait; more are refused with 429"
+        1_000_000, ge=1, description="rows of all batches that may wait; more are refused with 429"
     )
-    batch_share: float = Field(default=0.75, gt=0, le=1, description="the part of in_flight that batches may take")
+    batch_share: float = Field(0.75, gt=0, le=1, description="the part of in_flight that batches may take")
     batch_forgotten: float = Field(
-        default=86_400.0, ge=0, description="seconds after its end that a batch with keep: false is deleted"
+        86_400.0, ge=0, description="seconds after which a batch with keep: false is deleted"
     )
-    prices: Path | None = Field(default=None, description="the price table (TOML) that budgets in money are counted by")
-    public_url: str | None = Field(
-        default=None, description="where others reach this service; the links in webhooks begin with it"
-    )
-    webhook_http: bool = Field(default=False, description="whether an admin key may add a webhook without TLS")
-    webhook_timeout: float = Field(default=20.0, gt=0, le=300, description="seconds for one attempt to send a message")
+    prices: Path | None = Field(None, description="the price table (TOML) that budgets in money are counted by")
+    public_url: str | None = Field(None, description="where others reach this service; links in webhooks begin with it")
+    webhook_http: bool = Field(False, description="whether an admin key may add a webhook without TLS")
+    webhook_timeout: float = Field(20.0, gt=0, le=300, description="seconds for one attempt to send a message")
     webhook_retries: tuple[Annotated[float, Field(ge=0)], ...] = Field(
-        default=RETRIES, description="seconds before the second attempt, the third, …; after the last it is given up"
+        RETRIES, description="seconds before the second attempt, the third, …; after the last it is given up"
     )
-    webhook_days: float = Field(default=7.0, ge=0, description="days that a delivered message is kept")
-    webhook_dead_days: float = Field(default=30.0, ge=0, description="days that a message that was given up is kept")
-    appeal_days: float = Field(
-        default=184.0, ge=0, description="days after a decision in which it may be appealed; six months are at most 184"
-    )
+    webhook_days: float = Field(7.0, ge=0, description="days that a delivered message is kept")
+    webhook_dead_days: float = Field(30.0, ge=0, description="days that a message that was given up is kept")
+    appeal_days: float = Field(184.0, ge=0, description="days after a decision in which it may be appealed")
     second_opinions: float = Field(
-        default=0.0, ge=0, le=1, description="the share of the cases that a person decided that another one sees, too"
+        0.0, ge=0, le=1, description="the share of people's decisions that another sees, too"
     )
     second_opinions_of_court: float = Field(
-        default=0.0, ge=0, le=1, description="the share of the cases that the court decided alone that a person sees"
+        0.0, ge=0, le=1, description="the share of the cases that the court decided alone that a person sees"
     )
     retain_words: float | None = Field(
-        default=None,
-        ge=0,
-        description="how long posts and what was said of them are kept once a case is decided, such as 90d or 12h; "
-        "without it until somebody erases them",
+        None, ge=0, description="how long the words of decided cases are kept, such as 90d or 12h; else until erased"
     )
-    graceful: float = Field(default=30.0, ge=0, description="seconds that a stop waits for what is in flight")
-    workers: int = Field(default=1, ge=1, le=64, description="processes on the one port, each a replica")
+    graceful: float = Field(30.0, ge=0, description="seconds that a stop waits for what is in flight")
+    workers: int = Field(1, ge=1, le=64, description="processes on the one port, each a replica")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="from which on a line is logged: debug, info, warning or error"
+        "info", description="from which on a line is logged: debug, info, warning or error"
     )
-    log_posts: bool = Field(default=False, description="whether posts' words may stand in the log")
-    open_metrics: bool = Field(
-        default=False, description="whether /metrics is open to everybody who reaches the port; else to the scope audit"
-    )
+    log_posts: bool = Field(False, description="whether posts' words may stand in the log")
+    open_metrics: bool = Field(False, description="whether /metrics is open to all; else to the scope audit")
 
-    desk_hours: float = Field(
-        default=12.0, gt=0, le=168, description="hours after which somebody has to sign in to the desk again"
-    )
-    desk_idle: float = Field(default=60.0, gt=0, description="minutes without a request after which they have to, too")
-    desk_lease: float = Field(
-        default=900.0,
-        gt=0,
-        le=86_400,
-        description="seconds for which a case that is claimed at the desk is one person's",
-    )
-    desk_break: int = Field(
-        default=15, ge=0, description="hard cases in a row after which the desk suggests a break; 0 never does"
-    )
+    desk_hours: float = Field(12.0, gt=0, le=168, description="hours after which one has to sign in to the desk again")
+    desk_idle: float = Field(60.0, gt=0, description="minutes without a request after which one has to, too")
+    desk_lease: float = Field(900.0, gt=0, le=86_400, description="seconds for which a claimed case is one person's")
+    desk_break: int = Field(15, ge=0, description="hard cases in a row after which a break is suggested; 0: never")
     desk_user_header: str | None = Field(
-        default=None,
-        description="the header in which a trusted proxy names who uses the desk, such as X-Forwarded-User",
+        None, description="the header in which a trusted proxy names who uses the desk, such as X-Forwarded-User"
     )
     desk_proxy: tuple[IPvAnyNetwork, ...] | None = Field(
-        default=None,
-        description="addresses or networks of that proxy, by commas; from elsewhere the header isn't believed",
+        None, description="addresses or networks of that proxy, by commas; from elsewhere the header isn't believed"
     )
     desk_role_header: str | None = Field(
-        default=None, description="the header in which the proxy says reviewer, lead or auditor; else desk_role counts"
+        None, description="the header in which the proxy says reviewer, lead or auditor; else desk_role counts"
     )
     desk_role: Literal["reviewer", "lead", "auditor"] = Field(
-        default="reviewer", description="the role of those whom the proxy names: reviewer, lead or auditor"
+        "reviewer", description="the role of those whom the proxy names: reviewer, lead or auditor"
     )
 
     @field_validator("desk_user_header", "desk_role_header")
     @classmethod
-    def _a_header(cls, given: str | None) -> str | None:
+    def _check_header_name(cls, given: str | None) -> str | None:
         if given is not None and not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", given):
             raise ValueError("is no name of a header")
         return given
 
     @field_validator("webhook_retries", "desk_proxy", mode="before")
     @classmethod
-    def _listed(cls, given: object) -> object:
+    def _split_list(cls, given: object) -> object:
         return [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given
 
     @field_validator("retain_words", mode="before")
     @classmethod
-    def _in_seconds(cls, given: object) -> object:
+    def _parse_age(cls, given: object) -> object:
         return seconds_of(given) if isinstance(given, str) else given
 
     @field_validator("settings", mode="before")
     @classmethod
-    def _read(cls, given: object) -> object:
-        return from_json(given) if isinstance(given, str) else given
+    def _parse_settings(cls, given: object) -> object:
+        return parse_json(given) if isinstance(given, str) else given
 
 
-def variable(name: str) -> str:
-    """The variable of the environment that sets an option. Other commands read the database's, too."""
+def variable_of_option(name: str) -> str:
+    """Return the environment variable that sets an option. Other commands read the database's, too."""
     return "TRIBUNAL_DATABASE" if name == "database" else f"{PREFIX}{name.upper()}"
 
 
 def options_from(environment: Mapping[str, str], given: Mapping[str, Any] | None = None) -> ServiceOptions:
-    """The options that the environment sets, and above them those that are given.
+    """Return the options that the environment sets, and above them those that are given.
 
     Raises:
         BadInput: there is no such option, or its value is wrong.
     """
-    names = {variable(name): name for name in ServiceOptions.model_fields}
+    names = {variable_of_option(name): name for name in ServiceOptions.model_fields}
     for each in environment:
         if each.startswith(PREFIX) and each not in names:
-            near = meant(each, names)
+            near = suggest_name(each, names)
             raise BadInput(f"{each}: no such option{near and f'; {near}'}")
-    held = {name: environment[each] for each, name in names.items() if environment.get(each)}
+    from_environment = {name: environment[each] for each, name in names.items() if environment.get(each)}
     try:
-        return ServiceOptions.model_validate({**held, **(given or {})})
+        return ServiceOptions.model_validate({**from_environment, **(given or {})})
     except ValidationError as error:
-        raise BadInput(describe(error)) from error
+        raise BadInput(describe_validation_error(error)) from error

@@ -6,6 +6,10 @@ same conditions. What isn't known is counted as unknown.
 
 from __future__ import annotations
 
+import csv
+import io
+import time
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,97 +17,94 @@ from pydantic import Field
 from sqlalchemy import distinct, func, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.eval.report.page import render_template
+from tribunal.eval.runs.tables import escape_formula
 from tribunal.schema import JSON, Frozen
 from tribunal.service.replica.figures import (
-    Automated,
+    AutomationFigures,
+    DecisionTimes,
     Reversals,
-    Span,
-    ToDecision,
-    figures,
-    that_ended,
-    took_a_time,
-    within,
+    TimeSpan,
+    count_figures,
+    ended_within,
+    is_within,
+    measure_durations,
+    select_verdict_times,
 )
 from tribunal.store.engine import Store
 from tribunal.store.tables import appeals, cases, decisions, statements
+from tribunal.times import format_date, format_duration
 
+FORMATS = ("html", "markdown", "json", "csv")
 UNKNOWN = "unknown"
-_COUNTS = ("posts", "hateful", "by_people", "changed", "appeals", "turned")
 
 
-class Group(Frozen):
+class VerdictGroup(Frozen):
     """The verdicts of a category, or of a language. None: suppressed, or not known."""
 
     name: str
-    posts: int | None = Field(description="verdicts")
-    hateful: int | None
-    by_people: int | None = Field(description="of the posts, those that a person decided")
-    automated_share: float | None = Field(description="the part that no person decided, from 0 to 1")
-    changed: int | None = Field(
-        description="decisions of people by which another category was put in the court's place"
-    )
-    appeals: int | None = Field(description="appeals that were decided")
-    turned: int | None = Field(description="of these, those that turned the decision round or changed it")
-    median_seconds: float | None = Field(description="from when a post was taken in to its verdict")
+    posts: int | None = Field(default=0, description="verdicts")
+    hateful: int | None = 0
+    by_people: int | None = Field(default=0, description="of the posts, those that a person decided")
+    automated_share: float | None = Field(default=None, description="the part that no person decided, from 0 to 1")
+    changed: int | None = Field(default=0, description="decisions of people that put another category in its place")
+    appeals: int | None = Field(default=0, description="appeals that were decided")
+    turned: int | None = Field(default=0, description="of these, those that turned the decision round or changed it")
+    median_seconds: float | None = Field(default=None, description="from when a post was taken in to its verdict")
 
 
-class Complaints(Frozen):
+class AppealCounts(Frozen):
     """Appeals (article 20): those that were made in this time, and those that wait now."""
 
     made: int
     waiting: int
 
 
-class Stated(Frozen):
+class StatementCounts(Frozen):
     """Statements of reasons that were made in this time, by what became of them."""
 
     made: int
     by_status: dict[str, int]
 
 
-class Transparency(Frozen):
+class TransparencyNumbers(Frozen):
     """The numbers of a report.
 
     `suppressed_below`: in the tables by category and by language, a count from 1 to one less than this is left out,
     and with it what would give it away; None: all are shown.
     """
 
-    span: Span
+    span: TimeSpan
     posts: int = Field(description="posts whose trial ended")
     outcomes: dict[str, int]
     hateful: int = Field(description="verdicts by which a post is hateful")
     rehearsed: int = Field(description="posts in which the rehearsal model took part: rules, no moderator")
-    automated: Automated
+    automated: AutomationFigures
     reversals: Reversals
-    to_decision: ToDecision
-    complaints: Complaints
-    statements: Stated
-    by_category: list[Group]
-    by_language: list[Group]
+    to_decision: DecisionTimes
+    complaints: AppealCounts
+    statements: StatementCounts
+    by_category: list[VerdictGroup]
+    by_language: list[VerdictGroup]
     suppressed_below: int | None = None
 
 
-async def transparency(store: Store, span: Span, suppress_below: int | None = None) -> Transparency:
-    """The numbers of a report.
-
-    Args:
-        store: the database.
-        span: of which time.
-        suppress_below: the least count that is shown in a table by category or language.
-    """
-    board = await figures(store, span)
+async def count_transparency(store: Store, span: TimeSpan, suppress_below: int | None = None) -> TransparencyNumbers:
+    """Return the numbers of a report; tables by category and language leave out counts below `suppress_below`."""
+    board = await count_figures(store, span)
+    by_rules = cases.c.record["rehearsed"].as_boolean().is_(True)
+    counting = select(func.count().filter(cases.c.hateful.is_(True)), func.count().filter(by_rules))
+    complained = select(func.count()).where(is_within(appeals.c.created, span), appeals.c.kind == "appeal")
+    stated = select(statements.c.status, func.count()).where(is_within(statements.c.created, span))
     async with store.reading() as connection:
-        groups = [await _groups(connection, span, each) for each in (cases.c.category, cases.c.language)]
-        hateful = await _number(connection, cases, that_ended(span), cases.c.hateful.is_(True))
-        by_rules = cases.c.record["rehearsed"].as_boolean().is_(True)
-        rehearsed = await _number(connection, cases, that_ended(span), by_rules)
-        complained = await _number(connection, appeals, within(appeals.c.created, span), appeals.c.kind == "appeal")
-        stated = select(statements.c.status, func.count()).where(within(statements.c.created, span))
+        groups = [await _count_groups(connection, span, each) for each in (cases.c.category, cases.c.language)]
+        hateful, rehearsed = (await connection.execute(counting.where(ended_within(span)))).one()
+        made = (await connection.execute(complained)).scalar_one()
         rows = await connection.execute(stated.group_by(statements.c.status))
-        by_status = {str(status): int(number) for status, number in rows}
+        by_status = {str(status): int(count) for status, count in rows}
     if suppress_below is not None:
-        groups = [suppressed(each, suppress_below) for each in groups]
-    return Transparency(
+        groups = [suppress_small(each, suppress_below) for each in groups]
+    return TransparencyNumbers(
         span=span,
         posts=sum(board.outcomes.values()),
         outcomes=board.outcomes,
@@ -112,85 +113,89 @@ async def transparency(store: Store, span: Span, suppress_below: int | None = No
         automated=board.automated,
         reversals=board.reversals,
         to_decision=board.to_decision,
-        complaints=Complaints(made=complained, waiting=board.waiting.appeals.waiting),
-        statements=Stated(made=sum(by_status.values()), by_status=by_status),
+        complaints=AppealCounts(made=made, waiting=board.waiting.appeals.waiting),
+        statements=StatementCounts(made=sum(by_status.values()), by_status=by_status),
         by_category=groups[0],
         by_language=groups[1],
         suppressed_below=suppress_below,
     )
 
 
-async def _number(connection: AsyncConnection, table: Any, *where: Any) -> int:
-    return int((await connection.execute(select(func.count()).select_from(table).where(*where))).scalar_one())
-
-
-async def _groups(connection: AsyncConnection, span: Span, column: Any) -> list[Group]:
-    verdicts = (that_ended(span), cases.c.outcome == "verdict")
+async def _count_groups(connection: AsyncConnection, span: TimeSpan, column: Any) -> list[VerdictGroup]:
+    groups: dict[str, JSON] = defaultdict(lambda: {"changed": 0, "appeals": 0, "turned": 0})
     hated = func.count().filter(cases.c.hateful.is_(True))
-    counted = select(column, func.count(), hated, func.count(cases.c.reviewer)).where(*verdicts)
-    found: dict[str, JSON] = {}
-    for name, posts, hateful, by_people in await connection.execute(counted.group_by(column)):
-        _of(found, name).update(posts=int(posts), hateful=int(hateful), by_people=int(by_people))
-    medians = await _medians(connection, column, (*verdicts, took_a_time()))
-    for name, median in medians:
-        _of(found, name)["median_seconds"] = median
-    decided = select(column, decisions.c.kind, decisions.c.result, func.count(distinct(decisions.c.case_id)))
-    decided = decided.join(cases, cases.c.id == decisions.c.case_id).where(within(decisions.c.at, span))
-    for name, kind, result, number in await connection.execute(
-        decided.group_by(column, decisions.c.kind, decisions.c.result)
-    ):
-        held, stood = _of(found, name), result in ("accepted", "upheld")
+    counted = select(column, func.count(), hated, func.count(cases.c.reviewer))
+    counted = counted.where(ended_within(span), cases.c.outcome == "verdict").group_by(column)
+    for name, posts, hateful, by_people in await connection.execute(counted):
+        share = max(0, posts - by_people) / posts
+        groups[name or UNKNOWN].update(posts=posts, hateful=hateful, by_people=by_people, automated_share=share)
+    for name, times in (await measure_durations(connection, select_verdict_times(span, column))).items():
+        groups[name or UNKNOWN]["median_seconds"] = times.median
+    parts = (column, decisions.c.kind, decisions.c.result)
+    decided = select(*parts, func.count(distinct(decisions.c.case_id))).where(is_within(decisions.c.at, span))
+    decided = decided.join(cases, cases.c.id == decisions.c.case_id).group_by(*parts)
+    for name, kind, result, number in await connection.execute(decided):
+        group, changed = groups[name or UNKNOWN], 0 if result in ("accepted", "upheld") else number
         if kind == "review":
-            held["changed"] += 0 if stood else number
+            group["changed"] += changed
         elif kind == "appeal":
-            held["appeals"] += number
-            held["turned"] += 0 if stood else number
-    for held in found.values():
-        automated = max(0, held["posts"] - held["by_people"])
-        held["automated_share"] = automated / held["posts"] if held["posts"] else None
-    groups = [Group(name=name, **held) for name, held in found.items()]
-    return sorted(groups, key=lambda group: (group.name == UNKNOWN, -(group.posts or 0), group.name))
+            group["appeals"] += number
+            group["turned"] += changed
+    made = [VerdictGroup(name=name, **group) for name, group in groups.items()]
+    return sorted(made, key=lambda group: (group.name == UNKNOWN, -(group.posts or 0), group.name))
 
 
-def _of(found: dict[str, JSON], name: str | None) -> JSON:
-    empty: JSON = {**dict.fromkeys(_COUNTS, 0), "median_seconds": None, "automated_share": None}
-    return found.setdefault(name or UNKNOWN, empty)
-
-
-async def _medians(connection: AsyncConnection, column: Any, where: Sequence[Any]) -> list[tuple[str | None, float]]:
-    took = cases.c.finished - cases.c.created
-    rank = func.row_number().over(partition_by=column, order_by=took)
-    ranked = select(column.label("name"), took.label("took"), rank.label("rank"),
-                    func.count().over(partition_by=column).label("many")).where(*where).subquery()  # fmt: skip
-    # The lower of the two in the middle, as the board has it: the value of a case, and no mean of two.
-    query = select(ranked.c.name, ranked.c.took).where(2 * ranked.c.rank - ranked.c.many >= 0,
-                                                       2 * ranked.c.rank - ranked.c.many <= 1)  # fmt: skip
-    return [(name, float(value)) for name, value in await connection.execute(query)]
-
-
-def suppressed(groups: Sequence[Group], least: int) -> list[Group]:
-    """Groups without small counts: a group of few posts has no numbers at all, and elsewhere a small count has none.
+def suppress_small(groups: Sequence[VerdictGroup], least: int) -> list[VerdictGroup]:
+    """Leave small counts out: a group of few posts has no numbers at all, and elsewhere a small count has none.
 
     Where just one group is left out, its posts would follow from the total: so the next smallest goes with it.
     """
     small = {group.name for group in groups if 0 < (group.posts or 0) < least}
-    if len(small) == 1 and len(groups) > 1:
-        others = [group for group in groups if group.name not in small and group.posts]
-        small |= {min(others, key=lambda group: group.posts or 0).name} if others else set()
-    return [_empty(group) if group.name in small else _without_small(group, least) for group in groups]
+    others = [group for group in groups if group.name not in small and group.posts]
+    if len(small) == 1 and others:
+        small.add(min(others, key=lambda group: group.posts or 0).name)
+    shown = []
+    for group in groups:
+        counts = group.model_dump()
+        if group.name in small:
+            counts = {**dict.fromkeys(counts), "name": group.name}
+        for name in ("hateful", "by_people", "changed", "appeals", "turned"):
+            rest = (counts["posts"] or 0) - (counts[name] or 0) if name in ("hateful", "by_people") else 0
+            if 0 < (counts[name] or 0) < least or 0 < rest < least:
+                counts[name] = None
+        if counts["by_people"] is None:
+            counts["automated_share"] = None
+        shown.append(VerdictGroup.model_validate(counts))
+    return shown
 
 
-def _empty(group: Group) -> Group:
-    return Group.model_validate({**dict.fromkeys(Group.model_fields), "name": group.name})
+def render_transparency(report: TransparencyNumbers, form: str) -> str:
+    """Return the report in a format of `FORMATS`."""
+    if form == "json":
+        return report.model_dump_json(indent=2) + "\n"
+    if form == "csv":
+        return _render_csv(report)
+    template = "transparency.html.jinja" if form == "html" else "transparency.md.jinja"
+    begin, end = (format_date(each).removesuffix(", 00:00 UTC") for each in (report.span.since, report.span.until))
+    shown = {"it": report, "begin": begin, "end": end, "written": format_date(time.time()), "took": format_duration}
+    return render_template(template, shown)
 
 
-def _without_small(group: Group, least: int) -> Group:
-    held = group.model_dump()
-    for name in _COUNTS[1:]:
-        if 0 < held[name] < least:
-            held[name] = None
-    if held["by_people"] is None or 0 < (held["posts"] or 0) - held["by_people"] < least:
-        held |= {"by_people": None, "automated_share": None}
-    if held["hateful"] is not None and 0 < (held["posts"] or 0) - held["hateful"] < least:
-        held["hateful"] = None
-    return group.model_copy(update=held)
+def _render_csv(report: TransparencyNumbers) -> str:
+    """Return one number a line: of what, of which, its name, and itself; what is left out, or unknown, is empty."""
+    output = io.StringIO(newline="")
+    table = csv.writer(output)
+    table.writerow(("table", "group", "measure", "value"))
+    whole = report.model_dump(mode="json", exclude={"by_category", "by_language"})
+    table.writerows(("total", "", measure, value) for measure, value in _flat_fields("", whole))
+    for title, groups in (("category", report.by_category), ("language", report.by_language)):
+        for group in groups:
+            values = group.model_dump(exclude={"name"})
+            table.writerows((title, escape_formula(group.name), measure, value) for measure, value in values.items())
+    return output.getvalue()
+
+
+def _flat_fields(name: str, value: object) -> list[tuple[str, object]]:
+    if not isinstance(value, dict):
+        return [(name, value)]
+    return [each for key, part in value.items() for each in _flat_fields(f"{name}.{key}".lstrip("."), part)]

@@ -4,221 +4,196 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Set
+from collections.abc import Awaitable, Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 
+from tribunal.calls import Call, Usage
+from tribunal.cases.case_store import CaseStore, Spending
+from tribunal.cases.checkpoints import TakenOver
+from tribunal.cases.leases import Held
+from tribunal.cases.trials import TrialResult, Trials, trusted_graph
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.lines import unusable
 from tribunal.eval.runs.prices import Prices
-from tribunal.schema import JSON, Record, Usage
-from tribunal.service.replica.away import through
-from tribunal.service.replica.caseload import Caseload, Held
-from tribunal.service.replica.checkpoints import TakenOver
-from tribunal.service.replica.keys import Spent
-from tribunal.service.replica.outages import Outages
-from tribunal.service.replica.said import Said, Teller
-from tribunal.service.replica.trials import Heard, Trials
-from tribunal.service.seeing.sight import Sight
-from tribunal.service.seeing.trial import Trial
+from tribunal.eval.runs.result_lines import record_of_unusable_post
+from tribunal.schema import JSON, Record
+from tribunal.service.replica.queues import DATABASE_AWAY, retry_while_away
+from tribunal.service.telemetry.observers import Telemetry, TrialObserver
 from tribunal.store.engine import Store
-from tribunal.trust import for_an_agent
+from tribunal.trust import for_an_agent, stored_settings
 
 _LOG = logging.getLogger(__name__)
-_MOST_ATTEMPTS = 5  # a case that ends its replica each time must not go round for ever
+_MAX_ATTEMPTS = 5  # a case that ends its replica each time must not go round for ever
+_GATHER_SECONDS = 0.1  # for which events are gathered
 
-Ended = Record | BadInput | None  # a trial's end: its record, why there is none, or None where it doesn't count
+TrialOutcome = Record | BadInput | None  # the record, why there is none, or None if the trial doesn't count
 
 
 class Worker:
-    """Tries cases, at most so many at a time.
+    """Tries cases, at most `in_flight` at a time."""
 
-    Args:
-        caseload: the cases.
-        store: for the accounts of keys.
-        in_flight: how many at a time.
-        prices: what calls cost.
-        sight: what is seen of it.
-    """
-
-    def __init__(
-        self,
-        caseload: Caseload,
-        store: Store,
-        in_flight: int,
-        prices: Prices | None = None,
-        sight: Sight | None = None,
-    ) -> None:
-        self.on_checkpoints = Trials(store, caseload)
-        self._teller = Teller(caseload)
-        self._caseload, self._store, self._prices = caseload, store, prices
+    def __init__(self, case_store: CaseStore, store: Store, in_flight: int, telemetry: Telemetry) -> None:
+        """Begin with no case."""
+        self.trials_on_checkpoints = Trials(store, case_store)
+        self._event_writer = EventWriter(case_store)
+        self._case_store, self._telemetry = case_store, telemetry
         self._room, self._in_flight = asyncio.Semaphore(in_flight), in_flight
-        self._sight = sight or Sight()
         self.stopping = False
-        self.outages: Outages | None = None  # of batches, where there are any
+        # Says of a row of a batch whether it is tried again, since no model answered it.
+        self.retry_later: Callable[[Held, Record], Awaitable[bool]] | None = None
         self._hurry = asyncio.Event()
-        self.trials: dict[str, asyncio.Task[Ended]] = {}
+        self.trials: dict[str, asyncio.Task[TrialOutcome]] = {}
         self._waiting: set[str] = set()  # cases that are taken up, and wait for a place
 
     @property
     def has_room(self) -> bool:
+        """Return whether a case could be tried at once."""
         return not self._room.locked()
 
     @property
-    def trying(self) -> Set[str]:
-        """The cases that this replica has to do with."""
+    def case_ids(self) -> Set[str]:
+        """Return the cases that are tried here or wait for a place."""
         return self.trials.keys() | self._waiting
 
     @property
     def places(self) -> int:
-        """How many more could be tried now; none while somebody waits for a place."""
+        """Return how many more cases could be tried now; none while one waits for a place."""
         return max(self._in_flight - len(self.trials), 0) if self.has_room else 0
 
-    async def named(self, case_id: str) -> None:
-        """Take a case up once there is room, if it is still free; returns when its trial has begun."""
+    async def take_up(self, case_id: str) -> None:
+        """Take a case up once there is room, if it is still free; return when its trial has begun."""
         await self._room.acquire()
-        held = None
+        held, is_triable = None, False
         try:
             if not self.stopping:  # else it stays in the queue, for whoever is there then
-                held = await self._taken_up(case_id)
-            if held is not None and self.stopping:
-                await self._caseload.give_back(held)
-                held = None
+                held = await self._case_store.take_up(case_id)
+            is_triable = held is not None and await self._check_triable(held)
         finally:
-            if held is None:
+            if not is_triable:
                 self._room.release()
-        if held is not None:
+        if held is not None and is_triable:
             self._begin(held)
 
-    async def _taken_up(self, case_id: str) -> Held | None:
-        held = await self._caseload.take_up(case_id)
-        return held if held is not None and await self._triable(held) else None
-
-    async def _triable(self, held: Held) -> bool:
-        """Whether a case can be tried; one that can't is cancelled."""
-        if held.post is None:
-            await self._caseload.cancel(held, "its replica ended, and the post was not to be kept; send it again")
-            return False
-        if held.attempt - held.attempts_before > _MOST_ATTEMPTS:
-            await self._caseload.cancel(held, f"{_MOST_ATTEMPTS} replicas ended while they tried it")
-            return False
-        return True
-
-    async def at_once(self, held: Held) -> asyncio.Task[Ended]:
+    async def start(self, held: Held) -> asyncio.Task[TrialOutcome]:
         """Try a case that was taken in by this replica, which has room."""
-        with self._waits(held):
-            await self._room.acquire()
+        await self._wait_for_room(held)
         return self._begin(held)
 
-    @contextmanager
-    def _waits(self, held: Held) -> Iterator[None]:
+    async def start_row(self, held: Held) -> asyncio.Task[TrialOutcome] | None:
+        """Try a row of a batch that was taken up, once there is room; return None if it can't be tried."""
+        await self._wait_for_room(held)
+        is_triable = False
+        try:
+            is_triable = await self._check_triable(held)
+        finally:
+            if not is_triable:
+                self._room.release()
+        return self._begin(held) if is_triable else None
+
+    async def _check_triable(self, held: Held) -> bool:
+        """Return whether a case can be tried here; if not, cancel it, or give it back when this replica stops."""
+        if held.post is None:
+            await self._case_store.cancel(held, "its replica ended, and the post was not to be kept; send it again")
+        elif held.attempt - held.attempts_before > _MAX_ATTEMPTS:
+            await self._case_store.cancel(held, f"{_MAX_ATTEMPTS} replicas ended while they tried it")
+        elif self.stopping:
+            await self._case_store.give_back(held)
+        else:
+            return True
+        return False
+
+    async def _wait_for_room(self, held: Held) -> None:
         self._waiting.add(held.id)
         try:
-            yield
+            await self._room.acquire()
         finally:
             self._waiting.discard(held.id)
 
-    async def of_batch(self, held: Held) -> asyncio.Task[Ended] | None:
-        """Try a row of a batch that this replica has taken up, once there is room; None where it can't be tried."""
-        if not await self._triable(held):
-            return None
-        with self._waits(held):
-            await self._room.acquire()
-        if self.stopping:
+    def _begin(self, held: Held) -> asyncio.Task[TrialOutcome]:
+        def end(_: object) -> None:
+            self.trials.pop(held.id, None)
             self._room.release()
-            await self._caseload.give_back(held)
-            return None
-        return self._begin(held)
 
-    def _begin(self, held: Held) -> asyncio.Task[Ended]:
-        trial = asyncio.create_task(self._try(held), name=held.id)
-        self.trials[held.id] = trial
-        trial.add_done_callback(lambda ended: self._ended(held))
+        trial = self.trials[held.id] = asyncio.create_task(self._run_observed(held), name=held.id)
+        trial.add_done_callback(end)
         return trial
 
-    def _ended(self, held: Held) -> None:
-        self.trials.pop(held.id, None)
-        self._room.release()
+    async def _run_observed(self, held: Held) -> TrialOutcome:
+        text = (held.post or {}).get("text") if held.keep else None
+        with self._telemetry.trial(held.id, held.graph, held.attempt, text) as observer:
+            return await self._run(held, observer)
 
-    async def _try(self, held: Held) -> Ended:
-        words = (held.post or {}).get("text") if held.keep else None
-        with self._sight.trial(held.id, held.graph, held.attempt, words) as seen:
-            return await self._tried(held, seen)
-
-    async def _tried(self, held: Held, seen: Trial) -> Ended:
+    async def _run(self, held: Held, observer: TrialObserver) -> TrialOutcome:
+        """Try a case and write down what became of it."""
         try:
-            with self._teller.trial(held) as said:
-                heard = await self._heard(held, said, seen)
-            record, paid = heard.record, _paid(held, heard.record)
-            if held.batch_id is not None and self.outages is not None and await self.outages.again(held, record):
-                seen.end = "unanswered"
-                await through(lambda: self._caseload.try_again(held, self._spent(paid)[0]))
+            with self._event_writer.trial(held) as events:
+                result = await self._run_graph(held, events, observer)
+            record, paid = result.record, _without_earlier_calls(held, result.record)
+            spent, money = spending_of(paid.calls, paid.usage, self._telemetry.prices)
+            if held.batch_id is not None and self.retry_later and await self.retry_later(held, record):
+                observer.end = "unanswered"
+                await retry_while_away(lambda: self._case_store.try_again(held, spent))
                 return None
-            if not await through(lambda: self._finished(held, heard, said, paid)):
-                seen.end = "taken_over"
+            question = result.question.dump() if result.question else None
+            counts = await retry_while_away(
+                lambda: self._case_store.finish(
+                    held, record, question, written=result.written, said=events.rows[:], spent=spent, money=money
+                )
+            )
+            if not counts:
+                observer.end = "taken_over"
                 return None
         except TakenOver:
-            seen.end = "taken_over"
+            observer.end = "taken_over"
             return None
         except asyncio.CancelledError:
-            seen.end = "handed_back" if self.stopping else "cancelled"
+            observer.end = "handed_back" if self.stopping else "cancelled"
             if self.stopping:
-                await self._caseload.give_back(held)
+                await self._case_store.give_back(held)
             else:
-                await self._caseload.cancel(held, "who asked for it went away before it was decided")
+                await self._case_store.cancel(held, "who asked for it went away before it was decided")
             raise
         except BadInput as error:
-            seen.end = "bad_input"
-            why = str(error)
-            await through(lambda: self._undecidable(held, why))
+            observer.end, why = "bad_input", str(error)
+            await retry_while_away(lambda: self._end_without_trial(held, why))
             return error
         except Exception:  # noqa: BLE001 (another replica may fare better; a few may try)
             _LOG.exception("case %s: could not be tried", held.id)
-            await through(lambda: self._caseload.give_back(held))
+            await retry_while_away(lambda: self._case_store.give_back(held))
             return None
-        seen.finished(paid)
+        observer.finish(paid)
         return record
 
-    async def _heard(self, held: Held, said: Said, seen: Trial) -> Heard:
-        def listen(event: JSON) -> None:
-            said.add(event)
-            seen.hear(event)
+    async def _run_graph(self, held: Held, events: TrialEvents, observer: TrialObserver) -> TrialResult:
+        def on_event(event: JSON) -> None:
+            events.add(event)
+            observer.observe_event(event)
 
+        if held.via != "service":  # of the terminal: its settings and its image are the operator's
+            await asyncio.to_thread(trusted_graph, held.graph)
+            with stored_settings():
+                return await self.trials_on_checkpoints.run(held, on_event)
         with for_an_agent():
             # Nobody listens to the many of a batch.
-            return await self.on_checkpoints.hear(held, listen if held.batch_id is None else None)
+            return await self.trials_on_checkpoints.run(held, on_event if held.batch_id is None else None)
 
-    async def _undecidable(self, held: Held, why: str) -> None:
-        """No model was asked. A row of a batch says so in its place among the others, as `tribunal batch` does."""
+    async def _end_without_trial(self, held: Held, why: str) -> None:
+        """End a case that no model was asked about. A row of a batch is a failure among the others, as in a file."""
         if held.batch_id is None:
-            await self._caseload.cancel(held, why)
+            await self._case_store.cancel(held, why)
             return
         sample = Sample(id=(held.post or {}).get("post_id") or held.id)
-        await self._caseload.finish(held, unusable(sample, held.graph, context_from(held.settings), why))
-
-    async def _finished(self, held: Held, heard: Heard, said: Said, paid: Record) -> bool:
-        question = heard.question.dump() if heard.question else None
-        spent, money = self._spent(paid)
-        left = said.rows[:]
-        return await self._caseload.finish(
-            held, heard.record, question, written=heard.written, said=left, spent=spent, money=money
-        )
-
-    def _spent(self, paid: Record) -> tuple[Spent, float | None]:
-        """What calls have cost, as far as it is known; and the money, where all of it is."""
-        usage, costs = paid.usage, [self._prices.of(call) if self._prices else None for call in paid.calls]
-        known = [cost for cost in costs if cost is not None]
-        spent = Spent(calls=usage.calls, tokens=usage.prompt_tokens + usage.completion_tokens, money=sum(known))
-        return spent, sum(known) if len(known) == len(costs) else None
+        record = record_of_unusable_post(sample, held.graph, context_from(held.settings), why)
+        await self._case_store.finish(held, record)
 
     async def stop(self, seconds: float) -> None:
         """Let what is in flight end, for so long; what is left goes back to the queue."""
         self.stopping = True
         hurry = asyncio.create_task(self._hurry.wait())
         loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
-        while self.trials and not hurry.done() and (left := until - loop.time()) > 0:
+        deadline = loop.time() + seconds
+        while self.trials and not hurry.done() and (left := deadline - loop.time()) > 0:
             await asyncio.wait([*self.trials.values(), hurry], timeout=left, return_when=asyncio.FIRST_COMPLETED)
         hurry.cancel()
         running = list(self.trials.values())
@@ -231,9 +206,81 @@ class Worker:
         self._hurry.set()
 
 
-def _paid(held: Held, record: Record) -> Record:
-    """A record with the calls alone that were made since a person saw it."""
+def spending_of(calls: Sequence[Call], usage: Usage, prices: Prices | None) -> tuple[Spending, float | None]:
+    """Return what calls have cost, as far as it is known; and the money, or None if a price isn't known."""
+    costs = [prices.cost_of_call(call) if prices else None for call in calls]
+    known = [cost for cost in costs if cost is not None]
+    spending = Spending(calls=usage.calls, tokens=usage.prompt_tokens + usage.completion_tokens, money=sum(known))
+    return spending, sum(known) if len(known) == len(costs) else None
+
+
+def _without_earlier_calls(held: Held, record: Record) -> Record:
+    """Return a record with the calls alone that were made since a person saw it."""
     if held.answer is None or held.record is None:
         return record
     calls = record.calls[len(held.record["calls"]) :]
-    return record.model_copy(update={"calls": calls, "usage": Usage.of([call.dump() for call in calls])})
+    return record.model_copy(update={"calls": calls, "usage": Usage.from_calls([call.dump() for call in calls])})
+
+
+class TrialEvents:
+    """The events of one trial. Attributes: `rows`, those that aren't written down yet."""
+
+    def __init__(self, held: Held) -> None:
+        """Begin with none."""
+        self.rows: list[JSON] = []
+        self._held, self._number = held, held.attempt * 100_000
+
+    def add(self, event: JSON) -> None:
+        """Add an event of the trial's stream."""
+        attempt = self._held.attempt
+        self.rows.append({"case_id": self._held.id, "number": self._number, "attempt": attempt, "event": event})
+        self._number += 1
+
+
+class EventWriter:
+    """Writes down the events of all trials of a replica, a moment later, for those who listen from any replica.
+
+    What is left when a trial ends is written with its record.
+    """
+
+    def __init__(self, case_store: CaseStore) -> None:
+        """Begin with no trial."""
+        self._case_store = case_store
+        self._trials: set[TrialEvents] = set()
+        self._writing: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def trial(self, held: Held) -> Iterator[TrialEvents]:
+        """Write a trial's events down for as long as this is open."""
+        events = TrialEvents(held)
+        self._trials.add(events)
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_regularly())
+        try:
+            yield events
+        finally:
+            self._trials.discard(events)
+
+    async def _write_regularly(self) -> None:
+        while self._trials:
+            await asyncio.sleep(_GATHER_SECONDS)
+            trials = [each for each in self._trials if each.rows]
+            if not await self._write(trials):
+                for events in trials:  # that of one can't be written: its end will tell which
+                    if not await self._write([events]):
+                        self._trials.discard(events)
+
+    async def _write(self, trials: list[TrialEvents]) -> bool:
+        """Return False if what these trials hold can't be written. What is written twice has the same number."""
+        rows = {events: events.rows[:] for events in trials}
+        try:
+            if trials:
+                await self._case_store.write_events([row for each in rows.values() for row in each])
+        except DATABASE_AWAY:
+            return True  # it is written later
+        except Exception as error:  # noqa: BLE001 (a log line is all that can be had of it)
+            _LOG.warning("the events of a trial can't be written: %s", type(error).__name__)
+            return False
+        for events, written in rows.items():
+            del events.rows[: len(written)]
+        return True

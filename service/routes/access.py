@@ -12,11 +12,10 @@ from fastapi.exceptions import HTTPException
 from fastapi.routing import APIRoute
 from fastapi.security import APIKeyHeader, APIKeyQuery, HTTPAuthorizationCredentials, HTTPBearer
 
-from tribunal.service.replica.house import LOOPBACK, House
-from tribunal.service.replica.keys import OPERATOR, Caller, Scope, caller, count_request
-from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.replica.problems import Problem
-from tribunal.service.routes.bodies import JSON_KIND, is_json, kind_of
+from tribunal.cases.problem import Problem
+from tribunal.service.replica.keys import OPERATOR, Caller, Scope, count_request, find_caller
+from tribunal.service.replica.replica import LOOPBACK, Replica
+from tribunal.service.routes.parameters import JSON_TYPE, is_json_type, media_type_of, wrong_type
 
 _CALLER = "tribunal.caller"
 PEER = "tribunal.peer"  # in the state of a request: the address that its connection comes from
@@ -25,58 +24,49 @@ _header = APIKeyHeader(name="X-API-Key", auto_error=False)
 _query = APIKeyQuery(name="key", auto_error=False)
 
 
-def house_of(request: Request) -> House:
-    return cast("House", request.app.state.house)
+def replica_of(request: Request) -> Replica:
+    """Return the replica that answers a request."""
+    return cast("Replica", request.app.state.replica)
 
 
-async def _here(request: Request) -> House:
-    return house_of(request)  # a dependency that is no coroutine function would be called in a thread
+async def _current_replica(request: Request) -> Replica:
+    return replica_of(request)  # a dependency that is no coroutine function would be called in a thread
 
 
-Here = Annotated[House, Depends(_here)]
-
-
-def from_here(request: Request) -> bool:
-    """Whether a request comes from this machine; one by a proxy on it comes from whom the proxy names."""
-    if request.client is None:
-        return True  # by a socket of the file system
-    try:
-        return ip_address(request.client.host).is_loopback
-    except ValueError:
-        return False
+CurrentReplica = Annotated[Replica, Depends(_current_replica)]
 
 
 def host_of(request: Request) -> str:
-    """The host that a request names, without its port."""
+    """Return the host that a request names, without its port."""
     return (urlsplit(f"//{request.headers.get('host', '')}").hostname or "").rstrip(".")
 
 
 def may_be_operator(request: Request) -> bool:
-    """Whether a request without a key may be the operator's: it comes from this machine, and asks for it by its own
-    name, so that no page of a site whose name was pointed here can send it from a browser."""
+    """Return whether a request without a key may be the operator's.
+
+    It comes from this machine (one by a proxy on it comes from whom the proxy names), and asks for it by its own name,
+    so that no page of a site whose name was pointed here can send it from a browser.
+    """
     if request.client is None:
-        return True
-    return from_here(request) and host_of(request) in LOOPBACK
+        return True  # by a socket of the file system
+    try:
+        return ip_address(request.client.host).is_loopback and host_of(request) in LOOPBACK
+    except ValueError:
+        return False
 
 
 class Access:
     """A dependency: the caller, who has one of these scopes."""
 
-    def __init__(
-        self,
-        *scopes: Scope,
-        in_query: bool = False,
-        free: bool = False,
-        open_if: Callable[[ServiceOptions], bool] | None = None,
-    ) -> None:
-        """
+    def __init__(self, *scopes: Scope, in_query: bool = False, free: bool = True) -> None:
+        """Say who may use a route.
+
         Args:
             scopes: what the route asks for.
             in_query: whether the key may stand in the address, as clients of the Perspective API send it.
             free: the route spends nothing, so a key whose budget is spent may still use it.
-            open_if: when the operator has opened the route to everybody.
         """
-        self._scopes, self._in_query, self._free, self._open_if = scopes, in_query, free, open_if
+        self._scopes, self._in_query, self._free = scopes, in_query, free
 
     async def __call__(
         self,
@@ -85,49 +75,54 @@ class Access:
         header: Annotated[str | None, Security(_header)] = None,
         query: Annotated[str | None, Security(_query)] = None,
     ) -> Caller:
-        """Who `KeyFirst` has found out. The keys are named here for OpenAPI."""
+        """Return whom `KeyFirst` has found out. The keys are named here for OpenAPI."""
         return cast("Caller", request.scope[_CALLER])
 
     async def caller(self, request: Request) -> Caller:
-        """Who asks; the request is counted.
+        """Return who asks, and count the request.
 
         Raises:
             Problem: their key isn't valid, has another scope, or may ask no more now.
         """
         bearer, header, query = await _bearer(request), await _header(request), await _query(request)
-        given = (bearer.credentials if bearer else None) or header or (query if self._in_query else None)
-        house = house_of(request)
-        if self._open_if is not None and self._open_if(house.options):
-            return OPERATOR
-        who = await caller(house.store, given)
+        key = (bearer.credentials if bearer else None) or header or (query if self._in_query else None)
+        replica = replica_of(request)
+        who = await find_caller(replica.store, key)
         if who is OPERATOR and not may_be_operator(request):
-            raise Problem(
-                "no_key", "others than this machine, and other names than localhost, want a key: tribunal keys add"
-            )
+            raise Problem("no_key", "from elsewhere, or by a name other than localhost, give a key: tribunal keys add")
         request.state.key_id = who.key_id
         if not any(map(who.may, self._scopes)):
-            wanted = " or ".join(self._scopes)
-            raise Problem("forbidden", f"this key's scopes are {', '.join(who.scopes)}; this wants {wanted}")
-        await count_request(house.store, who, free=self._free)
+            needed = " or ".join(self._scopes)
+            raise Problem("forbidden", f"this key's scopes are {', '.join(who.scopes)}; this needs {needed}")
+        await count_request(replica.store, who, free=self._free)
         return who
+
+
+class ScraperAccess(Access):
+    """Access to the metrics, which the operator may have opened to everybody."""
+
+    async def caller(self, request: Request) -> Caller:
+        """Return who asks. As `Access.caller`."""
+        is_open = replica_of(request).options.open_metrics
+        return OPERATOR if is_open else await super().caller(request)
 
 
 class KeyFirst(APIRoute):
     """A route that looks who asks before it reads what they send, which FastAPI does the other way round."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """What answers a request."""
-        answers = super().get_route_handler()
+        """Return what answers a request."""
+        handler = super().get_route_handler()
         checks = [each.call for each in self.dependant.dependencies if isinstance(each.call, Access)]
 
         async def handle(request: Request) -> Response:
             for check in checks:
                 request.scope[_CALLER] = await check.caller(request)
-            kind = kind_of(request)
-            if self.body_field is not None and not is_json(kind):
-                raise Problem("wrong_type", f"Content-Type: {kind[:80] or 'none'}: send {JSON_KIND}")
+            media_type = media_type_of(request)
+            if self.body_field is not None and not is_json_type(media_type):
+                raise wrong_type(media_type, JSON_TYPE)
             try:
-                return await answers(request)
+                return await handler(request)
             except HTTPException as error:
                 if error.status_code == 400 and error.__cause__ is not None:  # FastAPI's own words name no reason
                     raise Problem("bad_input", "body: is not JSON in UTF-8, or is nested too deeply") from None
@@ -136,13 +131,14 @@ class KeyFirst(APIRoute):
         return handle
 
 
-Judge = Annotated[Caller, Depends(Access("judge"))]
-Owner = Annotated[Caller, Depends(Access("judge", free=True))]
-Reader = Annotated[Caller, Depends(Access("judge", "review", "audit", free=True))]
-Appellant = Annotated[Caller, Depends(Access("judge", "review", free=True))]
-Reviewer = Annotated[Caller, Depends(Access("review", free=True))]
-Lead = Annotated[Caller, Depends(Access("lead", free=True))]
-Finder = Annotated[Caller, Depends(Access("review", "audit", free=True))]
-Overseer = Annotated[Caller, Depends(Access("lead", "audit", free=True))]
-Auditor = Annotated[Caller, Depends(Access("audit", free=True))]
-Admin = Annotated[Caller, Depends(Access("admin", free=True))]
+Judge = Annotated[Caller, Depends(Access("judge", free=False))]
+Owner = Annotated[Caller, Depends(Access("judge"))]
+Reader = Annotated[Caller, Depends(Access("judge", "review", "audit"))]
+Appellant = Annotated[Caller, Depends(Access("judge", "review"))]
+Reviewer = Annotated[Caller, Depends(Access("review"))]
+Lead = Annotated[Caller, Depends(Access("lead"))]
+Finder = Annotated[Caller, Depends(Access("review", "audit"))]
+Overseer = Annotated[Caller, Depends(Access("lead", "audit"))]
+Auditor = Annotated[Caller, Depends(Access("audit"))]
+Admin = Annotated[Caller, Depends(Access("admin"))]
+Scraper = Annotated[Caller, Depends(ScraperAccess("audit", free=False))]

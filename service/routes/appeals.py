@@ -4,160 +4,113 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from tribunal.cases.problem import Problem
 from tribunal.schema import JSON, Record
-from tribunal.service.replica.appeals import Made, Said
+from tribunal.service.replica.appeals import NewAppeal
+from tribunal.service.replica.case_intake import reviewer_name
 from tribunal.service.replica.keys import Caller
-from tribunal.service.replica.problems import Problem, responses
-from tribunal.service.replica.reviews import person
-from tribunal.service.routes.access import Appellant, Finder, Here, KeyFirst, Lead, Reader, Reviewer
-from tribunal.service.routes.cases import CaseId
-from tribunal.service.routes.reviews import REVIEWER, Claim
+from tribunal.service.routes import parameters as api
+from tribunal.service.routes.access import Appellant, CurrentReplica, Finder, KeyFirst, Lead, Reader, Reviewer
 
 router = APIRouter(tags=["appeals"], route_class=KeyFirst)
-AppealId = Annotated[
-    str, Path(max_length=80, pattern=r"^[\w-]+$", description="the appeal's", examples=["appeal-0198c5d1f3a1b2c3d4e5f"])
-]
-Status = Literal["waiting", "trying", "tried", "decided"]
-Kind = Literal["appeal", "reopened"]
-Result = Literal["upheld", "reversed", "changed"]
-_PLAIN = r"^[^\x00-\x1f]*$"
-_WORDS = r"^[^\x00]*$"
+AppealId = Annotated[str, api.id_path("appeal", api.APPEAL_ID)]
+AppealStatus = Literal["waiting", "trying", "tried", "decided"]
+AppealKind = Literal["appeal", "reopened"]
+AppealResult = Literal["upheld", "reversed", "changed"]
+_CONTEXT = "what the decision didn't know"
+_CONFLICTS = api.responses("not_found", "conflict")
 
 
-class NewAppeal(BaseModel):
+class AppealRequest(api.RequestBody):
     """Somebody says that a decision is wrong."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    appellant: str = Field(
-        min_length=1,
-        max_length=200,
-        pattern=_PLAIN,
-        description="who appeals, by a name that says nothing to anybody but you",
-        examples=["user-7f3a"],
-    )
-    reason: str = Field(
-        min_length=1,
-        max_length=10_000,
-        pattern=_WORDS,
-        description="why, in their words",
-        examples=["It is a quotation."],
-    )
-    context: str = Field(
-        default="",
-        max_length=10_000,
-        pattern=_WORDS,
-        description="what the decision didn't know",
-        examples=["The line is from a song."],
-    )
+    appellant: str = api.person_field("who appeals, by a name that says nothing to anybody but you", "user-7f3a")
+    reason: str = api.words_field("why, in their words", "It is a quotation.")
+    context: str = api.words_field(_CONTEXT, "The line is from a song.", default="")
 
 
-class Reopening(BaseModel):
+class ReopenRequest(api.RequestBody):
     """A lead opens a decided case again."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    reason: str = Field(
-        min_length=1,
-        max_length=10_000,
-        pattern=_WORDS,
-        description="why",
-        examples=["The policy's wording was misread."],
-    )
-    context: str = Field(
-        default="", max_length=10_000, pattern=_WORDS, description="what the decision didn't know", examples=[""]
-    )
-    lead: str | None = Field(
-        default=None,
-        min_length=1,
-        max_length=200,
-        pattern=_PLAIN,
-        description="who, where several leads use one key; the key's own name stands beside it",
-        examples=["lee"],
-    )
+    reason: str = api.words_field("why", "The policy's wording was misread.")
+    context: str = api.words_field(_CONTEXT, "", default="")
+    lead: str | None = api.LEAD
 
 
-class AppealDecision(BaseModel):
+class AppealDecision(api.RequestBody):
     """What a person decides on an appeal: `uphold` the decision, `change` it, or `retry`: a new trial first."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"action": "uphold", "note": "as before"}]}
-    )
+    model_config = ConfigDict(json_schema_extra={"examples": [{"action": "uphold", "note": "as before"}]})
 
     action: Literal["uphold", "change", "retry"] = Field(description="what to do", examples=["change"])
-    category: str | None = Field(
-        default=None,
-        max_length=200,
-        description="of a change: a category of the case's policy, by its name or its number",
-        examples=["NotHate"],
+    category: str | None = api.CHANGED_CATEGORY
+    note: str = api.words_field(
+        "why; a change needs it, and it becomes the verdict's explanation", "quoted to condemn it", default=""
     )
-    note: str = Field(
-        default="",
-        max_length=10_000,
-        pattern=_WORDS,
-        description="why; a change wants it, and it becomes the verdict's explanation",
-        examples=["quoted to condemn it"],
-    )
-    reviewer: str | None = REVIEWER
+    reviewer: str | None = api.REVIEWER
 
 
-class Appeal(BaseModel):
+class AppealResource(BaseModel):
     """An appeal, and what came of it."""
 
-    id: str = Field(description="the appeal's", examples=["appeal-0198c5d1f3a1b2c3d4e5f"])
-    case_id: str = Field(description="the case's", examples=["case-0198c5d1f3a1b2c3d4e5f"])
-    kind: Kind = Field(description="an appeal, or a lead who reopened the case", examples=["appeal"])
-    created: float = Field(description="when it was made, in seconds of the epoch", examples=[1795330000.0])
+    id: str = Field(description="the appeal's", examples=[api.APPEAL_ID])
+    case_id: str = Field(description="the case's", examples=[api.CASE_ID])
+    kind: AppealKind = Field(description="an appeal, or a lead who reopened the case")
+    created: api.Seconds = Field(description="when it was made, in seconds of the epoch")
     appellant: str = Field(description="who appeals, as you named them; or the lead", examples=["user-7f3a"])
     reason: str = Field(description="why, in their words", examples=["It is a quotation."])
-    context: str = Field(description="what the decision didn't know", examples=["The line is from a song."])
-    status: Status = Field(
+    context: str = Field(description=_CONTEXT, examples=["The line is from a song."])
+    status: AppealStatus = Field(
         description="waiting for a person; trying: its new trial is under way; tried: that ended, and the person who "
         "ordered it decides; decided",
-        examples=["decided"],
     )
-    category_before: str | None = Field(description="what the decision was", examples=["Religious"])
-    hateful_before: bool | None = Field(description="the same", examples=[True])
-    claimed_by: str | None = Field(description="the person who has it before them", examples=["kim (desk)"])
-    claimed_until: float | None = Field(description="when that ends", examples=[1795330900.0])
-    reviewer: str | None = Field(description="who ordered the new trial, and then who decided", examples=["kim (desk)"])
-    trial_id: str | None = Field(description="the case that is its new trial", examples=["case-0198c5d1f3a1b2c3d4e60"])
-    trial_failed: str | None = Field(
-        description="why the last new trial came to nothing", examples=["a setting is wrong"]
-    )
+    category_before: api.Category | None = Field(description="what the decision was")
+    hateful_before: bool | None = Field(description="the same")
+    claimed_by: api.Person | None = Field(description="the person who has it before them")
+    claimed_until: api.Seconds | None = Field(description="when that ends")
+    reviewer: api.Person | None = Field(description="who ordered the new trial, and then who decided")
+    trial_id: str | None = Field(description="the case that is its new trial", examples=[api.CASE_ID])
+    trial_failed: str | None = Field(description="why the last trial came to nothing", examples=["a setting is wrong"])
     trial: Record | None = Field(default=None, description="the record of the new trial; for reviewers and auditors")
-    result: Result | None = Field(
+    result: AppealResult | None = Field(
         description="upheld: it stands; reversed: what was hateful isn't, or the other way round; changed: another "
         "category",
-        examples=["reversed"],
     )
-    category: str | None = Field(description="what was decided", examples=["NotHate"])
-    hateful: bool | None = Field(description="the same", examples=[False])
+    category: api.Category | None = Field(description="what was decided")
+    hateful: bool | None = Field(description="the same")
     note: str = Field(description="why it was decided so", examples=["quoted to condemn it"])
-    decided: float | None = Field(description="when, in seconds of the epoch", examples=[1795410000.0])
+    decided: api.Seconds | None = Field(description="when, in seconds of the epoch")
 
 
-class Appeals(BaseModel):
+class AppealFilters(api.PageQuery):
+    """Which appeals are looked for."""
+
+    status: AppealStatus | None = Field(default=None, description="how far they are", examples=["waiting"])
+    kind: AppealKind | None = Field(default=None, description="appeals, or reopened cases", examples=["appeal"])
+    result: AppealResult | None = Field(default=None, description="what was decided", examples=["reversed"])
+    since: float | None = api.since_field("made")
+    until: float | None = api.until_field()
+
+
+class AppealPage(BaseModel):
     """A page of appeals, the newest first."""
 
-    appeals: list[Appeal] = Field(description="the appeals of this page")
-    next: str | None = Field(default=None, description="give it as `before` for the next page; none: that was the last")
+    appeals: list[AppealResource] = Field(description="the appeals of this page")
+    next: str | None = api.next_field(api.APPEAL_ID)
 
 
-def shown(row: JSON, trial: JSON | None = None) -> Appeal:
-    """An appeal of the store as the service shows it; `trial`: the row of its new trial, for whoever may see it."""
-    given = {name: row[name] for name in Appeal.model_fields if name != "trial"}
-    if row["claimed_until"] is not None and row["status"] == "decided":
-        given |= {"claimed_by": None, "claimed_until": None}
-    return Appeal.model_validate({**given, "trial": (trial or {}).get("record")})
+def appeal_of_row(row: JSON, trial: JSON | None = None) -> AppealResource:
+    """Return an appeal of the store as the service shows it. Whoever may see the new trial gives its row, `trial`."""
+    fields = {name: row[name] for name in AppealResource.model_fields if name != "trial"}
+    return AppealResource.model_validate({**fields, "trial": (trial or {}).get("record")})
 
 
-async def _case(here: Here, case_id: str, who: Caller) -> JSON:
-    """A case that this key may appeal, or see the appeals of."""
-    row = await here.caseload.case(case_id)
+async def _appealable_case(replica: CurrentReplica, case_id: str, who: Caller) -> JSON:
+    """Return a case that this key may appeal, or see the appeals of."""
+    row = await replica.case_store.case(case_id)
     theirs = row["key_id"] == (who.key_id or None) or who.may("review") or who.may("audit")
     if not theirs or row["appeal_id"] is not None:
         raise Problem("not_found", f"case: {case_id[:80]}: there is none")  # nor is it said that another key has one
@@ -166,140 +119,95 @@ async def _case(here: Here, case_id: str, who: Caller) -> JSON:
 
 @router.post(
     "/v1/cases/{case_id}/appeal",
-    summary="Appeal a decision",
     status_code=201,
-    response_model=Appeal,
-    responses={
-        200: {"model": Appeal, "description": "the same request made it before"},
-        **responses("not_found", "conflict", "too_large", "wrong_type", "timeout"),
-    },
+    responses={200: {"model": AppealResource, "description": "the same request made it before"}, **_CONFLICTS},
 )
-async def appeal(
-    case_id: CaseId,
-    asked: NewAppeal,
+async def make_appeal(
+    case_id: api.CaseId,
+    body: AppealRequest,
     response: Response,
-    here: Here,
+    replica: CurrentReplica,
     who: Appellant,
-    idempotency_key: Annotated[
-        str | None,
-        Header(
-            max_length=200,
-            description="your own name for this request, which is then done once",
-            examples=["appeal-17"],
-        ),
-    ] = None,
-) -> Appeal:
-    """Another person than the one who decided will decide on it. A case has one open appeal at a time, and takes none
-    after `appeal_days` from the last decision."""
-    await _case(here, case_id, who)
-    made = Made(**asked.model_dump())
-    row, fresh = await here.appeals.make(case_id, made, who.key_id, who.who, idempotency_key=idempotency_key)
-    response.status_code = 201 if fresh else 200
+    idempotency_key: api.IdempotencyKey = None,
+) -> AppealResource:
+    """Appeal a decision. Another person than the one who decided will decide on it.
+
+    A case has one open appeal at a time, and takes none after `appeal_days` from the last decision.
+    """
+    await _appealable_case(replica, case_id, who)
+    row, is_new = await replica.appeals.open_appeal(
+        case_id, NewAppeal(**body.model_dump()), who.key_id, who.audit_actor, idempotency_key=idempotency_key
+    )
+    response.status_code = 201 if is_new else 200
     response.headers["Location"] = f"/v1/appeals/{row['id']}"
-    return shown(row)
+    return appeal_of_row(row)
 
 
-@router.post(
-    "/v1/cases/{case_id}/reopen",
-    summary="Reopen a case",
-    status_code=201,
-    response_model=Appeal,
-    responses=responses("not_found", "conflict", "too_large", "wrong_type", "timeout"),
-)
-async def reopen(case_id: CaseId, asked: Reopening, response: Response, here: Here, who: Lead) -> Appeal:
-    """As an appeal, but by a lead and at any time. The decision in force stands until another person decides again."""
-    made = Made(kind="reopened", appellant=person(who, asked.lead), reason=asked.reason, context=asked.context)
-    row, _ = await here.appeals.make(case_id, made, who.key_id, who.who)
+@router.post("/v1/cases/{case_id}/reopen", status_code=201, responses=_CONFLICTS)
+async def reopen_case(
+    case_id: api.CaseId, body: ReopenRequest, response: Response, replica: CurrentReplica, who: Lead
+) -> AppealResource:
+    """Reopen a case, as an appeal does, but by a lead and at any time; another person decides again."""
+    lead = reviewer_name(who, body.lead)
+    new = NewAppeal(kind="reopened", appellant=lead, reason=body.reason, context=body.context)
+    row, _ = await replica.appeals.open_appeal(case_id, new, who.key_id, who.audit_actor)
     response.headers["Location"] = f"/v1/appeals/{row['id']}"
-    return shown(row)
+    return appeal_of_row(row)
 
 
-@router.get(
-    "/v1/cases/{case_id}/appeals",
-    summary="A case's appeals",
-    response_model=Appeals,
-    responses=responses("not_found"),
-)
-async def of_case(case_id: CaseId, here: Here, who: Reader) -> Appeals:
-    """All of them: a case that was decided again may be appealed again."""
-    await _case(here, case_id, who)
-    rows = await here.appeals.search({"case_id": case_id}, limit=200)
-    return Appeals(appeals=[shown(row) for row in rows])
+@router.get("/v1/cases/{case_id}/appeals", responses=api.responses("not_found"))
+async def appeals_of_case(case_id: api.CaseId, replica: CurrentReplica, who: Reader) -> AppealPage:
+    """List all appeals of a case: one that was decided again may be appealed again."""
+    await _appealable_case(replica, case_id, who)
+    rows = await replica.appeals.search({"case_id": case_id}, limit=200)
+    return AppealPage(appeals=[appeal_of_row(row) for row in rows])
 
 
-@router.get("/v1/appeals", summary="Find appeals", response_model=Appeals, responses=responses())
-async def appeals(
-    here: Here,
-    who: Finder,
-    status: Annotated[Status | None, Query(description="how far they are", examples=["waiting"])] = None,
-    kind: Annotated[Kind | None, Query(description="appeals, or cases a lead reopened", examples=["appeal"])] = None,
-    result: Annotated[Result | None, Query(description="what was decided", examples=["reversed"])] = None,
-    since: Annotated[
-        float | None, Query(description="made at or after, in seconds of the epoch", examples=[1795330000.0])
-    ] = None,
-    until: Annotated[float | None, Query(description="made before", examples=[1795330900.0])] = None,
-    before: Annotated[
-        str | None,
-        Query(max_length=80, description="`next` of the page before", examples=["appeal-0198c5d1f3a1b2c3d4e5f"]),
-    ] = None,
-    limit: Annotated[int, Query(ge=1, le=200, description="how many a page has", examples=[50])] = 50,
-) -> Appeals:
-    """The newest first, in pages."""
-    asked = {"status": status, "kind": kind, "result": result, "since": since, "until": until}
-    wanted = {name: value for name, value in asked.items() if value is not None}
-    rows = await here.appeals.search(wanted, before=before, limit=limit)
-    return Appeals(appeals=[shown(row) for row in rows], next=rows[-1]["id"] if len(rows) == limit else None)
+@router.get("/v1/appeals", responses=api.responses())
+async def find_appeals(replica: CurrentReplica, who: Finder, query: Annotated[AppealFilters, Query()]) -> AppealPage:
+    """Find appeals, the newest first, in pages."""
+    rows = await replica.appeals.search(query.filters(), before=query.before, limit=query.limit)
+    return AppealPage(appeals=[appeal_of_row(row) for row in rows], next=query.next_of(rows))
 
 
-@router.get("/v1/appeals/{appeal_id}", summary="An appeal", response_model=Appeal, responses=responses("not_found"))
-async def one(appeal_id: AppealId, here: Here, who: Reader) -> Appeal:
-    """A key sees the appeals of its cases; review and audit see all, with the record of a new trial."""
-    row = await here.appeals.appeal(appeal_id)
+@router.get("/v1/appeals/{appeal_id}", responses=api.responses("not_found"))
+async def show_appeal(appeal_id: AppealId, replica: CurrentReplica, who: Reader) -> AppealResource:
+    """Show an appeal. A key sees those of its cases; review and audit see all, with the record of a new trial."""
+    row = await replica.appeals.find(appeal_id)
     try:
-        await _case(here, row["case_id"], who)
+        await _appealable_case(replica, row["case_id"], who)
     except Problem:
         raise Problem("not_found", f"appeal: {appeal_id[:80]}: there is none") from None
     sees = who.may("review") or who.may("audit")
-    return shown(row, await here.appeals.trial(row) if sees else None)
+    return appeal_of_row(row, await replica.appeals.trial(row) if sees else None)
 
 
-@router.post(
-    "/v1/appeals/{appeal_id}/claim",
-    summary="Claim an appeal",
-    response_model=Appeal,
-    responses=responses("not_found", "conflict", "too_large", "wrong_type", "timeout"),
-)
-async def claim(appeal_id: AppealId, asked: Claim, here: Here, who: Reviewer) -> Appeal:
-    """Until the claim ends nobody else can decide it. Whoever has decided the case can't claim it."""
-    return shown(await here.appeals.claim(appeal_id, person(who, asked.reviewer), asked.seconds, who.who))
+@router.post("/v1/appeals/{appeal_id}/claim", responses=_CONFLICTS)
+async def claim_appeal(
+    appeal_id: AppealId, body: api.ClaimRequest, replica: CurrentReplica, who: Reviewer
+) -> AppealResource:
+    """Claim an appeal: until the claim ends nobody else can decide it. Whoever has decided the case can't claim it."""
+    by = reviewer_name(who, body.reviewer)
+    return appeal_of_row(await replica.appeals.claim(appeal_id, by, body.seconds, who.audit_actor))
 
 
-@router.delete(
-    "/v1/appeals/{appeal_id}/claim",
-    summary="Give an appeal back",
-    response_model=Appeal,
-    responses=responses("not_found", "conflict"),
-)
-async def release(
-    appeal_id: AppealId,
-    here: Here,
-    who: Reviewer,
-    reviewer: Annotated[str | None, Query(max_length=200, description="who claimed it", examples=["kim"])] = None,
-) -> Appeal:
-    """Somebody else may take it. A lead may give back what somebody else has, also after a new trial."""
-    by = person(who, reviewer)
-    return shown(await here.appeals.release(appeal_id, by, who.who, lead=who.may("lead")))
+@router.delete("/v1/appeals/{appeal_id}/claim", responses=_CONFLICTS)
+async def release_appeal(
+    appeal_id: AppealId, replica: CurrentReplica, who: Reviewer, reviewer: api.ReviewerQuery = None
+) -> AppealResource:
+    """Give an appeal back. A lead may give back what somebody else has, also after a new trial."""
+    by = reviewer_name(who, reviewer)
+    return appeal_of_row(await replica.appeals.release(appeal_id, by, who.audit_actor, lead=who.may("lead")))
 
 
-@router.post(
-    "/v1/appeals/{appeal_id}/decision",
-    summary="Decide an appeal",
-    response_model=Appeal,
-    responses=responses("not_found", "conflict", "too_large", "wrong_type", "timeout"),
-)
-async def decide(appeal_id: AppealId, asked: AppealDecision, here: Here, who: Reviewer) -> Appeal:
-    """The first decision counts; whoever comes second gets 409, and who says the same once more gets the same. After
-    `retry` look again until the status is `tried`."""
-    said = Said(**asked.model_dump(exclude={"reviewer"}))
-    row = await here.appeals.decide(appeal_id, person(who, asked.reviewer), said, who.who)
-    return shown(row, await here.appeals.trial(row))
+@router.post("/v1/appeals/{appeal_id}/decision", responses=_CONFLICTS)
+async def decide_appeal(
+    appeal_id: AppealId, body: AppealDecision, replica: CurrentReplica, who: Reviewer
+) -> AppealResource:
+    """Decide an appeal. The first decision counts; whoever comes second gets 409.
+
+    Who says the same once more gets the same. After `retry` look again until the status is `tried`.
+    """
+    reviewer, decision = reviewer_name(who, body.reviewer), body.model_dump(exclude={"reviewer"})
+    row = await replica.appeals.decide(appeal_id, reviewer, **decision, by=who.audit_actor)
+    return appeal_of_row(row, await replica.appeals.trial(row))

@@ -2,196 +2,229 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import BaseModel, Field
 
+from tribunal.cases.problem import Problem
 from tribunal.schema import JSON
-from tribunal.service.replica.house import House
+from tribunal.service.replica.batch_files import TYPES, Format, stream_results
+from tribunal.service.replica.batches import RowCounts
 from tribunal.service.replica.keys import Caller, Scope
-from tribunal.service.replica.problems import Problem, responses
-from tribunal.service.replica.results import TYPES, Format, written
-from tribunal.service.replica.uploads import Wanted
-from tribunal.service.routes.access import Here, Judge, KeyFirst, Owner, Reader
-from tribunal.service.routes.batch_shapes import Batch, BatchPage, shown
-from tribunal.service.routes.batch_upload import OPENAPI, received
-from tribunal.service.routes.judge import graph_of
+from tribunal.service.routes import parameters as api
+from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst, Owner, Reader
+from tribunal.service.routes.judge import check_graph
+from tribunal.service.routes.parameters import FORM_TYPE, form_fields, receive_table
 
-router = APIRouter(tags=["batches"], route_class=KeyFirst)
+router = APIRouter(prefix="/v1/batches", tags=["batches"], route_class=KeyFirst)
+BatchStatus = Literal["running", "held", "done", "cancelled"]
 _AS_JSON = "as JSON; in a form it may be a field"
-_ID = r"^[\w-]+$"
-_TABLES: dict[str, Any] = {
+_TABLES: JSON = {
     TYPES["jsonl"]: {"schema": {"type": "string"}, "example": '{"id": "1", "hateful": false}\n'},
     TYPES["csv"]: {"schema": {"type": "string"}, "example": "id,text,hateful\n1,Good morning!,False\n"},
     TYPES["parquet"]: {"schema": {"type": "string", "format": "binary"}, "example": "PAR1…"},
 }
-_AN_ID = "batch-0198c5d1f3a1b2c3d4e5f"
-BatchId = Annotated[str, Path(max_length=80, pattern=_ID, description="the batch's", examples=[_AN_ID])]
+BatchId = Annotated[str, api.id_path("batch", api.BATCH_ID)]
+Settings = Annotated[dict[str, Any], Field(examples=[{"rounds": 2}])]
+_COLUMNS = "the column of text, id, image, language, earlier, where it isn't called so"
+_KEEP = "false: the batch is deleted some time after its end; without it, or true: when you delete it"
+
+
+class BatchOptions(api.RequestBody):
+    """What is to be done with the rows of a file."""
+
+    graph: str | None = Field(None, max_length=60, description="the system; else the operator's", examples=["arcade"])
+    settings: Settings = Field(default_factory=dict, description="settings that the operator lets requests set")
+    columns: dict[str, str] = Field(default_factory=dict, description=_COLUMNS, examples=[{"text": "body"}])
+    keep: bool = Field(default=True, description=_KEEP, examples=[True])
+
+
+class BatchQuery(BaseModel):
+    """The same in the address."""
+
+    graph: str | None = Field(default=None, max_length=60, description="as the field graph", examples=["arcade"])
+    settings: str | None = Field(None, description=f"as the field settings, {_AS_JSON}", examples=['{"rounds": 2}'])
+    columns: str | None = Field(None, description=f"as the field columns, {_AS_JSON}", examples=['{"text": "body"}'])
+    keep: bool | None = Field(default=None, description="as the field keep", examples=[True])
+
+
+class Batch(BaseModel):
+    """A batch: a file of posts, and how far it is."""
+
+    id: str = Field(description="the batch's", examples=[api.BATCH_ID])
+    status: BatchStatus = Field(description="how far it is; held: no more is tried until `held_until`")
+    created: api.Seconds = Field(description="when it was taken in, in seconds of the epoch")
+    finished: api.Seconds | None = Field(default=None, description="when its last row was decided or cancelled")
+    file: str = Field(description="what the file was called", examples=["posts.jsonl"])
+    graph: str = Field(description="which system decides", examples=["tribunal"])
+    settings: Settings = Field(description="the settings in force")
+    keep: bool = Field(description=_KEEP, examples=[True])
+    posts: int = Field(description="how many posts the file holds", examples=[100])
+    left_out: dict[str, int] = Field(
+        description="how many of its rows can't be judged, by reason; each is a failure among the others",
+        examples=[{"neither text nor image": 1}],
+    )
+    rows: RowCounts = Field(description="its posts by how far they are")
+    outcomes: dict[str, int] = Field(description="those that are done, by outcome", examples=[{"verdict": 20}])
+    held: str | None = Field(default=None, description="why no more is tried now", examples=["this key's calls of …"])
+    held_until: api.Seconds | None = Field(None, description="when it goes on by itself, in seconds of the epoch")
+
+
+class BatchPageQuery(api.PageQuery):
+    """Which page of batches."""
+
+    limit: int = Field(default=20, ge=1, le=100, description="how many a page has", examples=[20])
+
+
+class BatchPage(BaseModel):
+    """A page of batches, the newest first."""
+
+    batches: list[Batch] = Field(description="the batches of this page")
+    next: str | None = api.next_field(api.BATCH_ID)
+
+
+async def _show_batches(replica: CurrentReplica, *rows: JSON) -> list[Batch]:
+    """Return batches of the store as the service shows them."""
+    counts = await replica.batches.count_rows([row["id"] for row in rows])
+    batches = []
+    for row in rows:
+        is_held = row["held"] and row["status"] == "running"
+        hold = {"status": "held"} if is_held else {"held": None, "held_until": None}
+        by_status, outcomes = counts[row["id"]]
+        fields = {**row, **hold, "posts": row["rows"], "rows": by_status, "outcomes": outcomes}
+        batches.append(Batch.model_validate(fields))
+    return batches
+
+
+def _describe_body() -> JSON:
+    """Return the forms of the body, for OpenAPI."""
+    file = {"type": "string", "format": "binary", "description": "posts, as .jsonl or .csv"}
+    fields = {"file": file, **form_fields(BatchOptions.model_json_schema())}
+    table = {"type": "string", "description": "one post a row, with a column text or image"}
+    return {"content": {
+        FORM_TYPE: {"schema": {"type": "object", "properties": fields, "required": ["file"]}},
+        "application/x-ndjson": {"schema": table, "example": '{"id": "1", "text": "Good morning!"}\n'},
+        "text/csv": {"schema": table, "example": "id,text\n1,Good morning!\n"},
+    }, "required": True}  # fmt: skip
 
 
 @router.post(
-    "/v1/batches",
-    summary="Decide on a file of posts",
+    "",
     status_code=202,
-    response_model=Batch,
     responses={
         202: {"model": Batch, "description": "the batch: its rows wait for their turn; ask for it at its Location"},
-        **responses("conflict", "too_large", "wrong_type", "timeout", "busy"),
+        **api.responses("conflict", "busy"),
     },
-    openapi_extra=OPENAPI,
+    openapi_extra={"requestBody": _describe_body()},
 )
-async def make(
+async def add_batch(
     request: Request,
     response: Response,
-    here: Here,
+    replica: CurrentReplica,
     who: Judge,
-    graph: Annotated[str | None, Query(max_length=60, description="as the field graph", examples=["arcade"])] = None,
-    settings: Annotated[
-        str | None, Query(description=f"as the field settings, {_AS_JSON}", examples=['{"rounds": 2}'])
-    ] = None,
-    columns: Annotated[
-        str | None, Query(description=f"as the field columns, {_AS_JSON}", examples=['{"text": "body"}'])
-    ] = None,
-    keep: Annotated[bool | None, Query(description="as the field keep", examples=[True])] = None,
-    idempotency_key: Annotated[
-        str | None,
-        Header(
-            max_length=200,
-            description="your own name for this upload, which is then taken in once",
-            examples=["day-17"],
-        ),
-    ] = None,
+    query: Annotated[BatchQuery, Query()],
+    idempotency_key: api.IdempotencyKey = None,
 ) -> Batch:
-    """JSON Lines or CSV, as the file of a form or as the body itself.
+    """Take in JSON Lines or CSV, as the file of a form or as the body itself.
 
     The file is looked through before any row is decided: a wrong row refuses all of it, by name. Single posts come
     before the rows of batches.
     """
-    query = {"graph": graph, "settings": settings, "columns": columns}
-    given = {name: value for name, value in query.items() if value is not None}
-    if keep is not None:
-        given["keep"] = str(keep)
-    async with here.uploads.folder() as folder:
-        upload, asked = await received(request, folder, given, here.options.batch_bytes)
-        wanted = Wanted(
-            graph=graph_of(asked.graph, here.options),
-            settings=here.judging.settings(asked.settings),
-            columns=asked.columns,
-            keep=asked.keep,
-        )
-        batch_id = await here.uploads.take_in(upload, wanted, who.key_id, idempotency_key, who.who)
-    here.feeder.wake()
+    sent = {name: str(value) for name, value in query.model_dump(exclude_none=True).items()}
+    async with replica.uploads.folder() as folder:
+        upload, options = await receive_table(request, folder, sent, replica.options.batch_bytes, BatchOptions)
+        what = {
+            "graph": check_graph(options.graph, replica.options), "columns": options.columns, "keep": options.keep,
+            "settings": replica.intake.settings_for(options.settings),
+        }  # fmt: skip
+        batch_id = await replica.uploads.take_in(upload, what, who.key_id, idempotency_key, who.audit_actor)
+    replica.feeder.wake()
     response.headers["Location"] = f"/v1/batches/{batch_id}"
-    return await _shown(here, await here.batches.batch(batch_id))
+    return await _show_batch(replica, batch_id)
 
 
-@router.get("/v1/batches", summary="Your batches", response_model=BatchPage, responses=responses())
-async def batches(
-    here: Here,
-    who: Reader,
-    before: Annotated[
-        str | None, Query(max_length=80, pattern=_ID, description="`next` of the page before", examples=[_AN_ID])
-    ] = None,
-    limit: Annotated[int, Query(ge=1, le=100, description="how many a page has", examples=[20])] = 20,
-) -> BatchPage:
-    """The newest first, in pages. A key with the scope audit sees those of all keys."""
-    found = await here.batches.search(key_id=who.key_id or None, every=who.may("audit"), before=before, limit=limit)
-    counts = await here.batches.counts([row["id"] for row in found])
-    page = [shown(row, counts[row["id"]]) for row in found]
-    return BatchPage(batches=page, next=page[-1].id if len(page) == limit else None)
+@router.get("", responses=api.responses())
+async def list_batches(replica: CurrentReplica, who: Reader, query: Annotated[BatchPageQuery, Query()]) -> BatchPage:
+    """List batches, the newest first, in pages. A key with the scope audit sees those of all keys."""
+    rows = await replica.batches.search(
+        key_id=who.key_id or None, every=who.may("audit"), before=query.before, limit=query.limit
+    )
+    return BatchPage(batches=await _show_batches(replica, *rows), next=query.next_of(rows))
 
 
-@router.get("/v1/batches/{batch_id}", summary="A batch", response_model=Batch, responses=responses("not_found"))
-async def batch(batch_id: BatchId, here: Here, who: Reader) -> Batch:
-    """How far it is. A key sees its own batches; one with the scope audit sees all."""
-    return await _shown(here, await _own(here, batch_id, who))
+@router.get("/{batch_id}", responses=api.responses("not_found"))
+async def show_batch(batch_id: BatchId, replica: CurrentReplica, who: Reader) -> Batch:
+    """Say how far a batch is. A key sees its own batches; one with the scope audit sees all."""
+    return (await _show_batches(replica, await _own_batch(replica, batch_id, who)))[0]
 
 
 @router.get(
-    "/v1/batches/{batch_id}/results",
-    summary="The rows with their outcomes",
+    "/{batch_id}/results",
     response_class=StreamingResponse,
-    responses={
-        200: {"description": "a table", "content": _TABLES},
-        **responses("not_found", "conflict"),
-    },
+    responses={200: {"description": "a table", "content": _TABLES}, **api.responses("not_found", "conflict")},
 )
-async def results(
+async def batch_results(
     batch_id: BatchId,
-    here: Here,
+    replica: CurrentReplica,
     who: Reader,
     format: Annotated[Format, Query(description="jsonl has the whole records", examples=["csv"])] = "jsonl",
     partial: Annotated[bool, Query(description="also before all rows are decided", examples=[True])] = False,
 ) -> StreamingResponse:
-    """The rows in the order of the file, with their own columns and the verdict's, as `tribunal batch` writes them.
+    """Give the rows in the order of the file, with their own columns and the verdict's, as `tribunal batch` does.
 
     Before the end it wants `partial`; then, and in a batch that was cancelled, a row without an outcome says why in
     `explanation`.
     """
-    row = await _own(here, batch_id, who)
-    if row["finished"] is None and not partial:
-        counts = (await here.batches.counts([batch_id]))[batch_id]
-        far = f"{counts.done} of {row['rows']} rows are decided"
-        raise Problem("conflict", f"batch: {batch_id[:80]}: {far}; come back later, or give partial=true")
-    status = shown(row, (await here.batches.counts([batch_id]))[batch_id]).status
+    row = await _own_batch(replica, batch_id, who)
+    [batch] = await _show_batches(replica, row)
+    if batch.finished is None and not partial:
+        progress = f"{batch.rows.done} of {batch.posts} rows are decided"
+        raise Problem("conflict", f"batch: {batch_id[:80]}: {progress}; come back later, or give partial=true")
     headers = {
-        "Content-Disposition": f'attachment; filename="{row["id"]}.{format}"',
-        "Tribunal-Batch-Status": status,
+        "Content-Disposition": f'attachment; filename="{batch.id}.{format}"',
+        "Tribunal-Batch-Status": batch.status,
     }
-    return StreamingResponse(written(here.batches, row, format), media_type=TYPES[format], headers=headers)
+    return StreamingResponse(stream_results(replica.batches, row, format), media_type=TYPES[format], headers=headers)
 
 
-@router.post(
-    "/v1/batches/{batch_id}/cancel", summary="Cancel a batch", response_model=Batch, responses=responses("not_found")
-)
-async def cancel(batch_id: BatchId, here: Here, who: Owner) -> Batch:
-    """What waits isn't tried any more. What is under way is decided, and what is decided stays."""
-    await _own(here, batch_id, who, others="admin")
-    await here.batches.cancel(batch_id, who.who)
-    return await _shown(here, await here.batches.batch(batch_id))
+@router.post("/{batch_id}/cancel", responses=api.responses("not_found"))
+async def cancel_batch(batch_id: BatchId, replica: CurrentReplica, who: Owner) -> Batch:
+    """Cancel what waits. What is under way is decided, and what is decided stays."""
+    await _own_batch(replica, batch_id, who, others="admin")
+    await replica.batches.cancel(batch_id, who.audit_actor)
+    return await _show_batch(replica, batch_id)
 
 
-@router.post(
-    "/v1/batches/{batch_id}/resume",
-    summary="Go on with a batch",
-    response_model=Batch,
-    responses=responses("not_found"),
-)
-async def resume(batch_id: BatchId, here: Here, who: Owner) -> Batch:
+@router.post("/{batch_id}/resume", responses=api.responses("not_found"))
+async def resume_batch(batch_id: BatchId, replica: CurrentReplica, who: Owner) -> Batch:
     """Go on at once with a batch that is held. As long as its key may spend no more, it is held again."""
-    await _own(here, batch_id, who, others="admin")
-    await here.batches.hold(batch_id, None, None)
-    here.feeder.wake()
-    return await _shown(here, await here.batches.batch(batch_id))
+    await _own_batch(replica, batch_id, who, others="admin")
+    await replica.batches.hold(batch_id, None, None)
+    replica.feeder.wake()
+    return await _show_batch(replica, batch_id)
 
 
-@router.delete(
-    "/v1/batches/{batch_id}",
-    summary="Delete a batch",
-    status_code=204,
-    response_class=Response,
-    responses=responses("not_found", "conflict"),
-)
-async def forget(batch_id: BatchId, here: Here, who: Owner) -> Response:
+@router.delete("/{batch_id}", status_code=204, responses=api.responses("not_found", "conflict"))
+async def delete_batch(batch_id: BatchId, replica: CurrentReplica, who: Owner) -> None:
     """Delete its rows, their posts and their records. It must be at its end: cancel it before."""
-    row = await _own(here, batch_id, who, others="admin")
+    row = await _own_batch(replica, batch_id, who, others="admin")
     if row["finished"] is None:
         raise Problem("conflict", f"batch: {batch_id[:80]}: is under way; cancel it, and delete it once it is finished")
-    await here.batches.delete(batch_id, who.who)
-    return Response(status_code=204)
+    await replica.batches.delete(batch_id, who.audit_actor)
 
 
-async def _own(here: House, batch_id: str, who: Caller, *, others: Scope = "audit") -> JSON:
-    """A batch of the caller's, or of another's where the caller has this scope."""
-    row = await here.batches.batch(batch_id)
+async def _own_batch(replica: CurrentReplica, batch_id: str, who: Caller, *, others: Scope = "audit") -> JSON:
+    """Return a batch of the caller's, or of another's if the caller has this scope."""
+    row = await replica.batches.batch(batch_id)
     if row["key_id"] != (who.key_id or None) and not who.may(others):
         raise Problem("not_found", f"batch: {batch_id[:80]}: there is none")
     if row["finished"] is None:
-        await here.batches.settle(batch_id)
-        row = await here.batches.batch(batch_id)
+        await replica.batches.finish_if_done(batch_id)
+        row = await replica.batches.batch(batch_id)
     return row
 
 
-async def _shown(here: House, row: dict[str, Any]) -> Batch:
-    return shown(row, (await here.batches.counts([row["id"]]))[row["id"]])
+async def _show_batch(replica: CurrentReplica, batch_id: str) -> Batch:
+    return (await _show_batches(replica, await replica.batches.batch(batch_id)))[0]

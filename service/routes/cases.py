@@ -1,143 +1,284 @@
-"""`/v1/cases`: what was asked, and what came of it; and a trial as it happens."""
+"""`/v1/cases`: what was asked, and what came of it; a trial as it happens; a case's words erased."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Literal
+from contextlib import suppress
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Path, Query
+from fastapi import APIRouter, Header, Query
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, Field
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
-from tribunal.schema import JSON
-from tribunal.service.replica.caseload import Caseload
-from tribunal.service.replica.judging import shown
-from tribunal.service.replica.keys import Caller
-from tribunal.service.replica.problems import Problem, responses
-from tribunal.service.routes.access import Finder, Here, KeyFirst, Reader
-from tribunal.service.routes.shapes import Case, Cases
+from tribunal.cases import case_search
+from tribunal.cases.author_letter import LETTER_SETTINGS, write_letter
+from tribunal.cases.case_drawing import content_security_policy, draw_markdown, draw_page
+from tribunal.cases.case_store import CaseStore, add_spending
+from tribunal.cases.case_view import AuthorLetter, CaseView
+from tribunal.cases.explanations import CaseAtHand, case_from_row
+from tribunal.cases.explanations import explain_case as explain_case_at_hand
+from tribunal.cases.problem import Problem
+from tribunal.cases.trials import ReviewerQuestion
+from tribunal.context import context_from
+from tribunal.errors import BadInput
+from tribunal.schema import JSON, Call, Record, Usage
+from tribunal.service.replica.case_intake import case_as_json
+from tribunal.service.replica.keys import Caller, check_key
+from tribunal.service.replica.worker import spending_of
+from tribunal.service.routes import parameters as api
+from tribunal.service.routes.access import Admin, CurrentReplica, Finder, KeyFirst, Reader
+from tribunal.service.routes.parameters import CaseId, responses
+from tribunal.store.tables import cases
 
 router = APIRouter(tags=["cases"], route_class=KeyFirst)
-CaseId = Annotated[
-    str, Path(max_length=80, pattern=r"^[\w-]+$", description="the case's", examples=["case-0198c5d1f3a1b2c3d4e5f"])
-]
 _EVENT = 'id: 3\r\nevent: turn\r\ndata: {"event": "turn", "seat": "judge"}\r\n\r\n'
-_LOOK = 0.2  # seconds between two looks at what was said
+_POLL_SECONDS = 0.2  # between two looks at the events of a trial
+CaseStatus = Literal["waiting", "queued", "running", "done", "cancelled"]
+WayIn = Literal["command", "python", "batch", "service", "studio"]
 
 
-@router.get("/v1/cases/{case_id}", summary="A case", response_model=Case, responses=responses("not_found"))
-async def case(case_id: CaseId, here: Here, who: Reader) -> Case:
-    """A key sees the cases that it asked for; the scope review those that a person has to decide, or has decided, or
-    that were appealed; audit sees all."""
-    return Case.model_validate(shown(await own(here.caseload, case_id, who)))
+class Claimed(BaseModel):
+    """A person's claim on a case."""
+
+    by: api.Person = Field(description="who")
+    until: api.Seconds = Field(description="when it ends, in seconds of the epoch")
 
 
-async def own(caseload: Caseload, case_id: str, who: Caller) -> JSON:
-    """A case's row, where its asker may see it.
+class CaseResource(BaseModel):
+    """A case: what was asked, how far it is, and its record once it is done."""
 
-    Raises:
-        Problem: there is none for them.
+    id: str = Field(description="the case's", examples=[api.CASE_ID])
+    status: CaseStatus = Field(description="how far it is; waiting: a row of a batch whose turn hasn't come")
+    created: api.Seconds = Field(description="when it was taken in, in seconds of the epoch")
+    finished: api.Seconds | None = Field(default=None, description="when it ended")
+    batch_id: str | None = Field(default=None, description="the batch whose row it is", examples=[api.BATCH_ID])
+    graph: str = Field(description="which system decides", examples=["tribunal"])
+    post: dict[str, Any] | None = Field(default=None, description="what was asked; none where it isn't kept")
+    settings: dict[str, Any] = Field(description="the settings in force", examples=[{"rounds": 2}])
+    cancelled: str | None = Field(default=None, description="why it ended without an outcome")
+    record: Record | None = Field(default=None, description="the outcome and all that led to it")
+    question: ReviewerQuestion | None = Field(default=None, description="what a person has to decide, while one has to")
+    claim: Claimed | None = Field(default=None, description="the person who has it before them")
+    via: WayIn = Field(default="service", description="the way it came in")
+    erased: float | None = Field(default=None, description="when its words were erased, in seconds of the epoch")
+
+
+class CaseFilters(api.PageQuery):
+    """Which cases are looked for."""
+
+    outcome: Literal["verdict", "refusal", "failure", "pending"] | None = Field(
+        default=None, description="how they ended", examples=["verdict"]
+    )
+    status: CaseStatus | None = Field(default=None, description="how far they are", examples=["done"])
+    category: str | None = Field(None, max_length=200, description="of the policy, by its name", examples=["NotHate"])
+    hateful: bool | None = Field(default=None, description="what the verdict says", examples=[True])
+    uncertain: bool | None = Field(default=None, description="whether the verdict is uncertain", examples=[True])
+    policy_sha: str | None = Field(None, max_length=64, description="the policy's hash, from records", examples=["5c"])
+    batch_id: str | None = api.id_field("the batch whose rows they are", api.BATCH_ID)
+    via: WayIn | None = Field(default=None, description="the way they came in", examples=["batch"])
+    post_id: str | None = Field(default=None, max_length=200, description="what the post is called", examples=["t-1"])
+    since: float | None = api.since_field("taken in")
+    until: float | None = api.until_field()
+
+
+class Cases(BaseModel):
+    """A page of cases, the newest first."""
+
+    cases: list[CaseResource] = Field(description="the cases of this page")
+    next: str | None = api.next_field(api.CASE_ID)
+
+
+class ErasedWords(BaseModel):
+    """What became of a case's words."""
+
+    id: str = Field(description="the case's", examples=[api.CASE_ID])
+    erased: int = Field(description="1, or 0 where they were erased before, or never kept", examples=[1])
+
+
+@router.get("/v1/cases/{case_id}", responses=api.responses("not_found"))
+async def show_case(case_id: api.CaseId, replica: CurrentReplica, who: Reader) -> CaseResource:
+    """Show a case.
+
+    A key sees the cases that it asked for; the scope review those that a person has to decide, or has decided, or that
+    were appealed; audit sees all.
     """
-    row = await caseload.case(case_id)
-    reviewed = row["question"] is not None or bool((row["record"] or {}).get("review"))
-    theirs = row["key_id"] == (who.key_id or None) and row["appeal_id"] is None  # a new trial is nobody's decision
-    if (
-        not theirs
-        and not who.may("audit")
-        and not (who.may("review") and (reviewed or row["appeal_id"] is not None or await caseload.appealed(case_id)))
-    ):
-        raise Problem("not_found", f"case: {case_id[:80]}: there is none")  # nor is it said that another key has one
-    return row
+    return CaseResource.model_validate(case_as_json(await visible_case(replica.case_store, case_id, who)))
 
 
-@router.get("/v1/cases", summary="Find cases", response_model=Cases, responses=responses())
-async def cases(
-    here: Here,
-    who: Finder,
-    outcome: Annotated[
-        Literal["verdict", "refusal", "failure", "pending"] | None,
-        Query(description="how they ended", examples=["verdict"]),
-    ] = None,
-    status: Annotated[
-        Literal["waiting", "queued", "running", "done", "cancelled"] | None,
-        Query(description="how far they are", examples=["done"]),
-    ] = None,
-    category: Annotated[
-        str | None, Query(max_length=200, description="of the policy, by its name", examples=["NotHate"])
-    ] = None,
-    hateful: Annotated[bool | None, Query(description="what the verdict says", examples=[True])] = None,
-    uncertain: Annotated[bool | None, Query(description="whether the verdict is uncertain", examples=[True])] = None,
-    policy_sha: Annotated[
-        str | None, Query(max_length=64, description="the policy's hash, from a record", examples=["5c1f"])
-    ] = None,
-    batch_id: Annotated[
-        str | None,
-        Query(
-            max_length=80,
-            pattern=r"^[\w-]+$",
-            description="the batch whose rows they are",
-            examples=["batch-0198c5d1f3a1b2c3d4e5f"],
-        ),
-    ] = None,
-    via: Annotated[
-        Literal["command", "python", "batch", "service", "studio"] | None,
-        Query(description="the way they came in", examples=["batch"]),
-    ] = None,
-    post_id: Annotated[
-        str | None, Query(max_length=200, description="what the post is called", examples=["t-1"])
-    ] = None,
-    since: Annotated[
-        float | None, Query(description="taken in at or after, in seconds of the epoch", examples=[1795330000.0])
-    ] = None,
-    until: Annotated[float | None, Query(description="taken in before", examples=[1795330900.0])] = None,
-    before: Annotated[
-        str | None,
-        Query(max_length=80, description="`next` of the page before", examples=["case-0198c5d1f3a1b2c3d4e5f"]),
-    ] = None,
-    limit: Annotated[int, Query(ge=1, le=200, description="how many a page has", examples=[50])] = 50,
-) -> Cases:
-    """The newest first, in pages. With the scope review and without audit: `outcome=pending` alone."""
-    if outcome != "pending" and not who.may("audit"):
+async def visible_case(case_store: CaseStore, case_id: str, who: Caller) -> JSON:
+    """Return a case's row, if its asker may see it; raise Problem if there is none for them."""
+    row = await case_store.case(case_id)
+    if who.may("audit") or (row["key_id"] == (who.key_id or None) and row["appeal_id"] is None):
+        return row  # a new trial of an appeal is nobody's decision
+    reviewed = row["question"] is not None or (row["record"] or {}).get("review") or row["appeal_id"] is not None
+    if who.may("review") and (reviewed or await case_store.is_appealed(case_id)):
+        return row
+    raise Problem("not_found", f"case: {case_id[:80]}: there is none")  # nor is it said that another key has one
+
+
+@router.get("/v1/cases", responses=api.responses())
+async def find_cases(replica: CurrentReplica, who: Finder, query: Annotated[CaseFilters, Query()]) -> Cases:
+    """Find cases, the newest first, in pages. With the scope review and without audit: `outcome=pending` alone."""
+    if query.outcome != "pending" and not who.may("audit"):
         raise Problem("forbidden", f"this key's scopes are {', '.join(who.scopes)}; without audit give outcome=pending")
-    asked = {
-        "outcome": outcome, "status": status, "category": category, "hateful": hateful, "uncertain": uncertain,
-        "policy_sha": policy_sha, "batch_id": batch_id, "via": via, "post_id": post_id, "since": since, "until": until,
-    }  # fmt: skip
-    wanted = {name: value for name, value in asked.items() if value is not None}
-    found = await here.caseload.search(wanted, before=before, limit=limit)
-    page = [Case.model_validate(shown(row)) for row in found]
-    return Cases(cases=page, next=page[-1].id if len(page) == limit else None)
+    wanted = case_search.CaseFilter.model_validate(query.filters())
+    rows = await case_search.find_cases(
+        replica.store, wanted, before=query.before, limit=query.limit, columns=list(cases.c)
+    )
+    page = [CaseResource.model_validate(case_as_json(row)) for row in rows]
+    return Cases(cases=page, next=query.next_of(rows))
 
 
 @router.get(
     "/v1/cases/{case_id}/events",
-    summary="A trial as it happens",
     response_class=EventSourceResponse,
     responses={
         200: {"content": {"text/event-stream": {"example": _EVENT}}, "description": "server-sent events"},
-        **responses("not_found"),
+        **api.responses("not_found"),
     },
 )
-async def listen(
-    case_id: CaseId,
-    here: Here,
+async def stream_events(
+    case_id: api.CaseId,
+    replica: CurrentReplica,
     who: Reader,
     last_event_id: Annotated[int, Header(ge=0, description="go on after this event", examples=[17])] = 0,
 ) -> EventSourceResponse:
-    """Each event is one of `asking`, `call`, `turn`, `review`, `outcome`, and at last `end` with the case."""
-    await own(here.caseload, case_id, who)
-    return EventSourceResponse(_events(here.caseload, case_id, last_event_id))
+    """Send a trial's events: `asking`, `call`, `turn`, `review`, `outcome`, and at last `end` with the case."""
+    await visible_case(replica.case_store, case_id, who)
+    return EventSourceResponse(_trial_events(replica.case_store, case_id, last_event_id))
 
 
-async def _events(caseload: Caseload, case_id: str, after: int) -> AsyncIterator[ServerSentEvent]:
+async def _trial_events(case_store: CaseStore, case_id: str, after: int) -> AsyncIterator[ServerSentEvent]:
     while True:
-        status = await caseload.status(case_id)
-        for number, event in await caseload.said(case_id, after):
+        status = await case_store.status(case_id)
+        for number, event in await case_store.events_after(case_id, after):
             after = number
             yield ServerSentEvent(json.dumps(event), id=str(number), event=event.get("event", "message"))
         if status not in ("queued", "running"):
-            row = shown(await caseload.case(case_id))
-            yield ServerSentEvent(Case.model_validate(row).model_dump_json(), event="end")
+            row = case_as_json(await case_store.case(case_id))
+            yield ServerSentEvent(CaseResource.model_validate(row).model_dump_json(), event="end")
             return
-        await asyncio.sleep(_LOOK)
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+@router.delete("/v1/cases/{case_id}/words", responses=api.responses("not_found", "conflict"))
+async def erase_words(case_id: api.CaseId, replica: CurrentReplica, who: Admin) -> ErasedWords:
+    """Erase the post, its images, what was said, notes and messages.
+
+    What was decided, by whom and by which models stays, and so does the audit log, which tells of it. A case that waits
+    for a person can't be decided any more.
+    """
+    done = await replica.retention.erase_case(case_id, who.audit_actor)
+    return ErasedWords(id=case_id, erased=done.cases)
+
+
+Form = Literal["html", "markdown", "json"]
+_FORM_OF_TYPE: dict[str, Form] = {
+    "text/html": "html", "text/markdown": "markdown", "application/json": "json", "*/*": "json",
+}  # fmt: skip
+_HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
+_DESCRIPTION = "the case, explained; docs/explaining.md says what stands in it"
+_EXAMPLES = {
+    "application/json": {"example": {"told_to": "poster", "title": "Your post is against our rules"}},
+    "text/html": {"example": "<!DOCTYPE html>…"},
+    "text/markdown": {"example": "# HATE SPEECH"},
+}
+
+
+@router.get(
+    "/v1/cases/{case_id}/explanation",
+    response_class=Response,
+    responses={200: {"content": _EXAMPLES, "description": _DESCRIPTION}, **responses("not_found", "conflict", "spent")},
+)
+async def explain_case(
+    case_id: CaseId,
+    replica: CurrentReplica,
+    who: Reader,
+    form: Annotated[
+        Form | None, Query(alias="format", description="beats Accept; without both: json", examples=["html"])
+    ] = None,
+    told_to: Annotated[
+        Literal["auditor", "poster"],
+        Query(
+            alias="for",
+            description="auditor: all of it. poster: plain words for the person who posted, with nothing of anybody "
+            "else; a model writes them, and the key pays for the call",
+            examples=["poster"],
+        ),
+    ] = "auditor",
+    language: Annotated[
+        str | None,
+        Query(max_length=35, description="with for=poster: its language; without it the post's", examples=["ko"]),
+    ] = None,
+    accept: Annotated[str, Header(max_length=1000, description="html, markdown or json", examples=["text/html"])] = "",
+) -> Response:
+    """Explain a case to whoever may see it. A case that isn't over is a conflict."""
+    row = await visible_case(replica.case_store, case_id, who)
+    try:
+        case = await case_from_row(replica.store, row)
+    except BadInput as error:
+        raise Problem("conflict", str(error)) from None
+    picture: CaseView | AuthorLetter
+    if told_to == "poster":
+        picture = await _explain_to_poster(replica, who, case, language)
+    elif language is not None:
+        raise Problem("bad_input", "language: is that of the words for the person who posted; give for=poster as well")
+    else:
+        price = replica.prices.cost_of_call if replica.prices else None
+        picture = await explain_case_at_hand(case, price, files=False)
+    return _render(picture, form or preferred_form(accept))
+
+
+async def _explain_to_poster(
+    replica: CurrentReplica, who: Caller, case: CaseAtHand, language: str | None
+) -> AuthorLetter:
+    """Return the words for the person who posted; whoever asks for them pays for the call.
+
+    Raises:
+        Problem: the replica stops, or the key's budget is spent.
+    """
+    replica.intake.check_running()
+    if who.key_id:
+        await check_key(replica.store, who.key_id)
+    settings = {**replica.options.settings, **(case.settings or {})}
+    # The prompts are the operator's: a folder that a case names may be gone.
+    settings["prompts"] = replica.options.settings.get("prompts")
+    context = context_from({name: value for name, value in settings.items() if name in LETTER_SETTINGS})
+    letter = await write_letter(
+        case.record, post=case.post, policy_text=case.policy_text, language=language, context=context, files=False,
+        case=case.case,
+    )  # fmt: skip
+    if who.key_id and letter.calls:
+        paid = [Call.model_validate(each) for each in letter.calls]
+        spent, _ = spending_of(paid, Usage.from_calls(list(letter.calls)), replica.prices)
+        async with replica.store.transaction() as connection:
+            await add_spending(replica.store, connection, who.key_id, spent)
+    return letter
+
+
+def preferred_form(accept: str) -> Form:
+    """Return the form that a client asks for, the one that it likes best first; JSON where it says nothing."""
+    form: Form = "json"
+    best = 0.0
+    for part in accept.lower().split(","):
+        kind, *more = (each.strip() for each in part.split(";"))
+        weight = next((each[2:] for each in more if each.startswith("q=")), "1")
+        with suppress(ValueError):
+            if kind in _FORM_OF_TYPE and float(weight) > best:
+                form, best = _FORM_OF_TYPE[kind], float(weight)
+    return form
+
+
+def _render(picture: CaseView | AuthorLetter, form: Form) -> Response:
+    # Why a fixed text stands there is for whoever sends it, and no part of what they send.
+    source = {"Tribunal-Explanation": picture.source} if isinstance(picture, AuthorLetter) else {}
+    headers = {**_HEADERS, **source, "Vary": "Accept"}
+    if form == "html":
+        security = {"Content-Security-Policy": f"{content_security_policy()}; frame-ancestors 'none'"}
+        return Response(draw_page(picture), media_type="text/html", headers={**headers, **security})
+    if form == "markdown":
+        return Response(draw_markdown(picture), media_type="text/markdown", headers=headers)
+    return JSONResponse(picture.dump(), headers=headers)

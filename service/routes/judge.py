@@ -1,89 +1,174 @@
-"""`POST /v1/judge`: one post."""
+"""`POST /v1/judge`: one post, as a JSON object or as a form with an image in it."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import Field
 
+from tribunal.cases.leases import NewCase
+from tribunal.cases.problem import Problem
 from tribunal.graphs import GRAPHS
-from tribunal.plugins import known, names
+from tribunal.plugins import list_known_names, names
 from tribunal.schema import Record
-from tribunal.service.replica.judging import Opened, shown
+from tribunal.service.replica.case_intake import OpenCase, case_as_json
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.replica.problems import Problem, responses
-from tribunal.service.routes.access import Here, Judge, KeyFirst
-from tribunal.service.routes.asked import OPENAPI, JudgeAsked
-from tribunal.service.routes.leaving import waited
-from tribunal.service.routes.shapes import Case
+from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst
+from tribunal.service.routes.cases import CaseResource
+from tribunal.service.routes.parameters import (
+    FORM_TYPE,
+    JSON_TYPE,
+    IdempotencyKey,
+    RequestBody,
+    form_fields,
+    image_data_uri,
+    is_json_type,
+    media_type_of,
+    open_form,
+    parse_fields,
+    responses,
+    validate_body,
+    wrong_type,
+)
+from tribunal.text import parse_json
 
+MAX_TEXT = 1_000_000  # characters; the setting `max_text` of a case limits it further
 router = APIRouter(tags=["judging"], route_class=KeyFirst)
+
+
+class JudgeRequest(RequestBody):
+    """A post to decide on: a text, an image, or both."""
+
+    text: str | None = Field(default=None, max_length=MAX_TEXT, description="its words", examples=["Good morning!"])
+    image: str | None = Field(None, description="its image: an https address, or a data URI")
+    post_id: str | None = Field(None, max_length=200, description="your name for it; else made", examples=["t-1"])
+    language: str | None = Field(default=None, max_length=35, description="a tag such as en or ko", examples=["en"])
+    earlier: list[str] = Field(
+        default_factory=list,
+        max_length=20,
+        description="earlier posts of its conversation, the oldest first; they are read, and not decided on",
+        examples=[["How was the match?"]],
+    )
+    graph: str | None = Field(default=None, max_length=60, description="which system decides", examples=["arcade"])
+    settings: dict[str, Any] = Field(default_factory=dict, description="those that the operator lets requests set")
+    keep: bool = Field(True, description="false: neither post nor record is stored; only with `wait`", examples=[True])
+
+
+async def _read_request(request: Request) -> JudgeRequest:
+    media_type = media_type_of(request)
+    if is_json_type(media_type):
+        try:
+            content = parse_json(await request.body())
+        except ValueError as error:
+            raise Problem("bad_input", f"body: is not JSON: {error}") from None
+        return validate_body(JudgeRequest, content)
+    if media_type != FORM_TYPE:
+        raise wrong_type(media_type, JSON_TYPE, FORM_TYPE)
+    async with open_form(request) as (fields, files):
+        for name, file in files.items():
+            if name != "image":
+                raise Problem("bad_input", f"{name[:80]}: is a file; the only file is image")
+            fields["image"] = await image_data_uri(file)
+    return parse_fields(JudgeRequest, fields)
+
+
+def _describe_body() -> dict[str, Any]:
+    """Return the two forms of the body, for OpenAPI, which FastAPI can't tell from a dependency."""
+    schema = JudgeRequest.model_json_schema()
+    image = {"type": "string", "format": "binary", "description": "a file: PNG, JPEG, WEBP, GIF or BMP"}
+    return {"content": {
+        JSON_TYPE: {"schema": schema, "example": {"text": "Good morning!", "graph": "arcade"}},
+        FORM_TYPE: {"schema": {**schema, "properties": {**form_fields(schema), "image": image}}},
+    }, "required": True}  # fmt: skip
 
 
 @router.post(
     "/v1/judge",
-    summary="Decide on a post",
-    response_model=Record | Case,
     responses={
         200: {"model": Record, "description": "the record: the post was decided while you waited"},
-        202: {"model": Case, "description": "the case: ask for it again at its Location"},
-        **responses("conflict", "too_large", "wrong_type", "timeout", "busy"),
+        202: {"model": CaseResource, "description": "the case: ask for it again at its Location"},
+        **responses("conflict", "busy"),
     },
-    openapi_extra=OPENAPI,
+    openapi_extra={"requestBody": _describe_body()},
 )
 async def judge(
     request: Request,
     response: Response,
-    here: Here,
+    replica: CurrentReplica,
     who: Judge,
-    asked: JudgeAsked,
+    body: Annotated[JudgeRequest, Depends(_read_request)],
     wait: Annotated[float, Query(ge=0, description="seconds to wait for the outcome", examples=[30])] = 0.0,
-    idempotency_key: Annotated[
-        str | None,
-        Header(
-            max_length=200, description="your own name for this request, which is then done once", examples=["order-17"]
-        ),
-    ] = None,
-) -> Record | Case:
-    """Gives the record if the post is decided within `wait` seconds, else the case with status 202.
+    idempotency_key: IdempotencyKey = None,
+) -> Record | CaseResource:
+    """Give the record if the post is decided within `wait` seconds, else the case with status 202.
 
     Without `wait` the post is decided whether or not you stay to see it. With `wait`, and without an `Idempotency-Key`,
     its trial ends when you go away.
     """
-    options = here.options
-    if not asked.text and not asked.image:
+    if not body.text and not body.image:
         raise Problem("bad_input", "text: there is neither text nor image; give one")
-    graph = graph_of(asked.graph, options)
-    if not asked.keep and not wait:
+    graph = check_graph(body.graph, replica.options)
+    if not body.keep and not wait:
         raise Problem("bad_input", "keep: false: what isn't kept can't be asked for later; give wait, too")
-    await here.judging.image(asked.image)
-    new = asked.case(graph, here.judging.settings(asked.settings))
+    await replica.intake.check_image(body.image)
+    post = body.model_dump(include={"text", "image", "post_id", "language", "earlier"}, exclude_defaults=True)
+    new = NewCase(graph=graph, post=post, settings=replica.intake.settings_for(body.settings), keep=body.keep)
     # On its own, so that whatever ends this request doesn't end it between the case and its trial.
-    opening = asyncio.create_task(here.judging.open(new, who, idempotency_key=idempotency_key))
+    opening = asyncio.create_task(replica.intake.open_case(new, who, idempotency_key=idempotency_key))
     opened = await asyncio.shield(opening)
-    seconds = min(wait, options.longest_wait)
-    record = await waited(request, opened, seconds, only_here=wait > 0 and not idempotency_key)
-    if record is not None:
-        response.headers["Tribunal-Case"] = opened.id
-        return record
-    return await later(response, here, opened)
+    return await answer_when_done(request, response, replica, opened, wait, only_here=wait > 0 and not idempotency_key)
 
 
-def graph_of(asked: str | None, options: ServiceOptions) -> str:
-    """The graph that decides.
+def check_graph(name: str | None, options: ServiceOptions) -> str:
+    """Return the graph that decides: the one of this name, or the operator's.
 
     Raises:
         Problem: there is none of this name.
     """
-    graph = asked or options.graph
+    graph = name or options.graph
     if graph not in GRAPHS and graph not in names("tribunal.graphs"):
-        raise Problem("bad_input", f"graph: {graph}: there is none; they are {known(GRAPHS, 'tribunal.graphs')}")
+        known = list_known_names(GRAPHS, "tribunal.graphs")
+        raise Problem("bad_input", f"graph: {graph}: there is none; they are {known}")
     return graph
 
 
-async def later(response: Response, here: Here, opened: Opened) -> Case:
-    """The case, with status 202 and where to ask for it again."""
+async def answer_when_done(
+    request: Request, response: Response, replica: CurrentReplica, opened: OpenCase, wait: float, *, only_here: bool
+) -> Record | CaseResource:
+    """Return the record, or, if it takes longer than the client waits, the case with status 202.
+
+    Args:
+        request: whose client may go away.
+        response: which gets the status and where the case is.
+        replica: which answers.
+        opened: the case.
+        wait: seconds that the client waits, as far as the operator lets it.
+        only_here: whether nobody but this client could have the outcome; then its trial ends when they go.
+
+    Raises:
+        BadInput: what was asked can't be judged.
+    """
+    outcome = asyncio.create_task(opened.outcome(min(wait, replica.options.longest_wait)))
+    disconnect = asyncio.create_task(wait_for_disconnect(request))
+    try:
+        await asyncio.wait([outcome, disconnect], return_when=asyncio.FIRST_COMPLETED)
+        if not outcome.done() and only_here:
+            await opened.abandon()
+            await asyncio.wait([outcome])
+        record = None if outcome.cancelled() else await outcome  # cancelled as its trial was: nobody reads the answer
+    finally:
+        disconnect.cancel()
+    if record is not None:
+        response.headers["Tribunal-Case"] = opened.id
+        return record
     response.status_code = 202
     response.headers["Location"] = f"/v1/cases/{opened.id}"
-    return Case.model_validate(shown(await here.caseload.case(opened.id)))
+    return CaseResource.model_validate(case_as_json(await replica.case_store.case(opened.id)))
+
+
+async def wait_for_disconnect(request: Request) -> None:
+    """Return when the client has gone away."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,123 +1,224 @@
-"""A person decides over HTTP: a case that waits is claimed, and accepted, changed, or sent back with a question."""
+"""People decide over HTTP: cases that wait are claimed and decided; second opinions are given without seeing that."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from tribunal.schema import Record
-from tribunal.service.replica.judging import shown
-from tribunal.service.replica.problems import responses
-from tribunal.service.replica.reviews import person
-from tribunal.service.routes.access import Here, KeyFirst, Reviewer
-from tribunal.service.routes.cases import CaseId
-from tribunal.service.routes.judge import later
-from tribunal.service.routes.leaving import waited
-from tribunal.service.routes.shapes import Case
+from tribunal.cases.problem import Problem
+from tribunal.schema import JSON, Record
+from tribunal.service.replica.case_intake import case_as_json, reviewer_name
+from tribunal.service.routes import parameters as api
+from tribunal.service.routes.access import CurrentReplica, KeyFirst, Lead, Reviewer
+from tribunal.service.routes.cases import CaseResource
+from tribunal.service.routes.judge import answer_when_done
 
 router = APIRouter(tags=["review"], route_class=KeyFirst)
-REVIEWER = Field(
-    default=None,
-    min_length=1,
-    max_length=200,
-    pattern=r"^[^\x00-\x1f]*$",
-    description="who decides, where several people use one key; the key's own name stands beside it",
-    examples=["kim"],
-)
+opinions = APIRouter(prefix="/v1/second-opinions", tags=["second opinions"], route_class=KeyFirst)
+_CONFLICTS = api.responses("not_found", "conflict")
 
 
-class Claim(BaseModel):
-    """A reviewer has a case before them."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    reviewer: str | None = REVIEWER
-    seconds: float = Field(default=900, gt=0, le=86_400, description="for how long", examples=[900])
-
-
-class Decision(BaseModel):
+class ReviewDecision(api.RequestBody):
     """What a person says of a case: `accept` the court's outcome, `change` it, or `ask` for one more trial."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"action": "accept"}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{"action": "accept"}]})
 
     action: Literal["accept", "change", "ask"] = Field(description="what to do", examples=["change"])
-    category: str | None = Field(
-        default=None,
-        max_length=200,
-        description="of a change: a category of the case's policy, by its name or its number",
-        examples=["NotHate"],
-    )
-    question: str | None = Field(
-        default=None,
-        max_length=10_000,
-        description="of an ask: put before every seat but the gatekeeper",
-        examples=["Is it a quotation?"],
-    )
-    note: str = Field(
-        default="", max_length=10_000, description="why; it becomes the explanation of a changed verdict", examples=[""]
-    )
-    reviewer: str | None = REVIEWER
-    answers: str | None = Field(
-        default=None,
-        max_length=80,
-        description="`question.id` as you saw it; where the case has been tried again since, you get 409",
-    )
+    category: str | None = api.CHANGED_CATEGORY
+    question: str | None = Field(None, max_length=10_000, description="of an ask: for every seat but the gatekeeper")
+    note: str = Field(default="", max_length=10_000, description="why; it becomes a changed verdict's explanation")
+    reviewer: str | None = api.REVIEWER
+    answers: str | None = Field(None, max_length=80, description="`question.id` as seen; 409 if tried again since")
 
 
-@router.post(
-    "/v1/cases/{case_id}/claim",
-    summary="Claim a case",
-    response_model=Case,
-    responses=responses("not_found", "conflict", "too_large", "wrong_type", "timeout"),
-)
-async def claim(case_id: CaseId, asked: Claim, here: Here, who: Reviewer) -> Case:
-    """Until the claim ends nobody else can decide the case. Claim it again to keep it longer."""
-    by = person(who, asked.reviewer)
-    row = await here.reviews.claim(case_id, by, asked.seconds, who.who, leads=who.may("lead"))
-    return Case.model_validate(shown(row))
+@router.post("/v1/cases/{case_id}/claim", responses=_CONFLICTS)
+async def claim_case(
+    case_id: api.CaseId, body: api.ClaimRequest, replica: CurrentReplica, who: Reviewer
+) -> CaseResource:
+    """Claim a case: until the claim ends nobody else can decide the case. Claim it again to keep it longer."""
+    by = reviewer_name(who, body.reviewer)
+    row = await replica.reviews.claim(case_id, by, body.seconds, who.audit_actor, leads=who.may("lead"))
+    return CaseResource.model_validate(case_as_json(row))
 
 
-@router.delete(
-    "/v1/cases/{case_id}/claim",
-    summary="Give a claim back",
-    response_model=Case,
-    responses=responses("not_found", "conflict"),
-)
-async def release(
-    case_id: CaseId,
-    here: Here,
-    who: Reviewer,
-    reviewer: Annotated[str | None, Query(max_length=200, description="who claimed it", examples=["kim"])] = None,
-) -> Case:
-    """Somebody else may take the case."""
-    return Case.model_validate(shown(await here.reviews.release(case_id, person(who, reviewer), who.who)))
+@router.delete("/v1/cases/{case_id}/claim", responses=_CONFLICTS)
+async def release_case(
+    case_id: api.CaseId, replica: CurrentReplica, who: Reviewer, reviewer: api.ReviewerQuery = None
+) -> CaseResource:
+    """Give a claim back: somebody else may take the case."""
+    row = await replica.reviews.release(case_id, reviewer_name(who, reviewer), who.audit_actor)
+    return CaseResource.model_validate(case_as_json(row))
 
 
 @router.post(
     "/v1/cases/{case_id}/decision",
-    summary="Decide a case",
-    response_model=Record | Case,
     responses={
         200: {"model": Record, "description": "the record: decided, or, after an ask, pending again"},
-        202: {"model": Case, "description": "the case, which goes on: ask for it again at its Location"},
-        **responses("not_found", "conflict", "busy", "too_large", "wrong_type", "timeout"),
+        202: {"model": CaseResource, "description": "the case, which goes on: ask for it again at its Location"},
+        **api.responses("not_found", "conflict", "busy"),
     },
 )
-async def decide(
-    case_id: CaseId,
-    asked: Decision,
+async def decide_case(
+    case_id: api.CaseId,
+    body: ReviewDecision,
     request: Request,
     response: Response,
-    here: Here,
+    replica: CurrentReplica,
     who: Reviewer,
     wait: Annotated[float, Query(ge=0, description="seconds to wait for the record", examples=[30])] = 10.0,
-) -> Record | Case:
-    """The first decision counts; whoever comes second gets 409. What was taken in is carried out, also by another
-    replica if this one is killed."""
-    said = asked.model_dump(include={"action", "category", "question", "note"})
-    by = person(who, asked.reviewer)
-    opened = await here.reviews.decide(case_id, by, said, asked.answers, who.who, leads=who.may("lead"))
-    record = await waited(request, opened, min(wait, here.options.longest_wait), only_here=False)
-    return record if record is not None else await later(response, here, opened)
+) -> Record | CaseResource:
+    """Decide a case. The first decision counts, and any replica carries it out; whoever comes second gets 409."""
+    decision = body.model_dump(include={"action", "category", "question", "note"})
+    by = reviewer_name(who, body.reviewer)
+    opened = await replica.reviews.decide(case_id, by, decision, body.answers, who.audit_actor, leads=who.may("lead"))
+    return await answer_when_done(request, response, replica, opened, wait, only_here=False)
+
+
+# Second opinions
+
+_OPINION_ID = "opinion-9f86d081884c7d659a2f"
+OpinionId = Annotated[str, api.id_path("second opinion", _OPINION_ID)]
+OpinionStatus = Literal["waiting", "agreed", "disagreed", "settled"]
+
+
+class PolicyCategory(BaseModel):
+    """A category of the policy that the case was decided under."""
+
+    name: api.Category = Field(description="its name")
+    meaning: str = Field(description="what the policy says it is", examples=["nothing of the following"])
+
+
+class BlindCase(BaseModel):
+    """What whoever gives a second opinion sees: nothing of what was decided, nor by whom."""
+
+    post: dict[str, Any] = Field(description="its text, image, language, earlier posts", examples=[{"text": "hi"}])
+    policy: str = Field(description="the policy's name", examples=["h-vli"])
+    categories: list[PolicyCategory] = Field(description="its categories")
+
+
+class SecondOpinion(BaseModel):
+    """A second opinion. What was decided first is told once it was given, and to leads alone."""
+
+    id: str = Field(description="its own, which isn't the case's", examples=[_OPINION_ID])
+    status: OpinionStatus = Field(description="waiting for a person; agreed; disagreed: a lead sees to it; settled")
+    created: api.Seconds = Field(description="when it was asked for, in seconds of the epoch")
+    claimed_by: api.Person | None = Field(description="the person who has it before them")
+    claimed_until: api.Seconds | None = Field(description="when that ends")
+    second: api.Person | None = Field(description="who gave it")
+    second_category: api.Category | None = Field(description="what they would decide")
+    note: str = Field(description="why", examples=["quoted to condemn it"])
+    given: api.Seconds | None = Field(description="when it was given")
+    case_id: str | None = Field(default=None, description="for leads: the case", examples=[api.CASE_ID])
+    first: api.Person | None = Field(default=None, description="for leads: who decided; court: no person")
+    first_category: api.Category | None = Field(default=None, description="for leads: what they decided")
+    settled_by: api.Person | None = Field(default=None, description="the lead who saw to it")
+    settled: api.Seconds | None = Field(default=None, description="when")
+    appeal_id: str | None = Field(None, description="for leads: the appeal, if reopened", examples=[api.APPEAL_ID])
+    shown: BlindCase | None = Field(default=None, description="the post and the categories, where one was asked for")
+
+
+class OpinionQuery(api.PageQuery):
+    """Which second opinions are listed."""
+
+    status: OpinionStatus = Field(
+        default="waiting", description="which; any but waiting needs the scope lead", examples=["waiting"]
+    )
+
+
+class SecondOpinionPage(BaseModel):
+    """A page of second opinions."""
+
+    second_opinions: list[SecondOpinion] = Field(description="those of this page")
+    next: str | None = api.next_field(_OPINION_ID)
+
+
+class OpinionRequest(api.RequestBody):
+    """What a person would decide."""
+
+    category: api.Category = Field(min_length=1, max_length=200, description="of the policy, by its name or its number")
+    note: str = api.words_field("why", "quoted to condemn it", default="")
+    reviewer: str | None = api.REVIEWER
+
+
+class SettleRequest(api.RequestBody):
+    """A lead has seen to a disagreement."""
+
+    reopen: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=10_000,
+        pattern=r"^[^\x00]*$",
+        description="why the case is reopened; none: the decision stays as it is",
+        examples=["the second reading is the better one"],
+    )
+    lead: str | None = api.LEAD
+
+
+_FOR_LEADS = ("case_id", "first", "first_category", "settled_by", "settled", "appeal_id")
+
+
+def opinion_of_row(row: JSON, *, lead: bool, case: JSON | None = None) -> SecondOpinion:
+    """Return a second opinion as it is shown: nobody sees what was decided first before the second was given."""
+    hidden = () if lead and row["status"] != "waiting" else _FOR_LEADS
+    fields = {name: row[name] for name in SecondOpinion.model_fields if name in row and name not in hidden}
+    return SecondOpinion.model_validate({**fields, "shown": case})
+
+
+@opinions.get("", responses=api.responses())
+async def list_opinions(
+    replica: CurrentReplica, who: Reviewer, query: Annotated[OpinionQuery, Query()]
+) -> SecondOpinionPage:
+    """List second opinions, in an order that tells nothing of their cases."""
+    if query.status != "waiting" and not who.may("lead"):
+        raise Problem("forbidden", f"this key's scopes are {', '.join(who.scopes)}; without lead give status=waiting")
+    rows = await replica.second_opinions.search(query.status, before=query.before, limit=query.limit)
+    page = [opinion_of_row(row, lead=who.may("lead")) for row in rows]
+    return SecondOpinionPage(second_opinions=page, next=query.next_of(rows))
+
+
+@opinions.get("/{opinion_id}", responses=_CONFLICTS)
+async def show_opinion(opinion_id: OpinionId, replica: CurrentReplica, who: Reviewer) -> SecondOpinion:
+    """Show the post and the categories. Leads alone are told what was decided first, once the second was given."""
+    row, case = await replica.second_opinions.blind_case(opinion_id)
+    return opinion_of_row(row, lead=who.may("lead"), case=case)
+
+
+@opinions.post("/{opinion_id}/claim", responses=_CONFLICTS)
+async def claim_opinion(
+    opinion_id: OpinionId, body: api.ClaimRequest, replica: CurrentReplica, who: Reviewer
+) -> SecondOpinion:
+    """Claim a second opinion, which nobody else can give meanwhile. Whoever has decided the case can't claim it."""
+    by = reviewer_name(who, body.reviewer)
+    row = await replica.second_opinions.claim(opinion_id, by, body.seconds, who.audit_actor)
+    return opinion_of_row(row, lead=False)
+
+
+@opinions.delete("/{opinion_id}/claim", responses=_CONFLICTS)
+async def release_opinion(
+    opinion_id: OpinionId, replica: CurrentReplica, who: Reviewer, reviewer: api.ReviewerQuery = None
+) -> SecondOpinion:
+    """Give a second opinion back: somebody else may take it."""
+    row = await replica.second_opinions.release(opinion_id, reviewer_name(who, reviewer), who.audit_actor)
+    return opinion_of_row(row, lead=False)
+
+
+@opinions.post("/{opinion_id}/opinion", responses=_CONFLICTS)
+async def give_opinion(
+    opinion_id: OpinionId, body: OpinionRequest, replica: CurrentReplica, who: Reviewer
+) -> SecondOpinion:
+    """Give a second opinion. It changes no decision. The same again gets the same; whoever comes second gets 409."""
+    by = reviewer_name(who, body.reviewer)
+    row = await replica.second_opinions.give(opinion_id, by, body.category, body.note, who.audit_actor)
+    return opinion_of_row(row, lead=who.may("lead"))
+
+
+@opinions.post("/{opinion_id}/settle", responses=_CONFLICTS)
+async def settle_opinion(
+    opinion_id: OpinionId, body: SettleRequest, replica: CurrentReplica, who: Lead
+) -> SecondOpinion:
+    """Settle a disagreement: the decision stays, or the case is reopened, and a third person decides."""
+    lead = reviewer_name(who, body.lead)
+    row = await replica.second_opinions.settle(opinion_id, lead, body.reopen, who.key_id, who.audit_actor)
+    return opinion_of_row(row, lead=True)

@@ -23,7 +23,7 @@ from tests.browser.test_own_pages import CHROMIUM, CONTRAST, HOSTILE, chromium
 from tests.service.at_desk import ALL, post
 from tests.service.live import key_of, listening, sqlite
 from tests.test_docs import DOCS, UPDATE
-from tribunal.service.desk.tabs import TABS
+from tribunal.service.desk.visits import TABS
 
 __all__ = ["chromium"]  # the fixture
 AXE = os.environ.get("TRIBUNAL_AXE")
@@ -58,7 +58,7 @@ async def sign_in(page: Page, named: str, key: str = "") -> None:
         await page.get_by_label("Key", exact=True).fill(key)
     await page.get_by_label("Your name").fill(named)
     await page.get_by_role("button", name="I understand").click()
-    await is_at(page, "The queue")
+    await is_at(page, "Queue")
 
 
 async def is_at(page: Page, heading: str) -> None:
@@ -127,18 +127,18 @@ async def test_by_keyboard_alone_and_two_at_once(chromium: Browser, tmp_path: Pa
         await is_sound(lee)
         await pictured(kim, "queue")
         await kim.keyboard.press("n")
-        assert await kim.evaluate("document.activeElement.textContent") == "Take the next case"
+        assert await kim.evaluate("document.activeElement.textContent") == "Take next case"
         await kim.keyboard.press("Enter")
         await kim.wait_for_url("**/cases/**")
         await is_at(kim, "Post post-1")
         await pictured(kim, "case")
         await is_sound(kim)
         # The other one gets the next, and is told of the first who has it.
-        await lee.get_by_role("button", name="Take the next case").click()
+        await lee.get_by_role("button", name="Take next case").click()
         await is_at(lee, "Post post-2")
         await is_sound(lee)
         await lee.goto(kim.url)
-        assert "kim (operator) has this case before them" in await lee.inner_text("main")
+        assert "kim (operator) is reviewing this" in await lee.inner_text("main")
         await is_sound(lee)
         # Letters lead somewhere, and decide nothing.
         await kim.keyboard.press("c")
@@ -159,7 +159,7 @@ async def test_by_keyboard_alone_and_two_at_once(chromium: Browser, tmp_path: Pa
         await kim.keyboard.press("?")
         await kim.wait_for_url("**/help")
         await is_sound(kim)
-        await kim.get_by_label("Turn these letters off").check()
+        await kim.get_by_label("Turn these keys off").check()
         await kim.goto("/desk/queue")
         await kim.keyboard.press("n")
         assert await kim.evaluate("document.activeElement.tagName") == "BODY"
@@ -186,10 +186,10 @@ async def test_nothing_of_a_stranger_s_runs(chromium: Browser, tmp_path: Path) -
         await sign_in(page, HOSTILE[:100])
         assert "<script>" in await page.inner_text("body")
         await is_sound(page)
-        await page.get_by_role("button", name="Take the next case").click()
+        await page.get_by_role("button", name="Take next case").click()
         await page.wait_for_url("**/cases/**")
         await page.locator("#note").fill(HOSTILE)
-        await page.get_by_role("button", name="Keep note").click()
+        await page.get_by_role("button", name="Save note").click()
         await page.wait_for_url("**said=note**")
         assert (await page.inner_text("main")).count("<script>window.ran = 1</script>") >= 3
         await page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
@@ -218,16 +218,16 @@ async def test_without_the_script(chromium: Browser, tmp_path: Path) -> None:
         context = await chromium.new_context(base_url=url, java_script_enabled=False)
         page = await context.new_page()
         await sign_in(page, "kim", key)
-        await page.get_by_role("button", name="Take the next case").click()
+        await page.get_by_role("button", name="Take next case").click()
         await is_at(page, "Post one")
-        await page.get_by_label("Change it to").select_option("NotHate")
-        await page.get_by_label("Your note").fill("harmless")
+        await page.get_by_label("Change to").select_option("NotHate")
+        await page.get_by_label("Note").fill("harmless")
         await page.get_by_role("button", name="Change", exact=True).click()
         await is_at(page, "Post two")
         await page.get_by_role("button", name="Skip").click()
-        await is_at(page, "The queue")
+        await is_at(page, "Queue")
         await page.get_by_role("button", name="Sign out").click()
-        await is_at(page, "Sign in to the desk")
+        await is_at(page, "Sign in")
         await context.close()
 
 
@@ -241,11 +241,11 @@ async def test_axe_finds_nothing_serious(chromium: Browser, tmp_path: Path) -> N
         case = await post(client, "Immigrants: the weeds in our garden.", post_id="one", image=a_picture())
         await post(client, "Good morning!", post_id="two")
         await sign_in(page, "kim")
-        await page.get_by_role("button", name="Take the next case").click()
+        await page.get_by_role("button", name="Take next case").click()
         await is_at(page, "Post one")
         claimed = page.url
         await page.get_by_role("button", name="Change", exact=True).click()
-        await expect(page.get_by_role("alert")).to_contain_text("choose what you change it to")
+        await expect(page.get_by_role("alert")).to_contain_text("choose a category")
         assert await axe_finds(page) == []
         paths = ["/sign-in", *(tab.path for tab in TABS), "/help", "/break", "/nowhere", f"/cases/{case['id']}"]
         paths += ["/queue?reason=none&sort=newest", "/search?text=weeds", "/queue?surer=7"]

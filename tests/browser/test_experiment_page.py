@@ -11,8 +11,8 @@ from playwright.async_api import Browser, async_playwright
 
 from tests.browser.test_own_pages import ARGUMENTS, CHROMIUM, HOSTILE, is_read, opened
 from tests.result_lines import answers, write_run
-from tribunal.eval.experiments.declared import Models, experiment
-from tribunal.eval.experiments.table import table_of, written
+from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
+from tribunal.eval.experiments.table import build_table, write_table
 from tribunal.eval.measures.columns import read_columns
 
 pytestmark = [
@@ -37,12 +37,14 @@ async def chromium() -> AsyncIterator[Browser]:
     ],
 )
 async def test_a_papers_table_is_read_on_a_telephone(name: str, chromium: Browser, tmp_path: Path) -> None:
-    held, models = experiment(name), Models(own=(HOSTILE,))
+    held, models = find_experiment(name), ChosenModels(own=(HOSTILE,))
     columns = read_columns(write_run(tmp_path / "run", answers("0101", "0110", scheme="binary", gold_scheme="binary")))
-    table = table_of(held, {run.name: columns for run in held.runs(held.datasets, models)}, models, {"x": HOSTILE})
-    page = written(table, tmp_path)[1]
+    table = build_table(
+        held, {run.name: columns for run in held.planned_runs(held.dataset_names, models)}, models, {"x": HOSTILE}
+    )
+    page = write_table(table, tmp_path)[1]
     async with opened(chromium, page) as read:
-        await is_read(read, held.title)
+        await is_read(read, held.protocol.title)
         assert await read.evaluate("document.querySelectorAll('script, iframe, base, object, form, img').length") == 0
         # The first figure of the paper is on the screen beside its row, with nothing scrolled.
         at = "document.querySelector('tr.of-paper td:nth-child(3)').getBoundingClientRect().right"

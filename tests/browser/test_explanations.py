@@ -11,10 +11,10 @@ from PIL import Image
 from playwright.async_api import Browser, async_playwright
 
 from tests.browser.test_own_pages import ARGUMENTS, CHROMIUM, HOSTILE, hostile_record, is_read, opened
-from tribunal.boxes import Box
-from tribunal.explained.finding import AtHand, explained
-from tribunal.explained.page import fragment, page, stylesheet
-from tribunal.explained.shape import Plain
+from tribunal.cases.case_drawing import draw_fragment, draw_page, stylesheet
+from tribunal.cases.case_view import AuthorLetter
+from tribunal.cases.explanations import CaseAtHand, explain_case
+from tribunal.exhibit import Box
 from tribunal.schema import Appealed, Precedent, Trial
 
 pytestmark = [
@@ -31,7 +31,7 @@ async def chromium() -> AsyncIterator[Browser]:
         yield await playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
 
 
-async def hostile_case(folder: Path) -> AtHand:
+async def hostile_case(folder: Path) -> CaseAtHand:
     """A case with these words wherever a stranger's can come to stand, and an image with a marked part."""
     record = await hostile_record()
     cue = record.cues[0].model_copy(update={"box": Box(x0=0.1, y0=0.2, x1=0.6, y1=0.7)})
@@ -56,12 +56,12 @@ async def hostile_case(folder: Path) -> AtHand:
     picture = folder / "a.png"
     Image.new("RGB", (300, 200), (200, 30, 30)).save(picture)
     post = {"text": f"{cue.claim} and more", "image": str(picture), "earlier": [HOSTILE]}
-    return AtHand(record.model_copy(update=said), post, decided_at=HOSTILE, case=HOSTILE)
+    return CaseAtHand(record.model_copy(update=said), post, decided_at=HOSTILE, case=HOSTILE)
 
 
 async def test_an_explanation(chromium: Browser, tmp_path: Path) -> None:
-    made, file = await explained(await hostile_case(tmp_path)), tmp_path / "a.html"
-    file.write_text(page(made), "utf-8")
+    made, file = await explain_case(await hostile_case(tmp_path)), tmp_path / "a.html"
+    file.write_text(draw_page(made), "utf-8")
     async with opened(chromium, file) as read:
         await is_read(read, "<script>window.ran = 1</script>")
         assert await read.evaluate("document.querySelectorAll('script, iframe, base, object, form').length") == 0
@@ -74,12 +74,12 @@ async def test_an_explanation(chromium: Browser, tmp_path: Path) -> None:
 
 
 async def test_the_image_is_covered_until_it_is_asked_for(chromium: Browser, tmp_path: Path) -> None:
-    made, file = await explained(await hostile_case(tmp_path)), tmp_path / "a.html"
-    file.write_text(page(made), "utf-8")
+    made, file = await explain_case(await hostile_case(tmp_path)), tmp_path / "a.html"
+    file.write_text(draw_page(made), "utf-8")
     read = await chromium.new_page(viewport={"width": 390, "height": 800})
     await read.goto(file.as_uri())
     assert not await read.is_visible(".ex-image img")
-    await read.click("text=Show its image")
+    await read.click("text=Show the image")
     assert await read.is_visible(".ex-image img")
     assert "blur(14px)" in await read.evaluate(f"getComputedStyle({SEEN}).filter")
     await read.check("text=sharp, in grey")
@@ -97,11 +97,11 @@ async def test_the_image_is_covered_until_it_is_asked_for(chromium: Browser, tmp
 
 async def test_in_a_page_of_others_under_a_strict_policy(chromium: Browser, tmp_path: Path) -> None:
     """The fragment has no style and no script of its own, so that a page which allows neither shows it whole."""
-    made, file = await explained(await hostile_case(tmp_path)), tmp_path / "b.html"
+    made, file = await explain_case(await hostile_case(tmp_path)), tmp_path / "b.html"
     (tmp_path / "own.css").write_text(stylesheet(), "utf-8")
     allowed = "default-src 'none'; img-src data:; style-src file:"
     head = f'<meta http-equiv="Content-Security-Policy" content="{allowed}"><link rel="stylesheet" href="own.css">'
-    inside = fragment(made)
+    inside = draw_fragment(made)
     file.write_text(f"<!doctype html><meta charset=utf-8><title>x</title>{head}<body>{inside}", "utf-8")
     read = await chromium.new_page()
     said: list[str] = []
@@ -114,12 +114,12 @@ async def test_in_a_page_of_others_under_a_strict_policy(chromium: Browser, tmp_
 
 
 async def test_for_the_person_who_posted(chromium: Browser, tmp_path: Path) -> None:
-    made = Plain(
+    made = AuthorLetter(
         outcome="verdict", hateful=True, language="en", title=HOSTILE, text=HOSTILE, post=HOSTILE, quoted=(HOSTILE,),
         rule=HOSTILE, source="fixed",
     )  # fmt: skip
     file = tmp_path / "a.html"
-    file.write_text(page(made), "utf-8")
+    file.write_text(draw_page(made), "utf-8")
     async with opened(chromium, file) as read:
         await is_read(read, "<script>window.ran = 1</script>")
         assert await read.evaluate("document.querySelectorAll('script, img, svg, iframe, base, a').length") == 0

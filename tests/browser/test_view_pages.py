@@ -135,7 +135,7 @@ async def test_an_image_is_fetched_when_it_is_asked_for(chromium: Browser, addre
         await page.wait_for_timeout(300)
         assert fetched == []
         assert not await page.is_visible(".ex-image img")
-        await page.click("text=Show its image")
+        await page.click("text=Show the image")
         await expect(page.locator(".ex-image img")).to_have_js_property("naturalWidth", 300)
         assert "blur(14px)" in await page.evaluate("getComputedStyle(document.querySelector('.ex-image img')).filter")
         assert len(fetched) == 1
@@ -174,7 +174,7 @@ async def test_all_samples_in_one_file(chromium: Browser, tmp_path: Path) -> Non
     await page.click("#table th a")
     await is_read(page, "<script>window.ran = 1</script>")
     assert await page.evaluate("window.ran ?? null") is None
-    await page.click("text=Remove every filter")
+    await page.click("text=Clear filters")
     await expect(page.locator("#count")).to_have_text(re.compile(r"^61 "))
     await page.fill("[name=words]", "p59")
     await expect(page.locator("#count")).to_have_text(re.compile(r"^1 "))

@@ -13,10 +13,10 @@ from playwright.async_api import Browser, Page, expect
 from tests.browser.test_desk_pages import browsing, sign_in
 from tests.browser.test_own_pages import CHROMIUM, chromium
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.service.conftest import database, migrated_database, migrated_file
 from tests.service.live import deciding, key_of
 from tests.service.test_checkpoints import UNSURE
-from tribunal.eval.doubles.scripted import ScriptedServer
 
 __all__ = ["chromium", "database", "migrated_database", "migrated_file"]  # the fixtures
 pytestmark = [
@@ -41,7 +41,7 @@ async def tribunal(*arguments: str) -> str:
 
 async def next_case(page: Page) -> bool:
     """Press for the next case; says whether there was one."""
-    await page.get_by_role("button", name="Take the next case").click()
+    await page.get_by_role("button", name="Take next case").click()
     await page.wait_for_url(lambda url: "/desk/cases/" in url or "said=none" in url)
     return "/desk/cases/" in page.url
 
@@ -71,11 +71,11 @@ async def test_a_case_from_its_post_to_its_end(chromium: Browser, database: str)
         assert sorted(got) == [False, True]
         first, second = (one, other) if got[0] else (other, one)
         await second.goto(f"/desk/cases/{case}")
-        await says(second, f"{names[first]} (a) has this case before them")
+        await says(second, f"{names[first]} (a) is reviewing this")
 
         # Asked, tried again with the question before the court, and changed.
-        await first.get_by_label("Your question").fill("Is it a line of a song?")
-        await first.get_by_role("button", name="Ask, and try it again").click()
+        await first.get_by_label("Question for the model").fill("Is it a line of a song?")
+        await first.get_by_role("button", name="Ask and run again").click()
         await first.wait_for_url("**said=ask**")
         while (await client.get(f"/v1/cases/{case}")).json()["status"] != "done":
             await asyncio.sleep(0.05)
@@ -83,8 +83,8 @@ async def test_a_case_from_its_post_to_its_end(chromium: Browser, database: str)
         await first.goto("/desk/queue")
         assert await next_case(first)
         await says(first, "Is it a line of a song?")
-        await first.get_by_label("Change it to").select_option("NotHate")
-        await first.get_by_label("Your note").fill("It is a line of an old song.")
+        await first.get_by_label("Change to").select_option("NotHate")
+        await first.get_by_label("Note").fill("It is a line of an old song.")
         await first.get_by_role("button", name="Change", exact=True).click()
         await first.wait_for_url("**said=change**")
 
@@ -92,12 +92,12 @@ async def test_a_case_from_its_post_to_its_end(chromium: Browser, database: str)
         against = {"appellant": "user-7f3a", "reason": "I meant every word."}
         appeal = (await client.post(f"/v1/cases/{case}/appeal", json=against)).json()["id"]
         await first.goto(f"/desk/appeals/{appeal}")
-        await says(first, "You have decided on this case yourself.")
+        await says(first, "You decided this case yourself.")
         await second.goto(f"/desk/appeals/{appeal}")
         await says(second, "I meant every word.")
-        await second.get_by_role("button", name="Claim it").click()
+        await second.get_by_role("button", name="Claim").click()
         await second.wait_for_url("**said=claim")
-        await second.get_by_label("Your note").fill("A song all the same.")
+        await second.get_by_label("Note").fill("A song all the same.")
         await second.get_by_role("button", name="Uphold").click()
         await second.wait_for_url("**said=uphold")
         record = (await client.get(f"/v1/cases/{case}")).json()["record"]
@@ -105,7 +105,7 @@ async def test_a_case_from_its_post_to_its_end(chromium: Browser, database: str)
 
         # Explained, with who did what.
         await second.goto(f"/desk/cases/{case}")
-        for words in (WORDS, "It is a line of an old song.", f"{names[first]} (a)", "said what to do with it"):
+        for words in (WORDS, "It is a line of an old song.", f"{names[first]} (a)", " decided"):
             await says(second, words)
 
         # Forgotten: what was posted and said is gone, and the log of it is whole.
@@ -113,7 +113,7 @@ async def test_a_case_from_its_post_to_its_end(chromium: Browser, database: str)
         await second.reload()
         left = await second.content()
         assert [words for words in (WORDS, "old song", "I meant every word", "line of a song") if words in left] == []
-        await says(second, "erased its words")
+        await says(second, "erased its text")
         said = await tribunal("audit", "verify", "--database", database)
         assert "entries" in said
         await second.goto(f"/desk/appeals/{appeal}")

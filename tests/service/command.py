@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from tribunal.parsed import from_json
+from tribunal.text import parse_json
 
 LISTENING = re.compile(r"listening on (http://[\w.\[\]:]+)")
 
@@ -41,7 +41,7 @@ class Service:
 
     def log(self) -> list[dict[str, Any]]:
         """The lines of its log; what it says aloud when it starts is none."""
-        return [from_json(line) for line in self.stderr().splitlines() if line.startswith("{")]
+        return [parse_json(line) for line in self.stderr().splitlines() if line.startswith("{")]
 
     def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
         self.killed = self.killed or number == signal.SIGKILL

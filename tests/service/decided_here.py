@@ -12,8 +12,8 @@ import httpx
 from typer.testing import CliRunner, Result
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.service.conftest import serving
-from tribunal.eval.doubles.scripted import ScriptedServer
 
 UNSURE = {"category": "Religious", "explanation": "It says post-words, and so attacks a faith.", "confidence": 0.4}
 

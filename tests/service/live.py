@@ -7,17 +7,19 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import uvicorn
 
-from tribunal.eval.doubles.scripted import ScriptedServer
+from tests.doubles import ScriptedServer
 from tribunal.schema import JSON
+from tribunal.service.app import create_app
 from tribunal.service.replica import keys
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.serving import config_of
+from tribunal.service.serving import uvicorn_config
 from tribunal.store.engine import Store, upgrade
 
 
@@ -31,9 +33,8 @@ def sqlite(folder: Path) -> str:
 @asynccontextmanager
 async def listening(database: str, **options: object) -> AsyncIterator[str]:
     """Its address, such as http://127.0.0.1:41234."""
-    server = uvicorn.Server(
-        config_of(ServiceOptions.model_validate({"database": database, "graceful": 5.0, **options}))
-    )
+    chosen = ServiceOptions.model_validate({"database": database, "graceful": 5.0, **options})
+    server = uvicorn.Server(uvicorn_config(partial(create_app, chosen), chosen))
     with socket.create_server(("127.0.0.1", 0)) as door:
         serving = asyncio.create_task(server.serve(sockets=[door]))
         try:
@@ -59,7 +60,7 @@ async def key_of(database: str, *scopes: str, **limits: Any) -> str:
     """A key, made as `tribunal keys add` makes one."""
     store = await Store.open(database)
     try:
-        return await keys.add(store, "a", scopes, keys.Limits(**limits))
+        return await keys.add_key(store, "a", scopes, keys.KeyLimits(**limits))
     finally:
         await store.close()
 

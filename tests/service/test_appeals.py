@@ -13,17 +13,17 @@ import httpx
 import pytest
 
 from tests.court import court_script, part
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.command import started
 from tests.service.conftest import opened, serving
 from tests.service.receiving import receiving
 from tests.service.test_checkpoints import COURT, UNSURE, written
 from tests.service.test_decisions import ACCEPT, waiting
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.service.replica import keys
+from tribunal.service.replica import webhooks as endpoints
 from tribunal.service.replica.queues import ProcrastinateQueue, TableQueue
 from tribunal.service.replica.worker import Worker
-from tribunal.service.webhooks import endpoints
-from tribunal.store import audit_log
+from tribunal.store import audit as audit_log
 from tribunal.store.tables import cases
 
 APPEAL = {"appellant": "user-7", "reason": "It is a line of a song.", "context": "The refrain, word for word."}
@@ -128,7 +128,7 @@ async def test_a_new_trial_hears_the_appeal_and_the_same_person_decides(database
         receiving() as receiver,
     ):
         async with opened(database) as store:
-            _, secret = await endpoints.add(store, receiver.url, http=True)
+            _, secret = await endpoints.add_webhook(store, receiver.url, http=True)
         at = await by_the_court(client, server, graph=graph)
         first = len(server.requests)
         where = await appealed(client, at)
@@ -202,6 +202,7 @@ async def test_two_reviewers_at_two_replicas_at_once_on_an_appeal(database: str)
         assert len(record["appeals"]) == (0 if now["status"] == "tried" else 1)
 
 
+@pytest.mark.long
 async def test_a_new_trial_outlives_the_replica_that_it_was_ordered_from(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,10 +213,10 @@ async def test_a_new_trial_outlives_the_replica_that_it_was_ordered_from(
         async with serving(database, **COURT) as client:
             where = await appealed(client, await by_the_court(client, server))
             with monkeypatch.context() as patched:
-                patched.setattr(Worker, "named", killed)
+                patched.setattr(Worker, "take_up", killed)
                 for queue in (TableQueue, ProcrastinateQueue):
                     patched.setattr(queue, "put", killed)
-                client.app.state.house.appeals._put = killed  # type: ignore[attr-defined]
+                client.app.state.replica.appeals._put = killed  # type: ignore[attr-defined]
                 got = await client.post(f"{where}/decision", json={"action": "retry", "reviewer": "kim"})
                 assert got.status_code == 500
                 assert (await client.get(where)).json()["status"] == "trying"
@@ -303,8 +304,8 @@ async def test_the_policy_of_the_decision_outlives_its_file(database: str, tmp_p
 
 async def test_who_sees_what(database: str) -> None:
     async with opened(database) as store:
-        made = {str(scope): await keys.add(store, scope, [scope], keys.Limits()) for scope in keys.SCOPES}
-        made["other"] = await keys.add(store, "other", ["judge"], keys.Limits())
+        made = {str(scope): await keys.add_key(store, scope, [scope], keys.KeyLimits()) for scope in keys.SCOPES}
+        made["other"] = await keys.add_key(store, "other", ["judge"], keys.KeyLimits())
     async with (
         ScriptedServer(court_script(explicit=True, judge=[SURE, CLEAN])) as server,
         serving(database, **COURT) as client,

@@ -7,11 +7,11 @@ import asyncio
 from typer.testing import CliRunner
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.service.conftest import serving
 from tests.service.test_appeals import CLEAN, SURE, appealed, by_the_court, tried
 from tests.service.test_checkpoints import COURT
 from tribunal.commands import app
-from tribunal.eval.doubles.scripted import ScriptedServer
 
 
 async def test_from_the_terminal(database: str) -> None:

@@ -19,16 +19,28 @@ from sqlalchemy import delete, insert, select, update
 from typer.testing import CliRunner
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.service.batched import ended, posts, sent
 from tests.service.conftest import opened, serving
 from tests.service.test_checkpoints import COURT, UNSURE
 from tribunal.commands import app
-from tribunal.eval.doubles.scripted import ScriptedServer
 from tribunal.service.replica import keys
-from tribunal.service.replica.batches import Batches
-from tribunal.service.webhooks import endpoints
-from tribunal.store.audit import FIELDS, KINDS, NOTHING, chained, content, sha
-from tribunal.store.audit_log import Checked, Head, Walk, head, page, verify
+from tribunal.service.replica import webhooks as endpoints
+from tribunal.service.replica.batches import BatchStore
+from tribunal.store.audit import (
+    FIELDS,
+    KINDS,
+    NOTHING,
+    Checked,
+    Head,
+    LogWalk,
+    chained,
+    content,
+    head,
+    page,
+    sha,
+    verify,
+)
 from tribunal.store.engine import Store
 from tribunal.store.tables import audit, audit_head, cases, deliveries
 
@@ -40,9 +52,10 @@ TOLD_ELSEWHERE = {"case.appealed", "case.reopened", "case.escalated", "case.skip
 }
 
 
+@pytest.mark.long
 async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(database) as store:
-        admin, review = [await keys.add(store, name, [name], keys.Limits()) for name in ("admin", "review")]
+        admin, review = [await keys.add_key(store, name, [name], keys.KeyLimits()) for name in ("admin", "review")]
         as_admin, as_review = ({"X-API-Key": key} for key in (admin, review))
         async with (
             ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server,
@@ -68,7 +81,7 @@ async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPat
             batch = (await sent(client, posts(1))).json()["id"]
             await ended(client, f"/v1/batches/{batch}")
             with monkeypatch.context() as patched:
-                patched.setattr(Batches, "take", none_taken)
+                patched.setattr(BatchStore, "take_rows", none_taken)
                 late = (await sent(client, posts(3))).json()["id"]
                 assert (await client.post(f"/v1/batches/{late}/cancel")).json()["rows"]["cancelled"] == 3
             assert (await client.delete(f"/v1/batches/{late}")).status_code == 204
@@ -77,7 +90,7 @@ async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPat
             message = await dead_letter(store, hook)
             assert (await client.post(f"/v1/webhooks/deliveries/{message}/replay")).is_success
             assert (await client.delete(f"/v1/webhooks/{hook}")).is_success
-            await keys.revoke(store, review.split("_")[1])
+            await keys.revoke_key(store, review.split("_")[1])
             found = (await client.get("/v1/audit", params={"limit": 1000})).json()["entries"]
             of_case = (await client.get("/v1/audit", params={"subject": case})).json()["entries"]
             row = await stored(store, case)
@@ -137,10 +150,11 @@ async def stored(store: Store, case: str) -> Row:
         return dict((await connection.execute(select(cases).where(cases.c.id == case))).mappings().one())
 
 
+@pytest.mark.long
 async def test_pages_and_filters(database: str) -> None:
     async with serving(database) as client, opened(database) as store:
         for number in range(5):
-            await endpoints.add(store, f"https://example.com/{number}")
+            await endpoints.add_webhook(store, f"https://example.com/{number}")
         first = (await client.get("/v1/audit?limit=3")).json()
         second = (await client.get("/v1/audit", params={"limit": 3, "after": first["next"]})).json()
         assert [each["seq"] for each in first["entries"] + second["entries"]] == [1, 2, 3, 4, 5]
@@ -155,6 +169,7 @@ async def test_pages_and_filters(database: str) -> None:
         assert (await client.get("/v1/audit?kind=nonsense")).status_code == 400
 
 
+@pytest.mark.long
 async def test_two_replicas_make_one_chain(database: str) -> None:
     async with serving(database, graph="baseline") as one, serving(database, graph="baseline") as other:
         asked = [
@@ -201,11 +216,11 @@ END = Head(seq=1000, hash=LOG[-1]["hash"])
 
 def walked(rows: list[Row], end: Head = END, kept: str | None = None) -> Checked:
     """What a walk through these rows comes to, in the order in which a database gives them."""
-    walk = Walk(kept)
+    walk = LogWalk(kept)
     for row in sorted(rows, key=lambda row: row["seq"]):
         if (fault := walk.step(row)) is not None:
-            return walk.ended(fault)
-    return walk.ended(walk.fault_at(end))
+            return walk.check_result(fault)
+    return walk.check_result(walk.fault_at(end))
 
 
 PLACES = st.integers(0, 999)
@@ -224,6 +239,7 @@ def test_every_change_of_a_byte_is_found(place: int, field: str, at: int, flippe
     assert found.entries <= place, "the first entry that is wrong is named, or an earlier one"
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(PLACES, st.integers(1, 999))
 def test_every_entry_that_is_gone_moved_or_put_in_is_found(place: int, by: int) -> None:
@@ -265,7 +281,7 @@ def test_a_cut_tail_is_found_but_where_the_head_was_changed_with_it(left: int, k
 async def test_a_log_that_was_changed_in_its_database(database: str) -> None:
     async with opened(database) as store:
         for number in range(6):
-            await endpoints.add(store, f"https://example.com/{number}")
+            await endpoints.add_webhook(store, f"https://example.com/{number}")
         end = await head(store)
         assert end is not None
         rows = await page(store)
@@ -313,7 +329,7 @@ async def tampered(store: Store, statements: list[Any]) -> AsyncIterator[None]:
 
 async def test_bytes_that_are_no_text_are_an_altered_entry(tmp_path: Any) -> None:
     async with opened(f"sqlite:///{tmp_path / 'a.sqlite'}") as store:
-        await endpoints.add(store, "https://example.com/")
+        await endpoints.add_webhook(store, "https://example.com/")
         async with store.transaction() as connection:
             await connection.exec_driver_sql("UPDATE audit SET details = CAST(X'7bff7d' AS TEXT)")
         assert "was altered" in str((await verify(store)).fault)
@@ -341,6 +357,7 @@ async def as_a_process(database: str, *words: str) -> tuple[int | None, str, str
     return process.returncode, out.decode(), err.decode()
 
 
+@pytest.mark.long
 async def test_the_command(database: str) -> None:
     status, key, _ = await tribunal(database, "keys", "add", "desk", "--scope", "review")
     assert status == 0
@@ -353,10 +370,10 @@ async def test_the_command(database: str) -> None:
     assert shown.startswith("1  ")
     assert "operator  key.made" in shown
     status, said, aside = await tribunal(database, "audit", "verify", "--head", kept)
-    assert (status, said.split(",")[0]) == (0, "1 entries")
+    assert (status, said.split(",")[0]) == (0, "1 entry")
     assert "It ends where it ended" in aside
     async with opened(database) as store:
-        await endpoints.add(store, "https://example.com/")
+        await endpoints.add_webhook(store, "https://example.com/")
         status, said, aside = await tribunal(database, "audit", "verify")
         assert status == 0
         assert "can't tell whether" in aside

@@ -9,14 +9,15 @@ from collections import Counter
 import pytest
 
 from tests.court import PATIENCE, court_script
+from tests.doubles import ScriptedServer
 from tests.service.batched import ended, posts, sent, table
 from tests.service.command import started
 from tests.service.conftest import serving
-from tribunal.eval.doubles.scripted import ScriptedServer
 
 ROWS, DECIDED = 12, 5
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 async def test_another_replica_goes_on_with_the_rows(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with ScriptedServer(court_script(), latency=0.05) as server:

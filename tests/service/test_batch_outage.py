@@ -8,10 +8,10 @@ from collections import Counter
 import pytest
 
 from tests.court import court_script
+from tests.doubles import Fault, Reply, Request
 from tests.service.batched import ended, posts, sent, table
 from tests.service.test_batch_turns import gated
-from tribunal.eval.doubles.scripted import Fault, Reply, Request
-from tribunal.service.replica import outages
+from tribunal.service.replica import batch_feeder as batch_outages
 
 
 class Down:
@@ -32,7 +32,7 @@ class Down:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outages, "PAUSES", (0.05, 0.1))
+    monkeypatch.setattr(batch_outages, "PAUSES", (0.05, 0.1))
 
 
 async def test_no_row_is_lost_to_an_outage(database: str) -> None:
@@ -55,6 +55,7 @@ async def test_no_row_is_lost_to_an_outage(database: str) -> None:
     assert [row["post_id"] for row in rows] == [f"p{number}" for number in range(12)]
 
 
+@pytest.mark.long
 async def test_a_row_that_nobody_ever_answers_is_a_failure_of_its_own(database: str) -> None:
     model = Down(after=1000, never="number 3!")
     async with gated(database, model, settings={"attempts": 1}, in_flight=4) as client:

@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.service.batched import ended, lines, sent, table
 from tests.service.conftest import serving
-from tribunal.eval.doubles.scripted import ScriptedServer
 
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
 
@@ -47,7 +47,7 @@ async def test_the_same_command_puts_in_what_people_decided(tmp_path: Path, suff
         )  # fmt: skip
         first = await asyncio.to_thread(run, *asked)
         assert first.exit_code == 0, first.output
-        assert "3 wait for a person" in first.output
+        assert "Waiting for a moderator: 3" in first.output
         paid = len(server.requests)
         before = rows(out)
         threads = {row.get("post_id") or row["id"]: row.get("case") or row["thread"] for row in before}
@@ -60,8 +60,8 @@ async def test_the_same_command_puts_in_what_people_decided(tmp_path: Path, suff
             assert done.exit_code == 0, done.output
         again = await asyncio.to_thread(run, *asked)
         assert again.exit_code == 0, again.output
-        assert "2 that waited for a person carry what was decided" in again.output
-        assert "1 wait for a person" in again.output
+        assert "Updated with moderators' decisions: 2" in again.output
+        assert "Waiting for a moderator: 1" in again.output
         assert len(server.requests) == paid, "a decision asks no model"
     after = {row.get("post_id") or row["id"]: row for row in rows(out)}
     said = [(after[each]["outcome"], after[each]["category"] or None) for each in "abc"]
@@ -75,7 +75,7 @@ async def test_the_same_command_puts_in_what_people_decided(tmp_path: Path, suff
         assert [after[each]["review"] for each in "abc"] == ["accept", "edit", "waits"]
         assert {each: after[each]["case"] for each in "abc"} == threads
     third = await asyncio.to_thread(run, *asked)
-    assert "carry what was decided" not in third.output
+    assert "Updated with moderators" not in third.output
     assert len((tmp_path / f"{out.name}.run" / "superseded.jsonl").read_text().splitlines()) == 2
 
 

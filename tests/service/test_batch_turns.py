@@ -9,17 +9,18 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import pytest
 from sqlalchemy import update
 
 from tests.court import PATIENCE, court_script
+from tests.doubles import Fault, Reply, Request, Script, ScriptedServer
 from tests.service.batched import ended, lines, posts, sent, table
 from tests.service.conftest import serving
 from tests.service.live import key_of
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, Script, ScriptedServer
+from tribunal.cases.case_store import CaseStore
 from tribunal.schema import Record
-from tribunal.service.replica.batches import Batches, NewBatch, Row
-from tribunal.service.replica.caseload import Caseload
-from tribunal.service.replica.keys import revoke
+from tribunal.service.replica.batches import BatchRow, BatchStore, NewBatch
+from tribunal.service.replica.keys import revoke_key
 from tribunal.store.engine import Store
 from tribunal.store.tables import api_keys
 
@@ -127,7 +128,7 @@ async def test_a_batch_of_a_revoked_key_stops(database: str) -> None:
         path = f"/v1/batches/{(await sent(client, posts(3), headers={'X-API-Key': key})).json()['id']}"
         await gate.come(1)
         store = await Store.open(database)
-        await revoke(store, key.split("_")[1])
+        await revoke_key(store, key.split("_")[1])
         await store.close()
         gate.open()
         while (seen := (await client.get(path, headers={"X-API-Key": auditor})).json())["status"] != "held":
@@ -135,23 +136,24 @@ async def test_a_batch_of_a_revoked_key_stops(database: str) -> None:
         assert (seen["rows"]["done"], seen["rows"]["waiting"], "revoked" in seen["held"]) == (1, 2, True)
 
 
+@pytest.mark.long
 async def test_rows_of_a_dead_replica_are_tried_by_another(database: str) -> None:
     """One died with two rows in its hands, another while it read a file."""
     new = NewBatch(
         file="a.csv", sha256="", graph="baseline", settings={"model": "openai:scripted"}, keep=True, columns={},
         given=["id", "text"], left_out={},
     )  # fmt: skip
-    rows = [Row(post={"post_id": f"p{place}", "text": f"Good morning, {place}!"}, fields={}) for place in range(5)]
+    rows = [BatchRow(post={"post_id": f"p{place}", "text": f"Good morning, {place}!"}, fields={}) for place in range(5)]
     store = await Store.open(database)
-    dead = Batches(store, "dead", 3.0)
+    dead = BatchStore(store, "dead", 3.0)
     batch_id, unread = await dead.begin(new, ""), await dead.begin(new, "")
-    await dead.add(batch_id, new, "", rows, 0)
-    await dead.add(unread, new, "", rows, 0)
+    await dead.add_rows(batch_id, new, "", rows, 0)
+    await dead.add_rows(unread, new, "", rows, 0)
     await dead.commit(batch_id, new, "", len(rows), None)
-    held = await dead.take(batch_id, 2)
+    held = await dead.take_rows(batch_id, 2)
     async with gated(database) as client:
         assert (await ended(client, f"/v1/batches/{batch_id}"))["outcomes"] == {"verdict": 5}
-        late = Caseload(store, "dead", 3.0)
+        late = CaseStore(store, "dead", 3.0)
         found = await table(client, batch_id, "jsonl")
         record = Record.model_validate({name: found[0][name] for name in Record.model_fields})
         assert not await late.finish(held[0], record)  # what it still writes doesn't count

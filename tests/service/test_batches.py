@@ -109,6 +109,7 @@ async def test_a_row_that_names_a_file_of_the_server_is_a_failure(image: str, tm
         assert first["input"] == {"text": "a", "image": image}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("content", "more", "says"),
     [

@@ -14,15 +14,16 @@ import pytest
 from sqlalchemy import text
 
 from tests.court import court_script, part
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.command import started
 from tests.service.conftest import serving
+from tribunal.cases import checkpoints
+from tribunal.cases.case_store import CaseStore
+from tribunal.cases.leases import NewCase, held_case_from_row
+from tribunal.cases.trials import Trials
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.graphs import GRAPHS
-from tribunal.service.replica import checkpoints
-from tribunal.service.replica.caseload import Caseload, NewCase, held_from
-from tribunal.service.replica.trials import Trials
-from tribunal.store.checkpoint_tables import names
+from tribunal.store.checkpoint_tables import table_names
 from tribunal.store.engine import Store
 
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
@@ -51,7 +52,7 @@ async def left_behind(database: str) -> int:
     store = await Store.open(database)
     try:
         async with store.transaction() as connection:
-            tables = names(postgres=store.postgres)
+            tables = table_names(postgres=store.postgres)
             counts = [await connection.scalar(text(f"SELECT count(*) FROM {each}")) for each in tables]
             return sum(int(count or 0) for count in counts)
     finally:
@@ -61,13 +62,14 @@ async def left_behind(database: str) -> int:
 async def written(database: str, case_id: str, calls: int) -> None:
     """Wait until the checkpoints of a case hold so many calls."""
     store = await Store.open(database)
-    caseload = Caseload(store, "a reader", 3.0)
+    caseload = CaseStore(store, "a reader", 3.0)
     trials = Trials(store, caseload)
     while len((await trials.look(await caseload.case(case_id))).state.get("calls", ())) < calls:
         await asyncio.sleep(0.02)
     await store.close()
 
 
+@pytest.mark.long
 async def test_a_trial_goes_on_where_a_killed_replica_left_it(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     court = Court()
     monkeypatch.setenv("TRIBUNAL_MODEL", "openai:scripted")
@@ -93,16 +95,16 @@ async def test_what_is_written_after_a_takeover_does_not_count(database: str) ->
     async with ScriptedServer(court) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         store = await Store.open(database)
-        slow, other = Caseload(store, "slow", 3.0), Caseload(store, "other", 3.0)
+        slow, other = CaseStore(store, "slow", 3.0), CaseStore(store, "other", 3.0)
         new = NewCase(graph="tribunal", post={"text": "post-words"}, settings=COURT["settings"])
         case_id, _ = await slow.take_in(new, "", here=True, most_waiting=1)
-        held = held_from(await slow.case(case_id))
-        trial = asyncio.create_task(Trials(store, slow).hear(held, None))
+        held = held_case_from_row(await slow.case(case_id))
+        trial = asyncio.create_task(Trials(store, slow).run(held, None))
         await court.reached.wait()
         await written(database, case_id, 3)
         taken = await other.take_up(case_id)  # no sign of life was ever given
         assert taken is not None
-        heard = await Trials(store, other).hear(taken, None)
+        heard = await Trials(store, other).run(taken, None)
         assert await left_behind(database) > 0
         assert await other.finish(taken, heard.record)
         court.go_on.set()
@@ -114,18 +116,19 @@ async def test_what_is_written_after_a_takeover_does_not_count(database: str) ->
         await store.close()
 
 
+@pytest.mark.long
 async def test_a_trial_that_is_over_leaves_nothing_to_the_collector(sqlite: str) -> None:
     async with ScriptedServer(court_script(explicit=True)) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         store = await Store.open(sqlite)
-        caseload = Caseload(store, "r1", 3.0)
+        caseload = CaseStore(store, "r1", 3.0)
         new = NewCase(graph="tribunal", post={"text": "post-words"}, settings=COURT["settings"])
         case_id, _ = await caseload.take_in(new, "", here=True, most_waiting=1)
-        held = held_from(await caseload.case(case_id))
+        held = held_case_from_row(await caseload.case(case_id))
         gc.collect()
         gc.disable()
         try:
-            assert (await Trials(store, caseload).hear(held, None)).record.outcome == "verdict"
+            assert (await Trials(store, caseload).run(held, None)).record.outcome == "verdict"
             await asyncio.sleep(0.1)
             assert not [each for each in gc.get_objects() if isinstance(each, checkpoints.Attempt)]
         finally:
@@ -150,16 +153,16 @@ async def test_every_graph_can_be_gone_on_with(
     graph: str, database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     written = []
-    aput = checkpoints.Checkpoints.aput
+    aput = checkpoints.CaseCheckpoints.aput
 
     async def at_once(self: Any, config: Any, *given: Any) -> Any:
         made = await aput(self, config, *given)
-        await self._write(self._trial(config))
+        await self._write(self._attempt_of(config))
         written.append(made)
         return made
 
-    monkeypatch.setattr(checkpoints.Checkpoints, "aput", at_once)
-    with caplog.at_level(logging.WARNING, "tribunal.service.replica.checkpoints"):
+    monkeypatch.setattr(checkpoints.CaseCheckpoints, "aput", at_once)
+    with caplog.at_level(logging.WARNING, "tribunal.cases.checkpoints"):
         async with serving(database) as client:
             got = await client.post("/v1/judge?wait=60", json={"text": "Immigrants are vermin.", "graph": graph})
             assert got.json()["outcome"] == "verdict", got.text

@@ -119,11 +119,12 @@ async def test_without_a_verdict_there_is_no_score(tmp_path: Path) -> None:
 async def key_for(database: str, scope: str) -> str:
     store = await Store.open(database)
     try:
-        return await keys.add(store, scope, [scope], keys.Limits())
+        return await keys.add_key(store, scope, [scope], keys.KeyLimits())
     finally:
         await store.close()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(NODE is None, reason="no Node to run the plugin in")
 async def test_the_plugin_gives_coop_what_it_reads(database: str) -> None:
     key, wrong = await key_for(database, "judge"), await key_for(database, "audit")

@@ -7,11 +7,11 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.service.conftest import serving
 from tests.service.receiving import receiving
 from tests.service.test_appeals import CLEAN, SURE, appealed, by_the_court
 from tribunal.commands import app
-from tribunal.eval.doubles.scripted import ScriptedServer
 
 NAMES = {"item_type": "comment", "action": "remove", "user_type": "member"}
 

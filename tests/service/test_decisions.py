@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from tests.court import court_script, part
+from tests.doubles import ScriptedServer
 from tests.service.batched import ended, lines, sent, table
 from tests.service.conftest import serving
 from tests.service.test_checkpoints import COURT, UNSURE, left_behind
-from tribunal.eval.doubles.scripted import ScriptedServer
 from tribunal.service.replica import keys
 from tribunal.service.replica.worker import Worker
 from tribunal.store.engine import Store
@@ -138,7 +138,7 @@ async def test_a_decision_outlives_the_replica_that_it_was_said_to(
         async with serving(database, **COURT) as client:
             case = await waiting(client, server)
             with monkeypatch.context() as patched:
-                patched.setattr(Worker, "at_once", killed)
+                patched.setattr(Worker, "start", killed)
                 sent = await client.post(f"/v1/cases/{case['id']}/decision", json={**ACCEPT, "reviewer": "kim"})
             assert sent.status_code == 500
             late = await client.post(f"/v1/cases/{case['id']}/decision", json=ACCEPT)
@@ -171,9 +171,10 @@ async def test_a_row_of_a_batch_waits_too_and_goes_with_its_batch(database: str)
         assert await left_behind(database) == 0
 
 
+@pytest.mark.long
 async def test_who_may_decide(database: str) -> None:
     store = await Store.open(database)
-    made = {scope: await keys.add(store, scope, [scope], keys.Limits()) for scope in keys.SCOPES}
+    made = {scope: await keys.add_key(store, scope, [scope], keys.KeyLimits()) for scope in keys.SCOPES}
     await store.close()
     async with (
         ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server,

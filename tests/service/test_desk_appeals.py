@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.service.at_desk import Page, Somebody, somebody
 from tests.service.conftest import opened, serving
 from tests.service.test_appeals import CLEAN, SURE, by_the_court, tried
 from tests.service.test_checkpoints import COURT, UNSURE
 from tests.service.test_decisions import ACCEPT, waiting
-from tribunal.eval.doubles.scripted import ScriptedServer
 from tribunal.service.replica import keys
 
 SCRIPT = "<script>alert(1)</script>"
@@ -43,39 +43,41 @@ async def test_an_appeal_is_claimed_tried_again_and_changed(database: str) -> No
         page = await kim.get(here)
         assert "It is a song." in page.words
         assert SCRIPT not in page.response.text
-        assert "The decision: Religious" in page.words
+        assert "Decision: Religious" in page.words
         assert "judge-words" in page.words, "the decision is explained beside it"
         assert "script-src 'self'" in page.response.headers["content-security-policy"]
-        assert (await kim.send("claim")).said == "The appeal is yours."
+        assert (await kim.send("claim")).said == "You claimed the appeal."
         page = await lee.get(here)
-        assert "kim (operator) has it for" in page.words
+        assert "kim (operator) is reviewing this (" in page.words
         assert page.buttons() == ["release"], "the operator is a lead, who may take it from them"
         await kim.send("retry", note=f"not known to the court {SCRIPT}")
-        assert "A new trial is ordered" in kim.page.said
+        assert "New run ordered" in kim.page.said
         await tried(client, where)
         page = await kim.get(here)
-        assert "The new trial: NotHate" in page.words
-        assert "Every seat but the gatekeeper was shown the appeal" in page.words
+        assert "New run: NotHate" in page.words
+        assert "Every agent but the gatekeeper was shown the appeal" in page.words
         refused = await kim.send("change", category="NotHate", note="")
         assert (refused.status, refused.wrong[:17], refused.value("category")) == (400, "Note: is empty: s", "NotHate")
         done = await kim.send("change", category="NotHate", note=f"a song {SCRIPT}")
-        assert done.said == "You decided otherwise."
+        assert done.said == "Decision changed."
         assert "Reversed by kim (operator)" in done.words
         assert SCRIPT not in done.response.text
         assert (await client.get(at)).json()["record"]["category"] == "NotHate"
-        assert "reversed" in (await lee.get("/desk/appeals?of=decided")).words
+        assert "Reversed" in (await lee.get("/desk/appeals?of=decided")).words
         page = await lee.get(f"/desk/cases/{at.rpartition('/')[2]}/reopen")
-        assert (await lee.send(at="reopen", reason=" ")).wrong == "Reason: is empty; say why."
+        assert (await lee.send(at="reopen", reason=" ")).wrong == "Reason: is empty; say why the case is reopened."
         page = await lee.send(at="reopen", reason="look once more")
-        assert page.said.startswith("The case is open again")
+        assert page.said.startswith("Case reopened")
         page = await kim.get(str(page.response.url.path))
-        assert "You have decided on this case yourself" in page.words
+        assert "You decided this case yourself" in page.words
         assert "uphold" not in page.buttons()
 
 
 async def test_a_second_opinion_is_blind_and_the_board_shows_it(database: str) -> None:
     async with opened(database) as store:
-        made = {scope: await keys.add(store, scope, [scope], keys.Limits()) for scope in ("review", "lead", "admin")}
+        made = {
+            scope: await keys.add_key(store, scope, [scope], keys.KeyLimits()) for scope in ("review", "lead", "admin")
+        }
     async with (
         ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server,
         serving(database, second_opinions=1.0, **COURT) as client,
@@ -94,23 +96,23 @@ async def test_a_second_opinion_is_blind_and_the_board_shows_it(database: str) -
         assert "post-words" in page.words
         for told in ("kim", "judge-words", case["id"], "indicted-cue"):
             assert told not in page.response.text
-        assert (await lee.send("give")).wrong == "Category: choose what you would decide."
+        assert (await lee.send("give")).wrong == "Category: choose a category."
         page = await lee.send("give", category="NotHate", note="quoted")
-        assert page.said == "Your opinion is kept. It changes no decision by itself."
-        assert "Religious" not in (await lee.get(link)).words.partition("The policy")[0], "nor is it told afterwards"
+        assert page.said == "Opinion saved. The decision stays as it is."
+        assert "Religious" not in (await lee.get(link)).words.partition("Policy:")[0], "nor is it told afterwards"
         assert (await lee.get("/desk/board")).status == 403
         page = await ada.get("/desk/second-opinions")
         assert "Religious" in page.words
         await ada.get(link)
         page = await ada.send("reopen", note="two readings")
-        assert page.said == "The case is open again. A third person decides on it."
+        assert page.said == "Case reopened. A third reviewer decides it."
         page = await ada.get("/desk/board")
-        assert page.heading == "The board"
+        assert page.heading == "Board"
         [caption] = [each for each in found(page, "//caption/text()") if "By day" in each]
         assert "kim (admin)" in page.words
         assert found(page, "//*[name()='rect' and @class='bar verdict']"), caption
         assert not found(page, "//main//*[@style]")
-        assert (await ada.get("/desk/board?since=yesterday")).wrong.startswith("since: yesterday: is no day")
+        assert (await ada.get("/desk/board?since=yesterday")).wrong.startswith("since: yesterday: is no date")
         await both_kinds(ada)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.graphs.test_dismissals_promised import GREETING, threshold
 from tests.service.conftest import serving
-from tribunal.eval.doubles.scripted import ScriptedServer
 
 
 @pytest.mark.parametrize("shown", [True, False], ids=["shown", "not shown"])

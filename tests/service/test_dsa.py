@@ -16,7 +16,7 @@ from typer.testing import Result
 
 from tests.service.conftest import opened
 from tests.service.decided_here import contested, courtroom, decided, judged, run
-from tribunal.store.audit_log import verify
+from tribunal.store.audit import verify
 from tribunal.store.tables import cases, statements
 
 TOKEN = "9|the-platforms-own-token"
@@ -119,18 +119,18 @@ async def test_statements_hold_nothing_of_a_post_and_are_made_once(database: str
 )
 async def test_what_cannot_be_known_is_refused_where_it_is_missing(tmp_path: Path, left_out: str, said: str) -> None:
     from tribunal.errors import BadInput
-    from tribunal.exports.dsa.making import Wanted, statement_of
-    from tribunal.exports.dsa.mapping import EXAMPLE, read_mapping
-    from tribunal.parsed import from_toml
+    from tribunal.exports.dsa.statement import example_mapping, read_mapping
+    from tribunal.exports.dsa.statements import StatementRequest, statement_of
+    from tribunal.text import parse_toml
 
-    held = from_toml(EXAMPLE)["all"]
+    held = parse_toml(example_mapping())["all"]
     held.pop("decision_visibility" if left_out == "--visibility" else left_out)
     row = {
         "id": "case-1", "category": "Racist", "created": 1.7e9, "finished": 1.7e9, "erased": None, "fields": None,
         "post": {"text": "post-words"}, "record": {"explanation": "e", "policy": {"name": "h-vli"}},
     }  # fmt: skip
     with pytest.raises(BadInput, match=re.escape(said)):
-        statement_of(row, Wanted(read_mapping(None, held)), None)
+        statement_of(row, StatementRequest(read_mapping(None, held)), None)
 
 
 async def test_a_mapping_differs_by_category_and_a_wrong_one_makes_nothing(database: str, tmp_path: Path) -> None:
@@ -330,6 +330,7 @@ async def test_a_case_that_an_appeal_turned_to_hateful_is_of_the_time_of_the_app
     assert "kim-note" not in json.dumps(only)
 
 
+@pytest.mark.long
 async def test_an_erased_case_is_told_of_without_its_words(database: str, tmp_path: Path) -> None:
     async with courtroom(database) as (client, _):
         case = await decided(client, None, text="post-one")

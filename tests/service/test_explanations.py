@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from tests.explained.told import GOOD, POST, VERDICT, Page, is_explainer, told
+from tests.cases.letters import GOOD, POST, VERDICT, Page, is_explainer, told
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.conftest import opened, serving
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.service.replica import keys
 from tribunal.store.tables import usage
 
@@ -59,8 +59,8 @@ async def test_a_case_is_explained_in_the_form_that_is_asked_for(
 
 async def test_who_asks_for_the_words_pays_for_them(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(database) as store:
-        own = await keys.add(store, "a", ["judge"], keys.Limits(daily_calls=5))
-        other = await keys.add(store, "b", ["judge"], keys.Limits())
+        own = await keys.add_key(store, "a", ["judge"], keys.KeyLimits(daily_calls=5))
+        other = await keys.add_key(store, "b", ["judge"], keys.KeyLimits())
         async with (
             ScriptedServer(told(GOOD, judge=ONE_GROUND)) as server,
             serving(database, graph="arcade", settings=COURT) as client,
@@ -101,5 +101,5 @@ async def test_a_case_that_is_not_over_is_a_conflict_and_one_whose_words_were_er
         assert (await client.delete(f"/v1/cases/{case}/words")).json()["erased"] == 1
         shown = await client.get(at)
         assert "rats" not in shown.text
-        assert "The words of this case were erased" in shown.text
-        assert "What was said in it was erased at 20" in (await client.get(at, params={"format": "html"})).text
+        assert "The text of this case was erased" in shown.text
+        assert "The text of the debate was erased, " in (await client.get(at, params={"format": "html"})).text

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from tests.service.conftest import POSTGRES, serving
 from tests.service.live import key_of, listening
-from tribunal.service.connections import Connection
+from tribunal.service.limits import LimitedConnection
 from tribunal.store.engine import Store
 
 
@@ -58,7 +58,7 @@ async def test_a_database_that_is_gone_makes_it_unready_and_leaves_it_alive(data
 
 async def test_a_replica_that_stops_takes_no_work_and_says_so(database: str) -> None:
     async with serving(database) as client:
-        await client.app.state.house.drain()  # type: ignore[attr-defined]
+        await client.app.state.replica.drain()  # type: ignore[attr-defined]
         got = await client.get("/readyz")
         assert (got.status_code, got.json()["trouble"]) == (503, "stopping")
         refused = await client.post("/v1/judge", json={"text": "hi", "graph": "baseline"})
@@ -69,26 +69,27 @@ async def test_a_replica_that_stops_takes_no_work_and_says_so(database: str) -> 
 
 async def test_nothing_brings_it_work(database: str) -> None:
     async with serving(database) as client:
-        house = client.app.state.house  # type: ignore[attr-defined]
-        house.taking[0].cancel()
-        await asyncio.wait([house.taking[0]])
+        replica = client.app.state.replica  # type: ignore[attr-defined]
+        replica.work_tasks[0].cancel()
+        await asyncio.wait([replica.work_tasks[0]])
         assert (await client.get("/readyz")).json()["trouble"] == "queue"
-        house.taking.pop(0)
-        house.signed -= house.options.takeover + 1
+        replica.work_tasks.pop(0)
+        replica.last_heartbeat -= replica.options.takeover + 1
         assert (await client.get("/readyz")).json()["trouble"] == "no sign of life"
 
 
+@pytest.mark.long
 async def test_an_answer_is_sent_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its head and its body go out as two pieces, and the second must not wait for the first one's acknowledgement."""
     without_delay: list[int] = []
-    made = Connection.connection_made
+    made = LimitedConnection.connection_made
 
-    def looked_at(self: Connection, transport: asyncio.Transport) -> None:
+    def looked_at(self: LimitedConnection, transport: asyncio.Transport) -> None:
         made(self, transport)
         held = transport.get_extra_info("socket")
         without_delay.append(held.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
 
-    monkeypatch.setattr(Connection, "connection_made", looked_at)
+    monkeypatch.setattr(LimitedConnection, "connection_made", looked_at)
     async with listening(f"sqlite:///{tmp_path / 'a.sqlite'}") as url, httpx.AsyncClient(base_url=url) as client:
         assert (await client.get("/healthz")).status_code == 200
     assert without_delay == [1]

@@ -18,9 +18,9 @@ import httpx
 import pytest
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.service.conftest import serving
 from tests.service.live import cases_at, deciding, key_of, listening, sqlite
-from tribunal.eval.doubles.scripted import ScriptedServer
 from tribunal.service.routes import access
 
 # Every route that takes a body, with a request that it would take.
@@ -76,12 +76,14 @@ async def attacked(folder: Path, **options: object) -> AsyncIterator[str]:
             assert (got.status_code, got.json()["outcome"]) == (200, "verdict"), got.text
 
 
+@pytest.mark.long
 def test_every_route_with_a_body_stands_here(app_document: dict[str, dict[str, dict[str, object]]]) -> None:
     paths = app_document["paths"]
     taking = {path for path, methods in paths.items() for each in methods.values() if "requestBody" in each}  # type: ignore[operator]
     assert {some(path) for path in taking} == set(BODIES)
 
 
+@pytest.mark.long
 async def test_bodies_that_no_route_takes(tmp_path: Path) -> None:
     hostile: dict[str, tuple[str, Callable[[bytes], bytes], set[int]]] = {
         "10 MB": (JSON, lambda body: body.replace(b"hi", b"a" * 10_000_000), {400, 413, 415}),
@@ -139,6 +141,7 @@ async def test_slow_clients_are_told_so(tmp_path: Path) -> None:
         assert await raw(url) == (0, b"")  # nothing is said to who says nothing
 
 
+@pytest.mark.long
 async def test_a_head_or_a_body_without_end(tmp_path: Path) -> None:
     async with attacked(tmp_path, head_seconds=0.5, most_body=200_000, batch_bytes=1000) as url:
         flood = "\r\n".join(f"X-{number}: {'a' * 100}" for number in range(20_000))
@@ -234,6 +237,7 @@ async def test_a_thousand_idle_connections(tmp_path: Path) -> None:
                 each.close()
 
 
+@pytest.mark.long
 async def test_a_client_that_never_reads_is_hung_up_on(tmp_path: Path) -> None:
     async with attacked(tmp_path, connections=1, answer_seconds=1.0) as url:
         parts = urlsplit(url)
@@ -251,6 +255,7 @@ async def test_a_client_that_never_reads_is_hung_up_on(tmp_path: Path) -> None:
                     got = await client.get("/healthz")
 
 
+@pytest.mark.long
 async def test_a_key_over_its_rate_is_refused_before_any_work(tmp_path: Path) -> None:
     database = sqlite(tmp_path)
     key = await key_of(database, "judge", "review", "audit", "admin", per_minute=0)
@@ -282,7 +287,7 @@ async def test_a_fault_of_ours_has_the_shape_of_the_route(tmp_path: Path, monkey
     async def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("secret words")
 
-    monkeypatch.setattr(access, "caller", broken)
+    monkeypatch.setattr(access, "find_caller", broken)
     async with serving(sqlite(tmp_path)) as client:
         for path, body in BODIES.items():
             got = await client.post(path, json=body)

@@ -11,11 +11,11 @@ import httpx
 from lxml import etree  # type: ignore[import-untyped]
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.service.decided_here import UNSURE, courtroom, decided, judged, run
 from tests.service.live import listening
 from tests.service.test_review_export import picture
 from tribunal.eval.datasets import open_dataset
-from tribunal.eval.doubles.scripted import ScriptedServer
 
 
 def annotated(task: dict[str, Any], *chosen: str, note: str = "", **more: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ async def test_labels_are_decisions_at_a_service(database: str, tmp_path: Path) 
             labelled.write_text(json.dumps(exported))
             done = await run("review", "import", str(labelled), "--service", url)
             assert done.exit_code == 1
-            assert "2 cases decided, 1 refused, 2 left" in done.output
+            assert "2 cases decided, 1 refused, 2 not decided" in done.output
             assert "annotators differ: NotHate, Racist" in done.output
             assert "nobody has labelled it" in done.output
             assert f"case {ids[3]}: " in done.output
@@ -123,7 +123,7 @@ async def test_labels_are_decisions_in_the_docket_or_a_data_set(tmp_path: Path) 
         [sample] = open_dataset("table", tmp_path / "labels.parquet")
         assert (sample.text, sample.gold and sample.gold.positive) == ("post-one", False)
         done = await run("review", "import", str(labelled))
-        assert (done.exit_code, "1 cases decided" in done.output) == (0, True), done.output
+        assert (done.exit_code, "1 case decided" in done.output) == (0, True), done.output
         record = json.loads((await run("review", "show", thread, "--json")).stdout)
         assert (record["category"], record["explanation"], record["review"]["action"]) == (
             "NotHate", "a quotation", "edit",

@@ -15,12 +15,13 @@ import pytest
 from tests.service.command import started
 from tests.service.conftest import serving
 from tests.service.live import key_of, sqlite
-from tribunal.service.seeing.logs import log_to_stderr, logger
+from tribunal.service.telemetry.logs import log_to_stderr, logger
 
 POST = "Immigrants: the weeds in our garden, said the Zanzibarian."
 KEY = "sk-of-the-operator-0123456789"
 
 
+@pytest.mark.long
 async def test_a_request_and_its_case_are_a_line_each_and_hold_no_post_and_no_key(tmp_path: Path) -> None:
     key = await key_of(sqlite(tmp_path), "judge")
     sent = {"X-API-Key": key, "X-Request-ID": "of-mine.1"}
@@ -49,6 +50,7 @@ async def test_a_request_and_its_case_are_a_line_each_and_hold_no_post_and_no_ke
     assert "\x1b" not in told
 
 
+@pytest.mark.long
 async def test_an_operator_may_want_the_posts_and_the_level(tmp_path: Path) -> None:
     async with started(sqlite(tmp_path), "--log-posts", "--log-level", "debug") as service:
         await service.client.post("/v1/judge?wait=60", json={"text": POST, "graph": "baseline"})
@@ -56,7 +58,7 @@ async def test_an_operator_may_want_the_posts_and_the_level(tmp_path: Path) -> N
     assert [line.get("post") for line in service.log() if line["event"] == "case"] == [POST, None]
     assert "/healthz" in [line.get("path") for line in service.log()]
     assert "Not kept" not in service.stderr()
-    assert "posts' words stand in the log" in service.stderr()
+    assert "the log holds the words of posts" in service.stderr()
 
 
 @asynccontextmanager
@@ -119,7 +121,7 @@ def test_other_libraries_lines_have_the_same_form(log: Any, capsys: pytest.Captu
 
 
 def test_on_a_terminal_it_is_for_people(log: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tribunal.service.seeing.logs.watched", lambda aside: True)
+    monkeypatch.setattr("tribunal.service.telemetry.logs.is_watched", lambda aside: True)
     log("info", posts=False, database=None)
     logger("tribunal.service").info("request", path="/\x1b[2J\n{}", status=200)
     told = capsys.readouterr().err

@@ -10,10 +10,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.court import court_script
+from tests.doubles import Fault, Reply, ScriptedServer
 from tests.service.conftest import serving
 from tests.service.live import key_of, sqlite
-from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
-from tribunal.service.seeing.metrics import Bounded
+from tribunal.service.telemetry.metrics import LabelLimit
 
 ABUSE = "Immigrants are vermin and should be deported."
 
@@ -94,10 +94,11 @@ async def test_no_request_makes_up_a_label(tmp_path: Path) -> None:
 
 
 def test_a_label_has_so_many_values_and_no_more() -> None:
-    bounded = Bounded(2)
-    assert [bounded(name) for name in ("a", "b", "c", "a")] == ["a", "b", "other", "a"]
+    limited = LabelLimit(2)
+    assert [limited(name) for name in ("a", "b", "c", "a")] == ["a", "b", "other", "a"]
 
 
+@pytest.mark.long
 async def test_two_applications_in_one_process_count_apart(tmp_path: Path) -> None:
     async with serving(sqlite(tmp_path)) as first, serving(sqlite(tmp_path)) as second:
         await first.post("/v1/judge?wait=60", json={"text": "Good morning!", "graph": "baseline"})

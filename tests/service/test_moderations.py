@@ -15,8 +15,8 @@ from openai import AsyncOpenAI
 from PIL import Image
 
 from tests.court import Script, court_script, cue, part, side_by_side
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.live import cases_at, deciding, key_of, listening, sqlite
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 
 ABUSE = "Immigrants are vermin and should be deported."
 JUDGED = ("hate", "hate/threatening")

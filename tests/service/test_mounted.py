@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 
 from tests import PROJECT
 from tests.service.at_desk import somebody
+from tribunal import plugins
 from tribunal.service import mounted
 
 
@@ -23,23 +22,18 @@ def test_langgraph_json_names_it() -> None:
 def test_without_the_extra_there_are_no_routes_and_one_line_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = importlib.util.find_spec
-
-    def without(name: str, package: str | None = None) -> Any:
-        return None if name == "sqlalchemy" else found(name, package)
-
-    monkeypatch.setattr(mounted, "find_spec", without)
-    assert mounted.mounted().routes == []
-    assert caplog.messages == ["the service's routes are not served: pip install 'tribunal[service]'"]
+    monkeypatch.setattr(plugins, "find_spec", lambda name: None)
+    assert mounted.make_mounted_app().routes == []
+    assert caplog.messages == ["the service's routes are not served: ./run --extra service tribunal --version"]
 
 
 async def test_the_desk_is_there_too(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIBUNAL_DATABASE", sqlite)
-    app = mounted.mounted()
+    app = mounted.make_mounted_app()
     async with app.router.lifespan_context(app):
         kim = somebody(app)
-        assert (await kim.get("/desk/cases/case-none")).heading == "Sign in to the desk"
-        assert (await kim.sign_in(named="kim")).heading == "The queue"
+        assert (await kim.get("/desk/cases/case-none")).heading == "Sign in"
+        assert (await kim.sign_in(named="kim")).heading == "Queue"
         assert (await kim.get("/desk/nowhere")).status == 404
         style = (await kim.get("/desk/help")).tree.xpath("//link[@rel='stylesheet']/@href")[0]
         assert (await kim.client.get(style)).status_code == 200

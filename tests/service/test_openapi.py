@@ -68,6 +68,7 @@ def test_every_field_and_parameter_is_described(app_document: Document) -> None:
     assert bare == []
 
 
+@pytest.mark.long
 def test_every_operation_has_its_examples(app_document: Document) -> None:
     for name, operation in operations(app_document):
         for each in operation.get("parameters", ()):
@@ -168,6 +169,7 @@ def fuzz(name: str, document: Document, running: Running, known: dict[str, str],
     sent()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_are_as_the_document_says(
     name: str, app_document: Document, running: Running, known: dict[str, str]

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from tests.court import argument, court_script, cue, part
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.live import cases_at, deciding, key_of, listening, sqlite
 from tribunal.context import Context
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.prompts.policy import policy_in_force
 from tribunal.threshold import Threshold
 

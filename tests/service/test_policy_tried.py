@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.service.decided_here import courtroom, decided, run
 from tribunal.commands import app
-from tribunal.eval.doubles.scripted import ScriptedServer
 from tribunal.eval.measures.fit_reviewed import fit_reviewed
-from tribunal.eval.measures.sequence import Wanted
+from tribunal.eval.measures.risk_control import AgreementPromise
 
 NOW_HARMLESS = {"category": "NotHate", "explanation": "<b>judge-words</b> under the new one", "confidence": 0.9}
 
@@ -157,7 +157,7 @@ async def test_fits_on_cases_of_another_time_are_no_further_tries(
     def attempt(first: int, **only: Any) -> int:
         rows = [json.loads(line) for line in reviewed(tmp_path / "all.jsonl", 2000).read_text().splitlines()]
         part = [{**row, "id": f"case-{first + at:05}", **only} for at, row in enumerate(rows[first : first + 1000])]
-        return fit_reviewed(part, Wanted(), fitted_from="reviewed cases", ledger=ledger).attempt
+        return fit_reviewed(part, AgreementPromise(), fitted_from="reviewed cases", ledger=ledger).attempt
 
     assert [attempt(0), attempt(1000), attempt(500), attempt(0), attempt(0, graph="arcade")] == [1, 1, 3, 1, 1]
 

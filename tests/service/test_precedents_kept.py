@@ -10,7 +10,7 @@ import pytest
 from tests.court import part
 from tests.decided import held_by
 from tests.service.decided_here import courtroom, decided, run
-from tribunal.retrievers.precedents.manifest import user_folder
+from tribunal.retrievers.precedents.store import precedents_folder
 
 PLANTS, PEOPLE = "The weeds of our garden are back again.", "Those people are weeds in our garden."
 
@@ -25,6 +25,7 @@ async def searched(name: str) -> Any:
     return json.loads((await run("precedents", "search", name, "weeds in our garden", "--json")).stdout)
 
 
+@pytest.mark.long
 async def test_decisions_become_precedents_and_leave_with_their_words(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -41,7 +42,7 @@ async def test_decisions_become_precedents_and_leave_with_their_words(
         assert {(each["case"], each["post_id"], each["category"], each["note"]) for each in found} == {
             (changed, "plants", "NotHate", "kim-note"), (accepted, "people", "Racist", "lee-note"),
         }  # fmt: skip
-        assert not any(name in held_by(user_folder() / "ours") for name in (b"kim (", b"lee (", b"user-7"))
+        assert not any(name in held_by(precedents_folder() / "ours") for name in (b"kim (", b"lee (", b"user-7"))
         # What people decided is the operator's, who says whether a client may have it shown.
         refused = await client.post("/v1/judge", json={"text": PLANTS, "graph": "tribunal", "settings": COURT})
         assert (refused.status_code, "TRIBUNAL_ALLOW=precedents" in refused.text) == (400, True), refused.text
@@ -58,7 +59,7 @@ async def test_decisions_become_precedents_and_leave_with_their_words(
         assert (await built(database))["added"] == 1
         forgotten = await run("forget", "--case", changed, "--yes", "--database", database)
         assert forgotten.exit_code == 0, forgotten.output
-        assert PLANTS.encode() not in held_by(user_folder() / "ours")
+        assert PLANTS.encode() not in held_by(precedents_folder() / "ours")
         assert json.loads((await run("precedents", "show", "ours", "--json")).stdout)["rows"] == 2
         # What is exported is a source, too.
         out = await run("review", "export", "--out", "decided.parquet", "--database", database)

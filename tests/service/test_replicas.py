@@ -19,11 +19,11 @@ import pytest
 from sqlalchemy import func, select
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.service.command import Service
 from tests.service.fleet import Fleet, fleet
 from tests.service.live import key_of
 from tests.service.receiving import Receiver, receiving
-from tribunal.eval.doubles.scripted import ScriptedServer
 from tribunal.schema import JSON
 from tribunal.store.engine import Store
 from tribunal.store.tables import usage
@@ -45,7 +45,7 @@ def kill_a_replica(replicas: Fleet, one: Service) -> Awaitable[None]:
 
 def kill_a_process(replicas: Fleet, one: Service) -> Awaitable[None]:
     """Kill the last process of several on one port; its parent starts another."""
-    begun = [line["pid"] for line in one.log() if line["event"] == "a process begins"]
+    begun = [line["pid"] for line in one.log() if line["event"] == "worker process started"]
     os.kill(begun[-1], signal.SIGKILL)
     replicas.kills += 1
     return asyncio.sleep(0)
@@ -156,6 +156,7 @@ async def _accounted(database: str) -> int:
         await store.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 @pytest.mark.parametrize(("number", "posts"), [(2, 60), pytest.param(3, 500, marks=pytest.mark.slow)])
 async def test_replicas_each_killed_once(database: str, number: int, posts: int) -> None:
@@ -175,6 +176,7 @@ async def test_processes_on_one_port_that_are_killed(database: str) -> None:
     await judged(database, 300, 1, kill_a_process, "--workers", "2", "--log-level", "info")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 @pytest.mark.parametrize("posts", [60, pytest.param(500, marks=pytest.mark.slow)])
 async def test_the_database_goes_away_and_comes_back(database: str, posts: int) -> None:

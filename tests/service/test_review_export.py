@@ -15,7 +15,7 @@ from sqlalchemy import select, update
 from tests.service.conftest import opened
 from tests.service.decided_here import contested, courtroom, decided, judged, run
 from tribunal.eval.datasets import open_dataset
-from tribunal.store.audit_log import page, verify
+from tribunal.store.audit import page, verify
 from tribunal.store.tables import cases
 
 
@@ -25,6 +25,7 @@ def picture() -> str:
     return f"data:image/png;base64,{base64.b64encode(held.getvalue()).decode()}"
 
 
+@pytest.mark.long
 async def test_decided_cases_are_a_data_set_that_eval_reads(database: str, tmp_path: Path) -> None:
     async with courtroom(database) as (client, _):
         kept = await decided(client, "NotHate", text='=post-one,\n"quoted"', post_id="p1", language="en")

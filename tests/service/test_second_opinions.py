@@ -10,14 +10,14 @@ import pytest
 from sqlalchemy import update
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.service.conftest import opened, serving
 from tests.service.test_appeals import SURE, accepted, by_the_court
 from tests.service.test_checkpoints import COURT, UNSURE
-from tribunal.eval.doubles.scripted import ScriptedServer
+from tribunal.cases.decision_effects import Sampling
 from tribunal.eval.measures.agreement import cohen_kappa
-from tribunal.service.replica.figures import Span, figures
-from tribunal.service.replica.following import Sampling
-from tribunal.store import audit_log
+from tribunal.service.replica.figures import TimeSpan, count_figures
+from tribunal.store import audit as audit_log
 from tribunal.store.tables import cases
 
 ALL = {"second_opinions": 1.0, **COURT}
@@ -87,13 +87,13 @@ async def test_only_the_share_that_was_asked_for_is_given_away(database: str) ->
 
 def test_which_cases_are_chosen_is_repeatable_and_hangs_on_the_secret() -> None:
     ids = [f"case-{number}" for number in range(4_000)]
-    one = [each for each in ids if Sampling("secret", 0.1).chosen(each, by_court=False)]
-    assert one == [each for each in ids if Sampling("secret", 0.1).chosen(each, by_court=False)]
-    other = [each for each in ids if Sampling("another", 0.1).chosen(each, by_court=False)]
+    one = [each for each in ids if Sampling("secret", 0.1).is_sampled(each, by_court=False)]
+    assert one == [each for each in ids if Sampling("secret", 0.1).is_sampled(each, by_court=False)]
+    other = [each for each in ids if Sampling("another", 0.1).is_sampled(each, by_court=False)]
     assert 320 <= len(one) <= 480  # 400 are expected, with a standard deviation of 19
     assert len(set(one) & set(other)) < 100  # 40 by chance
-    assert not any(Sampling("secret", 0.1).chosen(each, by_court=True) for each in ids)
-    assert all(Sampling("secret", 1.0, 1.0).chosen(each, by_court=True) for each in ids)
+    assert not any(Sampling("secret", 0.1).is_sampled(each, by_court=True) for each in ids)
+    assert all(Sampling("secret", 1.0, 1.0).is_sampled(each, by_court=True) for each in ids)
 
 
 def test_kappa_by_hand() -> None:
@@ -110,6 +110,7 @@ def test_kappa_by_hand() -> None:
     assert cohen_kappa([]).raw is None
 
 
+@pytest.mark.long
 async def test_the_board(database: str) -> None:
     judges = [UNSURE, UNSURE, SURE, SURE]
     async with (
@@ -178,6 +179,6 @@ async def test_costs_are_known_only_where_every_call_has_a_price(database: str, 
 
 async def test_the_board_counts_no_case_of_another_time(database: str) -> None:
     async with opened(database) as store:
-        empty = await figures(store, Span(since=0, until=1))
+        empty = await count_figures(store, TimeSpan(since=0, until=1))
         assert (empty.outcomes, empty.days, empty.automated.share) == ({}, [], None)
         assert (empty.drift.distance, empty.agreement.all.kappa, empty.to_decision.verdicts.median) == (None,) * 3

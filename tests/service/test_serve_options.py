@@ -11,9 +11,9 @@ from typer.testing import CliRunner, Result
 
 from tests.test_docs import DOCS, holds
 from tribunal.commands import app
-from tribunal.commands.serve import written
+from tribunal.commands.serve import default_as_text
 from tribunal.errors import BadInput
-from tribunal.service.replica.options import ServiceOptions, options_from, variable
+from tribunal.service.replica.options import ServiceOptions, options_from, variable_of_option
 
 FIELDS = ServiceOptions.model_fields
 # A value of each option that is not its default, as text.
@@ -31,7 +31,7 @@ def value_of(name: str) -> str:
     default = FIELDS[name].get_default(call_default_factory=True)
     if name in VALUES:
         return VALUES[name]
-    return "true" if default is False else "false" if default is True else written(default + 1)
+    return "true" if default is False else "false" if default is True else default_as_text(default + 1)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[ServiceOptions]:
     given: list[ServiceOptions] = []
     for name in [each for each in os.environ if each.startswith("TRIBUNAL_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setattr("tribunal.service.processes.run", given.append)
+    monkeypatch.setattr("tribunal.service.serving.run", given.append)
     return given
 
 
@@ -57,7 +57,7 @@ def test_an_option_and_its_variable_set_the_same(
     arguments = [flag, value] if value not in ("true", "false") else [flag if value == "true" else f"--no-{flag[2:]}"]
     done = serve(*(["--set", "rounds=2"] if name == "settings" else arguments))
     assert done.exit_code == 0, done.output
-    monkeypatch.setenv(variable(name), value)
+    monkeypatch.setenv(variable_of_option(name), value)
     serve()
     by_option, by_variable = (getattr(each, name) for each in served)
     assert by_option == by_variable != FIELDS[name].get_default(call_default_factory=True)
@@ -100,7 +100,7 @@ def test_the_docs_have_every_option() -> None:
     for name, field in FIELDS.items():
         flag = "--set NAME=VALUE" if name == "settings" else f"--{name.replace('_', '-')}"
         default: Any = field.get_default(call_default_factory=True)
-        usual = "off" if default is False else "on" if default is True else written(default)
+        usual = "off" if default is False else "on" if default is True else default_as_text(default)
         shown = "" if default in (None, {}) else f"`{usual}`" if not isinstance(default, bool) else usual
         lines.append(f"| `{flag}` | {shown} | {field.description} |")
     holds(Path(DOCS, "operating.md"), "options", "\n".join(lines))

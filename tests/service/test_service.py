@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.service.conftest import serving
-from tribunal.eval.doubles.scripted import ScriptedServer
 from tribunal.service.replica import keys
 from tribunal.store.engine import Store
 
@@ -78,6 +78,7 @@ async def test_a_trial_is_heard_as_it_happens(database: str) -> None:
         assert events.count("turn") == len(case["record"]["transcript"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "asked",
     [
@@ -112,8 +113,8 @@ async def test_what_must_not_be_kept_is_not(database: str) -> None:
 
 async def test_keys_open_what_their_scopes_say(database: str) -> None:
     store = await Store.open(database)
-    made: dict[str, str] = {scope: await keys.add(store, scope, [scope], keys.Limits()) for scope in keys.SCOPES}
-    await keys.revoke(store, made["admin"].split("_")[1])
+    made: dict[str, str] = {scope: await keys.add_key(store, scope, [scope], keys.KeyLimits()) for scope in keys.SCOPES}
+    await keys.revoke_key(store, made["admin"].split("_")[1])
     routes = {"judge": ("POST", "/v1/judge"), "audit": ("GET", "/v1/cases")}
     async with serving(database) as client:
         for scope, (method, path) in routes.items():
@@ -128,7 +129,7 @@ async def test_keys_open_what_their_scopes_say(database: str) -> None:
 
 async def test_a_key_has_a_rate(database: str) -> None:
     store = await Store.open(database)
-    key = await keys.add(store, "one", ["judge"], keys.Limits(per_minute=2))
+    key = await keys.add_key(store, "one", ["judge"], keys.KeyLimits(per_minute=2))
     await store.close()
     async with serving(database) as client:
         sent = [
@@ -144,9 +145,10 @@ async def test_a_case_of_a_dead_replica_is_tried_by_another(database: str) -> No
     async with ScriptedServer(court_script(implicit=False)):
         pass
     store = await Store.open(database)
-    from tribunal.service.replica.caseload import Caseload, NewCase
+    from tribunal.cases.case_store import CaseStore
+    from tribunal.cases.leases import NewCase
 
-    dead = Caseload(store, "dead", 3.0)
+    dead = CaseStore(store, "dead", 3.0)
     new = NewCase(graph="baseline", post={"text": "Good morning!"}, settings={})
     case_id, _ = await dead.take_in(new, "", here=True, most_waiting=1)
     async with serving(database) as client:

@@ -6,6 +6,7 @@ import re
 import tomllib
 from typing import Any
 
+import pytest
 import yaml  # type: ignore[import-untyped]
 
 from tests import PROJECT
@@ -74,6 +75,7 @@ def test_the_last_stage_has_a_user_and_no_compiler() -> None:
         assert SERVICES[name]["cap_drop"] == ["ALL"]
 
 
+@pytest.mark.long
 def test_what_watches_it_asks_what_there_is() -> None:
     config = yaml.safe_load((PROJECT / "deploy" / "prometheus.yml").read_text())
     [job] = config["scrape_configs"]
@@ -90,5 +92,7 @@ def test_what_watches_it_asks_what_there_is() -> None:
 
 
 def test_only_official_images_are_named() -> None:
-    assert {each["image"] for each in SERVICES.values()} - {"tribunal"} == {"postgres:17", "prom/prometheus:v3.5.0"}
-    assert set(re.findall(r"(?m)^FROM (\S+)", IMAGE)) == {"python:3.11-slim"}
+    pinned = {each["image"] for each in SERVICES.values()} - {"tribunal"}
+    pinned |= set(re.findall(r"(?m)^FROM (\S+)", IMAGE))
+    assert {each.partition("@")[0] for each in pinned} == {"postgres:17", "prom/prometheus:v3.5.0", "python:3.11-slim"}
+    assert all(re.search(r"@sha256:[0-9a-f]{64}$", each) for each in pinned)

@@ -16,10 +16,10 @@ import httpx
 import pytest
 
 from tests.court import court_script
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.command import Service, started
 from tests.service.conftest import serving
 from tests.service.live import sqlite
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 
 POST = {"text": "Good morning!", "graph": "baseline"}
 
@@ -60,13 +60,14 @@ async def unready(service: Service) -> httpx.Response:
 async def statuses(database: str) -> dict[str, int]:
     """How the next replica finds the cases, which it decides by rehearsal."""
     async with serving(database) as client:
-        house = client.app.state.house  # type: ignore[attr-defined]
-        while (await house.caseload.under_way()) != {}:
+        replica = client.app.state.replica  # type: ignore[attr-defined]
+        while (await replica.case_store.count_under_way()) != {}:
             await asyncio.sleep(0.05)
         listed = (await client.get("/v1/cases")).json()["cases"]
     return {each["id"]: each["record"]["usage"]["calls"] if each["status"] == "done" else 0 for each in listed}
 
 
+@pytest.mark.long
 async def test_what_is_in_flight_ends_and_nothing_new_begins(database: str) -> None:
     async with at_work(database) as (service, gate):
         begun = asyncio.create_task(service.client.post("/v1/judge?wait=60", json=POST))
@@ -87,6 +88,7 @@ async def test_what_is_in_flight_ends_and_nothing_new_begins(database: str) -> N
     assert waiting["id"] in await statuses(database)
 
 
+@pytest.mark.long
 async def test_what_takes_too_long_is_handed_back(tmp_path: Path) -> None:
     database = sqlite(tmp_path)
     async with at_work(database, "--graceful", "0.2") as (service, gate):
@@ -101,6 +103,7 @@ async def test_what_takes_too_long_is_handed_back(tmp_path: Path) -> None:
     assert await statuses(database) == {case["id"]: 1}
 
 
+@pytest.mark.long
 async def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     database = sqlite(tmp_path)
     async with at_work(database, "--graceful", "3600") as (service, gate):
@@ -113,6 +116,7 @@ async def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
     assert await statuses(database) == {case["id"]: 1}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workers", ["1", "2"])
 async def test_what_cannot_start_says_so_in_one_line(tmp_path: Path, workers: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -130,6 +134,7 @@ async def test_what_cannot_start_says_so_in_one_line(tmp_path: Path, workers: st
     assert said.count(b"\n") == 1, said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 async def test_several_processes_are_one_service(database: str) -> None:
     """On one port, one database and one page of metrics; one that dies is started again; they stop together."""
@@ -147,7 +152,7 @@ async def test_several_processes_are_one_service(database: str) -> None:
         os.kill(second, signal.SIGKILL)
         while len(processes(service)) < 3:
             await asyncio.sleep(0.1)
-        assert [line["pid"] for line in service.log() if line["event"] == "a process died"] == [second]
+        assert [line["pid"] for line in service.log() if line["event"] == "worker process died"] == [second]
         fresh = [httpx.AsyncClient(base_url=service.url, timeout=60) for _ in range(4)]
         assert all([(await each.post("/v1/judge?wait=60", json=POST)).status_code == 200 for each in fresh])
         for each in (*clients, *fresh):
@@ -157,7 +162,7 @@ async def test_several_processes_are_one_service(database: str) -> None:
 
 def processes(service: Service) -> list[int]:
     """Every process that has been started."""
-    return [line["pid"] for line in service.log() if line["event"] == "a process begins"]
+    return [line["pid"] for line in service.log() if line["event"] == "worker process started"]
 
 
 async def counted(client: httpx.AsyncClient) -> int:

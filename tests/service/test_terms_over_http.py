@@ -10,10 +10,10 @@ import httpx
 
 from tests.cases.test_terms_of_a_case import JUDGED, POST, Terms
 from tests.court import court_script, part
+from tests.doubles import ScriptedServer
 from tests.service.conftest import opened, serving
-from tribunal.eval.doubles.scripted import ScriptedServer
-from tribunal.kept.texts import text_of
-from tribunal.service.replica.caseload import Caseload
+from tribunal.cases.case_store import CaseStore
+from tribunal.cases.record_rows import text_of
 
 
 async def posted(client: httpx.AsyncClient) -> str:
@@ -40,7 +40,7 @@ async def test_open_cases_outlive_their_files_and_their_replica(database: str, t
             said = {"action": "ask", "question": "Is it a quotation?"}
             again = (await client.post(f"/v1/cases/{asked}/decision?wait=60", json=said)).json()
             assert (again["outcome"], again["policy"], again["uncertain"]) == ("pending", done["policy"], False), again
-            row = await Caseload(client.app.state.house.store, "test", 3.0).case(changed)  # type: ignore[attr-defined]
+            row = await CaseStore(client.app.state.replica.store, "test", 3.0).case(changed)  # type: ignore[attr-defined]
         judged = [request for request in server.requests if part(request) == "judge"]
         assert [request.body["model"] for request in judged] == ["judge-before"] * 3
         assert "We say BEFORE." in judged[-1].text

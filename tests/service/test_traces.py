@@ -14,9 +14,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.court import court_script
+from tests.doubles import Fault, ScriptedServer
 from tests.service.conftest import serving
 from tests.service.live import sqlite
-from tribunal.eval.doubles.scripted import Fault, ScriptedServer
 
 POST = "Immigrants: the weeds in our garden, said the Zanzibarian."
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -139,7 +139,7 @@ async def test_a_collector_that_is_down_ends_nothing(tmp_path: Path, monkeypatch
 async def test_without_a_collector_there_are_no_spans_and_what_makes_them_is_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "tribunal.service.seeing.traces", None)  # to import it would fail
+    monkeypatch.setitem(sys.modules, "tribunal.service.telemetry.traces", None)  # to import it would fail
     async with serving(sqlite(tmp_path)) as client:
-        assert client.app.state.sight.traces is None  # type: ignore[attr-defined]
+        assert client.app.state.telemetry.traces is None  # type: ignore[attr-defined]
         assert (await client.post("/v1/judge?wait=60", json={"text": POST, "graph": "arcade"})).status_code == 200

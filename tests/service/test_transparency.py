@@ -7,8 +7,10 @@ import io
 import json
 from typing import Any
 
+import pytest
+
 from tests.service.decided_here import contested, courtroom, decided, judged, run
-from tribunal.service.replica.transparency import Group, suppressed
+from tribunal.service.replica.transparency import VerdictGroup, suppress_small
 
 TIME = ("--from", "2020-01-01", "--to", "2100-01-01")
 
@@ -19,6 +21,7 @@ async def report(database: str, form: str, *more: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 async def test_a_report_says_what_was_decided_and_by_whom(database: str) -> None:
     async with courtroom(database) as (client, _):
         await decided(client, None, text="post-one", language="en")
@@ -54,16 +57,16 @@ async def test_a_report_says_what_was_decided_and_by_whom(database: str) -> None
 
 
 def test_small_counts_are_left_out_with_what_would_give_them_away() -> None:
-    def group(name: str, posts: int) -> Group:
+    def group(name: str, posts: int) -> VerdictGroup:
         numbers = {"hateful": 0, "by_people": 0, "changed": 0, "appeals": 0, "turned": 0}
-        return Group(name=name, posts=posts, automated_share=1.0, median_seconds=1.0, **numbers)
+        return VerdictGroup(name=name, posts=posts, automated_share=1.0, median_seconds=1.0, **numbers)
 
-    shown = suppressed([group("a", 100), group("b", 50), group("c", 2)], 5)
+    shown = suppress_small([group("a", 100), group("b", 50), group("c", 2)], 5)
     assert [each.posts for each in shown] == [100, None, None], "one alone would follow from the total"
-    shown = suppressed([group("a", 100), group("b", 3), group("c", 2)], 5)
+    shown = suppress_small([group("a", 100), group("b", 3), group("c", 2)], 5)
     assert [each.posts for each in shown] == [100, None, None]
     few = group("a", 100).model_copy(update={"hateful": 98, "by_people": 3, "turned": 0})
-    [shown_one] = suppressed([few], 5)
+    [shown_one] = suppress_small([few], 5)
     assert (shown_one.hateful, shown_one.by_people, shown_one.automated_share, shown_one.turned) == (
         None,
         None,

@@ -14,9 +14,9 @@ import pytest
 from PIL import Image
 
 from tests.court import PATIENCE, court_script
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.conftest import serving
 from tests.service.test_service import ended
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.models.image import MAX_BYTES
 from tribunal.service.app import create_app
 from tribunal.service.replica.options import ServiceOptions
@@ -50,6 +50,7 @@ async def test_an_image_is_sent_as_a_file(database: str) -> None:
 BOMB = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 100_000, 100_000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("form", "files", "status", "says"),
     [
@@ -76,6 +77,7 @@ async def test_a_form_that_is_refused(
         assert (await client.get("/v1/cases")).json()["cases"] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "content", "status"),
     [

@@ -19,14 +19,13 @@ from tests.service.command import started
 from tests.service.conftest import serving
 from tests.service.receiving import Receiver, receiving
 from tribunal import ajudge
+from tribunal.cases import case_store, leases
+from tribunal.cases.outbox import Outbox
 from tribunal.commands import app
 from tribunal.service.replica import keys
-from tribunal.service.replica.caseload import Caseload, Held, NewCase
+from tribunal.service.replica import webhooks as endpoints
 from tribunal.service.replica.options import RETRIES
-from tribunal.service.webhooks import endpoints
-from tribunal.service.webhooks.delivery import Deliverer, Taken
-from tribunal.service.webhooks.outbox import Outbox
-from tribunal.service.webhooks.sending import Answer
+from tribunal.service.replica.webhooks import DeliveryAnswer, DueMessage, WebhookSender
 from tribunal.store.engine import Store
 
 POST = {"text": "Good morning, dear neighbours!", "graph": "baseline", "post_id": "p-1"}
@@ -37,8 +36,7 @@ AT_ONCE = {"webhook_http": True, "webhook_retries": (0.0, 0.0)}  # three attempt
 async def added(client: httpx.AsyncClient, receiver: Receiver, **asked: Any) -> dict[str, Any]:
     got = await client.post("/v1/webhooks", json={"url": receiver.url, **asked})
     assert got.status_code == 201, got.text
-    made: dict[str, Any] = got.json()
-    return made
+    return dict(got.json())
 
 
 async def judged(client: httpx.AsyncClient, **asked: Any) -> str:
@@ -133,7 +131,7 @@ async def test_whoever_answers_410_is_asked_no_more(database: str) -> None:
 async def test_410_for_many_at_once(database: str) -> None:
     async with receiving() as receiver:
         store = await Store.open(database)
-        hook_id, _ = await endpoints.add(store, receiver.url, http=True)
+        hook_id, _ = await endpoints.add_webhook(store, receiver.url, http=True)
         for number in range(8):
             await a_decided_case(store, f"p-{number}")
         receiver.answers = [410]
@@ -144,7 +142,7 @@ async def test_410_for_many_at_once(database: str) -> None:
             rest = (await client.get(f"/v1/webhooks/deliveries?before={dead['next']}")).json()["deliveries"]
             assert len({each["id"] for each in (*dead["deliveries"], *rest)}) == 8
             receiver.answers = [200]
-            await endpoints.enable(store, hook_id)
+            await endpoints.enable_webhook(store, hook_id)
             assert await Outbox(store).replay() == 8
             while len((await client.get("/v1/webhooks/deliveries?status=delivered")).json()["deliveries"]) < 8:
                 await asyncio.sleep(0.05)
@@ -154,10 +152,10 @@ async def test_410_for_many_at_once(database: str) -> None:
 async def a_decided_case(store: Store, post_id: str) -> str:
     """Its replica ended when it had written the outcome down."""
     record = await ajudge("Good morning!", graph="baseline", post_id=post_id)
-    ended = Caseload(store, "ended", 3.0)
-    new = NewCase(graph="baseline", post={"text": "Good morning!", "post_id": post_id}, settings={})
+    ended = case_store.CaseStore(store, "ended", 3.0)
+    new = leases.NewCase(graph="baseline", post={"text": "Good morning!", "post_id": post_id}, settings={})
     case_id, _ = await ended.take_in(new, "", here=True, most_waiting=1)
-    held = Held(id=case_id, attempt=1, graph="baseline", post={}, settings={}, keep=True, key_id=None)
+    held = leases.Held(id=case_id, attempt=1, graph="baseline", post={}, settings={}, keep=True, key_id=None)
     assert await ended.finish(held, record)
     assert not await ended.finish(held, record)  # nor is it told twice
     return case_id
@@ -167,10 +165,10 @@ async def test_a_dead_replica_loses_no_message(database: str) -> None:
     """It ended between the outcome and the sending; and another one ended while it sent."""
     async with receiving() as receiver:
         store = await Store.open(database)
-        _, secret = await endpoints.add(store, receiver.url, http=True)
+        _, secret = await endpoints.add_webhook(store, receiver.url, http=True)
         case_id, outbox = await a_decided_case(store, "p-2"), Outbox(store)
-        [written] = await outbox.listed()
-        taker = Deliverer(store, outbox, (), 0.2, (7, 30))
+        [written] = await outbox.list_messages()
+        taker = WebhookSender(store, outbox, (), 0.2, (7, 30))
         [row] = await taker._take_up(written["webhook_id"], 4)
         assert await taker._take_up(written["webhook_id"], 4) == []  # one has it
         async with serving(database, webhook_timeout=5) as client:
@@ -180,8 +178,8 @@ async def test_a_dead_replica_loses_no_message(database: str) -> None:
             delivered = await message(client, "delivered")
             assert delivered["attempts"] == 2
             # What the one that was thought dead still says doesn't count.
-            late = Taken(**row, url=receiver.url, secret=secret)
-            await taker._settle(late, Answer(500, "answered 500"))
+            late = DueMessage(**row, url=receiver.url, secret=secret)
+            await taker._write_answer(late, DeliveryAnswer(500, "answered 500"))
             assert (await message(client, "delivered")) == delivered
         await store.close()
 
@@ -190,7 +188,7 @@ async def test_a_dead_replica_loses_no_message(database: str) -> None:
 async def test_a_message_survives_the_replica_that_was_sending_it(database: str) -> None:
     async with receiving() as receiver:
         store = await Store.open(database)
-        _, secret = await endpoints.add(store, receiver.url, http=True)
+        _, secret = await endpoints.add_webhook(store, receiver.url, http=True)
         await store.close()
         receiver.answers = [silent, 200]
         options = "--takeover", "2", "--webhook-timeout", "1"
@@ -229,6 +227,7 @@ async def silent(request: web.Request) -> web.StreamResponse:
     raise AssertionError("nobody waits so long")
 
 
+@pytest.mark.long
 async def test_hostile_answers(sqlite: str) -> None:
     async with receiving() as elsewhere, receiving() as receiver:
 
@@ -262,8 +261,8 @@ async def test_of_the_rows_of_a_batch_that_is_not_kept_no_words_are_told(sqlite:
 
 async def test_only_an_admin_may(sqlite: str) -> None:
     store = await Store.open(sqlite)
-    made: dict[str, str] = {scope: await keys.add(store, scope, [scope], keys.Limits()) for scope in keys.SCOPES}
-    webhook_id, _ = await endpoints.add(store, "https://example.com/")
+    made: dict[str, str] = {scope: await keys.add_key(store, scope, [scope], keys.KeyLimits()) for scope in keys.SCOPES}
+    webhook_id, _ = await endpoints.add_webhook(store, "https://example.com/")
     await store.close()
     routes = [
         ("GET", "", 200), ("POST", "", 415), ("GET", "/deliveries", 200), ("POST", "/deliveries/msg-0/replay", 404),
@@ -287,7 +286,9 @@ async def test_nobody_is_told_a_secret(sqlite: str, caplog: pytest.LogCaptureFix
         paths = ("/v1/webhooks", "/v1/webhooks/deliveries", "/openapi.json", "/v1/cases")
         said = [(await client.get(path)).text for path in paths]
         said += [(await client.post(f"/v1/webhooks/{hook['id']}/{what}")).text for what in ("test", "enable")]
-        said += [repr(Taken(id="", webhook_id="", attempts=1, attempts_before=0, body="", url="", secret="whsec_AAAA"))]
+        said += [
+            repr(DueMessage(id="", webhook_id="", attempts=1, attempts_before=0, body="", url="", secret="whsec_AAAA"))
+        ]
     assert "answered 410; it is disabled" in caplog.text
     assert hook["secret"][6:] not in caplog.text + "".join(said)
     assert "of-its-own" not in caplog.text  # an address may hold a secret, too
@@ -321,20 +322,20 @@ async def test_an_endpoint_that_is_none(sqlite: str) -> None:
 
 
 def test_the_schedule_is_that_of_the_specification(caplog: pytest.LogCaptureFixture) -> None:
-    sender = Deliverer(None, Outbox(None), RETRIES, 20.0, (7, 30))  # type: ignore[arg-type]
+    sender = WebhookSender(None, Outbox(None), RETRIES, 20.0, (7, 30))  # type: ignore[arg-type]
 
-    def pause(attempts: int, answer: Answer) -> float | None:
-        taken = Taken(id="", webhook_id="", attempts=attempts + 3, attempts_before=3, body="", url="", secret="")
-        return sender._pause(taken, answer)
+    def pause(attempts: int, answer: DeliveryAnswer) -> float | None:
+        taken = DueMessage(id="", webhook_id="", attempts=attempts + 3, attempts_before=3, body="", url="", secret="")
+        return sender._next_pause(taken, answer)
 
-    failed = Answer(500, "answered 500")
+    failed = DeliveryAnswer(500, "answered 500")
     pauses = [pause(attempts, failed) for attempts in range(1, 11)]
     for least, got in zip(RETRIES, pauses[:9], strict=True):
         assert got is not None
         assert least <= got <= least * 1.2
     assert pauses[9] is None
     assert sum(RETRIES) == 75 * 3600 + 35 * 60 + 5
-    assert pause(1, Answer(503, "answered 503", retry_after=120.0)) == 120.0
+    assert pause(1, DeliveryAnswer(503, "answered 503", retry_after=120.0)) == 120.0
 
 
 async def test_what_an_endpoint_asks_to_wait(sqlite: str) -> None:
@@ -376,7 +377,7 @@ async def test_the_operators_commands(sqlite: str, monkeypatch: pytest.MonkeyPat
         await tribunal("add", receiver.url, status=2)  # no TLS
         secret = (await tribunal("add", receiver.url, "--http", "--event", "case.decided")).strip()
         hook_id, url, *rest = (await tribunal("list")).split()
-        assert (url, rest[0], rest[-2:]) == (receiver.url, "case.decided", ["in", "force"])
+        assert (url, rest[0], rest[-1]) == (receiver.url, "case.decided", "active")
         assert secret.startswith("whsec_")
         assert f"{hook_id}: answered 200" in await tribunal("test", hook_id)
         assert receiver.read(0, secret)["type"] == "webhook.test"
@@ -390,7 +391,7 @@ async def test_the_operators_commands(sqlite: str, monkeypatch: pytest.MonkeyPat
             receiver.answers = [200]
             await tribunal("replay", status=2)
             await tribunal("replay", "msg-0", status=2)
-            assert "1 message is sent again" in await tribunal("replay", "--all")
+            assert "1 message will be sent again" in await tribunal("replay", "--all")
             await message(client, "delivered")
             assert await tribunal("dead") == ""
         await tribunal("enable", hook_id)

@@ -1,0 +1,315 @@
+"""Who visits the desk: by a session, and never by another site's page; and the pages that their role sees.
+
+Every request is held to where it comes from, and every form to what only a page of this session holds.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from hmac import compare_digest
+from ipaddress import ip_address
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import parse_qsl, quote, urlsplit
+
+from fastapi import Depends, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from pydantic import Field
+
+from tribunal.cases.problem import Problem
+from tribunal.schema import Frozen
+from tribunal.service.desk.pages import desk_address, redirect_to, render_page, render_problem
+from tribunal.service.desk.sessions import DeskSession, DeskSessionStore
+from tribunal.service.replica.keys import Caller, Scope, count_request
+from tribunal.service.replica.replica import LOOPBACK
+from tribunal.service.routes.access import PEER, host_of, may_be_operator, replica_of
+from tribunal.service.routes.parameters import media_type_of
+from tribunal.text import wellformed
+
+Role = Literal["reviewer", "lead", "auditor"]
+EVERYBODY: tuple[Role, ...] = ("reviewer", "lead", "auditor")
+MOST_WORDS = 10_000  # characters of a note, a question or a reason
+TYPED_FIELDS = ("note", "question", "category", "words", "reason", "context")  # fields that hold a person's own words
+_FORM = "application/x-www-form-urlencoded"
+_SCOPES: dict[Role, Scope] = {"lead": "lead", "reviewer": "review", "auditor": "audit"}
+
+
+class NavigationTab(NamedTuple):
+    """An entry of the navigation: what it says, where it leads (below /desk), and for whom it is."""
+
+    name: str
+    path: str
+    roles: tuple[Role, ...] = EVERYBODY
+
+
+# A page's own `here` is the path of its tab.
+TABS = (
+    NavigationTab("Queue", "/queue"),
+    NavigationTab("Search", "/search"),
+    NavigationTab("Appeals", "/appeals"),
+    NavigationTab("Second opinions", "/second-opinions", ("reviewer", "lead")),
+    NavigationTab("Board", "/board", ("lead", "auditor")),
+)
+
+
+def desk_role(caller: Caller) -> Role | None:
+    """Return what a caller is at the desk, by the scopes of their key; None: it isn't for them."""
+    return next((role for role, scope in _SCOPES.items() if caller.may(scope)), None)
+
+
+class SignInRequired(Exception):
+    """Nobody is signed in, or not any more. `typed` is what they had typed into a form."""
+
+    def __init__(self, typed: Mapping[str, str]) -> None:
+        """Keep what was typed."""
+        super().__init__("nobody is signed in")
+        self.typed = {name: typed[name] for name in TYPED_FIELDS if typed.get(name, "").strip()}
+
+
+async def redirect_to_sign_in(request: Request, error: Exception) -> Response:
+    """Have them sign in, and come back; what they had typed stands on the page."""
+    assert isinstance(error, SignInRequired)  # noqa: S101 (what it is registered for)
+    if request.method != "GET":
+        return render_problem(request, Problem("no_key", "Your session ended. Sign in and send it again."), error.typed)
+    path = request.url.path.removeprefix(desk_address(request))
+    query = f"?{request.url.query}" if request.url.query else ""
+    next = f"?next={quote(path + query, safe='')}" if path not in ("", "/") else ""
+    return redirect_to(request, f"/sign-in{next}")
+
+
+class FormResult(Frozen):
+    """What a page says of the form that was sent to it: what was done, or what is wrong, and what was typed."""
+
+    said: str | None = None
+    wrong: str | None = None
+    status: int = 200
+    typed: dict[str, str] = Field(default_factory=dict)
+
+    @classmethod
+    def from_error(cls, error: Exception, form: dict[str, str], about: str = "") -> FormResult:
+        """Return what went wrong as a sentence; `about` is what the page is about and need not be named."""
+        text = str(error).removeprefix(about).removeprefix("answer: ")
+        status = error.status if isinstance(error, Problem) else 400
+        return cls(wrong=f"{text[:1].upper()}{text[1:]}.", status=status, typed=form)
+
+
+class DeskVisit:
+    """A request of somebody who is signed in.
+
+    Attributes:
+        request: theirs.
+        session: who they are.
+        person: their name, as records and the audit log have it.
+        who: who they are by their key, for the audit log.
+        role: reviewer, lead or auditor.
+        form: the fields of a POST.
+        replica: the replica that answers.
+        decides: whether they may decide on cases; an auditor only reads.
+        leads: whether they may decide what was escalated.
+        sees_all: whether they see every case, and not only those that a person has to decide or has decided.
+    """
+
+    def __init__(self, request: Request, session: DeskSession, role: Role, form: dict[str, str]) -> None:
+        """Keep who visits and what they sent."""
+        self.request, self.session, self.role, self.form = request, session, role, form
+        self.replica = replica_of(request)
+        self.sessions = DeskSessionStore(self.replica.store, self.replica.options)
+        self.person, self.who = session.person, session.who.audit_actor
+        self.decides, self.leads = role != "auditor", role == "lead"
+        self.sees_all = role != "reviewer" or session.who.may("audit")
+
+    def desk_address(self, path: str) -> str:
+        """Return the address of a page of the desk."""
+        return desk_address(self.request, path)
+
+    def parameter(self, name: str, longest: int = 80) -> str:
+        """Return a parameter of the address, cut where it is too long."""
+        return self.request.query_params.get(name, "").strip()[:longest]
+
+    def text(self, name: str) -> str:
+        """Return the words of a field of the form."""
+        return self.form.get(name, "").strip()
+
+    def check_lengths(self) -> None:
+        """Check that no field of the form is too long; raise Problem if one is."""
+        for name in TYPED_FIELDS:
+            if len(self.form.get(name, "")) > MOST_WORDS:
+                raise Problem("bad_input", f"{name}: is over {MOST_WORDS:,} characters; make it shorter")
+
+    def claim_of(self, row: Mapping[str, Any]) -> tuple[bool, bool]:
+        """Return whether somebody has claimed a row now, and whether it is this person."""
+        claimed = row["claimed_by"] is not None and (row["claimed_until"] or 0) > time.time()
+        return claimed, claimed and row["claimed_by"] == self.person
+
+    def case_before(self) -> str:
+        """Return the id of the case that something was done with on the page before, as the address names it."""
+        about = self.parameter("about")
+        return about if re.fullmatch(r"[\w-]+", about) else "the case"
+
+    def page(self, template: str, status: int = 200, result: FormResult | None = None, **context: Any) -> HTMLResponse:
+        """Return a page with the navigation, as `render_page` does; `here` is the path of its tab."""
+        if result is not None:
+            typed = {name: result.typed.get(name, "") for name in TYPED_FIELDS}
+            status, context = result.status, {"said": result.said, "wrong": result.wrong, "typed": typed, **context}
+        return render_page(self.request, template, status, visit=self, tabs=TABS, now=time.time(), **context)
+
+    def go(self, path: str) -> RedirectResponse:
+        """Redirect the browser to another page, after a POST."""
+        return redirect_to(self.request, path)
+
+
+class RequireRole:
+    """A dependency: the visit, of somebody who has one of these roles."""
+
+    def __init__(self, *roles: Role) -> None:
+        """Keep the roles that may enter; none: all of them."""
+        self._roles = roles or EVERYBODY
+
+    async def __call__(self, request: Request) -> DeskVisit:
+        """Return the visit.
+
+        Raises:
+            SignInRequired: they have to sign in.
+            Problem: it comes from elsewhere, isn't for their role, or their form isn't of their session.
+        """
+        check_origin(request)
+        posted = request.method == "POST"
+        form = await read_form(request) if posted else {}
+        session = await find_session(request)
+        if session is None or not may_enter(request, session.who):
+            raise SignInRequired(form)
+        request.state.key_id = session.who.key_id
+        if posted and not compare_digest(form.pop("csrf", "").encode(), session.csrf.encode()):
+            raise Problem("forbidden", "this form belongs to another session; go back, reload the page, send it again")
+        role = desk_role(session.who)
+        if role not in self._roles:
+            raise Problem("forbidden", f"this page is for {' or '.join(self._roles)}; your role is {role or 'none'}")
+        await count_request(replica_of(request).store, session.who, free=True)
+        return DeskVisit(request, session, role, form)
+
+
+AnyVisit = Annotated[DeskVisit, Depends(RequireRole())]
+ReviewerVisit = Annotated[DeskVisit, Depends(RequireRole("reviewer", "lead"))]
+LeadVisit = Annotated[DeskVisit, Depends(RequireRole("lead"))]
+OverseerVisit = Annotated[DeskVisit, Depends(RequireRole("lead", "auditor"))]
+
+
+async def find_session(request: Request) -> DeskSession | None:
+    """Return the session of the browser that sends a request, or None if it has none that holds."""
+    replica, proxied, token = replica_of(request), caller_from_proxy(request), Cookies(request).read("desk")
+    return await DeskSessionStore(replica.store, replica.options).find_session(token, proxied) if token else None
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Return the fields of a form; the last counts where one is there twice.
+
+    Raises:
+        Problem: it is none.
+    """
+    if media_type_of(request) != _FORM:
+        raise Problem("wrong_type", f"Content-Type: send {_FORM}")
+    body = await request.body()
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=100, errors="replace")
+    except ValueError:
+        raise Problem("bad_input", "body: is no form in UTF-8") from None
+    # A browser sends each line break as two characters.
+    return {name: wellformed(value.replace("\r\n", "\n")) for name, value in pairs}
+
+
+class Cookies:
+    """The cookies of the desk, as a browser holds them: over https by that alone, and from this host."""
+
+    def __init__(self, request: Request) -> None:
+        """Look how the browser came."""
+        public = replica_of(request).options.public_url or ""
+        self._request = request
+        self._https = request.url.scheme == "https" or (
+            public.startswith("https://") and host_of(request) not in LOOPBACK
+        )
+        self._prefix = "__Host-tribunal-" if self._https else "tribunal-"
+        # The prefix of https asks for the first path.
+        self._options: dict[str, Any] = {"path": "/" if self._https else desk_address(request), "secure": self._https}
+
+    def read(self, name: str) -> str:
+        """Return what a cookie holds; nothing if there is none."""
+        return self._request.cookies.get(self._prefix + name, "")[:200]
+
+    def write(self, answer: Response, name: str, value: str) -> None:
+        """Have the browser hold a cookie."""
+        answer.set_cookie(self._prefix + name, value, httponly=True, samesite="strict", **self._options)
+
+    def delete(self, answer: Response, name: str) -> None:
+        """Have the browser forget a cookie."""
+        answer.delete_cookie(self._prefix + name, httponly=True, **self._options)
+
+
+def check_origin(request: Request) -> None:
+    """See that no page of another site sends it, not even one of another port of this machine.
+
+    Raises:
+        Problem: one does.
+    """
+    origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
+    ours = {f"{request.url.scheme}://{request.headers.get('host', '')}"}
+    if public := replica_of(request).options.public_url:
+        there = urlsplit(public)
+        ours.add(f"{there.scheme}://{there.netloc}")
+    if origin is not None:
+        foreign = origin not in ours
+    elif request.method in ("GET", "HEAD"):
+        foreign = site in ("cross-site", "same-site") and request.headers.get("sec-fetch-mode") != "navigate"
+    else:
+        foreign = site != "same-origin"
+    if foreign:
+        raise Problem("forbidden", "the request came from another site, or the proxy changes Host: set --public-url")
+
+
+def caller_from_proxy(request: Request) -> Caller | None:
+    """Return whom the trusted proxy names in this request; None where there is no such proxy, or it names nobody.
+
+    Raises:
+        Problem: its role is none of ours.
+    """
+    options = replica_of(request).options
+    if not options.desk_user_header:
+        return None
+    named = [clean_name(_decode_header(each)) for each in request.headers.getlist(options.desk_user_header)]
+    if len(named) != 1 or not named[0] or not _is_trusted_proxy(request):
+        return None
+    role: Role = options.desk_role
+    if options.desk_role_header:
+        headers = [each.strip().lower() for each in request.headers.getlist(options.desk_role_header)]
+        named_role = next((each for each in EVERYBODY if headers == [each]), None)
+        if named_role is None:
+            raise Problem("forbidden", f"{options.desk_role_header}: the proxy names none of {', '.join(EVERYBODY)}")
+        role = named_role
+    return Caller(key_id="", name=named[0], scopes=(_SCOPES[role],), proxied=True)
+
+
+def clean_name(given: str) -> str:
+    """Return a name as somebody or a proxy gives it: printable, on one line, not too long."""
+    return " ".join("".join(each if each.isprintable() else " " for each in given).split())[:100]
+
+
+def _decode_header(header: str) -> str:
+    """Decode a header that a proxy wrote as UTF-8 and the server read as Latin-1."""
+    with suppress(UnicodeDecodeError):
+        return header.encode("latin-1").decode()
+    return header
+
+
+def _is_trusted_proxy(request: Request) -> bool:
+    # Only our own server says who is at the other end; elsewhere `client` may be what a header says.
+    try:
+        peer = ip_address(getattr(request.state, PEER, ""))
+    except ValueError:
+        return False
+    return any(peer in network for network in replica_of(request).options.desk_proxy or ())
+
+
+def may_enter(request: Request, who: Caller) -> bool:
+    """Return whether somebody may come in from there: without a key the operator alone, as `may_be_operator` has it."""
+    return bool(who.key_id) or who.proxied or may_be_operator(request)

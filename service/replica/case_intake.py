@@ -1,0 +1,216 @@
+"""From a request to its case, a new one or one that a person decides: what every way in shares."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import Any
+
+from tribunal.cases.case_store import CaseStore
+from tribunal.cases.leases import Held, NewCase, held_case_from_row
+from tribunal.cases.problem import Problem
+from tribunal.cases.trials import trusted_graph
+from tribunal.cases.waiting_cases import WaitingCases, answer_of, check_waits
+from tribunal.context import context_from
+from tribunal.errors import BadInput
+from tribunal.models.image import check_header
+from tribunal.schema import JSON, Record
+from tribunal.service.replica.keys import Caller
+from tribunal.service.replica.options import ServiceOptions
+from tribunal.service.replica.queues import ProcrastinateQueue, TableQueue
+from tribunal.service.replica.worker import TrialOutcome, Worker
+from tribunal.store.audit import OPERATOR, Who
+from tribunal.store.engine import Store
+from tribunal.trust import check_image, check_request, for_an_agent
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two looks at a case that another replica tries
+
+
+class CaseIntake:
+    """Takes cases in, and starts their trials."""
+
+    def __init__(
+        self, options: ServiceOptions, case_store: CaseStore, queue: ProcrastinateQueue | TableQueue, worker: Worker
+    ) -> None:
+        """Keep the parts of the replica that it works with."""
+        self.options, self.case_store, self.queue, self.worker = options, case_store, queue, worker
+
+    def settings_for(self, requested: JSON) -> JSON:
+        """Return the settings of a case: the operator's, and those of the request that the operator allows.
+
+        Raises:
+            BadInput: one isn't allowed, or is wrong.
+        """
+        given = context_from(requested).model_dump(mode="json", exclude_unset=True)
+        check_request(given)
+        if "task" not in requested:  # policy and scheme follow a task, and else the operator's own stay in force
+            given = {name: value for name, value in given.items() if name in requested}
+        settings = {**self.options.settings, **given}
+        context_from(settings)
+        return settings
+
+    async def check_image(self, ref: str | None) -> None:
+        """Check that the image of a request can be judged: sent with it, or a web address.
+
+        Raises:
+            BadInput: it names a file of this machine, isn't an image, or is too large.
+        """
+        if ref and ref.startswith("data:"):
+            await asyncio.to_thread(check_header, ref)
+        elif ref and not ref.startswith(("https://", "http://")):
+            with for_an_agent():
+                check_image(ref)
+
+    def check_running(self) -> None:
+        """Check that this replica takes new work; raise Problem if it stops."""
+        if self.worker.stopping:
+            raise Problem("unavailable", "this replica stops; send it again", retry_after=1)
+
+    async def open_case(
+        self, new: NewCase, who: Caller, *, idempotency_key: str | None = None, again: float | None = None
+    ) -> OpenCase:
+        """Take a case in, and begin with it if there is room.
+
+        With `again`, find the same case instead, if it is under way or was decided in the last so many seconds.
+
+        Raises:
+            Problem: too many wait, or the idempotency key belongs to another request.
+        """
+        self.check_running()
+        has_room = self.worker.has_room
+        if not has_room and not new.keep:
+            raise Problem("busy", "every place is taken, and a post that is not to be kept can't wait", retry_after=5)
+        case_id, is_new = await self.case_store.take_in(
+            new, who.key_id, here=has_room, most_waiting=self.options.queue, idempotency_key=idempotency_key,
+            again=again, by=who.audit_actor,
+        )  # fmt: skip
+        if not is_new:
+            return OpenCase(self, case_id, found=True)
+        held = Held(id=case_id, attempt=1, key_id=who.key_id or None, **new.model_dump(exclude={"via"}))
+        return await self.start_or_queue(case_id, held if has_room else None)
+
+    async def start_or_queue(self, case_id: str, held: Held | None) -> OpenCase:
+        """Try a case that this replica has, or queue it if it doesn't have it."""
+        if held is not None:
+            return OpenCase(self, case_id, await self.worker.start(held))
+        await self.queue.put(case_id)
+        return OpenCase(self, case_id)
+
+
+class OpenCase:
+    """A case that a request has opened, or has found open (`found`)."""
+
+    def __init__(
+        self, intake: CaseIntake, case_id: str, trial: asyncio.Task[TrialOutcome] | None = None, *, found: bool = False
+    ) -> None:
+        """Keep the case and its trial here, if it has one."""
+        self._intake, self.id, self._trial, self.found = intake, case_id, trial, found
+
+    @property
+    def case_for_another_replica(self) -> OpenCase | None:
+        """Return the case as another replica may go on with it; None if it has no trial here that came to nothing."""
+        return OpenCase(self._intake, self.id) if self._trial is not None else None
+
+    async def outcome(self, seconds: float) -> Record | None:
+        """Return the record, or None if it takes longer than this; raise BadInput if what was asked can't be judged."""
+        if self._trial is None:
+            return await self._outcome_elsewhere(seconds)
+        try:
+            ended = await asyncio.wait_for(asyncio.shield(self._trial), seconds)
+        except TimeoutError:
+            return None
+        except asyncio.CancelledError:
+            if self._trial.cancelled() and self._intake.worker.stopping:
+                return None  # it was handed back: another replica has it, or this one when it is up again
+            raise
+        if isinstance(ended, BadInput):
+            raise ended
+        return ended
+
+    async def _outcome_elsewhere(self, seconds: float) -> Record | None:
+        loop = asyncio.get_running_loop()
+        deadline, pause = loop.time() + seconds, _FIRST_PAUSE
+        while True:
+            row = await self._intake.case_store.case(self.id)
+            if row["status"] == "done":
+                return Record.model_validate(row["record"]) if row["record"] else None
+            if row["status"] == "cancelled":
+                raise BadInput(row["record"]["cancelled"])
+            if loop.time() + pause > deadline:
+                return None
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+    async def abandon(self) -> None:
+        """End a trial whose outcome only those who have gone away could have had."""
+        if self._trial is not None and not self._trial.done():
+            self._trial.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._trial
+
+
+def reviewer_name(who: Caller, person: str | None) -> str:
+    """Return who decides: the key's name, and before it the person whom its holder names."""
+    return f"{person} ({who.name})" if person else who.name
+
+
+class Reviews(WaitingCases):
+    """The cases that wait for a person, as one replica sees them."""
+
+    def __init__(self, store: Store, intake: CaseIntake) -> None:
+        """Keep the way back to a trial."""
+        super().__init__(store)
+        self._intake = intake
+
+    async def decide(
+        self, case_id: str, reviewer: str, decision: JSON, question: str | None, by: Who = OPERATOR, *,
+        leads: bool = True,
+    ) -> OpenCase:  # fmt: skip
+        """Take in what a person decides on a case, and go on with it.
+
+        Args:
+            case_id: the case.
+            reviewer: who decides.
+            decision: `action` (accept, change or ask), and what belongs to it.
+            question: the id of the question that was before them; None: whichever there is.
+            by: who asks, for the audit log.
+            leads: whether they may decide what was escalated.
+
+        Raises:
+            Problem: there is no such case, it doesn't wait, somebody else has claimed it, it waits for a lead, or it
+                asks another question.
+            BadInput: the decision doesn't fit the policy of the case, which goes on waiting.
+        """
+        self._intake.check_running()
+        worker, case_store = self._intake.worker, self._intake.case_store
+        row = await case_store.case(case_id)
+        check_waits(row, reviewer, leads=leads)
+        if question is not None and question != row["question"]["id"]:
+            raise Problem("conflict", f"answers: {question[:80]}: the case was tried again since; look at it once more")
+        answer = answer_of(**decision, reviewer=reviewer)
+        if row["via"] != "service":
+            await asyncio.to_thread(trusted_graph, row["graph"])
+        await worker.trials_on_checkpoints.check_answer(row, answer)
+        owner = case_store.replica if worker.has_room else None
+
+        async def write_and_go_on() -> OpenCase:
+            changed = await self.take_answer(row, reviewer, answer, by, owner, leads=leads)
+            return await self._intake.start_or_queue(case_id, None if owner is None else held_case_from_row(changed))
+
+        # On its own, so that whoever goes away doesn't leave it between its row and its trial.
+        return await asyncio.shield(asyncio.create_task(write_and_go_on()))
+
+
+def case_as_json(row: JSON) -> dict[str, Any]:
+    """Return a case of the store as the service shows it."""
+    names = ("id", "status", "created", "finished", "batch_id", "graph", "post", "settings", "via", "erased")
+    cancelled = row["record"]["cancelled"] if row["status"] == "cancelled" else None
+    claimed = row["claimed_until"] is not None and row["claimed_until"] > time.time()
+    return {
+        **{name: row[name] for name in names},
+        "cancelled": cancelled,
+        "record": None if cancelled else row["record"],
+        "question": row["question"] if row["status"] == "done" else None,
+        "claim": {"by": row["claimed_by"], "until": row["claimed_until"]} if claimed else None,
+    }

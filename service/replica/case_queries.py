@@ -1,0 +1,185 @@
+"""Cases as the desk lists them: found again by what is known of them, and the queue of those that wait for a person.
+
+The queue is counted, filtered and sorted by one index, which holds all that is asked for, so that it takes the same
+short time whatever posts and records weigh.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
+
+from pydantic import Field
+from sqlalchemy import and_, case, func, or_, select
+
+from tribunal.cases.case_search import CaseFilter, find_cases, post_text
+from tribunal.schema import JSON, Frozen
+from tribunal.store.engine import Store
+from tribunal.store.tables import cases, notes
+
+QueueOrder = Literal["oldest", "newest", "least sure", "most sure"]
+ClaimState = Literal["free", "mine", "claimed", "escalated"]
+Choices = list[dict[str, int]]
+PAGE = 25
+_SKIP_SECONDS = 86_400.0  # for which nobody is given a case again that they skipped
+_EXCERPT = 200  # characters
+_MANY_CASES = 10_000  # from which on what one may choose from isn't counted for every page
+_CHOICES_SECONDS = 30.0  # for which such a count is kept
+_SEARCH_COLUMNS = (
+    "id", "created", "finished", "status", "post_id", "outcome", "category", "hateful", "language", "reviewer",
+)  # fmt: skip
+_QUEUE_COLUMNS = (
+    "id", "created", "post_id", "reason", "policy_name", "language", "confidence", "escalated", "claimed_by",
+    "claimed_until", "question",
+)  # fmt: skip
+_counted_choices: WeakKeyDictionary[Store, tuple[float, Choices]] = WeakKeyDictionary()
+
+
+class QueueFilter(Frozen):
+    """Which waiting cases, and in which order. Ages are in hours, confidence from 0 to 1."""
+
+    reason: str | None = None
+    policy: str | None = None
+    language: str | None = None
+    older: float | None = Field(default=None, ge=0, description="than so many hours")
+    younger: float | None = Field(default=None, ge=0, description="than so many hours")
+    surer: float | None = Field(default=None, ge=0, le=1, description="at least so confident")
+    less_sure: float | None = Field(default=None, ge=0, le=1, description="at most so confident")
+    held: ClaimState | None = None
+    sort: QueueOrder = "oldest"
+
+
+class QueueCounts(Frozen):
+    """How many cases wait by what one may choose from, in all, and of what was asked for."""
+
+    reasons: dict[str, int]
+    policies: dict[str, int]
+    languages: dict[str, int]
+    total: int
+    free: int
+    escalated: int
+    matching: int
+
+
+async def search_cases(store: Store, query: CaseFilter, *, reviewed: bool, before: str | None) -> list[JSON]:
+    """Return a page of cases, the newest first, each with the beginning of its post.
+
+    Those that are `reviewed` alone have to be decided by a person, or have been.
+    """
+    theirs = [or_(cases.c.question.is_not(None), cases.c.reviewer.is_not(None))] if reviewed else []
+    columns = [*(cases.c[name] for name in _SEARCH_COLUMNS), func.substr(post_text(store), 1, _EXCERPT).label("text")]
+    return await find_cases(store, query, *theirs, before=before, limit=PAGE, columns=columns)
+
+
+def waits_for_review() -> Any:
+    """Return the condition that a case waits for a person.
+
+    It is written so that SQLite takes the index of those that wait; by `status = 'done'` it would read every case that
+    is over.
+    """
+    not_now = cases.c.status.in_(("queued", "running", "cancelled"))
+    return and_(cases.c.waits_since.is_not(None), ~not_now, cases.c.appeal_id.is_(None))
+
+
+def _is_free(person: str, now: float) -> Any:
+    """Return the condition that nobody else has claimed a case."""
+    return or_(cases.c.claimed_by.is_(None), cases.c.claimed_by == person, cases.c.claimed_until <= now)
+
+
+def _matches(filters: QueueFilter, person: str, now: float) -> Any:
+    claims: dict[str | None, Any] = {
+        "free": and_(_is_free(person, now), cases.c.escalated.is_(None)),
+        "mine": and_(cases.c.claimed_by == person, cases.c.claimed_until > now),
+        "claimed": and_(cases.c.claimed_by.is_not(None), cases.c.claimed_until > now),
+        "escalated": cases.c.escalated.is_not(None),
+        None: True,
+    }
+    conditions = {
+        "reason": cases.c.reason == filters.reason,
+        "policy": cases.c.policy_name == filters.policy,
+        "language": cases.c.language == filters.language,
+        "older": cases.c.created < now - 3600 * (filters.older or 0),
+        "younger": cases.c.created > now - 3600 * (filters.younger or 0),
+        "surer": cases.c.confidence >= (filters.surer or 0),
+        "less_sure": cases.c.confidence <= (filters.less_sure or 0),
+        "held": claims[filters.held],
+    }
+    given = [each for name, each in conditions.items() if getattr(filters, name) is not None]
+    return and_(waits_for_review(), *given)
+
+
+def _sort_columns(sort: QueueOrder) -> tuple[Any, ...]:
+    by_time = cases.c.created, cases.c.id
+    # Those that state no confidence are the least sure of all.
+    by_confidence = case((cases.c.confidence.is_(None), 0), else_=1), cases.c.confidence
+    columns = {
+        "oldest": by_time,
+        "newest": (cases.c.created.desc(), cases.c.id.desc()),
+        "least sure": (*by_confidence, *by_time),
+        "most sure": (*(each.desc() for each in by_confidence), *by_time),
+    }
+    return columns[sort]
+
+
+async def count_queue(store: Store, filters: QueueFilter, person: str) -> QueueCounts:
+    """Return how many cases wait, in all and by what one may ask for."""
+    now = time.time()
+    matching, is_free = _matches(filters, person, now), and_(_is_free(person, now), cases.c.escalated.is_(None))
+    counting = select(
+        func.count().label("total"),
+        func.count(cases.c.escalated).label("escalated"),
+        func.count().filter(matching).label("matching"),
+        func.count().filter(is_free).label("free"),
+    ).where(waits_for_review())
+    [counts] = await store.fetch_rows(counting)
+    reasons, policies, languages = await _count_choices(store, counts["total"])
+    return QueueCounts(reasons=reasons, policies=policies, languages=languages, **counts)
+
+
+async def _count_choices(store: Store, total: int) -> Choices:
+    """Return the reasons, policies and languages that there are, each with how many wait."""
+    counted_at, kept = _counted_choices.get(store, (0.0, []))
+    if total >= _MANY_CASES and time.monotonic() - counted_at < _CHOICES_SECONDS and kept:
+        return kept
+    columns = (cases.c.reason, cases.c.policy_name, cases.c.language)
+    counting = select(*columns, func.count().label("number")).where(waits_for_review()).group_by(*columns)
+    rows = await store.fetch_rows(counting)
+    choices = []
+    for column in columns:
+        counts: dict[str, int] = {}
+        for row in rows:
+            if (name := row[column.name]) is not None:
+                counts[name] = counts.get(name, 0) + row["number"]
+        choices.append(dict(sorted(counts.items())))
+    _counted_choices[store] = time.monotonic(), choices
+    return choices
+
+
+async def list_queue(store: Store, filters: QueueFilter, person: str, page: int) -> list[JSON]:
+    """Return a page of the queue, from 1 on; `court` is the category that the agents came to."""
+    matching = select(cases.c.id).where(_matches(filters, person, time.time())).order_by(*_sort_columns(filters.sort))
+    ids = [row["id"] for row in await store.fetch_rows(matching.limit(PAGE).offset((page - 1) * PAGE))]
+    shown = select(*(cases.c[name] for name in _QUEUE_COLUMNS)).where(cases.c.id.in_(ids))
+    rows = {row["id"]: row for row in await store.fetch_rows(shown)}
+    for row in rows.values():
+        request: JSON = (row.pop("question") or {}).get("request") or {}
+        row["court"] = request.get("action_request", {}).get("args", {}).get("category") or None
+    return [rows[each] for each in ids if each in rows]
+
+
+async def next_cases(store: Store, filters: QueueFilter, person: str, *, leads: bool, limit: int = 20) -> list[str]:
+    """Return which cases to give somebody next: free ones that they haven't skipped lately, in their order.
+
+    There are several, since others take them meanwhile. Leads are given what was escalated, too.
+    """
+    now = time.time()
+    skipped = select(notes.c.id).where(
+        notes.c.case_id == cases.c.id, notes.c.person == person, notes.c.kind == "skipped",
+        notes.c.at > now - _SKIP_SECONDS,
+    )  # fmt: skip
+    following = select(cases.c.id).where(_matches(filters, person, now), _is_free(person, now), ~skipped.exists())
+    if not leads:
+        following = following.where(cases.c.escalated.is_(None))
+    rows = await store.fetch_rows(following.order_by(*_sort_columns(filters.sort)).limit(limit))
+    return [row["id"] for row in rows]

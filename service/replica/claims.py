@@ -1,0 +1,238 @@
+"""Claims of one person at a time on appeals and second opinions, and the case that these make."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import Table, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tribunal.cases.problem import Problem
+from tribunal.cases.record_rows import text_of
+from tribunal.context import context_from
+from tribunal.errors import BadInput
+from tribunal.prompts.policy import Policy, parse_policy, policy_in_force
+from tribunal.schema import JSON, Appealed, Record, Trial
+from tribunal.store.audit import OPERATOR, Kind, LogEntry, Who, append
+from tribunal.store.engine import Store
+from tribunal.store.tables import cases
+
+NO_CLAIM: JSON = {"claimed_by": None, "claimed_until": None}
+
+
+class ClaimStore:
+    """The rows of a table that people claim.
+
+    Attributes:
+        table: the table.
+        noun: what one of its rows is called, also in the audit log.
+    """
+
+    table: ClassVar[Table]
+    noun: ClassVar[str]
+    claimed_kind: ClassVar[Kind]
+    released_kind: ClassVar[Kind]
+
+    def __init__(self, store: Store) -> None:
+        """Keep the database."""
+        self._store = store
+
+    async def find(self, row_id: str) -> JSON:
+        """Return a row; raise Problem if there is none."""
+        return self._existing(await self._store.fetch_row(select(self.table).where(self.table.c.id == row_id)), row_id)
+
+    async def case_of(self, row: JSON) -> JSON:
+        """Return the row of the case that one of these rows is about."""
+        case = await self._store.fetch_row(select(cases).where(cases.c.id == row["case_id"]))
+        assert case is not None  # noqa: S101 (a case is deleted together with what is about it)
+        return case
+
+    async def claim(self, row_id: str, reviewer: str, seconds: float, by: Who = OPERATOR) -> JSON:
+        """Let nobody else decide meanwhile; to claim it again is to keep it longer.
+
+        Raises:
+            Problem: there is none, it is decided, somebody else has it, or this person has decided the case.
+        """
+        until = time.time() + seconds
+        async with self._store.transaction() as connection:
+            await self._lock_for(connection, row_id, reviewer)
+            row = await self._update(connection, row_id, {"claimed_by": reviewer, "claimed_until": until})
+            await self._log(connection, by, self.claimed_kind, row, reviewer=reviewer, until=until)
+        return row
+
+    async def release(self, row_id: str, reviewer: str, by: Who = OPERATOR) -> JSON:
+        """Give a claim back. As `claim`."""
+        async with self._store.transaction() as connection:
+            await self._lock_for(connection, row_id, reviewer)
+            row = await self._update(connection, row_id, NO_CLAIM)
+            await self._log(connection, by, self.released_kind, row, reviewer=reviewer)
+        return row
+
+    async def _lock_for(self, connection: AsyncConnection, row_id: str, reviewer: str) -> tuple[JSON, JSON]:
+        """Return a case and its row, which this person may decide and nobody else can change meanwhile.
+
+        The case is locked first: two that lock both never wait for each other.
+
+        Raises:
+            Problem: as `claim`.
+        """
+        raise NotImplementedError
+
+    def _check_claim(self, row: JSON, reviewer: str) -> None:
+        """Check that nobody else has claimed a row; raise Problem if somebody has."""
+        left = (row["claimed_until"] or 0.0) - time.time()
+        if row["claimed_by"] not in (None, reviewer) and left > 0:
+            left_seconds = max(1, round(left))
+            message = f"{self.noun}: {row['id']}: {row['claimed_by']} has claimed it for {left_seconds} s more"
+            raise Problem("conflict", message, retry_after=left_seconds)
+
+    async def _update(self, connection: AsyncConnection, row_id: str, values: JSON) -> JSON:
+        """Change a row, which nobody else can change before the transaction ends; without values only lock it."""
+        changing = update(self.table).where(self.table.c.id == row_id).returning(self.table)
+        changing = changing.values(**(values or {"status": self.table.c.status}))
+        return self._existing((await connection.execute(changing)).mappings().first(), row_id)
+
+    def _existing(self, row: Any, row_id: str) -> JSON:
+        if row is None:
+            raise Problem("not_found", f"{self.noun}: {row_id[:80]}: there is none")
+        return dict(row)
+
+    async def _log(self, connection: AsyncConnection, by: Who, kind: Kind, row: JSON, **details: object) -> None:
+        entry = LogEntry(kind=kind, subject=row["case_id"], details={self.noun: row["id"], **details})
+        await append(connection, by, entry)
+
+
+# The fields of a record that are its outcome.
+_OUTCOME = {"outcome", "label", "category", "hateful", "explanation", "tie", "confidence", "uncertain"}
+
+
+def outcome_of(record: Record) -> JSON:
+    """Return the outcome that a record states."""
+    return record.model_dump(mode="json", include=_OUTCOME)
+
+
+def deciders(record: Record) -> list[str]:
+    """Return everybody who has decided on the case so far."""
+    return [*_reviewer_of(record), *(each.reviewer for each in record.appeals)]
+
+
+def _reviewer_of(record: Record) -> list[str]:
+    review = record.review
+    return [review.reviewer or "a reviewer"] if review is not None and review.action is not None else []
+
+
+def may_be_same_person(one: str, other: str) -> bool:
+    """Return whether two names may be one person's: `kim (desk)`, `Kim (desk)`, and `desk`, who named nobody.
+
+    At a terminal the operator has no key: `lee` there is `lee (operator)` over HTTP.
+    """
+    first, second = (" ".join(each.split()).casefold() for each in (one, other))
+    same = first.removesuffix(" (operator)") == second.removesuffix(" (operator)")
+    return same or first.endswith(f"({second})") or second.endswith(f"({first})")
+
+
+def check_another_decides(reviewer: str, before: Iterable[str]) -> None:
+    """Check that a person has had no part in the decision; raise Problem if they may have."""
+    for each in before:
+        if may_be_same_person(reviewer, each):
+            why = "decided this case" if reviewer == each else f"can't be told from {each}, who decided this case"
+            raise Problem("conflict", f"reviewer: {reviewer}: {why}; an appeal goes to another person: name one")
+
+
+def check_not_erased(case: JSON, name: str) -> None:
+    """Check that the words of a case are there, which `name` is about; raise Problem if they were erased."""
+    if case["erased"] is not None or not case["record"]:
+        raise Problem("conflict", f"{name}: its words were erased, so nobody can decide on it")
+
+
+async def policy_of_case(store: Store, case: JSON) -> Policy:
+    """Return the policy that a case was decided under, by its full text, whatever became of its file.
+
+    Raises:
+        BadInput: the text isn't kept, and the file is another by now; or somebody has altered what is kept.
+    """
+    recorded: JSON = case["record"].get("policy") or {}
+    sha, name = recorded.get("sha"), context_from(case["settings"]).policy
+    if (text := await text_of(store, sha, "policy")) is not None:
+        return parse_policy(text, str(recorded.get("name") or name))
+    found = await policy_in_force(name)
+    if sha and found.sha != sha:
+        raise BadInput(
+            f"policy: {name}: is another ({found.sha}) than the case was decided under ({sha}); put the file back, or "
+            "order a new trial"
+        )
+    return found
+
+
+def category_named(names: Sequence[str], given: str) -> str:
+    """Return the category that a person names, or gives by its number; raise BadInput if there is none of this name."""
+    name = given.strip()
+    if name.isdecimal() and int(name) < len(names):
+        return names[int(name)]
+    if name not in names:
+        raise BadInput(f"category: {name[:80]!r}: is none of this case's policy; they are {', '.join(names)}")
+    return name
+
+
+def chosen_outcome(policy: Policy, record: Record, category: str) -> JSON:
+    """Return the label, category and hatefulness of the category that a person names.
+
+    Raises:
+        BadInput: the policy has no such category.
+    """
+    names = [each.name for each in policy.categories(record.scheme)]
+    label = names.index(category_named(names, category))
+    return {"label": label, "category": names[label], "hateful": policy.is_hate(record.scheme, label)}
+
+
+def appeal_result(before: Record, after: JSON) -> str:
+    """Return what a decision is called: reversed, if what was hateful is not, or the other way round."""
+    if after["category"] == before.category:
+        return "upheld"
+    return "reversed" if after["hateful"] != before.hateful else "changed"
+
+
+def add_appeal(record: Record, appeal: JSON, trial: JSON | None, after: JSON | None) -> Record:
+    """Return the record after an appeal was decided.
+
+    Args:
+        record: as it was.
+        appeal: the appeal's row, as it is now.
+        trial: the row of the new trial, if one was held.
+        after: label, category and hatefulness that were decided on; None: the decision stands.
+    """
+    tried = None
+    if trial is not None and trial["record"]:
+        ended = Record.model_validate(trial["record"])
+        tried = Trial(
+            id=trial["id"],
+            question=appeal["reason"],
+            reviewer=appeal["reviewer"],
+            at=_iso_time(appeal["trial_ordered"]),
+            outcome=outcome_of(ended),
+            cues=ended.cues,
+            transcript=ended.transcript,
+        )
+    turned = [each.reviewer for each in record.appeals if each.result != "upheld"]
+    same = ("id", "kind", "appellant", "reason", "context", "result", "reviewer", "note")
+    decided = Appealed(
+        **{name: appeal[name] for name in same},
+        at=_iso_time(appeal["created"]),
+        before=outcome_of(record),
+        decided_by=next(reversed([*_reviewer_of(record), *turned]), None),
+        trial=tried,
+        decided=_iso_time(appeal["decided"]),
+    )
+    changes: JSON = {"appeals": (*record.appeals, decided)}
+    if after is not None:
+        words = appeal["note"] or f"An appeal decided this; before, it had been said: {record.explanation}"
+        changes |= {**after, "explanation": words, "tie": False, "confidence": None, "uncertain": False}
+        changes |= {"votes": (), "steps": ()}
+    return record.model_copy(update=changes)
+
+
+def _iso_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,242 @@
+"""A replica: what it is made of, opened and closed together; and how long it keeps words."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+
+from sqlalchemy import and_, case, or_, select, update
+
+from tribunal.cases.case_store import CaseStore
+from tribunal.cases.decision_effects import store_sampling
+from tribunal.cases.docket import migrate_old_docket
+from tribunal.cases.erasure import ErasureRequest, ErasureResult, erase_words, remove_images, wipe_file
+from tribunal.cases.leases import new_owner
+from tribunal.cases.outbox import Outbox
+from tribunal.cases.problem import Problem
+from tribunal.errors import BadInput
+from tribunal.eval.runs.prices import read_prices
+from tribunal.exports.finished_cases import forget_erased_precedents
+from tribunal.service.replica.appeals import Appeals
+from tribunal.service.replica.batch_feeder import BatchFeeder
+from tribunal.service.replica.batch_files import Uploads
+from tribunal.service.replica.batches import BatchStore
+from tribunal.service.replica.case_intake import CaseIntake, Reviews
+from tribunal.service.replica.keys import has_keys
+from tribunal.service.replica.options import ServiceOptions
+from tribunal.service.replica.queues import ProcrastinateQueue, TableQueue, repeat
+from tribunal.service.replica.second_opinions import SecondOpinions
+from tribunal.service.replica.webhooks import WebhookSender
+from tribunal.service.replica.worker import Worker
+from tribunal.service.telemetry.observers import Telemetry
+from tribunal.store.audit import Who, replica_actor
+from tribunal.store.engine import Store
+from tribunal.store.tables import VERSION, cases
+
+_LOG = logging.getLogger(__name__)
+_POLL_SECONDS = 60.0  # between two looks
+
+
+class Retention:
+    """Erases words, on request and by their age."""
+
+    def __init__(self, store: Store, replica: str, seconds: float | None) -> None:
+        """Keep how many seconds words stay after a case was decided; None: until somebody erases them."""
+        self._store, self._replica, self._seconds = store, replica, seconds
+        self._wipe_again = False  # a write-ahead log still holds old pages
+
+    async def run(self) -> None:
+        """Erase old words from time to time, until cancelled."""
+        await repeat(self.erase_old_words, _POLL_SECONDS, "words could not be erased")
+
+    async def erase_old_words(self) -> None:
+        """Erase what is old enough now."""
+        done = ErasureResult()
+        if self._seconds is not None:
+            done = await erase_words(
+                self._store, ErasureRequest(older_than=self._seconds), replica_actor(self._replica)
+            )
+        if done.cases:
+            _LOG.info("the words of %d cases are erased, %d are left that somebody is at", done.cases, done.left)
+        if done.cases or self._wipe_again:
+            await self._wipe_disk(done)
+
+    async def erase_case(self, case_id: str, by: Who) -> ErasureResult:
+        """Erase the words of a case; raise Problem if there is no such case, or somebody is at work on it."""
+        done = await erase_words(self._store, ErasureRequest(case=case_id), by)
+        await self._wipe_disk(done)
+        if done.left:
+            raise Problem("conflict", f"case: {case_id}: is under way or under appeal; erase its words after that")
+        is_there = select(cases.c.id).where(cases.c.id == case_id)
+        if not done.cases and await self._store.fetch_value(is_there) is None:
+            raise Problem("not_found", f"case: {case_id[:80]}: there is none")
+        return done
+
+    async def _wipe_disk(self, done: ErasureResult) -> None:
+        """Leave nothing of what was erased on this machine's disk."""
+        await asyncio.to_thread(remove_images, done.images)
+        if done.cases:
+            try:
+                await forget_erased_precedents(self._store)
+            except BadInput as error:
+                _LOG.warning("a store of precedents may keep words that were erased: %s", error)
+        if self._store.file is not None:
+            self._wipe_again = not await asyncio.to_thread(wipe_file, self._store.file, rewrite=False)
+
+
+_CANCEL_AGAIN_SECONDS = 0.5  # until a task that was cancelled is cancelled again
+_DATABASE_SECONDS = 3.0  # in which the database has to answer
+_LAST_SENDS_SECONDS = 5.0  # that a stop waits for webhooks that are being sent
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class Replica:
+    """One process of the service: its database, its queue, its worker, and what they serve."""
+
+    def __init__(self, options: ServiceOptions, store: Store, case_store: CaseStore, telemetry: Telemetry) -> None:
+        """Put the parts together; `open_replica` starts them."""
+        self.options, self.store, self.case_store, self.prices = options, store, case_store, telemetry.prices
+        self.queue: ProcrastinateQueue | TableQueue = (
+            ProcrastinateQueue(case_store, options.database or "", options.in_flight, options.takeover)
+            if store.postgres
+            else TableQueue(case_store, options.in_flight)
+        )
+        self.worker = Worker(case_store, store, options.in_flight, telemetry)
+        self.intake = CaseIntake(options, case_store, self.queue, self.worker)
+        self.reviews = Reviews(store, self.intake)
+        self.appeals = Appeals(store, case_store.outbox, options.appeal_days, self.queue.put)
+        self.second_opinions = SecondOpinions(store, self.appeals)
+        self.batches = BatchStore(store, case_store.replica, options.takeover)
+        self.feeder = BatchFeeder(options, store, self.batches, self.worker)
+        self.uploads = Uploads(options, self.batches)
+        self.retention = Retention(store, case_store.replica, options.retain_words)
+        self.work_tasks: list[asyncio.Task[None]] = []  # what brings it new work
+        self.queue_runs = True
+        self.last_heartbeat = time.monotonic()
+        self._orphans: set[tuple[str, int]] = set()
+
+    async def drain(self) -> None:
+        """Take up no new work, and let what is in flight end; after `graceful` seconds it goes back to the queue."""
+        await asyncio.gather(_cancel_tasks(self.work_tasks), self.worker.stop(self.options.graceful))
+
+    async def find_trouble(self) -> str | None:
+        """Return why this replica can't do its work now, or None if it can."""
+        if self.worker.stopping:
+            return "stopping"
+        if not self.queue_runs or any(task.done() for task in self.work_tasks):
+            return "queue"
+        if time.monotonic() - self.last_heartbeat > self.options.takeover:
+            return "no sign of life"  # another replica takes its cases over
+        try:
+            async with asyncio.timeout(_DATABASE_SECONDS):
+                version = await self.store.version()
+        except Exception as error:  # noqa: BLE001 (whatever it is, the database doesn't answer)
+            _LOG.warning("the database doesn't answer: %s", type(error).__name__)
+            return "database"
+        return None if version == VERSION else "tables"
+
+    async def send_heartbeat(self) -> None:
+        """Say that this replica is alive, and give back the cases that it has by mistake."""
+        await self.case_store.send_heartbeat()
+        self.last_heartbeat = time.monotonic()
+        await self._release_orphaned_cases()
+
+    async def _release_orphaned_cases(self) -> None:
+        """Give back the cases that stand in this replica's name and that it doesn't try; nobody else takes them up.
+
+        The database wrote that it has a case, and the answer was lost; or a trial ended while the database was away. A
+        case is given back when it is found so twice: the first time it may just have been taken up.
+        """
+        mine = and_(cases.c.status == "running", cases.c.owner == self.case_store.replica)
+        rows = await self.store.fetch_rows(select(cases.c.id, cases.c.attempt).where(mine))
+        found = {(row["id"], row["attempt"]) for row in rows if row["id"] not in self.worker.case_ids}
+        judged_alone = or_(cases.c.batch_id.is_(None), cases.c.answer.is_not(None))
+        status = case((judged_alone, "queued"), else_="waiting")
+        for case_id, attempt in found & self._orphans:
+            orphaned = and_(mine, cases.c.id == case_id, cases.c.attempt == attempt)
+            async with self.store.transaction() as connection:
+                await connection.execute(update(cases).where(orphaned).values(status=status, owner=None))
+            _LOG.warning("case %s: was in this replica's name, and not tried", case_id)
+        self._orphans = found - self._orphans
+
+    async def run_queue(self) -> None:
+        """Hand the queue's cases to the worker until cancelled."""
+        self.queue_runs = True
+        try:
+            await self.queue.run(self.worker.take_up)
+        except Exception:
+            self.queue_runs = False
+            raise
+
+
+async def check_options(options: ServiceOptions, store: Store) -> None:
+    """Refuse options that a replica can't start with.
+
+    Raises:
+        BadInput: the price table can't be read, or anybody could come in.
+    """
+    if options.prices:
+        await asyncio.to_thread(read_prices, options.prices)
+    if options.host not in LOOPBACK and not await has_keys(store):
+        raise BadInput(
+            f"host: {options.host}: others could reach it, and there is no key yet; make one with tribunal keys add, "
+            "or listen on 127.0.0.1"
+        )
+    if options.desk_user_header and not options.desk_proxy:
+        raise BadInput(
+            f"desk_user_header: {options.desk_user_header}: anybody could send it; give the proxy's address as "
+            "--desk-proxy, too"
+        )
+
+
+@asynccontextmanager
+async def open_replica(options: ServiceOptions, telemetry: Telemetry) -> AsyncIterator[Replica]:
+    """Run a replica until the block ends; then what is in flight ends, or goes back to the queue.
+
+    Raises:
+        BadInput: the database, the price table or a setting is wrong, or anybody could come in.
+    """
+    telemetry.prices = await asyncio.to_thread(read_prices, options.prices) if options.prices else None
+    store = await Store.open(options.database)
+    try:
+        await check_options(options, store)
+        await migrate_old_docket(store)
+        sampling = await store_sampling(store, options.second_opinions, options.second_opinions_of_court)
+        outbox = Outbox(store, options.public_url)
+        case_store = CaseStore(store, new_owner(), options.takeover, outbox, sampling)
+        await case_store.send_heartbeat()
+        replica = Replica(options, store, case_store, telemetry)
+        days = options.webhook_days, options.webhook_dead_days
+        sender = WebhookSender(store, outbox, options.webhook_retries, options.webhook_timeout, days)
+        queue_restarts = repeat(replica.run_queue, 1.0, "the queue stopped, and is begun again")
+        heartbeats = repeat(replica.send_heartbeat, options.takeover / 6, "no sign of life could be given")
+        replica.work_tasks += [asyncio.create_task(each) for each in (queue_restarts, replica.feeder.run())]
+        others = [asyncio.create_task(each) for each in (heartbeats, sender.run(), replica.retention.run())]
+        try:
+            yield replica
+        finally:
+            await replica.drain()
+            await _cancel_tasks(others)
+            await sender.stop(min(options.graceful, _LAST_SENDS_SECONDS))
+            with suppress(Exception):
+                await case_store.deregister()
+            await replica.queue.close()
+    finally:
+        await store.close()
+
+
+async def _cancel_tasks(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel tasks until they have ended.
+
+    One cancellation may be lost: Python 3.11's `wait_for` forgets one that comes in the moment in which what it waits
+    for is there, and the pools of psycopg wait so.
+    """
+    pending = set(tasks)
+    while pending:
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=_CANCEL_AGAIN_SECONDS)
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,391 @@
+"""Webhooks: the endpoints, which the operator has added; and what sends the messages of the outbox to them.
+
+Due ones are taken up so that no other replica has them, signed and posted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import random
+import secrets
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import aiohttp
+from pydantic import Field
+from sqlalchemy import Delete, Update, and_, delete, exists, select, update
+from standardwebhooks import Webhook
+
+from tribunal import __version__
+from tribunal.cases import webhook_payload as payload
+from tribunal.cases.outbox import Outbox
+from tribunal.cases.problem import Problem
+from tribunal.cases.webhook_payload import COOP_EVENTS, EVENTS, CoopTarget
+from tribunal.errors import BadInput
+from tribunal.schema import JSON, Frozen
+from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
+from tribunal.store.engine import Store
+from tribunal.store.tables import deliveries, webhooks
+from tribunal.times import new_id
+
+MAX_URL = 2000  # characters of an address
+_SECRET_PREFIX = "whsec_"  # noqa: S105 (the mark of one, by which scanners know it)
+
+
+async def add_webhook(
+    store: Store,
+    url: str,
+    events: Sequence[str] = EVENTS,
+    *,
+    with_record: bool = False,
+    coop: CoopTarget | None = None,
+    http: bool = False,
+    by: Who = OPERATOR,
+) -> tuple[str, str]:
+    """Add an endpoint.
+
+    Args:
+        store: the database.
+        url: where messages are sent.
+        events: the types that are sent there.
+        with_record: whether the whole record is sent, the post's words among it.
+        coop: tell it in Coop's form, by these names of its own, and of decisions and appeals alone.
+        http: whether an address without TLS is taken.
+        by: who adds it, for the audit log.
+
+    Returns:
+        its id, and its secret whole, for the only time.
+
+    Raises:
+        BadInput: the address or an event is wrong.
+    """
+    _check_url(url, http)
+    if (unknown := next((each for each in events if each not in EVENTS), None)) is not None or not events:
+        raise BadInput(f"event: {unknown or 'none'}: is no type of message; they are {', '.join(EVENTS)}")
+    if coop is not None:
+        if with_record:
+            raise BadInput("with_record: Coop's form holds no record; leave one of the two out")
+        events = [each for each in events if each in COOP_EVENTS]
+        if not events:
+            raise BadInput(f"event: Coop's form is for {' and '.join(COOP_EVENTS)}; name one of them, or none")
+    webhook_id = f"hook-{secrets.token_hex(6)}"
+    secret = _SECRET_PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
+    row = {"id": webhook_id, "url": url, "secret": secret, "events": list(dict.fromkeys(events))}
+    form = {"with_record": with_record, "coop": coop and coop.dump()}
+    async with store.transaction() as connection:
+        await connection.execute(webhooks.insert().values(**row, **form, created=time.time()))
+        details = {
+            "host": urlsplit(url).hostname,
+            "url_sha": sha(url),
+            "events": row["events"],
+            "with_record": with_record,
+            "coop": form["coop"],
+        }
+        await append(connection, by, LogEntry(kind="webhook.added", subject=webhook_id, details=details))
+    return webhook_id, secret
+
+
+def _check_url(url: str, http: bool) -> None:
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host, parts = None, urlsplit("")
+    if not host or parts.scheme not in ("https", "http") or not url.isprintable() or " " in url or len(url) > MAX_URL:
+        raise BadInput(f"url: {url[:100]!r}: is no web address; write https://host/path")
+    if parts.username is not None or parts.password is not None:
+        raise BadInput("url: holds a user or a password; leave it out: each message is signed")
+    if parts.fragment:
+        raise BadInput(f"url: {url[:100]!r}: leave out what stands after #")
+    if parts.scheme == "http" and not http:
+        raise BadInput(f"url: {url[:100]!r}: has no TLS; write https://, or allow http")
+
+
+async def list_webhooks(store: Store) -> list[JSON]:
+    """Return every endpoint without its secret, the oldest first."""
+    shown = [column for column in webhooks.c if column.name != "secret"]
+    return await store.fetch_rows(select(*shown).order_by(webhooks.c.created))
+
+
+async def find_webhook(store: Store, webhook_id: str) -> JSON:
+    """Return an endpoint, its secret included; raise Problem if there is none."""
+    row = await store.fetch_row(select(webhooks).where(webhooks.c.id == webhook_id))
+    if row is None:
+        raise _unknown_webhook(webhook_id)
+    return row
+
+
+async def remove_webhook(store: Store, webhook_id: str, by: Who = OPERATOR) -> None:
+    """Remove an endpoint, and every message to it that is left; raise Problem if there is none."""
+    await _change_webhook(store, delete(webhooks), LogEntry(kind="webhook.removed", subject=webhook_id), by)
+
+
+async def enable_webhook(store: Store, webhook_id: str, by: Who = OPERATOR) -> None:
+    """Send again to an endpoint that had answered 410; raise Problem if there is none."""
+    enabling = update(webhooks).values(disabled=None)
+    await _change_webhook(store, enabling, LogEntry(kind="webhook.enabled", subject=webhook_id), by)
+
+
+async def _change_webhook(store: Store, statement: Update | Delete, entry: LogEntry, by: Who) -> None:
+    async with store.transaction() as connection:
+        done = await connection.execute(statement.where(webhooks.c.id == entry.subject))
+        if not done.rowcount:
+            raise _unknown_webhook(entry.subject)
+        await append(connection, by, entry)
+
+
+def _unknown_webhook(webhook_id: str) -> Problem:
+    return Problem("not_found", f"webhook: {webhook_id[:80]}: there is none; tribunal webhooks list shows them")
+
+
+_LOG = logging.getLogger(__name__)
+_POLL_SECONDS = 1.0  # between two looks at what is due
+_CLEAN_UP_SECONDS = 60.0  # between two looks at what is old
+_MAX_AT_A_TIME = 4  # messages to one endpoint, so that a slow one holds up no other
+_MAX_PAUSE = 86_400.0  # seconds that an endpoint may ask us to wait
+_DAY = 86_400.0
+_JITTER = 0.2  # of a pause; endpoints that failed together are not asked again together
+
+
+class DeliveryAnswer(NamedTuple):
+    """How an attempt went. `error` is None where it was taken."""
+
+    status: int | None
+    error: str | None
+    retry_after: float | None = None
+
+
+class MessageSender:
+    """Sends messages, one attempt at a time. Nothing of an answer is kept but its status."""
+
+    def __init__(self, timeout: float) -> None:
+        """Begin; `timeout`: seconds for an attempt, from the address look-up to the answer's status."""
+        self._timeout = timeout
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, url: str, secret: str, message_id: str, body: str) -> DeliveryAnswer:
+        """Send a message once. Redirects are not followed, and the answer's body is not read."""
+        now = datetime.now(UTC)
+        headers = {
+            "Content-Type": "application/json",
+            "User-Agent": f"tribunal/{__version__}",
+            "webhook-id": message_id,
+            "webhook-timestamp": str(int(now.timestamp())),
+            "webhook-signature": Webhook(secret).sign(message_id, now, body),
+        }
+        if self._session is None:
+            # No cookies: one endpoint's would go to another on its host.
+            self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
+        try:
+            async with (
+                asyncio.timeout(self._timeout),
+                self._session.post(url, data=body.encode(), headers=headers, allow_redirects=False) as answer,
+            ):
+                return _as_answer(answer.status, answer.headers.get("Retry-After"))
+        except TimeoutError:
+            return DeliveryAnswer(None, f"no answer within {self._timeout:g} seconds")
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # their texts may hold the address
+            return DeliveryAnswer(None, f"could not be sent: {type(error).__name__}")
+
+    async def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            await self._session.close()
+
+
+async def send_test_message(store: Store, webhook_id: str, seconds: float) -> DeliveryAnswer:
+    """Send one message of the type `webhook.test` to an endpoint, at once and only once.
+
+    Raises:
+        Problem: there is no such endpoint.
+    """
+    row = await find_webhook(store, webhook_id)
+    body = payload.body(payload.TEST, {"webhook": webhook_id})
+    sender = MessageSender(seconds)
+    try:
+        return await sender.send(row["url"], row["secret"], new_id("msg"), body)
+    finally:
+        await sender.close()
+
+
+def _as_answer(status: int, retry_after: str | None) -> DeliveryAnswer:
+    if 200 <= status < 300:
+        return DeliveryAnswer(status, None)
+    if 300 <= status < 400:
+        return DeliveryAnswer(status, f"answered {status}; redirects are not followed")
+    return DeliveryAnswer(status, f"answered {status}", _pause_seconds(retry_after))
+
+
+def _pause_seconds(retry_after: str | None) -> float | None:
+    """Return the seconds that `Retry-After` asks for: a number of seconds, or a date."""
+    if not retry_after:
+        return None
+    if retry_after.isascii() and retry_after.isdigit():
+        return min(float(retry_after[:9]), _MAX_PAUSE)
+    try:
+        return max(0.0, min(parsedate_to_datetime(retry_after).timestamp() - time.time(), _MAX_PAUSE))
+    except (ValueError, OverflowError):
+        return None
+
+
+class DueMessage(Frozen):
+    """A message that this replica sends now. `attempts` proves that it still has it."""
+
+    id: str
+    webhook_id: str
+    attempts: int
+    attempts_before: int
+    body: str
+    url: str
+    secret: str = Field(repr=False)
+
+
+class WebhookSender:
+    """Sends what is due. Close it."""
+
+    def __init__(
+        self, store: Store, outbox: Outbox, retries: Sequence[float], timeout: float, days: tuple[float, float]
+    ) -> None:
+        """Begin to look after the outbox of a replica.
+
+        Args:
+            store: the database.
+            outbox: the messages.
+            retries: seconds before the second attempt, the third, …; after the last of them a message is dead.
+            timeout: seconds for one attempt.
+            days: how long a delivered message is kept, and how long a dead one.
+        """
+        self._store, self._outbox, self._retries, self._days = store, outbox, retries, days
+        self._sender = MessageSender(timeout)
+        # A replica that ended while it sent leaves the message to the others after this time. It is longer than an
+        # attempt can take, so that the two are never under way together.
+        self._lease = 2 * timeout
+        self._sends: dict[asyncio.Task[None], str] = {}
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        cleaned_up = 0.0
+        while True:
+            self._outbox.put.clear()
+            try:
+                started = await self._start_due()
+                if time.monotonic() - cleaned_up > _CLEAN_UP_SECONDS:
+                    await self._delete_old()
+                    cleaned_up = time.monotonic()
+            except Exception as error:  # noqa: BLE001 (the database may come back)
+                _LOG.warning("webhooks could not be looked after: %s", type(error).__name__)
+                started = 0
+            if not started:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._outbox.put.wait(), _POLL_SECONDS)
+
+    async def _start_due(self) -> int:
+        """Take up what is due, as far as there is room, and return how many."""
+        busy = Counter(self._sends.values())
+        some_due = exists().where(self._is_due(webhooks.c.id))
+        query = select(webhooks.c.id, webhooks.c.url, webhooks.c.secret).where(webhooks.c.disabled.is_(None), some_due)
+        started = 0
+        for endpoint in await self._store.fetch_rows(query):
+            webhook_id = endpoint["id"]
+            room = _MAX_AT_A_TIME - busy[webhook_id]
+            for row in await self._take_up(webhook_id, room) if room > 0 else ():
+                message = DueMessage(**row, url=endpoint["url"], secret=endpoint["secret"])
+                send = asyncio.create_task(self._deliver(message), name=message.id)
+                self._sends[send] = webhook_id
+                send.add_done_callback(self._forget_send)
+                started += 1
+        return started
+
+    def _forget_send(self, send: asyncio.Task[None]) -> None:
+        del self._sends[send]
+        self._outbox.put.set()  # there is room
+
+    def _is_due(self, webhook_id: Any) -> Any:
+        return and_(
+            deliveries.c.webhook_id == webhook_id, deliveries.c.status == "waiting", deliveries.c.due <= time.time()
+        )
+
+    async def _take_up(self, webhook_id: str, limit: int) -> list[JSON]:
+        first = select(deliveries.c.id).where(self._is_due(webhook_id)).order_by(deliveries.c.due).limit(limit)
+        first_due = first.with_for_update(skip_locked=True).cte("first_due")  # SQLite has one writer at a time anyway
+        columns = [deliveries.c[name] for name in ("id", "webhook_id", "attempts", "attempts_before", "body")]
+        taken = (
+            update(deliveries)
+            .where(deliveries.c.id.in_(select(first_due.c.id)), self._is_due(webhook_id))
+            .values(attempts=deliveries.c.attempts + 1, due=time.time() + self._lease)
+            .returning(*columns)
+        )
+        async with self._store.transaction() as connection:
+            return [dict(row) for row in (await connection.execute(taken)).mappings()]
+
+    async def _deliver(self, message: DueMessage) -> None:
+        try:
+            answer = await self._sender.send(message.url, message.secret, message.id, message.body)
+            await self._write_answer(message, answer)
+        except asyncio.CancelledError:
+            async with self._store.transaction() as connection:
+                await connection.execute(update(deliveries).where(_still_taken(message)).values(due=time.time()))
+            raise
+        except Exception as error:  # noqa: BLE001 (it is due again after a while)
+            _LOG.warning("webhook %s: message %s: %s", message.webhook_id, message.id, type(error).__name__)
+
+    async def _write_answer(self, message: DueMessage, answer: DeliveryAnswer) -> None:
+        now = time.time()
+        values: JSON = {"answered": answer.status, "error": answer.error}
+        pause, is_gone = self._next_pause(message, answer), answer.status == 410
+        if answer.error is None:
+            values |= {"status": "delivered", "finished": now}
+        elif is_gone or pause is None:
+            values |= {"status": "dead", "finished": now}
+        else:
+            values["due"] = now + pause
+        disabled = update(webhooks).where(webhooks.c.id == message.webhook_id).values(disabled=now)
+        is_waiting = (deliveries.c.webhook_id == message.webhook_id) & (deliveries.c.status == "waiting")
+        dead = {"status": "dead", "finished": now, "error": "its webhook answered 410 and is disabled"}
+        async with self._store.transaction() as connection:
+            if is_gone:  # its row first, so that two such answers don't wait for each other
+                await connection.execute(disabled)
+            await connection.execute(update(deliveries).where(_still_taken(message)).values(**values))
+            if is_gone:
+                await connection.execute(update(deliveries).where(is_waiting).values(**dead))
+        if answer.error is not None:
+            more = "; it is disabled" if is_gone else ""
+            _LOG.warning("webhook %s: message %s: %s%s", message.webhook_id, message.id, answer.error, more)
+
+    def _next_pause(self, message: DueMessage, answer: DeliveryAnswer) -> float | None:
+        """Return the seconds until the next attempt; None: that was the last one."""
+        failures = message.attempts - message.attempts_before
+        if failures > len(self._retries):
+            return None
+        return max(self._retries[failures - 1] * random.uniform(1.0, 1.0 + _JITTER), answer.retry_after or 0.0)
+
+    async def _delete_old(self) -> None:
+        """Delete what is old, so that the table doesn't grow for ever."""
+        now = time.time()
+        async with self._store.transaction() as connection:
+            for status, days in zip(("delivered", "dead"), self._days, strict=True):
+                old = (deliveries.c.status == status) & (deliveries.c.finished < now - days * _DAY)
+                await connection.execute(delete(deliveries).where(old))
+
+    async def stop(self, seconds: float) -> None:
+        """Let what is being sent end, for so long; what is left is due at once, for any replica."""
+        if sends := list(self._sends):
+            await asyncio.wait(sends, timeout=seconds)
+        for send in sends:
+            send.cancel()
+        await asyncio.gather(*sends, return_exceptions=True)
+        await self._sender.close()
+
+
+def _still_taken(message: DueMessage) -> Any:
+    return and_(
+        deliveries.c.id == message.id, deliveries.c.status == "waiting", deliveries.c.attempts == message.attempts
+    )

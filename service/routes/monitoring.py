@@ -1,0 +1,180 @@
+"""What watches the service asks: its health, metrics, the board's numbers, and the audit log."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from pydantic import BaseModel, Field
+
+from tribunal.cases.problem import Problem
+from tribunal.service.replica.figures import DAY, Figures, TimeSpan, count_figures
+from tribunal.service.routes import parameters as api
+from tribunal.service.routes.access import Auditor, CurrentReplica, KeyFirst, Overseer, Scraper
+from tribunal.service.telemetry.observers import Telemetry
+from tribunal.store import audit as audit_log
+from tribunal.store.audit import Kind
+
+router = APIRouter(tags=["monitoring"], route_class=KeyFirst)
+audit = APIRouter(tags=["audit"], route_class=KeyFirst)
+USUAL_DAYS = 30
+_METRICS = {
+    "description": "Prometheus' text format",
+    "content": {"text/plain": {"example": "tribunal_in_flight 0.0\n"}},
+}
+
+
+class Health(BaseModel):
+    """The process answers."""
+
+    alive: Literal[True] = Field(default=True, description="it is, or it wouldn't say so")
+
+
+class Readiness(BaseModel):
+    """Whether this replica can take work now."""
+
+    ready: bool = Field(description="whether it can")
+    trouble: Literal["stopping", "queue", "no sign of life", "database", "tables"] | None = Field(
+        default=None,
+        description="why not: it stops; nothing brings it work; it couldn't say that it is alive, so that others take "
+        "its cases over; the database doesn't answer; its tables are of another version",
+    )
+
+
+@router.get("/healthz")
+async def healthz() -> Health:
+    """Say that the process is alive. No key is needed. Restart it where this doesn't answer."""
+    return Health()
+
+
+@router.get("/readyz", responses={503: {"model": Readiness, "description": "it can't; `trouble` says why"}})
+async def readyz(response: Response, replica: CurrentReplica) -> Readiness:
+    """Say whether it can take work. No key is needed. Send no requests where this answers 503."""
+    trouble = await replica.find_trouble()
+    response.status_code = 503 if trouble else 200
+    return Readiness.model_validate({"ready": trouble is None, "trouble": trouble})
+
+
+@router.get("/metrics", response_class=Response, responses={200: _METRICS, **api.responses()})
+async def metrics(request: Request, replica: CurrentReplica, who: Scraper) -> Response:
+    """Give the numbers of this replica, and of the database how many cases wait. No number tells what a post says."""
+    cases = await replica.case_store.count_under_way()
+    telemetry: Telemetry = request.app.state.telemetry
+    page = await asyncio.to_thread(telemetry.metrics.page, cases)
+    return Response(page, media_type=CONTENT_TYPE_LATEST)
+
+
+def _time_field(description: str) -> Any:
+    # At most the year 3000: beyond it no day has a name.
+    return Field(default=None, ge=0, le=32_503_680_000.0, description=description, examples=[1795330000.0])
+
+
+class FigureTimes(BaseModel):
+    """Which time the board's numbers are of, and which earlier one it is held against."""
+
+    since: float | None = _time_field(
+        "what ended at or after, in seconds of the epoch; else the 30 days before `until`"
+    )
+    until: float | None = _time_field("what ended before; else until now")
+    against_since: float | None = _time_field(
+        "the begin of the earlier time that category shares are held against; else as long a time, just before"
+    )
+    against_until: float | None = _time_field("its end; else `since`")
+
+    def spans(self) -> tuple[TimeSpan, TimeSpan | None]:
+        """Return the time that is asked for, and the earlier one if one is.
+
+        Raises:
+            Problem: one ends before it begins.
+        """
+        end = time.time() if self.until is None else self.until
+        span = TimeSpan(since=max(0.0, end - USUAL_DAYS * DAY) if self.since is None else self.since, until=end)
+        earlier = None
+        if self.against_since is not None or self.against_until is not None:
+            end = span.since if self.against_until is None else self.against_until
+            begin = end - (span.until - span.since) if self.against_since is None else self.against_since
+            earlier = TimeSpan(since=begin, until=end)
+        for name, each in (("until", span), ("against_until", earlier)):
+            if each is not None and each.until <= each.since:
+                raise Problem("bad_input", f"{name}: {each.until:g}: isn't after {each.since:g}, where the time begins")
+        return span, earlier
+
+
+@router.get("/v1/figures", responses=api.responses())
+async def show_figures(replica: CurrentReplica, who: Overseer, times: Annotated[FigureTimes, Query()]) -> Figures:
+    """Give the board's numbers over all cases, by when they ended (UTC), in the price table's currency."""
+    return await count_figures(replica.store, *times.spans())
+
+
+# The audit log
+
+_HASH = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+
+
+class AuditEntry(BaseModel):
+    """An entry of the audit log."""
+
+    seq: int = Field(description="its number; the first is 1, and none is left out", examples=[17])
+    at: api.Seconds = Field(description="when it was written, in seconds of the epoch")
+    who: str = Field(
+        description="operator (the command line, or anybody here while there is no key), key, person (whom a trusted "
+        "proxy named to the desk), or replica",
+        examples=["key"],
+    )
+    key_id: str | None = Field(description="the id of the key", examples=["9f86d081884c"])
+    name: str = Field(description="the name of the key, or the id of the replica", examples=["desk"])
+    kind: str = Field(description="what was done", examples=["case.decided"])
+    subject: str = Field(description="to which case, batch, key, webhook or message", examples=[api.CASE_ID])
+    details: dict[str, Any] | None = Field(
+        description="more of it: outcomes and hashes, and never a post's words; none where it can't be read any more",
+        examples=[{"outcome": "verdict", "category": "NotHate"}],
+    )
+    previous: str = Field(description="the hash of the entry before; of the first, 64 zeros", examples=[_HASH])
+    hash: str = Field(description="the entry's own", examples=[_HASH])
+
+
+class AuditFilters(BaseModel):
+    """Which entries are looked for."""
+
+    subject: str | None = api.id_field("the id of a case, batch, key, webhook or message", api.CASE_ID)
+    kind: Kind | None = Field(default=None, description="only entries of this kind", examples=["case.decided"])
+    since: float | None = api.since_field("written")
+    until: float | None = api.until_field()
+    after: int = Field(default=0, ge=0, le=2**53, description="`next` of the page before", examples=[200])
+    limit: int = Field(default=200, ge=1, le=1000, description="how many a page has", examples=[200])
+
+
+class AuditPage(BaseModel):
+    """A page of entries, the oldest first."""
+
+    entries: list[AuditEntry] = Field(description="the entries of this page")
+    next: int | None = Field(
+        default=None, description="give it as `after` for the next page; none: that was the last", examples=[200]
+    )
+
+
+class AuditHead(BaseModel):
+    """The end of the log. Keep it elsewhere: a log that was cut or written anew no longer holds it."""
+
+    seq: int = Field(description="how many entries there are", examples=[17])
+    hash: str = Field(description="the last entry's", examples=[_HASH])
+
+
+@audit.get("/v1/audit", responses=api.responses())
+async def list_entries(replica: CurrentReplica, who: Auditor, query: Annotated[AuditFilters, Query()]) -> AuditPage:
+    """List entries, the oldest first, in pages. docs/operating.md says how the hashes are made."""
+    rows = await audit_log.page(replica.store, **query.model_dump())
+    page = [AuditEntry.model_validate(audit_log.readable(row)) for row in rows]
+    return AuditPage(entries=page, next=page[-1].seq if len(page) == query.limit else None)
+
+
+@audit.get("/v1/audit/head", responses=api.responses("not_found"))
+async def show_head(replica: CurrentReplica, who: Auditor) -> AuditHead:
+    """Show the log's head. Keep it elsewhere, and give it to `tribunal audit verify --head`."""
+    end = await audit_log.head(replica.store)
+    if end is None:
+        raise Problem("not_found", "audit log: its head is gone; run tribunal audit verify")
+    return AuditHead(seq=end.seq, hash=end.hash)

@@ -1,0 +1,1 @@
+"""What the operator sees of a replica: log lines, metrics, traces."""

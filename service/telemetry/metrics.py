@@ -1,0 +1,154 @@
+"""Numbers for Prometheus. No label holds a request's free text, and none has an unbounded number of values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.registry import Collector
+
+from tribunal.calls import Call
+from tribunal.eval.runs.prices import Prices
+from tribunal.models.model_call import REFUSED
+from tribunal.settings import SEATS
+
+SHARED_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # prometheus-client's own name for what several processes count in
+_MAX_LABEL_VALUES = 100  # values that a label may take which the program doesn't know beforehand
+_OTHER = "other"
+_METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS", "PATCH")
+_SEATS = frozenset(SEATS)
+_POST_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600)
+_CALL_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120)
+_HTTP_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+
+class LabelLimit:
+    """Lets so many values of a label through, and calls every later one `other`."""
+
+    def __init__(self, max_values: int = _MAX_LABEL_VALUES) -> None:
+        """Let the first `max_values` through."""
+        self._max_values, self._seen = max_values, set[str]()
+
+    def __call__(self, value: str) -> str:
+        """Return the value, or `other`."""
+        if value not in self._seen and len(self._seen) >= self._max_values:
+            return _OTHER
+        self._seen.add(value)
+        return value
+
+
+class Metrics:
+    """The numbers of one application; with several processes on one port, those of all of them."""
+
+    def __init__(self) -> None:
+        """Begin at zero."""
+        self._shared = os.environ.get(SHARED_METRICS_FOLDER)
+        registry = self._registry = CollectorRegistry()
+        if not self._shared:
+            ProcessCollector(registry=registry)
+        self._limit_model, self._limit_kind = LabelLimit(), LabelLimit()
+        # A metric's own number for some labels: limited as they are, and found in a tenth of the time `labels` takes.
+        self._labelled: Callable[..., Any] = cache(lambda metric, *labels: metric.labels(*labels))
+
+        def counter(name: str, words: str, *labels: str) -> Counter:
+            return Counter(f"tribunal_{name}", words, labels, registry=registry)
+
+        def seconds(name: str, words: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+            return Histogram(f"tribunal_{name}_seconds", words, labels, registry=registry, buckets=buckets)
+
+        self.in_flight = Gauge(
+            "tribunal_in_flight", "Trials under way here.", registry=registry, multiprocess_mode="livesum"
+        )
+        self._posts = counter("posts", "Posts that were decided.", "graph", "outcome")
+        self._post_seconds = seconds("post", "From a trial's begin to its record.", _POST_SECONDS, "graph")
+        self._undecided = counter(
+            "trials_undecided",
+            "Trials that ended without an outcome: handed_back, cancelled, bad_input, error, taken_over, unanswered.",
+            "end",
+        )
+        self._seat_seconds = seconds("seat", "Of a call, its retries included.", _CALL_SECONDS, "seat")
+        self._calls = counter("model_calls", "Calls; cached ones came from our own cache.", "model", "cached")
+        self._tokens = counter("model_tokens", "Tokens that were paid.", "model", "kind")
+        self._cost = counter("model_cost", "In the currency of the price table.", "model")
+        self._refusals = counter("model_refusals", "Calls that were refused.", "model", "kind")
+        self._failures = counter("model_failures", "Calls that failed.", "model", "kind")
+        self._requests = counter("http_requests", "Requests that were answered.", "method", "route", "status")
+        until_end = "From a request's begin to its answer's end."
+        self._request_seconds = seconds("http_request", until_end, _HTTP_SECONDS, "method", "route")
+
+    def count_trial(self, graph: str, outcome: str | None, end: str, seconds: float) -> None:
+        """Count a trial that is over: with the outcome of its record, or why it has none, and how long it took."""
+        self.in_flight.dec()
+        if outcome is None:
+            self._labelled(self._undecided, end).inc()
+            return
+        self._labelled(self._posts, graph, outcome).inc()
+        self._labelled(self._post_seconds, graph).observe(seconds)
+
+    def count_call(self, call: Call, prices: Prices | None) -> None:
+        """Count a call of a model."""
+        model, seat = self._limit_model(call.model), call.seat.partition(":")[0]
+        self._labelled(self._calls, model, "yes" if call.cached else "no").inc()
+        if call.error is not None:
+            counter = self._refusals if call.error.startswith(REFUSED) else self._failures
+            self._labelled(counter, model, self._limit_kind(call.error.removeprefix(REFUSED))).inc()
+        if call.cached:
+            return
+        self._labelled(self._seat_seconds, seat if seat in _SEATS else _OTHER).observe(call.seconds)
+        self._labelled(self._tokens, model, "prompt").inc(call.prompt_tokens)
+        self._labelled(self._tokens, model, "completion").inc(call.completion_tokens)
+        if prices is not None and (money := prices.cost_of_call(call)):
+            self._labelled(self._cost, model).inc(money)
+
+    def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request that was answered. `route` is its template, such as `/v1/cases/{case_id}`."""
+        method = method if method in _METHODS else _OTHER
+        self._labelled(self._requests, method, route, str(status)).inc()
+        self._labelled(self._request_seconds, method, route).observe(seconds)
+
+    def page(self, cases: Mapping[str, int]) -> bytes:
+        """Return everything as Prometheus reads it, with how many cases of the database are queued and running.
+
+        It reads files where processes share them: call it off the event loop.
+        """
+        registry = self._registry
+        if self._shared:
+            _leave_out_dead(Path(self._shared))
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry, self._shared)  # type: ignore[no-untyped-call]
+        database = CollectorRegistry()
+        database.register(_CaseCollector(cases))
+        return generate_latest(registry) + generate_latest(database)
+
+
+class _CaseCollector(Collector):
+    """What the database says at the moment of asking. A gauge of this process would be added to those of the others."""
+
+    def __init__(self, cases: Mapping[str, int]) -> None:
+        self._cases = cases
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """Give the gauge of cases."""
+        words = "Cases of the database, the same from every replica on it."
+        family = GaugeMetricFamily("tribunal_cases", words, labels=["status"])
+        for status in ("queued", "running"):
+            family.add_metric([status], self._cases.get(status, 0))
+        yield family
+
+
+def _leave_out_dead(folder: Path) -> None:
+    """Leave out what processes had in flight that were killed and couldn't say so."""
+    for path in folder.glob("gauge_live*.db"):
+        with suppress(ValueError, PermissionError):
+            pid = int(path.stem.rpartition("_")[2])
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]
