@@ -10,44 +10,44 @@ from typing import Annotated
 
 import typer
 
-from tribunal.commands.on_demand import Command, on_demand
+from tribunal.commands.command_group import Command, on_demand
 from tribunal.terminal import say
 
-_SECTIONED, _OF_A_RUN = "sections:Sectioned", "evaluate:EPILOG"
+_SECTIONED, _OF_A_RUN = "command_group:Sectioned", "run_options:EPILOG"
 # In the order of --help.
 COMMANDS = {
     "judge": Command("judge:judge", _SECTIONED, "judge:EPILOG"),
-    "eval": Command("evaluate:evaluate", _SECTIONED, _OF_A_RUN),
-    "batch": Command("batch:batch", _SECTIONED, _OF_A_RUN),
-    "sweep": Command("sweep:sweep", epilog=_OF_A_RUN),
-    "metrics": Command("metrics:metrics"),
-    "fit": Command("fit:fit"),
-    "report": Command("report:report"),
-    "view": Command("view:view"),
-    "export": Command("export:export"),
+    "eval": Command("evaluate:evaluate", _SECTIONED, _OF_A_RUN, extra="eval"),
+    "batch": Command("batch:batch", _SECTIONED, _OF_A_RUN, extra="eval"),
+    "sweep": Command("evaluate:sweep", epilog=_OF_A_RUN, extra="eval"),
+    "metrics": Command("metrics:metrics", extra="eval"),
+    "fit": Command("fit:fit", extra="eval"),
+    "report": Command("results:report", extra="eval"),
+    "view": Command("results:view"),
+    "export": Command("results:export", extra="eval"),
     "doctor": Command("doctor:doctor"),
     "explain": Command("explain:explain"),
-    "graphs": Command("graphs:graphs"),
-    "transparency": Command("transparency:transparency"),
-    "protocols": Command("protocols:protocols"),
-    "serve": Command("serve:serve", "serve:Serving", "serve:EPILOG"),
-    "migrate": Command("serve:migrate"),
+    "graphs": Command("catalogue:graphs"),
+    "transparency": Command("dsa:transparency", extra="service"),
+    "protocols": Command("catalogue:protocols", extra="eval"),
+    "serve": Command("serve:serve", "serve:ServeCommand", "serve:EPILOG"),
+    "migrate": Command("serve:migrate", extra="service"),
     "forget": Command("forget:forget"),
-    "first-look": Command("first_look:app"),
-    "experiment": Command("experiment:app"),
-    "cascade": Command("cascade:app"),
-    "keys": Command("keys:app"),
-    "webhooks": Command("webhooks:app"),
+    "screening": Command("screening:app"),
+    "experiment": Command("experiment:app", extra="eval"),
+    "cascade": Command("cascade:app", extra="eval"),
+    "keys": Command("serve:keys_app", extra="service"),
+    "webhooks": Command("webhooks:app", extra="service"),
     "audit": Command("audit:app"),
-    "appeals": Command("appeals:app"),
+    "appeals": Command("appeals:app", extra="service"),
     "review": Command("review:app"),
     "cases": Command("cases:app"),
-    "annotate": Command("annotate:app"),
+    "annotate": Command("annotate:app", extra="eval"),
     "perspectives": Command("perspectives:app"),
     "precedents": Command("precedents:app"),
-    "dsa": Command("dsa:app"),
+    "dsa": Command("dsa:app", extra="service"),
     "policy": Command("policy:app"),
-    "prompts": Command("prompts:app"),
+    "prompts": Command("catalogue:app"),
     "evidence": Command("evidence:app"),
 }
 
@@ -61,18 +61,18 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
+        from tribunal import __version__
 
-        say(f"tribunal {version('tribunal')}")
+        say(f"tribunal {__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
     pass

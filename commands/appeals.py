@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from tribunal.commands.errors import ending_well
-from tribunal.commands.keys import in_store
-from tribunal.commands.serve import Database, installed
+from tribunal.commands.database import run_in_store
+from tribunal.commands.shared_options import AsJson, Database
 from tribunal.errors import BadInput
 from tribunal.terminal import say, say_json
+from tribunal.times import format_date
 
 if TYPE_CHECKING:
     from tribunal.schema import JSON
@@ -31,13 +30,13 @@ def _with_appeals(database: str | None, work: Callable[[Appeals], Awaitable[Give
     Raises:
         BadInput: it can't be done.
     """
+    from tribunal.cases.outbox import Outbox
+    from tribunal.cases.problem import Problem
     from tribunal.service.replica.appeals import Appeals
-    from tribunal.service.replica.problems import Problem
-    from tribunal.service.webhooks.outbox import Outbox
 
     try:
         # Nobody appeals from here, so how long one may doesn't matter.
-        return in_store(database, lambda store: work(Appeals(store, Outbox(store), 0.0)))
+        return run_in_store(database, lambda store: work(Appeals(store, Outbox(store), 0.0)))
     except Problem as problem:
         raise BadInput(problem.message) from None
 
@@ -50,64 +49,60 @@ def list_appeals(
     database: Database = None,
 ) -> None:
     """List appeals, the oldest first: id, case, kind, how far, since when, and what was decided before."""
-    with ending_well():
-        installed()
-        if status is not None and status not in _STATUS:
-            raise BadInput(f"status: {status}: is none; they are {', '.join(_STATUS)}")
+    if status is not None and status not in _STATUS:
+        raise BadInput(f"status: {status}: is none; they are {', '.join(_STATUS)}")
 
-        async def found(appeals: Appeals) -> list[JSON]:
-            rows: list[JSON] = []
-            for wanted in [status] if status else _STATUS[:-1]:
-                before = None
-                while True:
-                    page = await appeals.search({"status": wanted}, before=before, limit=_PAGE)
-                    rows += page
-                    if len(page) < _PAGE:
-                        break
-                    before = page[-1]["id"]
-            return sorted(rows, key=lambda row: float(row["created"]))
+    async def find_rows(appeals: Appeals) -> list[JSON]:
+        rows: list[JSON] = []
+        for wanted in [status] if status else _STATUS[:-1]:
+            before = None
+            while True:
+                page = await appeals.search({"status": wanted}, before=before, limit=_PAGE)
+                rows += page
+                if len(page) < _PAGE:
+                    break
+                before = page[-1]["id"]
+        return sorted(rows, key=lambda row: float(row["created"]))
 
-        for row in _with_appeals(database, found):
-            how = row["status"] if row["result"] is None else f"{row['result']} by {row['reviewer']}"
-            was = row["category_before"] or "-"
-            say(f"{row['id']}  {row['case_id']}  {row['kind']}  {how}  since {_when(row['created'])}  was {was}")
+    for row in _with_appeals(database, find_rows):
+        how = row["status"] if row["result"] is None else f"{row['result']} by {row['reviewer']}"
+        was = row["category_before"] or "-"
+        say(f"{row['id']}  {row['case_id']}  {row['kind']}  {how}  since {format_date(row['created'])}  was {was}")
 
 
 @app.command("show")
 def show(
     appeal_id: AppealId,
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON, with its new trial.")] = False,
+    as_json: AsJson = False,
     database: Database = None,
 ) -> None:
     """Show an appeal: who appeals and why, what was decided before, and what came of a new trial."""
-    with ending_well():
-        installed()
 
-        async def read(appeals: Appeals) -> tuple[JSON, JSON | None]:
-            row = await appeals.appeal(appeal_id)
-            trial = await appeals.trial(row)
-            return row, trial["record"] if trial is not None else None
+    async def read(appeals: Appeals) -> tuple[JSON, JSON | None]:
+        row = await appeals.find(appeal_id)
+        trial = await appeals.trial(row)
+        return row, trial["record"] if trial is not None else None
 
-        row, trial = _with_appeals(database, read)
-        if as_json:
-            say_json({**row, "trial": trial})
-            return
-        lines = {
-            "appeal": f"{row['id']} ({row['kind']}, {row['status']})",
-            "case": row["case_id"],
-            "made": f"{_when(row['created'])} by {row['appellant']}",
-            "reason": row["reason"],
-            "context": row["context"],
-            "decided before": row["category_before"],
-            "its new trial failed": row["trial_failed"],
-            "its new trial": trial and f"{trial['category'] or trial['outcome']}: {trial['explanation']}",
-            "decision": row["result"] and f"{row['result']}: {row['category']}",
-            "by": row["result"] and f"{row['reviewer']}, {_when(row['decided'])}",
-            "note": row["note"],
-        }
-        for name, told in lines.items():
-            if told:
-                say(f"{name}: {told}")
+    row, trial = _with_appeals(database, read)
+    if as_json:
+        say_json({**row, "trial": trial})
+        return
+    fields = {
+        "appeal": f"{row['id']} ({row['kind']}, {row['status']})",
+        "case": row["case_id"],
+        "made": f"{format_date(row['created'])} by {row['appellant']}",
+        "reason": row["reason"],
+        "context": row["context"],
+        "decided before": row["category_before"],
+        "its new trial failed": row["trial_failed"],
+        "its new trial": trial and f"{trial['category'] or trial['outcome']}: {trial['explanation']}",
+        "decision": row["result"] and f"{row['result']}: {row['category']}",
+        "by": row["result"] and f"{row['reviewer']}, {format_date(row['decided'])}",
+        "note": row["note"],
+    }
+    for name, value in fields.items():
+        if value:
+            say(f"{name}: {value}")
 
 
 @app.command("decide")
@@ -125,22 +120,13 @@ def decide(
     database: Database = None,
 ) -> None:
     """Decide an appeal: uphold the decision, change it, or order a new trial and decide after it."""
-    with ending_well():
-        installed()
-        from tribunal.service.replica.appeals import Said
-
-        ways = {"uphold": uphold, "change": change is not None, "retry": retry}
-        if sum(ways.values()) != 1:
-            raise BadInput("decide: give one of --uphold, --change CATEGORY and --retry")
-        action = next(name for name, given in ways.items() if given)
-        said = Said.model_validate({"action": action, "category": change, "note": note})
-        who = f"{reviewer.strip()} (operator)"
-        row = _with_appeals(database, lambda appeals: appeals.decide(appeal_id, who, said))
-        if row["status"] == "decided":
-            say(f"{row['id']}: {row['result']}: {row['category']}")
-        else:
-            say(f"{row['id']}: a new trial is ordered: {row['trial_id']}; decide once it is tried")
-
-
-def _when(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    ways = {"uphold": uphold, "change": change is not None, "retry": retry}
+    if sum(ways.values()) != 1:
+        raise BadInput("decide: give one of --uphold, --change CATEGORY and --retry")
+    action: Any = next(name for name, given in ways.items() if given)
+    who = f"{reviewer.strip()} (operator)"
+    row = _with_appeals(database, lambda appeals: appeals.decide(appeal_id, who, action, category=change, note=note))
+    if row["status"] == "decided":
+        say(f"{row['id']}: {row['result']}: {row['category']}")
+    else:
+        say(f"{row['id']}: a new trial is ordered: {row['trial_id']}; decide once it is tried")

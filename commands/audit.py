@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tribunal.commands.errors import ending_well
-from tribunal.commands.keys import in_store
-from tribunal.commands.serve import Database, installed
+from tribunal.commands.database import epoch_seconds, run_in_store
+from tribunal.commands.shared_options import DATES, Database, JsonLines
+from tribunal.errors import BadInput
 from tribunal.terminal import say, say_json
+from tribunal.times import format_date
 
 if TYPE_CHECKING:
     from tribunal.schema import JSON
@@ -25,86 +26,76 @@ _KEEP = "Keep the head elsewhere (tribunal audit head), and give it here as --he
 
 
 @app.command("verify")
-def verify(
+def verify_log(
     head: Annotated[
-        str | None, typer.Option(metavar="HASH", help="A head that was kept elsewhere: the log must still hold it.")
+        str | None, typer.Option(metavar="HASH", help="A head kept elsewhere: the log must still contain it.")
     ] = None,
     database: Database = None,
 ) -> None:
-    """Find the first entry that was altered, removed, moved or inserted. Exit status 1: there is one."""
-    with ending_well():
-        installed()
-        from tribunal.errors import BadInput
-        from tribunal.store import audit_log
+    """Check the log for the first entry that was altered, removed, moved or inserted. Exit status 1: there is one."""
+    from tribunal.store import audit as audit_log
 
-        kept = head.strip().lower() if head is not None else None
-        if kept is not None and not (len(kept) == 64 and set(kept) <= set("0123456789abcdef")):
-            raise BadInput(f"head: {head!r}: is no hash; give the 64 digits that tribunal audit head printed")
-        found = in_store(database, lambda store: audit_log.verify(store, kept))
-        if found.fault is not None:
-            say(found.fault)
-            before = "no entry before that is whole" if not found.entries else f"whole up to entry {found.entries}"
-            say(f"{before}, whose hash is {found.head}" if found.entries else before, aside=True)
-            raise typer.Exit(1)
-        say(f"{found.entries} entries, each follows from the one before; the head is {found.head}")
-        if found.kept_at is None:
-            say(_UNKNOWN + _KEEP, aside=True)
-        elif found.kept_at < found.entries:
-            say(f"Up to entry {found.kept_at} it is what it was when that head was kept.", aside=True)
-            say(f"Of what came later: {_UNKNOWN[0].lower()}{_UNKNOWN[1:].strip()}", aside=True)
-        else:
-            say("It ends where it ended when that head was kept.", aside=True)
+    kept = head.strip().lower() if head is not None else None
+    if kept is not None and not (len(kept) == 64 and set(kept) <= set("0123456789abcdef")):
+        raise BadInput(f"head: {head!r}: is no hash; give the 64 digits that tribunal audit head printed")
+    found = run_in_store(database, lambda store: audit_log.verify(store, kept))
+    if found.fault is not None:
+        say(found.fault)
+        before = "no entry before that is whole" if not found.entries else f"whole up to entry {found.entries}"
+        say(f"{before}, whose hash is {found.head}" if found.entries else before, aside=True)
+        raise typer.Exit(1)
+    entries = "1 entry" if found.entries == 1 else f"{found.entries} entries"
+    say(f"{entries}, each follows from the one before; the head is {found.head}")
+    if found.kept_at is None:
+        say(_UNKNOWN + _KEEP, aside=True)
+    elif found.kept_at < found.entries:
+        say(f"Up to entry {found.kept_at} it is what it was when that head was kept.", aside=True)
+        say(f"Of what came later: {_UNKNOWN[0].lower()}{_UNKNOWN[1:].strip()}", aside=True)
+    else:
+        say("It ends where it ended when that head was kept.", aside=True)
 
 
 @app.command("head")
-def head(database: Database = None) -> None:
+def print_head(database: Database = None) -> None:
     """Print the hash of the last entry. Keep it where whoever writes to the database can't change it."""
-    with ending_well():
-        installed()
-        from tribunal.errors import BadInput
-        from tribunal.store import audit_log
+    from tribunal.store import audit as audit_log
 
-        end = in_store(database, audit_log.head)
-        if end is None:
-            raise BadInput("audit log: its head is gone; run tribunal audit verify")
-        say(f"the head after {end.seq} entries:", aside=True)
-        say(end.hash)
+    end = run_in_store(database, audit_log.head)
+    if end is None:
+        raise BadInput("audit log: its head is gone; run tribunal audit verify")
+    say(f"the head after {end.seq} entries:", aside=True)
+    say(end.hash)
 
 
 @app.command("show")
-def show(
+def show_entries(
     case: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only of this case; or of a batch, key, webhook or message.")
+        str | None, typer.Option(metavar="ID", help="Only entries of this case, batch, key, webhook or message.")
     ] = None,
     since: Annotated[
-        datetime | None,
-        typer.Option(formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"], help="Written at or after, in UTC."),
+        datetime | None, typer.Option(metavar="DATE", formats=DATES, help="Only entries from this time on (UTC).")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each entry as a line of JSON.")] = False,
+    as_json: JsonLines = False,
     database: Database = None,
 ) -> None:
     """Print the entries, the oldest first: number, time, who, what, and to what."""
-    with ending_well():
-        installed()
-        from tribunal.store import audit_log
+    from tribunal.store import audit as audit_log
 
-        begin = since.replace(tzinfo=UTC).timestamp() if since is not None else None
+    async def print_entries(store: Store) -> None:
+        after = None
+        while rows := await audit_log.page(store, after, subject=case, since=epoch_seconds(since)):
+            for row in rows:
+                _print_entry(audit_log.readable(row), as_json=as_json)
+            after = rows[-1]["seq"]
 
-        async def shown(store: Store) -> None:
-            after = None
-            while rows := await audit_log.page(store, after, subject=case, since=begin):
-                for row in rows:
-                    _print(audit_log.readable(row), as_json=as_json)
-                after = rows[-1]["seq"]
-
-        in_store(database, shown)
+    run_in_store(database, print_entries)
 
 
-def _print(entry: JSON, *, as_json: bool) -> None:
+def _print_entry(entry: JSON, *, as_json: bool) -> None:
     if as_json:
         say_json(entry)
         return
-    at = datetime.fromtimestamp(entry["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")
+    at = format_date(entry["at"])
     who = f"{entry['who']} {entry['name']}".strip()
     details = "  ".join(f"{name}={value}" for name, value in (entry["details"] or {}).items())
     say(f"{entry['seq']}  {at}  {who}  {entry['kind']}  {entry['subject']}  {details}".rstrip())

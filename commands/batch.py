@@ -1,4 +1,4 @@
-"""`tribunal batch`: unlabelled posts in, the same rows with their outcomes out."""
+"""Decide the posts of a table: `tribunal batch`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.models import TyperPath
 
-from tribunal.commands.engines import with_engine
-from tribunal.commands.errors import ending_well
-from tribunal.commands.evaluate import AsJson, InFlight, PriceTable, status, telling, warn, warn_of_rehearsal
-from tribunal.commands.keeping import Keep, KeepIn, KeepText, wanted_by
-from tribunal.commands.options import Graph, pairs, with_settings
+from tribunal.commands.options import Graph, parse_pairs, with_settings
+from tribunal.commands.run_options import (
+    end_run,
+    print_totals,
+    print_warning,
+    read_price_table,
+    report_output_errors,
+    watch_run,
+    with_engine,
+)
+from tribunal.commands.shared_options import AsJson, InFlight, Keep, KeepIn, KeepText, PriceTable, Retry
 from tribunal.terminal import say, say_json
 
 if TYPE_CHECKING:
-    from tribunal.eval.runs.outputs import Output
-    from tribunal.eval.runs.tally import Tally
+    from tribunal.eval.batch import BatchOutput
+    from tribunal.eval.runs.tally import RunTally
 
 _PLACE = TyperPath()  # a shell completes it as one
 
@@ -47,7 +53,7 @@ def batch(
         list[str] | None, typer.Option(metavar="ROLE=NAME", help="The column of text, id, image, language, earlier.")
     ] = None,
     in_flight: InFlight = 16,
-    retry: Annotated[list[str] | None, typer.Option(help="Decide again what ended so: failures, refusals.")] = None,
+    retry: Retry = None,
     prices: PriceTable = None,
     run_folder: Annotated[
         Path | None,
@@ -65,43 +71,34 @@ def batch(
     carried: dict[str, Any],
 ) -> None:
     """Decide every row of a table. Results lie in OUT.run as they come; the same command goes on where it stopped."""
+    from tribunal.cases.keep_options import keep_options
     from tribunal.eval.batch import batch as run_batch
-    from tribunal.eval.runs.outputs import output_of
-    from tribunal.eval.runs.prices import read_prices
-    from tribunal.eval.runs.progress import shown
+    from tribunal.eval.batch import find_output
 
-    with ending_well():
-        table = read_prices(prices) if prices else None
-        kept = wanted_by("batch", keep, keep_text, database, review=bool(settings.get("review")))
-        with shown(priced=table is not None, quiet=as_json) as watch:
-            tally = run_batch(
-                posts,
-                out,
-                graph=graph,
-                settings=settings,
-                columns=pairs(columns, "columns", "ROLE=NAME"),
-                in_flight=in_flight,
-                retry=retry or (),
-                prices=table,
-                watch=watch,
-                keep=kept,
-                warn=warn,
-                run_folder=run_folder,
-                **carried,
-            )
-        with telling(tally):
-            _tell(tally, output_of(out, run_folder), as_json, priced=table is not None)
-    warn_of_rehearsal(tally.rehearsed, tally.before + tally.done)
-    raise typer.Exit(status(tally))
+    kept = keep_options("batch", keep, keep_text, review=bool(settings.get("review")), database=database)
+    running: dict[str, Any] = {"in_flight": in_flight, "retry": retry, **carried}
+    with watch_run(read_price_table(prices), quiet=as_json, **running) as options:
+        tally = run_batch(
+            posts,
+            out,
+            options,
+            graph=graph,
+            settings=settings,
+            columns=parse_pairs(columns, "columns", "ROLE=NAME"),
+            keep=kept,
+            run_folder=run_folder,
+        )
+    with report_output_errors(tally):
+        _print_batch(tally, find_output(out, run_folder), as_json, priced=options.prices is not None)
+    end_run(tally)
 
 
-def _tell(tally: Tally, out: Output, as_json: bool, *, priced: bool) -> None:
-    from tribunal.eval.runs.progress import in_words
-    from tribunal.eval.runs.rungs import mixed_in_words, rungs
+def _print_batch(tally: RunTally, out: BatchOutput, as_json: bool, *, priced: bool) -> None:
+    from tribunal.eval.runs.tally import response_format_shares, warn_of_mixed_formats
 
-    asked = rungs(tally.asked)
-    if mixed := mixed_in_words(asked):
-        warn(mixed)
+    asked = response_format_shares(tally.asked)
+    if mixed := warn_of_mixed_formats(asked):
+        print_warning(mixed)
     if as_json:
         printed = {
             "out": str(out),
@@ -120,14 +117,17 @@ def _tell(tally: Tally, out: Output, as_json: bool, *, priced: bool) -> None:
         }
         say_json(printed)
         return
-    say(f"{tally.at:,} decided ({tally.done:,} now, {tally.before:,} before): {in_words(tally, priced=priced)}")
+    print_totals(tally, priced=priced)
     if tally.rejoined:
-        say(f"{tally.rejoined:,} that waited for a person carry what was decided")
+        say(f"Updated with moderators' decisions: {tally.rejoined:,}")
     if tally.waiting:
-        say(f"{tally.waiting:,} wait for a person (tribunal review list); this command again puts in what is decided")
+        say(
+            f"Waiting for a moderator: {tally.waiting:,} (tribunal review list). Run the same command again once they "
+            "are decided"
+        )
     if tally.unkept:
-        warn(f"{tally.unkept:,} could not be kept in the database; each result says why, among its warnings")
+        print_warning(f"not saved to the database: {tally.unkept:,}; the warnings of each result say why")
     if not tally.stopped:
         say(str(out))
     if tally.stopped or (out.place.here is None and not out.is_folder):
-        say(f"kept{' so far' * bool(tally.stopped)}: {out.kept_in}")
+        say(f"Results{' so far' * bool(tally.stopped)}: {out.kept_in}")

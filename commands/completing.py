@@ -1,87 +1,58 @@
-"""What a shell is offered for a value that is being typed: the names there are. `tribunal --install-completion`."""
+"""The names that a shell offers for a value that is being typed. `tribunal --install-completion`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from tribunal.errors import BadInput
+
+if TYPE_CHECKING:
+    from tribunal.plugins import Group
 
 
-def _beginning(names: Callable[[], list[str]]) -> Callable[[str], list[str]]:
-    """What offers the names that begin with what is typed; nothing where they can't be read."""
+def _complete(place: str, group: Group | None = None) -> Callable[[str], list[str]]:
+    """Return a function that offers the names that begin with what is typed; nothing where they can't be read.
+
+    Args:
+        place: names, or a function that returns them, as `module:name`.
+        group: the entry points whose names are offered too.
+    """
 
     def offer(incomplete: str) -> list[str]:
-        from tribunal.errors import BadInput
+        from tribunal import plugins
 
+        module, _, name = place.partition(":")
         try:
-            return [each for each in names() if each.startswith(incomplete)]
+            held = getattr(import_module(f"tribunal.{module}"), name)
+            names = [*(held() if callable(held) else held), *(plugins.names(group) if group else ())]
         except (BadInput, OSError):  # a shell that waits for a word has no use for an error
             return []
+        return [each for each in names if each.startswith(incomplete)]
 
     return offer
 
 
-def _graphs() -> list[str]:
-    from tribunal.graphs import GRAPHS
-    from tribunal.plugins import names
-
-    return [*GRAPHS, *names("tribunal.graphs")]
-
-
-def _policies() -> list[str]:
-    from tribunal.prompts.policy import shipped
-
-    return shipped()
-
-
-def _protocols() -> list[str]:
-    from tribunal.eval.protocols.declared import protocols
-
-    return list(protocols())
-
-
-def _experiments() -> list[str]:
-    from tribunal.eval.experiments.declared import experiments
-
-    return list(experiments())
-
-
-def _datasets() -> list[str]:
-    from tribunal.eval.datasets import DATASETS
-    from tribunal.plugins import names
-
-    return [*DATASETS, *names("tribunal.datasets")]
-
-
-def _perspectives() -> list[str]:
-    from tribunal.retrievers.perspectives.opening import names
-
-    return names()
-
-
-def _precedents() -> list[str]:
-    from tribunal.retrievers.precedents.opening import names
-
-    return names()
-
-
-graph_names, policy_names = _beginning(_graphs), _beginning(_policies)
-protocol_names, perspective_names = _beginning(_protocols), _beginning(_perspectives)
-precedent_names, experiment_names = _beginning(_precedents), _beginning(_experiments)
-_dataset_names = _beginning(_datasets)
+graph_names = _complete("graphs:GRAPHS", "tribunal.graphs")
+policy_names = _complete("prompts.policy:list_shipped_policies")
+protocol_names = _complete("eval.protocols.protocol:load_protocols")
+experiment_names = _complete("eval.experiments.experiment:load_experiments")
+perspective_names = _complete("retrievers.perspectives.store:list_perspectives")
+precedent_names = _complete("retrievers.precedents.store:list_stores")
+_dataset_names = _complete("eval.datasets:DATASETS", "tribunal.datasets")
 
 
 def dataset_names(incomplete: str) -> list[str]:
-    """The names for the last of several sets that are joined by +."""
+    """Offer names for the last of several sets that are joined by +."""
     before, plus, last = incomplete.rpartition("+")
     return [f"{before}{plus}{each}" for each in _dataset_names(last) if each not in before.split("+")]
 
 
 def perspective_list(incomplete: str) -> list[str]:
-    """The names for the last of several that are separated by commas."""
+    """Offer names for the last of several that are separated by commas; for the only one `all` and `none`, too."""
     before, comma, last = incomplete.rpartition(",")
-    said = before.split(",")
-    offered = [each for each in perspective_names(last) if each not in said]
-    return [f"{before}{comma}{each}" for each in ([*offered] if comma else [*offered, *_words(last)])]
-
-
-def _words(incomplete: str) -> list[str]:
-    return [each for each in ("all", "none") if each.startswith(incomplete)]
+    offered = [each for each in perspective_names(last) if each not in before.split(",")]
+    if not comma:
+        offered += [each for each in ("all", "none") if each.startswith(last)]
+    return [f"{before}{comma}{each}" for each in offered]

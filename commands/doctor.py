@@ -2,105 +2,111 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+import asyncio
+import os
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from urllib.parse import urlsplit
 
 import typer
 
-from tribunal.commands.errors import ending_well
-from tribunal.parsed import from_json
+from tribunal.commands.shared_options import AsJson
+from tribunal.errors import BadInput
 from tribunal.terminal import say_json, screen
+from tribunal.text import count_noun, parse_json, scrub
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")] = False,
-    offline: Annotated[bool, typer.Option(help="Ask no server whether it answers.")] = False,
-) -> None:
-    """Say which models can be used here: keys found, servers answering, what is missing. Spends nothing."""
-    with ending_well():
-        import asyncio
-
-        findings = asyncio.run(_examine(offline))
-        if as_json:
-            say_json(findings)
-            return
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table("", "what", "found", box=None, pad_edge=False)
-        for finding in findings["checks"]:
-            mark, colour = _MARKS[finding["state"]]
-            table.add_row(Text(mark, style=colour), finding["what"], finding["found"])
-        screen().print(table)
-
+    from tribunal.schema import JSON
 
 _MARKS = {"ok": ("✓", "green"), "missing": ("–", "yellow"), "broken": ("✗", "red")}
 
 
-class Listed(NamedTuple):
-    """A provider as it was found: what is said of it, and the models that its server lists; None: it wasn't asked."""
+def doctor(
+    as_json: AsJson = False,
+    offline: Annotated[bool, typer.Option(help="Ask no server whether it answers.")] = False,
+) -> None:
+    """Say which models can be used here: keys found, servers answering, what is missing. Spends nothing."""
+    checks = asyncio.run(_run_checks(offline))
+    if as_json:
+        say_json({"checks": [each._asdict() for each in checks]})
+        return
+    from rich.table import Table
+    from rich.text import Text
 
-    check: dict[str, str]
+    table = Table("", "what", "found", box=None, pad_edge=False)
+    for check in checks:
+        mark, colour = _MARKS[check.state]
+        table.add_row(Text(mark, style=colour), check.what, check.found)
+    screen().print(table)
+
+
+class Check(NamedTuple):
+    """The state of one thing: `ok`, `missing` or `broken`, and that in words."""
+
+    what: str
+    state: str
+    found: str
+
+
+class ProviderCheck(NamedTuple):
+    """A provider as it was found, and the models that its server lists; None: it wasn't asked, or lists none."""
+
+    check: Check
     models: list[str] | None = None
 
 
-async def _examine(offline: bool) -> dict[str, Any]:
-    import asyncio
-
+async def _run_checks(offline: bool) -> list[Check]:
     from tribunal import plugins
+    from tribunal.calls import REHEARSAL
     from tribunal.environment import data_folder, environment
     from tribunal.models.providers import PROVIDERS
-    from tribunal.rehearsed import REHEARSAL
 
     held = environment()
     rehearsal = REHEARSAL.partition(":")[0]
-    providers = [name for name in (*PROVIDERS, *plugins.names("tribunal.providers")) if name != rehearsal]
-    found = await asyncio.gather(*(_provider(name, held, offline) for name in providers))
-    return {
-        "checks": [
-            _in_force(held, dict(zip(providers, found, strict=True))),
-            *(each.check for each in found),
-            _check("rehearsal", "ok", "always there; no moderator, for trying things out"),
-            _folder(data_folder()),
-            _studio(),
-        ]
-    }
+    names = [name for name in (*PROVIDERS, *plugins.names("tribunal.providers")) if name != rehearsal]
+    found = await asyncio.gather(*(_check_provider(name, held, offline) for name in names))
+    has_studio = find_spec("langgraph_api") is not None
+    studio = "langgraph dev serves every graph" if has_studio else "install tribunal-court[studio] for langgraph dev"
+    return [
+        _check_models_in_force(held, dict(zip(names, found, strict=True))),
+        *(each.check for each in found),
+        Check("rehearsal", "ok", "always there; no moderator, for trying things out"),
+        _check_folder(data_folder()),
+        Check("studio", "ok" if has_studio else "missing", studio),
+    ]
 
 
-def _check(what: str, state: str, found: str) -> dict[str, str]:
-    return {"what": what, "state": state, "found": found}
-
-
-def _in_force(held: dict[str, str], found: dict[str, Listed]) -> dict[str, str]:
-    """The models of TRIBUNAL_MODEL: whether they can be asked, and whether their servers list them."""
-    from tribunal.errors import BadInput
-    from tribunal.models.seating import checked_models
-    from tribunal.rehearsed import REHEARSAL
+def _check_models_in_force(held: dict[str, str], found: dict[str, ProviderCheck]) -> Check:
+    """Check the models of TRIBUNAL_MODEL: whether they can be asked, and whether their servers list them."""
+    from tribunal.calls import REHEARSAL
+    from tribunal.models.registry import resolve_models
 
     what, named = "model in force", held.get("TRIBUNAL_MODEL")
     if not named:
-        return _check(what, "ok", f"{REHEARSAL}: offline, by rules; set TRIBUNAL_MODEL or --model")
+        return Check(what, "ok", f"{REHEARSAL}: offline, by rules; set TRIBUNAL_MODEL or --model")
     try:
-        models = checked_models(named, held, "TRIBUNAL_MODEL")
+        models = resolve_models(named, held, "TRIBUNAL_MODEL")
     except BadInput as error:
-        return _check(what, "broken", str(error))
+        return Check(what, "broken", str(error))
     for model in models:
-        server = found.get(model.provider, Listed({}))
-        if server.check.get("state") not in ("ok", None):
-            return _check(what, "broken", f"{model} (TRIBUNAL_MODEL); {model.provider}: {server.check['found']}")
+        server = found.get(model.provider, ProviderCheck(Check("", "ok", "")))
+        if server.check.state != "ok":
+            return Check(what, "broken", f"{model} (TRIBUNAL_MODEL); {model.provider}: {server.check.found}")
         if server.models is not None and not any(_is_named(model.model, listed) for listed in server.models):
             some = ", ".join(server.models[:5]) + (", …" if len(server.models) > 5 else "")
             why = f"its server doesn't list it; it lists {some or 'none'}"
-            return _check(what, "missing", f"{model} (TRIBUNAL_MODEL); {why}")
-    return _check(what, "ok", f"{named} (TRIBUNAL_MODEL)")
+            return Check(what, "missing", f"{model} (TRIBUNAL_MODEL); {why}")
+    return Check(what, "ok", f"{named} (TRIBUNAL_MODEL)")
 
 
 def _is_named(model: str, listed: str) -> bool:
-    """Whether a listed name is the model's: in full, without Ollama's tag, or without the date of its release."""
+    """Return whether a listed name is the model, in full or without Ollama's tag or the date of its release."""
     return listed == model or listed.startswith((f"{model}:latest", f"{model}-20"))
 
 
-async def _provider(name: str, held: dict[str, str], offline: bool) -> Listed:
-    from tribunal.errors import BadInput
+async def _check_provider(name: str, held: dict[str, str], offline: bool) -> ProviderCheck:
     from tribunal.models.providers import find_provider
 
     try:
@@ -108,35 +114,28 @@ async def _provider(name: str, held: dict[str, str], offline: bool) -> Listed:
         assert provider is not None  # noqa: S101 (it is ours, or declared)
         provider.check_address(held)
     except BadInput as error:
-        return Listed(_check(name, "broken", str(error)))
+        return ProviderCheck(Check(name, "broken", str(error)))
     keys = provider.key_pool(held)
-    if provider.keys_wanted(held) and not keys:
+    if provider.needs_key(held) and not keys:
         where = f" (from {provider.where})" if provider.where else ""
-        return Listed(_check(name, "missing", f"no key; set {' or '.join(provider.keys)}{where}"))
-    count = "no key needed" if not keys else f"{len(keys)} key{'s' if len(keys) > 1 else ''}"
+        return ProviderCheck(Check(name, "missing", f"no key; set {' or '.join(provider.keys)}{where}"))
+    count = count_noun(len(keys), "key") if keys else "no key needed"
     if offline or provider.listing is None:
-        return Listed(_check(name, "ok", f"{count}; not asked"))
-    url = provider.url(held, provider.listing)
-    state, answer, models = await _asked(
-        url, {**provider.account_headers(held), **provider.headers(keys[0] if keys else None)}, keys
-    )
+        return ProviderCheck(Check(name, "ok", f"{count}; not asked"))
+    url = provider.request_url(held, provider.listing)
+    headers = {**provider.account_headers(held), **provider.headers(keys[0] if keys else None)}
+    state, answer, models = await _ask_server(url, headers, keys)
     setting = provider.address_setting(held)
-    if state == "silent" and setting:
-        answer += f" (the address is that of {setting})"
-    # A server of one's own that isn't running is no fault, where nobody said that there is one.
-    absent = provider.keyless and state == "silent" and not setting
-    return Listed(
-        _check(name, "missing" if absent else "ok" if state == "ok" else "broken", f"{count}; {answer}"), models
-    )
+    if state == "silent":
+        answer += f" (the address is that of {setting})" if setting else ""
+        # A server of one's own that isn't running is no fault, where nobody said that there is one.
+        state = "missing" if provider.takes_no_key and not setting else "broken"
+    return ProviderCheck(Check(name, state, f"{count}; {answer}"), models)
 
 
-async def _asked(url: str, headers: dict[str, str], keys: list[str]) -> tuple[str, str, list[str] | None]:
-    """Whether a server answers (`ok`, `silent`, or its status), that in words, and which models it lists."""
-    import asyncio
-    from urllib.parse import urlsplit
-
+async def _ask_server(url: str, headers: dict[str, str], keys: list[str]) -> tuple[str, str, list[str] | None]:
+    """Return whether a server answers (`ok`, `silent` or `broken`), that in words, and which models it lists."""
     from tribunal.models.providers.http import fetch
-    from tribunal.scrub import scrub
 
     parts = urlsplit(url)
     try:
@@ -147,37 +146,25 @@ async def _asked(url: str, headers: dict[str, str], keys: list[str]) -> tuple[st
     if not 200 <= status < 300:
         asked = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         moved = "; it redirects, so set the base URL to its new place" if status < 400 else ""
-        return str(status), f"{parts.hostname} says {status} ({asked}){moved}", None
+        return "broken", f"{parts.hostname} says {status} ({asked}){moved}", None
     return "ok", f"{parts.hostname} answers", _models_in(raw)
 
 
 def _models_in(raw: bytes) -> list[str] | None:
-    """The models that a server lists, in OpenAI's form, Anthropic's, Gemini's or Ollama's; None: it is another."""
-
+    """Return the models that a server lists, in OpenAI's form, Anthropic's, Gemini's or Ollama's; None of another."""
     try:
-        body = from_json(raw)
+        body: JSON = parse_json(raw)
         # A page of a longer list says nothing of what it lacks.
         if body.get("has_more") or body.get("nextPageToken"):
             return None
-        return [
-            str(each.get("id") or each["name"]).removeprefix("models/") for each in body.get("data", body.get("models"))
-        ]
+        listed: Any = body.get("data", body.get("models"))
+        return [str(each.get("id") or each["name"]).removeprefix("models/") for each in listed]
     except (ValueError, AttributeError, TypeError, KeyError):
         return None
 
 
-def _folder(folder: Any) -> dict[str, str]:
-    import os
-
+def _check_folder(folder: Path) -> Check:
     nearest = next(each for each in (folder, *folder.parents) if each.exists())
     if os.access(nearest, os.W_OK):
-        return _check("data folder", "ok", str(folder))
-    return _check("data folder", "broken", f"{folder} can't be written; set TRIBUNAL_DATA to one that can")
-
-
-def _studio() -> dict[str, str]:
-    from importlib.util import find_spec
-
-    if find_spec("langgraph_api"):
-        return _check("studio", "ok", "langgraph dev serves every graph")
-    return _check("studio", "missing", "install tribunal[studio] for langgraph dev")
+        return Check("data folder", "ok", str(folder))
+    return Check("data folder", "broken", f"{folder} can't be written; set TRIBUNAL_DATA to one that can")

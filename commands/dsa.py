@@ -1,24 +1,26 @@
-"""`tribunal dsa`: statements of reasons for the EU Transparency Database."""
+"""`tribunal dsa` and `tribunal transparency`: statements of reasons, and the numbers of a transparency report."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tribunal.commands.errors import ending_well
-from tribunal.commands.keys import in_store
-from tribunal.commands.options import pairs
-from tribunal.commands.review_export import AsJson, Since, Until, seconds
-from tribunal.commands.serve import Database, installed
+from tribunal.commands.database import epoch_seconds, run_in_store
+from tribunal.commands.errors import report_write_errors
+from tribunal.commands.options import parse_pairs
+from tribunal.commands.printing import print_template
+from tribunal.commands.shared_options import DATES, AsJson, Database, JsonLines, Since, Until
+from tribunal.errors import BadInput
 from tribunal.terminal import say, say_json
 
 if TYPE_CHECKING:
     from collections import Counter
 
-    from tribunal.exports.dsa.making import Made, Wanted
-    from tribunal.exports.dsa.sending import Register
+    from tribunal.exports.dsa.register import Register
+    from tribunal.exports.dsa.statements import StatementsMade
     from tribunal.schema import JSON
     from tribunal.store.engine import Store
 
@@ -41,8 +43,8 @@ TOKEN = "TRIBUNAL_DSA_TOKEN"  # noqa: S105  # where it is read from
 
 
 @app.command("statements")
-def statements(
-    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where the batches are written, at most 100 in each.")],
+def write_statements(
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder of the batches, of 100 statements at most.")],
     since: Since = None,
     until: Until = None,
     mapping: Annotated[
@@ -55,58 +57,55 @@ def statements(
     ] = None,
     field: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Any other field of the mapping, for all; may be given again."),
+        typer.Option(metavar="NAME=VALUE", help="Any other field of the mapping, for all cases; may be given again."),
     ] = None,
     explanations: Annotated[
         bool,
-        typer.Option("--explanations", help="Tell the model's reasons, with what they quote taken out. Look at them."),
+        typer.Option("--explanations", help="Include the model's reasons, without their quotations. Check them."),
     ] = False,
-    send: Annotated[bool, typer.Option("--send", help="Send them, and what was made before and not sent.")] = False,
+    send: Annotated[bool, typer.Option("--send", help="Send them, and earlier ones that were not sent.")] = False,
     to: To = None,
     attempts: Attempts = 6,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Write a statement of reasons for each case decided to be hateful; of a case that has one, none.
+    """Write a statement of reasons for each case decided to be hateful that has none yet.
 
-    Nothing of the post, no reviewer and no id but an opaque one is told. A field that isn't known is refused.
+    It holds no words of the post, no reviewer, and only an opaque id. An unknown field is refused.
     """
-    with ending_well():
-        installed()
-        from tribunal.errors import BadInput
-        from tribunal.exports.dsa.making import Wanted
-        from tribunal.exports.dsa.mapping import read_mapping
+    from tribunal.exports.dsa.register import send_statements
+    from tribunal.exports.dsa.statement import read_mapping
+    from tribunal.exports.dsa.statements import StatementRequest, make_statements
 
-        told = read_mapping(mapping, _given(visibility, field))
-        wanted = Wanted(told, seconds(since), seconds(until), explanations)
-        if to is not None and not send:
-            raise BadInput("to: belongs to --send; add it, or leave --to out")
-        register = _register(to, attempts) if send else None
-        made, ended = in_store(database, lambda store: _make_and_send(store, out, wanted, register))
-        _tell(made, ended, as_json=as_json)
-    raise typer.Exit(1 if ended and ended["refused"] else 0)
+    fields = read_mapping(mapping, _fields_of_options(visibility, field))
+    wanted = StatementRequest(fields, epoch_seconds(since), epoch_seconds(until), explanations)
+    if to is not None and not send:
+        raise BadInput("to: belongs to --send; add it, or leave --to out")
+    register = _open_register(to, attempts) if send else None
+
+    async def work(store: Store) -> tuple[StatementsMade, Counter[str] | None]:
+        with report_write_errors(out):
+            made = await make_statements(store, out, wanted)
+        return made, await send_statements(store, register) if register is not None else None
+
+    _end_with(*run_in_store(database, work), as_json=as_json)
 
 
 @app.command("send")
 def send_(to: To = None, attempts: Attempts = 6, as_json: AsJson = False, database: Database = None) -> None:
-    """Send the statements that were made and not sent. Exit status 1: the register refused one."""
-    with ending_well():
-        installed()
-        from tribunal.exports.dsa.sending import send
+    """Send the statements that were not sent yet. Exit status 1: the register refused one."""
+    from tribunal.exports.dsa.register import send_statements
 
-        register = _register(to, attempts)
-        ended = in_store(database, lambda store: send(store, register))
-        _tell(None, ended, as_json=as_json)
-    raise typer.Exit(1 if ended["refused"] else 0)
+    register = _open_register(to, attempts)
+    _end_with(None, run_in_store(database, lambda store: send_statements(store, register)), as_json=as_json)
 
 
 @app.command("mapping")
 def mapping_() -> None:
     """Print a mapping to begin with: what the platform did, and on which ground."""
-    with ending_well():
-        from tribunal.exports.dsa.mapping import EXAMPLE
+    from tribunal.exports.dsa.statement import example_mapping
 
-        say(EXAMPLE.rstrip(), lines=True)
+    say(example_mapping().rstrip(), lines=True)
 
 
 @app.command("list")
@@ -115,19 +114,13 @@ def list_(
         str | None, typer.Option(help="Only those that are made, sent, known (there before) or refused.")
     ] = None,
     case: Annotated[str | None, typer.Option(metavar="ID", help="Only that of this case.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each as a line of JSON.")] = False,
+    as_json: JsonLines = False,
     database: Database = None,
 ) -> None:
-    """List the statements: id, case, status, where it is, and why it was refused."""
-    with ending_well():
-        installed()
-        in_store(database, lambda store: _list(store, status, case, as_json=as_json))
-
-
-async def _list(store: Store, status: str | None, case: str | None, *, as_json: bool) -> None:
+    """List the statements: id, case, status, place, and the error if it was refused."""
     from sqlalchemy import select
 
-    from tribunal.exports.decided import moment
+    from tribunal.exports.finished_cases import iso_time
     from tribunal.store.tables import statements as table
 
     query = select(table).order_by(table.c.created, table.c.file, table.c.place)
@@ -135,24 +128,28 @@ async def _list(store: Store, status: str | None, case: str | None, *, as_json: 
         query = query.where(table.c.status == status)
     if case is not None:
         query = query.where(table.c.case_id == case)
-    async with store.reading() as connection:
-        async for row in (await connection.stream(query)).mappings():
-            held: JSON = {**row, "created": moment(row["created"]), "sent": moment(row["sent"])}
-            if as_json:
-                say_json(held)
-            else:
-                where = held["permalink"] or held["file"]
-                say(f"{held['puid']}  {held['case_id']}  {held['status']}  {where}  {held['error'] or ''}".rstrip())
+
+    async def print_statements(store: Store) -> None:
+        async with store.reading() as connection:
+            async for row in (await connection.stream(query)).mappings():
+                held: JSON = {**row, "created": iso_time(row["created"]), "sent": iso_time(row["sent"])}
+                if as_json:
+                    say_json(held)
+                else:
+                    where = held["permalink"] or held["file"]
+                    say(f"{held['puid']}  {held['case_id']}  {held['status']}  {where}  {held['error'] or ''}".rstrip())
+
+    run_in_store(database, print_statements)
 
 
-def _given(visibility: list[str] | None, field: list[str] | None) -> dict[str, Any]:
-    """What options tell, by field. A value that is a list in TOML is one here."""
-    from tribunal.parsed import from_toml
+def _fields_of_options(visibility: list[str] | None, field: list[str] | None) -> dict[str, Any]:
+    """Return what options say, by field. A value that is a list in TOML is one here."""
+    from tribunal.text import parse_toml
 
     given: dict[str, Any] = {}
-    for name, value in pairs(field, "field", "NAME=VALUE").items():
+    for name, value in parse_pairs(field, "field", "NAME=VALUE").items():
         try:
-            given[name] = from_toml(f"value = {value}")["value"] if value.startswith(("[", '"')) else value
+            given[name] = parse_toml(f"value = {value}")["value"] if value.startswith(("[", '"')) else value
         except ValueError:
             given[name] = value
     if visibility:
@@ -161,48 +158,68 @@ def _given(visibility: list[str] | None, field: list[str] | None) -> dict[str, A
     return given
 
 
-def _register(to: str | None, attempts: int) -> Register:
+def _open_register(to: str | None, attempts: int) -> Register:
     from tribunal.environment import setting
-    from tribunal.errors import BadInput
-    from tribunal.exports.dsa.sending import Register
+    from tribunal.exports.dsa.register import Register
 
     if to is None:
         raise BadInput("to: where to send is missing; give --to URL, first that of the register's sandbox")
     return Register(to, setting(TOKEN) or "", attempts=attempts)
 
 
-async def _make_and_send(
-    store: Store, out: Path, wanted: Wanted, register: Register | None
-) -> tuple[Made, Counter[str] | None]:
-    from tribunal.errors import BadInput
-    from tribunal.exports.dsa.making import make
-    from tribunal.exports.dsa.sending import send
-
-    try:
-        made = await make(store, out, wanted)
-    except OSError as error:
-        raise BadInput(f"out: {out}: can't be written: {error.strerror or error}") from error
-    return made, await send(store, register) if register is not None else None
-
-
-def _tell(made: Made | None, ended: Counter[str] | None, *, as_json: bool) -> None:
-    if as_json:
-        told: JSON = {}
-        if made is not None:
-            files = [{"file": str(batch.path), "statements": batch.number} for batch in made.batches]
-            told = {"statements": made.count, "files": files, "left_out": dict(sorted(made.left_out.items()))}
-        if ended is not None:
-            told |= {name: ended[name] for name in ("sent", "known", "refused")}
-        say_json(told)
-        return
+def _end_with(made: StatementsMade | None, ended: Counter[str] | None, *, as_json: bool) -> None:
+    """Print what was made and sent, and end with status 1 if the register refused any."""
+    result: JSON = {}
     if made is not None:
-        say(f"{made.count:,} statements in {len(made.batches):,} files")
-        for batch in made.batches:
-            say(f"{batch.path}: {batch.number}")
-        for reason, count in sorted(made.left_out.items()):
-            say(f"{count:,} cases left out: {reason}", aside=True)
+        files = [{"file": str(batch.path), "statements": batch.number} for batch in made.batches]
+        result = {"statements": made.count, "files": files, "left_out": dict(sorted(made.left_out.items()))}
     if ended is not None:
-        say(
-            f"{ended['sent']:,} sent, {ended['known']:,} that the register had before, {ended['refused']:,} refused"
-            + (" (tribunal dsa list --status refused)" if ended["refused"] else "")
-        )
+        result |= {name: ended[name] for name in ("sent", "known", "refused")}
+    if as_json:
+        say_json(result)
+    else:
+        print_template("dsa", result=result)
+        print_template("dsa_left_out", aside=True, reasons=result.get("left_out", {}))
+    raise typer.Exit(1 if result.get("refused") else 0)
+
+
+def transparency(
+    begin: Annotated[datetime, typer.Option("--from", metavar="DATE", formats=DATES, help="Start (UTC).")],
+    end: Annotated[
+        datetime,
+        typer.Option("--to", metavar="DATE", formats=DATES, help="End (UTC), exclusive."),
+    ],
+    form: Annotated[str, typer.Option("--format", help="html, markdown, json or csv.")] = "markdown",
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The file to write. Default: print the report.")
+    ] = None,
+    suppress_below: Annotated[
+        int | None,
+        typer.Option(
+            min=2, metavar="NUMBER", help="Leave out counts by category and language that are above 0 and below this."
+        ),
+    ] = None,
+    database: Database = None,
+) -> None:
+    """Write the numbers of a transparency report: decisions, automated share, reversals, times.
+
+    It holds no words of a post.
+    """
+    from tribunal.files import write_whole
+    from tribunal.service.replica.figures import TimeSpan
+    from tribunal.service.replica.transparency import FORMATS, render_transparency
+    from tribunal.service.replica.transparency import count_transparency as numbers
+
+    if form not in FORMATS:
+        raise BadInput(f"format: {form!r}: is none of {', '.join(FORMATS)}")
+    since, until = epoch_seconds(begin) or 0.0, epoch_seconds(end) or 0.0
+    if until <= since:
+        raise BadInput(f"to: {end:%Y-%m-%dT%H:%M}: is not after --from; give a later time")
+    span = TimeSpan(since=since, until=until)
+    report = render_transparency(run_in_store(database, lambda store: numbers(store, span, suppress_below)), form)
+    if out is None:
+        say(report.rstrip("\n"), lines=True)
+        return
+    with report_write_errors(out):
+        write_whole(out, report)
+    say(str(out))

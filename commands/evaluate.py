@@ -1,37 +1,42 @@
-"""`tribunal eval`: a graph over a data set, to a folder of results and measures."""
+"""`tribunal eval` and `sweep`: a graph over a data set, and a grid of settings over the same posts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tribunal.commands.completing import dataset_names, graph_names, protocol_names
-from tribunal.commands.engines import with_engine
-from tribunal.commands.errors import INTERRUPTED, ending_well
-from tribunal.commands.options import GRAPH, pairs, with_settings
-from tribunal.terminal import Unprinted, printing, say, say_json
+from tribunal.commands.options import GRAPH, parse_pairs, with_settings
+from tribunal.commands.run_options import (
+    end_run,
+    parse_data,
+    print_totals,
+    read_price_table,
+    report_output_errors,
+    watch_run,
+    with_engine,
+)
+from tribunal.commands.shared_options import (
+    AsJson,
+    Columns,
+    InFlight,
+    KeepTexts,
+    Labels,
+    PaperModels,
+    PriceTable,
+    Repeats,
+    Retry,
+    Samples,
+    Seed,
+    SkipMissingImages,
+    Split,
+)
+from tribunal.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
-    from tribunal.eval.runs.tally import Tally
-
-EPILOG = """\b
-Exit status: 0 everything is decided, 1 stopped before the end (the same command goes on), 2 wrong usage or input,
-130 interrupted (the same command goes on)."""
-STOPPED = 1
-
-InFlight = Annotated[int, typer.Option("--concurrency", min=1, max=1024, help="Posts in flight, at most.")]
-PriceTable = Annotated[Path | None, typer.Option("--prices", metavar="FILE", help="A TOML file of prices, by model.")]
-RunPrices = Annotated[
-    Path | None,
-    typer.Option(
-        "--prices", metavar="FILE", help="A TOML file of prices, by model. Default: those that each run was last given."
-    ),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")]
+    from tribunal.eval.runs.tally import RunTally
 
 
 @with_settings
@@ -54,28 +59,15 @@ def evaluate(
         str | None,
         typer.Option(help=f"{GRAPH} Default: that of the protocol, else tribunal.", autocompletion=graph_names),
     ] = None,
-    split: Annotated[str | None, typer.Option(help="Which split, where not the usual one.")] = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ROLE=NAME", help="Of table: the column of text, id, label, image, language, earlier, group."
-        ),
-    ] = None,
-    labels: Annotated[
-        list[str] | None,
-        typer.Option(metavar="VALUE=LABEL", help="Of table: what a label's value means: hate, not, a category."),
-    ] = None,
-    samples: Annotated[int | None, typer.Option(min=1, help="How many posts, drawn by the seed. Default: all.")] = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Another seed, another sample and another order. Default: 0.")
-    ] = None,
+    split: Split = None,
+    columns: Columns = None,
+    labels: Labels = None,
+    samples: Samples = None,
+    seed: Seed = None,
     in_order: Annotated[
         bool, typer.Option("--in-order", help="Take the posts as their files have them, not shuffled by the seed.")
     ] = False,
-    skip_missing_images: Annotated[
-        bool,
-        typer.Option("--skip-missing-images", help="Leave out the posts whose image isn't there, and count them."),
-    ] = False,
+    skip_missing_images: SkipMissingImages = False,
     extras: Annotated[
         bool | None,
         typer.Option(
@@ -103,124 +95,90 @@ def evaluate(
             "with a warning.",
         ),
     ] = None,
-    paper_models: Annotated[bool, typer.Option("--paper-models", help="Ask the models that the paper asked.")] = False,
-    repeats: Annotated[
-        int | None,
-        typer.Option(min=1, help="How often each post is decided, drawn anew. Default: the protocol's, or 1."),
-    ] = None,
+    paper_models: PaperModels = False,
+    repeats: Repeats = None,
     in_flight: InFlight = 16,
-    retry: Annotated[
-        list[str] | None, typer.Option(help="Decide again what ended so: failures, refusals; may be given again.")
-    ] = None,
+    retry: Retry = None,
     budget_from: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Give each post the tokens that another run spent on it.")
     ] = None,
     prices: PriceTable = None,
-    keep_text: Annotated[bool, typer.Option("--keep-text", help="Write the posts' texts into the results.")] = False,
+    keep_text: KeepTexts = False,
     as_json: AsJson = False,
     *,
     settings: dict[str, Any],
     carried: dict[str, Any],
 ) -> None:
     """Run a graph over a data set, and measure it. The same command on the same folder goes on where it stopped."""
-    from tribunal.eval.evaluate import Evaluation, summary
+    from tribunal.commands.metrics import print_metrics
+    from tribunal.eval.evaluate import Evaluation, summarize_run
     from tribunal.eval.evaluate import evaluate as run_evaluation
-    from tribunal.eval.runs.prices import read_prices
-    from tribunal.eval.runs.progress import shown
 
-    with ending_well():
-        wanted = Evaluation(
-            graph=graph,
-            dataset=dataset,
-            data=data_of(data),
-            settings=settings,
-            split=split,
-            columns=pairs(columns, "columns", "ROLE=NAME"),
-            labels=pairs(labels, "labels", "VALUE=LABEL"),
-            samples=samples,
-            seed=seed,
-            balance=balance,
-            protocol=protocol,
-            paper_models=paper_models,
-            repeats=repeats,
-            in_order=in_order,
-            skip_missing_images=skip_missing_images,
-            extras=extras,
-        )
-        table = read_prices(prices) if prices else None
-        with shown(priced=table is not None, quiet=as_json) as watch:
-            tally = run_evaluation(
-                wanted,
-                out,
-                in_flight=in_flight,
-                retry=retry or (),
-                budget_from=budget_from,
-                prices=table,
-                keep_text=keep_text,
-                watch=watch,
-                warn=warn,
-                **carried,
-            )
-        with telling(tally):
+    wanted = Evaluation(
+        graph=graph,
+        dataset=dataset,
+        data=parse_data(data),
+        settings=settings,
+        split=split,
+        columns=parse_pairs(columns, "columns", "ROLE=NAME"),
+        labels=parse_pairs(labels, "labels", "VALUE=LABEL"),
+        samples=samples,
+        seed=seed,
+        balance=balance,
+        protocol=protocol,
+        paper_models=paper_models,
+        repeats=repeats,
+        in_order=in_order,
+        skip_missing_images=skip_missing_images,
+        extras=extras,
+    )
+    running: dict[str, Any] = {"in_flight": in_flight, "retry": retry, "keep_text": keep_text, **carried}
+    with watch_run(read_price_table(prices), quiet=as_json, **running) as options:
+        tally = run_evaluation(wanted, out, options, budget_from=budget_from)
+    with report_output_errors(tally):
+        if as_json:
+            say_json(summarize_run(tally, out))
+        else:
+            print_totals(tally, priced=options.prices is not None)
+            if tally.measured is not None:
+                print_metrics(tally.measured)
+            say(f"Results: {out}. For a report: tribunal report {out}")
+    end_run(tally)
+
+
+@with_engine
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="What is run, and what varies (docs/runs.md).")],
+    prices: PriceTable = None,
+    as_json: AsJson = False,
+    *,
+    carried: dict[str, Any],
+) -> None:
+    """Run every combination of some settings over the same posts, sharing answered calls. Goes on where it stopped."""
+    from tribunal.eval.sweep import read_sweep, run_sweep
+
+    wanted = read_sweep(file)
+    with watch_run(read_price_table(prices), quiet=as_json, **carried) as options:
+        cells = run_sweep(wanted, options, lambda text: None if as_json else say(text, aside=True))
+        rows = [_cell_row(name, cell, tally) for name, cell, tally in cells]
+        with report_output_errors(cells[-1][2]):
             if as_json:
-                say_json(summary(tally, out))
+                say_json({"out": str(wanted.out), "cells": rows})
             else:
-                _print(tally, out, priced=table is not None)
-    warn_of_rehearsal(tally.rehearsed, tally.before + tally.done)
-    raise typer.Exit(status(tally))
+                names = [name for name in rows[0] if name not in ("folder", "stopped")]
+                print_table(names, ([_format_cell(row[name]) for name in names] for row in rows))
+    end_run(*(tally for _, _, tally in cells))
 
 
-def warn(warning: str) -> None:
-    """Say what a reader of the results should know, on standard error."""
-    say(f"tribunal: warning: {warning}", aside=True)
+def _cell_row(name: str, cell: dict[str, Any], tally: RunTally) -> dict[str, Any]:
+    measured = tally.measured or {}
+    headline = {
+        each: measured.get(each) for each in ("n", "accuracy", "macro_f1", "f1", "refusals", "failures", "rehearsed")
+    }
+    return {"folder": name, **cell, **headline, "calls": tally.calls, "stopped": tally.stopped or None}
 
 
-def warn_of_rehearsal(rehearsed: int, results: int) -> None:
-    """Say on standard error, as the last word, that results are the rehearsal model's."""
-    if rehearsed:
-        from tribunal.rehearsed import REHEARSED
-
-        warn(f"{rehearsed:,} of {results:,} results are no moderation and no measure: {REHEARSED}")
-
-
-def status(tally: Tally) -> int:
-    """How a run ends, as a process does; says on standard error how to go on."""
-    if not tally.stopped:
-        return 0
-    left = tally.total - tally.before - tally.done
-    rest = f"{left:,} of {tally.total:,} are left, and the same command goes on with them"
-    if not left:
-        rest = f"all {tally.total:,} are decided and kept, and the same command does the rest"
-    say(f"tribunal: {tally.stopped}; {rest}", aside=True)
-    return INTERRUPTED if tally.interrupted else STOPPED
-
-
-@contextmanager
-def telling(tally: Tally) -> Iterator[None]:
-    """Print what a run came to; a run that can't be told of has stopped by that, with everything kept."""
-    try:
-        with printing():
-            yield
-    except Unprinted as error:
-        tally.stopped = tally.stopped or str(error)
-
-
-def _print(tally: Tally, out: Path, *, priced: bool) -> None:
-    from tribunal.commands.metrics import show
-    from tribunal.eval.runs.progress import in_words
-
-    say(f"{tally.at:,} decided ({tally.done:,} now, {tally.before:,} before): {in_words(tally, priced=priced)}")
-    if tally.measured is not None:
-        show(tally.measured)
-    say(f"results: {out}; tribunal report {out} makes a page of them")
-
-
-def data_of(given: list[str]) -> Path | dict[str, Path]:
-    """Where the files are: one path, or one by each set's name."""
-    from tribunal.errors import BadInput
-
-    if len(given) == 1 and (Path(given[0]).exists() or "=" not in given[0]):
-        return Path(given[0])
-    if any("=" not in each for each in given):
-        raise BadInput(f"data: {' and '.join(given)}: one set takes one path; for several sets give NAME=PATH for each")
-    return {name: Path(path) for name, path in pairs(given, "data", "NAME=PATH").items()}
+def _format_cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tribunal.commands.errors import STATUS, ending_well
-from tribunal.commands.explain import check_out, form_of, written
-from tribunal.commands.keeping import Keep, KeepIn, KeepText, told, wanted_by
+from tribunal.commands.database import print_review_command
+from tribunal.commands.errors import STATUS
+from tribunal.commands.explain import check_output_file, format_of_file, write_picture
 from tribunal.commands.options import Graph, with_settings
-from tribunal.terminal import say_json
+from tribunal.commands.shared_options import AsJson, Keep, KeepIn, KeepText
+from tribunal.errors import BadInput
+from tribunal.terminal import say, say_json
 
 if TYPE_CHECKING:
-    from tribunal.kept.wanted import Wanted
-    from tribunal.schema import Record
+    from tribunal.schema import JSON, Record
 
 EPILOG = """\b
 Exit status: 0 a verdict, 2 wrong usage or input, 3 the model refused, 4 a technical failure, 5 a person has to decide
@@ -37,7 +38,7 @@ def judge(
         list[str] | None,
         typer.Option(metavar="TEXT", help="An earlier post of the conversation; once for each, the oldest first."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else.")] = False,
+    as_json: AsJson = False,
     trace: Annotated[bool, typer.Option(help="Show every prompt and raw answer, on standard error.")] = False,
     explain: Annotated[
         Path | None,
@@ -50,88 +51,72 @@ def judge(
     settings: dict[str, Any],
 ) -> None:
     """Decide whether a post is hate speech, and show why."""
-    from tribunal.errors import BadInput
-
-    with ending_well():
-        words, picture = _post(text, image)
-        if trace:
-            if "trace" in settings:
-                raise BadInput("trace: is given by --trace and by --set; give it once")
-            settings["trace"] = True
-        kept = wanted_by("command", keep, keep_text, database, review=bool(settings.get("review")))
-        if explain:
-            check_out(explain)
-        record = _run(words, picture, graph, settings, post_id, earlier or [], as_json, kept)
-        if explain:
-            _explain(record, words, picture, earlier or [], explain)
-    raise typer.Exit(STATUS[record.outcome])
-
-
-def _explain(record: Record, text: str | None, image: str | None, earlier: list[str], out: Path) -> None:
-    """Write the case as a page, and say its name on standard error: standard output may be the record alone."""
-    import asyncio
-    from datetime import UTC, datetime
-
-    from tribunal.explained.finding import AtHand, explained
-
-    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    given = {"text": text or "", "image": image, "earlier": earlier}
-    found = AtHand(record, given, decided_at=now, case=record.thread or record.kept)
-    written(asyncio.run(explained(found)), form_of(out), out, aside=True)
-
-
-def _run(
-    text: str | None,
-    image: str | None,
-    graph: str,
-    settings: dict[str, Any],
-    post_id: str | None,
-    earlier: list[str],
-    as_json: bool,
-    kept: Wanted | None,
-) -> Record:
     import asyncio
 
-    from tribunal.cases.session import hear
-    from tribunal.commands.show import Courtroom
+    from tribunal.cases.keep_options import keep_options
+    from tribunal.cases.session import judge_post
+    from tribunal.cases.view_maker import view_case
+    from tribunal.commands.show import CasePrinter
     from tribunal.context import context_from
     from tribunal.graphs import load_seats
 
+    words, picture = _read_post(text, image)
+    if trace:
+        if "trace" in settings:
+            raise BadInput("trace: is given by --trace and by --set; give it once")
+        settings["trace"] = True
+    kept = keep_options("command", keep, keep_text, review=bool(settings.get("review")), database=database)
+    if explain:
+        check_output_file(explain)
     load_seats(graph, settings)
     context = context_from(settings)
-    room = Courtroom(quiet=as_json, trace=context.trace, post=text)
-    with room:
-        record = asyncio.run(
-            hear(
-                text,
-                image,
-                graph=graph,
-                context=context,
-                post_id=post_id,
-                earlier=earlier,
-                listen=room.listen,
-                keep=kept,
-            )
+    with CasePrinter(quiet=as_json, trace=context.trace, post=words) as printer:
+        case = judge_post(
+            words,
+            picture,
+            graph=graph,
+            context=context,
+            post_id=post_id,
+            earlier=earlier or [],
+            listen=printer.listen,
+            keep=kept,
+            database=database,
         )
+        record = asyncio.run(case)
     if as_json:
         say_json(record.dump())
     else:
-        room.close(record)
-        told(record)
-    return record
+        printer.print_outcome(view_case(record, post=words), record.cues)
+        print_review_command(record)
+        if record.kept is not None and record.kept != record.thread:
+            say(f"kept as {record.kept} (tribunal cases show {record.kept})", aside=True)
+    if explain:
+        _write_explanation(record, {"text": words or "", "image": picture, "earlier": earlier or []}, explain)
+    raise typer.Exit(STATUS[record.outcome])
 
 
-def _post(text: str | None, image: str | None) -> tuple[str | None, str | None]:
-    """The text, and a reference to the image, with standard input read where it stands for one of them."""
-    from tribunal.errors import BadInput
-    from tribunal.models.image import keep, keep_bytes
+def _write_explanation(record: Record, post: JSON, out: Path) -> None:
+    """Write the case as a page, and print its name on standard error: standard output may be the record alone."""
+    import asyncio
+    import time
+
+    from tribunal.cases.explanations import CaseAtHand, explain_case
+    from tribunal.times import format_date
+
+    at_hand = CaseAtHand(record, post, decided_at=format_date(time.time()))
+    write_picture(asyncio.run(explain_case(at_hand)), format_of_file(out), out, aside=True)
+
+
+def _read_post(text: str | None, image: str | None) -> tuple[str | None, str | None]:
+    """Return the text, and a reference to the image; standard input stands in for one of them where it is asked for."""
+    from tribunal.models.image import store_image, store_image_bytes
 
     if image == "-":
         if text == "-":
             raise BadInput("image: -: standard input can't be the text as well; give one of them another way")
-        return text, keep_bytes(sys.stdin.buffer.read(), "standard input")
+        return text, store_image_bytes(sys.stdin.buffer.read(), "standard input")
     if image is not None and image.startswith("data:"):
-        image = keep(image)
+        image = store_image(image)
     if text == "-" or (text is None and image is None and not sys.stdin.isatty()):
         try:
             text = sys.stdin.buffer.read().decode("utf-8")

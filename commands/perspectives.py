@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tribunal.commands.completing import perspective_names
-from tribunal.commands.errors import ending_well
-from tribunal.terminal import screen
+from tribunal.commands.printing import print_template
+from tribunal.errors import BadInput
+from tribunal.terminal import print_table, say, screen
 
 if TYPE_CHECKING:
-    from tribunal.retrievers.perspectives.building import Progress
-    from tribunal.retrievers.perspectives.manifest import Manifest
+    from tribunal.retrievers.indexes.building import Progress
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -31,7 +31,7 @@ Name = Annotated[
 ]
 
 
-@app.command()
+@app.command("build")
 def build(
     spec: Annotated[
         str,
@@ -55,107 +55,73 @@ def build(
         typer.Option("--replace", help="Overwrite an index of this name that was built from something else."),
     ] = False,
 ) -> None:
-    """Build a perspective's index from the files of its set. A build that was stopped goes on where it was. The same
-    index is built again unasked; another one in its place is overwritten with --replace alone."""
-    from tribunal.retrievers.perspectives.building import build as build_index
-    from tribunal.retrievers.perspectives.opening import resolve
-    from tribunal.retrievers.perspectives.perspective import user_folder
+    """Build a perspective's index from the files of its set.
 
-    with ending_well():
-        perspective, _ = resolve(spec)
-        folder = (out or user_folder()) / perspective.name
-        with _progress(perspective.name) as progress:
-            manifest = asyncio.run(
-                build_index(perspective, data, embedding=embedding, out=out, replace=replace, progress=progress)
-            )
-    console = screen()
-    console.print(f"{perspective.name}: {_counts(manifest)}")
-    console.print(_how(manifest))
-    console.print(str(folder), soft_wrap=True)
+    A build that was stopped goes on where it was. The same index is built again unasked; another one in its place is
+    overwritten with --replace alone.
+    """
+    from tribunal.retrievers.perspectives.building import build_index
+    from tribunal.retrievers.perspectives.perspective import perspectives_folder
+    from tribunal.retrievers.perspectives.store import resolve_perspective
+
+    perspective, _ = resolve_perspective(spec)
+    folder = (out or perspectives_folder()) / perspective.name
+    with _progress(perspective.name) as progress:
+        manifest = asyncio.run(
+            build_index(perspective, data, embedding=embedding, out=out, replace=replace, progress=progress)
+        )
+    print_template("perspective", part="built", manifest=manifest, folder=str(folder))
 
 
 @app.command("list")
 def list_() -> None:
     """List the perspectives there are, which of them can be used, and the folder in which each index lies."""
-    from rich.table import Table
+    from tribunal.retrievers.perspectives.store import list_perspectives
 
-    from tribunal.retrievers.perspectives.opening import names
-
-    table = Table("name", "language", "labels", "texts", "embedding", "from", box=None, pad_edge=False)
     folders: dict[str, Path] = {}
-    with ending_well():
-        for name in names():
-            table.add_row(*_listed(name, folders))
-    console = screen(wide=True)
-    console.print(table)
+    rows = [_perspective_row(name, folders) for name in list_perspectives()]
+    print_table(("name", "language", "labels", "texts", "embedding", "from"), rows)
     for name, folder in folders.items():  # each on its line, for a path that is cut off names nothing
-        console.print(f"index of {name}: {folder}", soft_wrap=True)
+        say(f"index of {name}: {folder}")
 
 
-def _listed(name: str, folders: dict[str, Path]) -> tuple[str, ...]:
-    """A perspective's row; its index's folder is noted in `folders`. What is wrong with one doesn't hide the others."""
-    from tribunal.errors import BadInput
-    from tribunal.retrievers.perspectives.manifest import read_manifest
-    from tribunal.retrievers.perspectives.opening import resolve
-    from tribunal.retrievers.perspectives.perspective import SHIPPED, spec_file
+def _perspective_row(name: str, folders: dict[str, Path]) -> tuple[str | None, ...]:
+    """Return a perspective's row, and note its index's folder. What is wrong with one doesn't hide the others."""
+    from tribunal.retrievers.perspectives.perspective import SHIPPED, list_spec_files
+    from tribunal.retrievers.perspectives.store import PerspectiveManifest, resolve_perspective
 
     try:
-        perspective, folder = resolve(name)
-        built = read_manifest(folder) if folder and (folder / "manifest.json").exists() else None
+        perspective, folder = resolve_perspective(name)
+        built = PerspectiveManifest.read(folder) if folder and (folder / "manifest.json").exists() else None
     except BadInput:
-        return name, "-", "-", "can't be used", "-", f"see: tribunal perspectives show {name}"
-    labels = f"{perspective.labels.hate} / {perspective.labels.not_hate}"
-    file = spec_file(name)
+        return name, None, None, "can't be used", None, f"see: tribunal perspectives show {name}"
+    file = list_spec_files().get(name)
     origin = "its index" if file is None else "shipped" if file.parent == SHIPPED else "yours"
+    texts, embedding = "not built", None
     if perspective.texts:
-        own = str(len(perspective.texts.hate) + len(perspective.texts.not_hate))
-        return name, perspective.language, labels, own, "in memory", origin
-    if folder is None or built is None:
-        return name, perspective.language, labels, "not built", "-", origin
-    folders[name] = folder
-    return name, perspective.language, labels, f"{built.rows:,}", built.embedding, origin
+        texts, embedding = str(len(perspective.texts.hate) + len(perspective.texts.not_hate)), "in memory"
+    elif folder is not None and built is not None:
+        texts, embedding = f"{built.rows:,}", built.embedding
+        folders[name] = folder
+    labels = f"{perspective.labels.hate} / {perspective.labels.not_hate}"
+    return name, perspective.language, labels, texts, embedding, origin
 
 
-@app.command()
+@app.command("show")
 def show(name: Name) -> None:
     """Show a perspective's criterion and its index, after checking every file of the index against its hash."""
-    from tribunal.retrievers.perspectives.opening import open_index, resolve
+    from tribunal.retrievers.perspectives.store import open_index, resolve_perspective
 
-    console = screen()
-
-    def line(field: str, value: object) -> None:
-        console.print(f"{field + ':':<11} {value}", soft_wrap=True)
-
-    with ending_well():
-        perspective, folder = resolve(name)
-        line("name", perspective.name)
-        if perspective.title:
-            line("title", perspective.title)
-        line("language", perspective.language)
-        line("hate", perspective.labels.hate)
-        line("not hate", perspective.labels.not_hate)
-        console.print(f"\n{perspective.criterion.strip()}\n", soft_wrap=True)
-        if perspective.texts:
-            line("texts", f"{len(perspective.texts.hate)} hate, {len(perspective.texts.not_hate)} not, in its own file")
-            return
-        if perspective.source:
-            line("obtained", perspective.source.obtain)
-        assert folder is not None, "a perspective without texts of its own has an index folder"  # noqa: S101
-        store = open_index(folder, perspective)
-        store.verify()
-        manifest = store.manifest
-        assert manifest is not None  # noqa: S101
-        line("texts", _counts(manifest))
-        line("index", _how(manifest))
-        line("built", manifest.built)
-        line("folder", folder)
-        for source in manifest.sources:
-            line("source", f"{source.name}, {source.bytes:,} bytes, sha256 {source.sha256}")
-        for file in manifest.files:
-            line("file", f"{file.name}, {file.bytes:,} bytes, hash checked")
+    perspective, folder = resolve_perspective(name)
+    print_template("perspective", part="criterion", perspective=perspective)
+    if perspective.texts or folder is None:
+        return
+    store = open_index(folder, perspective)
+    store.verify()
+    print_template("perspective", part="index", manifest=store.manifest, folder=str(folder))
 
 
-@app.command()
+@app.command("search")
 def search(
     name: Name,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The text whose neighbours are looked for.")],
@@ -165,19 +131,15 @@ def search(
     ] = None,
 ) -> None:
     """Show the labelled texts that are nearest to a text, without those that are equal to it."""
-    from tribunal.retrievers.perspectives.opening import open_store
+    from tribunal.retrievers.perspectives.store import open_store
     from tribunal.schema import Example
 
-    async def found() -> list[Example]:
+    async def find_examples() -> list[Example]:
         return await (await open_store(name, embedding=embedding)).search(text, k)
 
-    with ending_well():
-        examples = asyncio.run(found())
-    console = screen()
-    for example in examples:
-        head = f"{example.similarity:.3f}  {example.label_name}  row {example.row}"
-        console.print(head)
-        console.print(f"       {example.text}", soft_wrap=True)
+    for example in asyncio.run(find_examples()):
+        say(f"{example.similarity:.3f}  {example.label_name}  row {example.row}")
+        say(f"       {example.text}")
 
 
 @contextmanager
@@ -192,14 +154,3 @@ def _progress(name: str) -> Iterator[Progress]:
             bar.update(task, description=f"{name}: embedding", completed=done, total=total)
 
         yield advance
-
-
-def _counts(manifest: Manifest) -> str:
-    labels = manifest.perspective.labels
-    skipped = f"; {manifest.skipped:,} rows without a text left out" if manifest.skipped else ""
-    counts = f"{manifest.hate:,} {labels.hate}, {manifest.not_hate:,} {labels.not_hate}"
-    return f"{manifest.rows:,} texts ({counts}){skipped}"
-
-
-def _how(manifest: Manifest) -> str:
-    return f"{manifest.embedding}, {manifest.dimension} numbers a text, exact search"

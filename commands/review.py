@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import getpass
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tribunal.commands import review_export
-from tribunal.commands.errors import STATUS, ending_well
-from tribunal.commands.keeping import KeepIn, wanted_by
-from tribunal.terminal import say_json, screen
+from tribunal.commands.database import login_name, print_review_command, run_in_docket
+from tribunal.commands.errors import STATUS
+from tribunal.commands.shared_options import AsJson, Database
+from tribunal.errors import BadInput
+from tribunal.terminal import print_table, say, say_json
+from tribunal.times import format_time
 
 if TYPE_CHECKING:
-    from tribunal.schema import Record
+    from tribunal.cases.docket import Docket
+    from tribunal.schema import JSON, Record
 
 app = typer.Typer(
     name="review", help="The cases that a person has to decide.", no_args_is_help=True, rich_markup_mode=None
 )
 
 Thread = Annotated[str, typer.Argument(help="The case's thread, as the list shows it.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+Reviewer = Annotated[str | None, typer.Option(help="Who decides. Default: the name you are logged in by.")]
 
 app.command("export")(review_export.export)
 app.command("import")(review_export.import_)
@@ -31,41 +33,40 @@ app.command("import")(review_export.import_)
 def list_(
     decided: Annotated[bool, typer.Option("--decided", help="Show those that were decided, too.")] = False,
     as_json: AsJson = False,
+    database: Database = None,
 ) -> None:
-    """List the cases that wait, the oldest first."""
-    import asyncio
-
-    from rich.table import Table
-
-    with ending_well():
-        entries = asyncio.run(_entries(decided))
+    """List the cases that wait, those of the service included, the oldest first."""
+    entries = run_in_docket(database, lambda docket: docket.entries(decided=decided))
     if as_json:
-        listed = [each.model_dump(mode="json", exclude={"settings"}) for each in entries]
-        say_json(listed)
+        say_json([each.model_dump(mode="json", exclude={"settings"}) for each in entries])
         return
-    table = Table("thread", "post", "since", "status", "why", "the court", "decided", box=None, pad_edge=False)
+    if not entries:
+        say("No case is waiting for review.")
+        return
+    rows = []
     for each in entries:
-        since = datetime.fromtimestamp(each.opened).isoformat(" ", "minutes")
-        status = {"cut_off": "cut off; resume it", "running": each.holder}.get(each.status, each.status)
-        cells = (each.thread, each.post_id, since, status, each.reason, each.court, each.decided)
-        table.add_row(*(cell or "-" for cell in cells))
-    screen(wide=True).print(table if entries else "No case waits for a person.")
+        status = "interrupted; resume it" if each.status == "cut_off" else each.holder or each.status
+        rows.append(
+            (each.thread, each.post_id, format_time(each.opened), status, each.reason, each.court, each.decided)
+        )
+    print_table(("thread", "post", "waiting since", "status", "reason", "model verdict", "decided"), rows)
 
 
-@app.command()
-def show(thread: Thread, as_json: AsJson = False) -> None:
+@app.command("show")
+def show(thread: Thread, as_json: AsJson = False, database: Database = None) -> None:
     """Show a case: the post, what was said, what was found, and the outcome so far."""
-    import asyncio
 
-    with ending_well():
-        record, post = asyncio.run(_case(thread))
+    async def read(docket: Docket) -> tuple[Record, JSON]:
+        return await docket.record(thread), await docket.row(thread)
+
+    record, row = run_in_docket(database, read)
     if as_json:
         say_json(record.dump())
-        return
-    print_case(record, post)
+    else:
+        print_case(record, str((row["post"] or {}).get("text") or ""))
 
 
-@app.command()
+@app.command("decide")
 def decide(
     thread: Thread,
     accept: Annotated[bool, typer.Option("--accept", help="Take the court's outcome as it is.")] = False,
@@ -76,99 +77,82 @@ def decide(
         str | None, typer.Option(metavar="QUESTION", help="Send the case back for one more trial, with this question.")
     ] = None,
     note: Annotated[str, typer.Option(help="Why; it becomes the explanation of an edited verdict.")] = "",
-    reviewer: Annotated[str | None, typer.Option(help="Who decides. Default: the name you are logged in by.")] = None,
+    reviewer: Reviewer = None,
     as_json: AsJson = False,
-    database: KeepIn = None,
+    database: Database = None,
 ) -> None:
     """Decide a case: --accept it, give another --category, or --ask a question."""
     import asyncio
 
-    from tribunal.cases.session import decide as decide_case
+    from tribunal.cases.session import submit_review
+    from tribunal.cases.waiting_cases import answer_of
 
-    with ending_well():
-        answer = {**_answer(accept, category, ask, note), "reviewer": reviewer or login()}
-        kept = wanted_by("command", None, None, database, review=True)
-        record = asyncio.run(decide_case(thread, answer, keep=kept))
-    _close(record, as_json)
+    if sum([accept, category is not None, ask is not None]) != 1:
+        raise BadInput("decide: give one of --accept, --category and --ask")
+    if ask is not None:
+        answer = answer_of("ask", question=ask)
+    else:
+        answer = answer_of("accept", note=note) if accept else answer_of("change", category=category, note=note)
+    answer = {**answer, "reviewer": reviewer or login_name() or None}
+    _end_with(asyncio.run(submit_review(thread, answer, database=database)), as_json)
 
 
-@app.command()
-def resume(thread: Thread, as_json: AsJson = False, database: KeepIn = None) -> None:
+@app.command("resume")
+def resume(thread: Thread, as_json: AsJson = False, database: Database = None) -> None:
     """Go on with a case whose process ended in the middle."""
     import asyncio
 
-    from tribunal.cases.session import resume as resume_case
+    from tribunal.cases.keep_options import keep_options
+    from tribunal.cases.session import resume_case
 
-    with ending_well():
-        kept = wanted_by("command", None, None, database, review=True)
-        record = asyncio.run(resume_case(thread, keep=kept))
-    _close(record, as_json)
+    kept = keep_options("command", None, None, review=True, database=database)
+    _end_with(asyncio.run(resume_case(thread, keep=kept, database=database)), as_json)
 
 
-def _close(record: Record, as_json: bool) -> None:
+@app.command("claim")
+def claim(
+    thread: Thread,
+    minutes: Annotated[float, typer.Option(min=1, max=1440, help="For how long.")] = 15,
+    reviewer: Reviewer = None,
+    database: Database = None,
+) -> None:
+    """Claim a case, so that nobody else decides it meanwhile, here or at the desk; claim it again to keep it longer."""
+    from tribunal.store.audit import Who
+
+    name = reviewer or login_name()
+    by = Who(who="operator", name=name)
+    run_in_docket(database, lambda docket: docket.waiting.claim(thread, name, minutes * 60, by))
+    say(f"{thread} is yours for {minutes:g} min")
+
+
+@app.command("release")
+def release(thread: Thread, reviewer: Reviewer = None, database: Database = None) -> None:
+    """Give a claim back."""
+    from tribunal.store.audit import Who
+
+    name = reviewer or login_name()
+    run_in_docket(database, lambda docket: docket.waiting.release(thread, name, Who(who="operator", name=name)))
+    say(f"{thread} is free again")
+
+
+def _end_with(record: Record, as_json: bool) -> None:
+    """Print the outcome of a case, and end with its status."""
     if as_json:
         say_json(record.dump())
     else:
-        from tribunal.commands.show import Courtroom
+        from tribunal.cases.view_maker import view_case
+        from tribunal.commands.show import CasePrinter
 
-        with Courtroom(quiet=False, trace=False) as room:
-            room.close(record)
+        with CasePrinter(quiet=False, trace=False) as printer:
+            printer.print_outcome(view_case(record))
+        print_review_command(record)
     raise typer.Exit(STATUS[record.outcome])
 
 
-def _answer(accept: bool, category: str | None, question: str | None, note: str) -> dict[str, Any]:
-    """A reviewer's answer, in the shape of the Agent Inbox."""
-    from tribunal.cases.answers import answer_of
-    from tribunal.errors import BadInput
-
-    if sum([accept, category is not None, question is not None]) != 1:
-        raise BadInput("decide: give one of --accept, --category and --ask")
-    if accept:
-        return answer_of("accept", note=note)
-    if question is not None:
-        return answer_of("ask", question=question)
-    return answer_of("change", category=category, note=note)
-
-
-def login() -> str | None:
-    """The name that whoever runs this is logged in by."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return None
-
-
-async def _entries(decided: bool) -> Any:
-    from tribunal.cases.docket import docket_here
-
-    docket = await docket_here()
-    if decided:
-        return await docket.cases("running", "cut_off", "pending", "decided", "erased")
-    return await docket.cases("running", "cut_off", "pending")
-
-
-async def _case(thread: str) -> tuple[Record, str]:
-    """The record of a case, and the words of its post."""
-    from tribunal.cases.docket import docket_here
-    from tribunal.cases.session import record
-    from tribunal.context import context_from
-
-    docket = await docket_here()
-    entry, state = await docket.entry(thread), await docket.state(thread)
-    return record(state, entry.graph, context_from(entry.settings)), state["post"]["text"]
-
-
 def print_case(record: Record, post: str | None) -> None:
-    """Print a case as it was heard: the post, what was said and found, and the outcome."""
-    from tribunal.commands.show import Courtroom
+    """Print a case that is over: the post, what was said and found, and the outcome."""
+    from tribunal.cases.view_maker import view_case
+    from tribunal.commands.show import print_record
 
-    with Courtroom(quiet=False, trace=False, post=post) as room:
-        for trial in record.trials:
-            screen().print(f"An earlier trial, sent back by {trial.reviewer}: {trial.question}")
-        for turn in record.transcript:
-            room.listen({"event": "turn", **turn.dump()})
-        for opinion in record.opinions:
-            room.listen({"event": "opinion", **opinion.dump()})
-        for each in record.evidence:
-            room.listen({"event": "evidence", **each.dump()})
-        room.close(record)
+    print_record(record, view_case(record, post=post), post)
+    print_review_command(record)

@@ -1,4 +1,4 @@
-"""`tribunal serve`: the HTTP service; `tribunal migrate` makes its tables."""
+"""`tribunal serve`, `migrate` and `keys`: the HTTP service, the tables of its database, and its API keys."""
 
 from __future__ import annotations
 
@@ -8,50 +8,34 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperOption
 
-from tribunal.commands.assignments import assignments
-from tribunal.commands.errors import ending_well
-from tribunal.commands.sections import Sectioned
+from tribunal.commands.command_group import Sectioned
+from tribunal.commands.database import require_service, run_in_store
+from tribunal.commands.errors import report_errors
+from tribunal.commands.options import parse_settings
+from tribunal.commands.shared_options import Database
 from tribunal.terminal import say
+from tribunal.times import format_date
 
-Database = Annotated[
-    str | None,
-    typer.Option(
-        envvar="TRIBUNAL_DATABASE",
-        metavar="URL",
-        help="postgresql://user@host/name; without it a SQLite file in the data folder.",
-    ),
-]
 EPILOG = (
     "Each option is also a variable of the environment: --in-flight is TRIBUNAL_SERVE_IN_FLIGHT, and --database is "
     "TRIBUNAL_DATABASE. --set is TRIBUNAL_SERVE_SETTINGS, a JSON object."
 )
 
 
-def installed() -> None:
-    """See that what the service is made of is there.
-
-    Raises:
-        BadInput: it isn't; with the command that installs it.
-    """
-    from tribunal.extras import wants
-
-    wants("service", "service", ("fastapi", "sqlalchemy", "alembic"))
-
-
 _METAVARS = {"database": "URL", "public_url": "URL", "prices": "FILE"}
 
 
-class Serving(Sectioned):
+class ServeCommand(Sectioned):
     """Has one option for each of the service's, which are looked up when somebody asks for them."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The options of the service, and --help."""
-        return [*_options(), *super().get_params(ctx)]
+        """Return the options of the service, and --help."""
+        return [*_serve_options(), *super().get_params(ctx)]
 
 
-def _options() -> list[TyperOption]:
-    with ending_well():
-        installed()
+def _serve_options() -> list[TyperOption]:
+    with report_errors():  # a shell that completes a word asks for the options, too
+        require_service()
         from tribunal.service.replica.options import ServiceOptions
 
     made = []
@@ -65,39 +49,81 @@ def _options() -> list[TyperOption]:
         elif isinstance(default, bool):
             made.append(TyperOption(param_decls=[f"{flag}/--no-{flag[2:]}", name], is_flag=True, help=does))
         else:
-            usual = "" if default is None else f" Default: {written(default)}."
+            usual = "" if default is None else f" Default: {default_as_text(default)}."
             made.append(TyperOption(param_decls=[flag, name], metavar=_METAVARS.get(name, "VALUE"), help=does + usual))
     return made
 
 
-def written(default: object) -> str:
-    """A default as one gives it."""
+def default_as_text(default: object) -> str:
+    """Return a default as a user writes it."""
     if isinstance(default, tuple):
-        return ",".join(map(written, default))
+        return ",".join(map(default_as_text, default))
     return f"{default:.15g}" if isinstance(default, float) else str(default)
 
 
 def serve(**given: Any) -> None:
-    """Answer other programs over HTTP. /docs on its address shows every route."""
-    with ending_well():
-        import os
+    """Run the HTTP service. /docs on its address shows every route."""
+    import os
 
-        from tribunal.service.processes import run
-        from tribunal.service.replica.options import options_from
+    from tribunal.service.replica.options import options_from
+    from tribunal.service.serving import run
 
-        named = {name: value for name, value in given.items() if value not in (None, (), [])}
-        if "settings" in named:
-            named["settings"] = assignments(list(named["settings"]))
-        run(options_from(os.environ, named))
+    named = {name: value for name, value in given.items() if value not in (None, (), [])}
+    if "settings" in named:
+        named["settings"] = parse_settings(list(named["settings"]))
+    run(options_from(os.environ, named))
 
 
 serve.__signature__ = inspect.Signature()  # type: ignore[attr-defined]  # its options come from `Serving`
 
 
 def migrate(database: Database = None) -> None:
-    """Make or update the tables of the service's database. Do it once before a new version starts."""
-    with ending_well():
-        installed()
-        from tribunal.store.engine import upgrade
+    """Create or update the tables of the database. Run it once before a new version starts."""
+    from tribunal.store.engine import upgrade
 
-        say(f"the tables are of version {upgrade(database)}")
+    say(f"database tables: version {upgrade(database)}")
+
+
+keys_app = typer.Typer(help="Make, list and revoke the API keys of tribunal serve.", no_args_is_help=True)
+
+
+@keys_app.command("add")
+def add_key(
+    name: Annotated[str, typer.Argument(help="The owner of the key.")],
+    scope: Annotated[list[str], typer.Option(help="judge, review, lead, audit or admin; may be given several times.")],
+    per_minute: Annotated[int | None, typer.Option(min=1, help="Requests a minute.")] = None,
+    daily_calls: Annotated[int | None, typer.Option(min=1, help="Model calls a day.")] = None,
+    daily_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens a day, in and out.")] = None,
+    daily_money: Annotated[float | None, typer.Option(min=0, help="Money a day, by the price table of serve.")] = None,
+    database: Database = None,
+) -> None:
+    """Make a key and print it. It is shown this once; only a hash of it is kept."""
+    from tribunal.service.replica import keys
+
+    limits = keys.KeyLimits(
+        per_minute=per_minute, daily_calls=daily_calls, daily_tokens=daily_tokens, daily_money=daily_money
+    )
+    say(run_in_store(database, lambda store: keys.add_key(store, name, scope, limits)))
+
+
+@keys_app.command("list")
+def list_keys(database: Database = None) -> None:
+    """List the keys: id, name, scopes, limits, date, and whether revoked."""
+    from tribunal.service.replica import keys
+
+    for row in run_in_store(database, keys.list_keys):
+        limits = ", ".join(f"{name} {row[name]:g}" for name in keys.KeyLimits.model_fields if row[name] is not None)
+        since, state = format_date(row["created"]), "revoked" if row["revoked"] else "active"
+        say(f"{row['id']}  {row['name']}  {', '.join(row['scopes'])}  {limits or 'no limits'}  since {since}  {state}")
+
+
+@keys_app.command("revoke")
+def revoke_key(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as tribunal keys list shows it.")],
+    database: Database = None,
+) -> None:
+    """Revoke a key: from now on it is refused."""
+    from tribunal.service.replica import keys
+
+    run_in_store(database, lambda store: keys.revoke_key(store, key_id))
+    say(f"{key_id}: revoked")

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tribunal.commands.errors import BAD_INPUT, ending_well
-from tribunal.commands.keys import in_store
-from tribunal.commands.serve import Database, installed
+from tribunal.commands.database import run_in_store
+from tribunal.commands.shared_options import Database
+from tribunal.errors import BadInput
 from tribunal.terminal import say
+from tribunal.text import count_noun
+from tribunal.times import format_date
 
 if TYPE_CHECKING:
-    from tribunal.schema import JSON
     from tribunal.store.engine import Store
 
-app = typer.Typer(help="Add, list, try and remove webhooks; replay what could not be sent.", no_args_is_help=True)
+app = typer.Typer(help="Add, list, test and remove webhooks; send failed messages again.", no_args_is_help=True)
 _PAGE = 200  # dead messages that are read at a time
 _TIMEOUT = 20.0  # seconds that a test may take
 WebhookId = Annotated[str, typer.Argument(metavar="ID", help="The webhook's id, as tribunal webhooks list shows it.")]
 
 
 @app.command("add")
-def add(
+def add_webhook(
     url: Annotated[str, typer.Argument(metavar="URL", help="Where messages are sent: https://…")],
     event: Annotated[
         list[str] | None,
@@ -33,7 +33,7 @@ def add(
         ),
     ] = None,
     with_record: Annotated[
-        bool, typer.Option("--with-record", help="Send the whole record, the words of the post among it.")
+        bool, typer.Option("--with-record", help="Send the whole record, with the words of the post.")
     ] = False,
     coop: Annotated[
         str | None,
@@ -42,125 +42,95 @@ def add(
             help="Tell it as ROOST Coop calls back: the ids of the item type and of the action on hateful posts.",
         ),
     ] = None,
-    http: Annotated[bool, typer.Option("--http", help="Take an address without TLS.")] = False,
+    http: Annotated[bool, typer.Option("--http", help="Accept an address without TLS.")] = False,
     database: Database = None,
 ) -> None:
-    """Add a webhook and print its secret, with which its messages are signed. It is shown this once."""
-    with ending_well():
-        installed()
-        from tribunal.errors import BadInput
-        from tribunal.service.webhooks import endpoints
-        from tribunal.service.webhooks.coop import CoopTarget
-        from tribunal.service.webhooks.payload import EVENTS
+    """Add a webhook and print the secret that signs its messages. It is shown only once."""
+    from tribunal.cases.webhook_payload import EVENTS, CoopTarget
+    from tribunal.service.replica import webhooks as endpoints
 
-        item_type, _, action = (coop or "").partition(":")
-        if coop is not None and not (item_type and action):
-            raise BadInput(f"coop: {coop}: is no pair; write ITEM_TYPE:ACTION, such as comment:remove")
-        target = CoopTarget(item_type=item_type, action=action) if coop is not None else None
-        webhook_id, secret = in_store(
-            database,
-            lambda store: endpoints.add(store, url, event or EVENTS, with_record=with_record, coop=target, http=http),
-        )
-        say(f"{webhook_id} is added; its secret:", aside=True)
-        say(secret)
+    item_type, _, action = (coop or "").partition(":")
+    if coop is not None and not (item_type and action):
+        raise BadInput(f"coop: {coop}: is no pair; write ITEM_TYPE:ACTION, such as comment:remove")
+    target = CoopTarget(item_type=item_type, action=action) if coop is not None else None
+    webhook_id, secret = run_in_store(
+        database,
+        lambda store: endpoints.add_webhook(
+            store, url, event or EVENTS, with_record=with_record, coop=target, http=http
+        ),
+    )
+    say(f"{webhook_id} added. Its secret:", aside=True)
+    say(secret)
 
 
 @app.command("list")
 def list_webhooks(database: Database = None) -> None:
-    """List the webhooks: id, address, types, whether with the record, since when, and whether disabled."""
-    with ending_well():
-        installed()
-        from tribunal.service.webhooks import endpoints
+    """List the webhooks: id, address, types, with or without the record, date, and whether disabled."""
+    from tribunal.service.replica import webhooks as endpoints
 
-        for row in in_store(database, endpoints.listed):
-            since = datetime.fromtimestamp(row["created"], UTC).strftime("%Y-%m-%d")
-            record = "with record" if row["with_record"] else "without record"
-            record = "in Coop's form" if row["coop"] else record
-            state = "disabled" if row["disabled"] else "in force"
-            say(f"{row['id']}  {row['url']}  {', '.join(row['events'])}  {record}  since {since}  {state}")
+    for row in run_in_store(database, endpoints.list_webhooks):
+        record = "with record" if row["with_record"] else "without record"
+        record = "in Coop's form" if row["coop"] else record
+        since, state = format_date(row["created"]), "disabled" if row["disabled"] else "active"
+        say(f"{row['id']}  {row['url']}  {', '.join(row['events'])}  {record}  since {since}  {state}")
 
 
 @app.command("remove")
-def remove(webhook_id: WebhookId, database: Database = None) -> None:
+def remove_webhook(webhook_id: WebhookId, database: Database = None) -> None:
     """Remove a webhook, and every message that waits for it."""
-    with ending_well():
-        installed()
-        from tribunal.service.webhooks import endpoints
+    from tribunal.service.replica import webhooks as endpoints
 
-        in_store(database, lambda store: endpoints.remove(store, webhook_id))
-        say(f"{webhook_id} is removed")
+    run_in_store(database, lambda store: endpoints.remove_webhook(store, webhook_id))
+    say(f"{webhook_id} removed")
 
 
 @app.command("enable")
-def enable(webhook_id: WebhookId, database: Database = None) -> None:
+def enable_webhook(webhook_id: WebhookId, database: Database = None) -> None:
     """Send again to a webhook that answered 410 and was disabled for it."""
-    with ending_well():
-        installed()
-        from tribunal.service.webhooks import endpoints
+    from tribunal.service.replica import webhooks as endpoints
 
-        in_store(database, lambda store: endpoints.enable(store, webhook_id))
-        say(f"{webhook_id} is in force")
+    run_in_store(database, lambda store: endpoints.enable_webhook(store, webhook_id))
+    say(f"{webhook_id} enabled")
 
 
 @app.command("test")
-def try_out(webhook_id: WebhookId, database: Database = None) -> None:
-    """Send one message of the type webhook.test, and say how it was answered. Exit status 1: it wasn't taken."""
-    with ending_well():
-        installed()
-        from tribunal.service.webhooks import endpoints, payload
-        from tribunal.service.webhooks.outbox import new_message_id
-        from tribunal.service.webhooks.sending import Answer, Sender
+def try_webhook(webhook_id: WebhookId, database: Database = None) -> None:
+    """Send one message of the type webhook.test and print the answer. Exit status 1: it was not accepted."""
+    from tribunal.service.replica.webhooks import send_test_message
 
-        async def sent(store: Store) -> Answer:
-            url, secret = await endpoints.target(store, webhook_id)
-            sender = Sender(_TIMEOUT)
-            try:
-                body = payload.body(payload.TEST, {"webhook": webhook_id})
-                return await sender.send(url, secret, new_message_id(), body)
-            finally:
-                await sender.close()
-
-        answer = in_store(database, sent)
-        say(f"{webhook_id}: {answer.error or f'answered {answer.status}'}")
-        if answer.error is not None:
-            raise typer.Exit(1)
+    answer = run_in_store(database, lambda store: send_test_message(store, webhook_id, _TIMEOUT))
+    say(f"{webhook_id}: {answer.error or f'answered {answer.status}'}")
+    if answer.error is not None:
+        raise typer.Exit(1)
 
 
 @app.command("dead")
-def dead(database: Database = None) -> None:
-    """List the messages that could not be delivered: id, webhook, type, case, attempts, since when, and why."""
-    with ending_well():
-        installed()
-        from tribunal.service.webhooks.outbox import Outbox
+def list_dead_messages(database: Database = None) -> None:
+    """List the messages that could not be delivered: id, webhook, type, case, attempts, time, and error."""
+    from tribunal.cases.outbox import Outbox
 
-        async def page_before(store: Store) -> list[JSON]:
-            return await Outbox(store).listed(status="dead", before=before, limit=_PAGE)
-
+    async def print_messages(store: Store) -> None:
         before = None
-        while True:
-            page = in_store(database, page_before)
+        while page := await Outbox(store).list_messages(status="dead", before=before, limit=_PAGE):
             for row in page:
-                since = datetime.fromtimestamp(row["finished"], UTC).strftime("%Y-%m-%d %H:%M")
-                told = f"{row['event']}  {row['case_id'] or ''}"
-                say(f"{row['id']}  {row['webhook_id']}  {told}  {row['attempts']} attempts  {since}  {row['error']}")
-            if len(page) < _PAGE:
-                return
+                about = f"{row['event']}  {row['case_id'] or ''}"
+                attempts, since = count_noun(row["attempts"], "attempt"), format_date(row["finished"])
+                say(f"{row['id']}  {row['webhook_id']}  {about}  {attempts}  {since}  {row['error']}")
             before = page[-1]["id"]
+
+    run_in_store(database, print_messages)
 
 
 @app.command("replay")
-def replay(
+def replay_messages(
     message_id: Annotated[str | None, typer.Argument(metavar="ID", help="A dead message.")] = None,
-    every: Annotated[bool, typer.Option("--all", help="All dead messages whose webhooks are in force.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All dead messages of enabled webhooks.")] = False,
     database: Database = None,
 ) -> None:
-    """Send dead messages again, under the ids that they have. A replica that runs sends them."""
-    with ending_well():
-        installed()
-        from tribunal.service.webhooks.outbox import Outbox
+    """Send dead messages again, under the same ids. A running service sends them."""
+    from tribunal.cases.outbox import Outbox
 
-        if (message_id is None) != every:
-            say("tribunal: error: give the id of a dead message, or --all", aside=True)
-            raise typer.Exit(BAD_INPUT)
-        number = in_store(database, lambda store: Outbox(store).replay(message_id))
-        say(f"{number} {'message is' if number == 1 else 'messages are'} sent again")
+    if (message_id is None) != every:
+        raise BadInput("give the id of a dead message, or --all")
+    number = run_in_store(database, lambda store: Outbox(store).replay(message_id))
+    say(f"{count_noun(number, 'message')} will be sent again")

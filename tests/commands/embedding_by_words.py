@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tests.doubles import embedding
 from tribunal.errors import CallFailed
-from tribunal.eval.doubles.scripted import embedding
 from tribunal.models.embeddings import Use, Vectors
 
 

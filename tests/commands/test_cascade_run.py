@@ -1,4 +1,4 @@
-"""Stages that were run against a server, and planned: a first look alone, and a court."""
+"""Stages that were run against a server, and planned: a screening classifier alone, and a court."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from tests.court import argument, court_script, cue, part
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tribunal.commands import app
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 
 POSTS = 56
 
@@ -57,6 +58,7 @@ def judged(request: Request) -> Reply | Fault:
     return replace(reply, prompt_tokens=1000)
 
 
+@pytest.mark.long
 async def test_a_first_look_and_a_court_are_run_and_planned(tmp_path: Path) -> None:
     data = table(tmp_path / "posts.csv", POSTS)
     common = ("--dataset", "table", "--data", data, "--graph", "tribunal", "--model", "openai:scripted",
@@ -77,6 +79,7 @@ async def test_a_first_look_and_a_court_are_run_and_planned(tmp_path: Path) -> N
     assert held["clusters"]["n"] == POSTS
 
 
+@pytest.mark.long
 async def test_what_an_early_exit_saved_is_told_by_run_and_by_switch(tmp_path: Path) -> None:
     data = table(tmp_path / "posts.csv", 6)
     conceded = {"arguments": [argument("so be it", "concede")]}

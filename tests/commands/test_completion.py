@@ -29,18 +29,23 @@ def offered(typed: str) -> list[str]:
         ("tribunal judge --graph ar", {"arcade"}),
         ("tribunal eval --graph mul", {"multiround"}),
         ("tribunal batch --graph mul", {"multiround"}),
-        ("tribunal graphs sym", {"symmetric_debate"}),
-        ("tribunal judge --policy h", {"h-vli"}),
-        ("tribunal policy mis", {"misinformation"}),
-        ("tribunal eval --protocol arcade-table4", {"arcade-table4"}),
-        ("tribunal eval --dataset sbic+gh", {"sbic+ghc"}),
-        ("tribunal protocols arcade-table4", {"arcade-table4"}),
-        ("tribunal experiment run arcade-table4", {"arcade-table4"}),
-        ("tribunal judge --perspectives example-h", {"example-harm"}),
-        ("tribunal judge --perspectives example-harm,example-d", {"example-harm,example-dehumanisation"}),
-        ("tribunal judge --perspectives al", {"all"}),
-        ("tribunal judge --leave-out example-h", {"example-harm"}),
-        ("tribunal perspectives show example-h", {"example-harm"}),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in [
+                ("tribunal graphs sym", {"symmetric_debate"}),
+                ("tribunal judge --policy h", {"h-vli"}),
+                ("tribunal policy mis", {"misinformation"}),
+                ("tribunal eval --protocol arcade-table4", {"arcade-table4"}),
+                ("tribunal eval --dataset sbic+gh", {"sbic+ghc"}),
+                ("tribunal protocols arcade-table4", {"arcade-table4"}),
+                ("tribunal experiment run arcade-table4", {"arcade-table4"}),
+                ("tribunal judge --perspectives example-h", {"example-harm"}),
+                ("tribunal judge --perspectives example-harm,example-d", {"example-harm,example-dehumanisation"}),
+                ("tribunal judge --perspectives al", {"all"}),
+                ("tribunal judge --leave-out example-h", {"example-harm"}),
+                ("tribunal perspectives show example-h", {"example-harm"}),
+            ]
+        ),
     ],
 )
 def test_names_complete(typed: str, names: set[str]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.commands.test_judge import run
 from tests.court import court_script
-from tribunal.eval.doubles.scripted import ScriptedServer
+from tests.doubles import ScriptedServer
 
 
 def checks(**settings: str) -> dict[str, dict[str, str]]:

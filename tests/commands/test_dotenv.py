@@ -10,14 +10,15 @@ import pytest
 
 from tests.commands.test_judge import run, run_alone
 from tests.court import court_script
-from tribunal.eval.doubles.scripted import ScriptedServer
-from tribunal.eval.doubles.web import Site, SitePage
+from tests.doubles import ScriptedServer
+from tests.doubles.web import Site, SitePage
 
 
 def keys_sent(server: ScriptedServer) -> set[str]:
     return {request.headers.get("authorization", "") for request in server.requests}
 
 
+@pytest.mark.long
 def test_an_address_is_used_with_the_key_beside_it_and_said_aloud() -> None:
     with ScriptedServer(court_script(implicit=False)) as server:
         Path(".env").write_text(f"OPENAI_BASE_URL={server.url}/v1\nOPENAI_API_KEY=sk-of-the-file\n")
@@ -68,6 +69,7 @@ def test_no_key_of_the_environment_is_put_into_a_file_s_address() -> None:
         assert "sk-real" not in str([vars(request) for request in (*server.requests, *server.others)])
 
 
+@pytest.mark.long
 async def test_a_fetch_rule_without_a_key_is_ignored_and_said() -> None:
     async with Site({"/a.png": SitePage(b"x", "image/png")}) as site:
         Path(".env").write_text(f"TRIBUNAL_FETCH_ALLOW={site.host}\n")
@@ -77,12 +79,14 @@ async def test_a_fetch_rule_without_a_key_is_ignored_and_said() -> None:
         assert site.log == []
 
 
+@pytest.mark.long
 def test_a_rule_with_a_key_is_said() -> None:
     Path(".env").write_text("TRIBUNAL_FETCH_ALLOW=127.0.0.1:9\nOPENAI_API_KEY=any\n")
     done = run_alone("judge", "hi", "--image", "http://127.0.0.1:9/a.png")
     assert b"TRIBUNAL_FETCH_ALLOW=127.0.0.1:9 is taken from .env\n" in done.stderr
 
 
+@pytest.mark.long
 def test_a_file_can_t_name_code_to_run() -> None:
     Path("bait.py").write_text("from pathlib import Path\nPath('ran').touch()\nPROVIDER = 1\n")
     Path(".env").write_text("TRIBUNAL_MODEL=bait:PROVIDER:any\n")
@@ -92,6 +96,7 @@ def test_a_file_can_t_name_code_to_run() -> None:
     assert not Path("ran").exists()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
 def test_a_pipe_in_its_place_holds_nobody_up() -> None:
     os.mkfifo(".env")

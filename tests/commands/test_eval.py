@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests import PROJECT, SHARED_DATA
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, prompt_tokens=1000, completion_tokens=100)
 
@@ -50,7 +50,7 @@ async def test_stopped_is_1_the_same_command_goes_on_to_0_and_json_is_one_object
     async with ScriptedServer(script) as server:
         stopped = await run(server, *command, "--json")
         assert stopped.exit_code == 1, stopped.output
-        assert "See to the key; 4 of 6 are left, and the same command goes on with them" in stopped.stderr
+        assert "See to the key; 4 of 6 posts left. Run the same command again to go on" in stopped.stderr
         printed = json.loads(stopped.stdout)
         assert stopped.stdout.count("\n") == 1
         assert (printed["done"], printed["metrics"]["n"], printed["metrics"]["missing"]) == (2, 2, 4)
@@ -60,7 +60,7 @@ async def test_stopped_is_1_the_same_command_goes_on_to_0_and_json_is_one_object
             results.write(b'{"place":2,"repeat":0,"sec')  # as a crash leaves it
         done = await run(server, *command)
         assert done.exit_code == 0, done.output
-        assert "6 decided (4 now, 2 before): 6 negative, 6 calls, 6,600 tokens\n" in done.stdout
+        assert "6 processed (4 now, 2 before): 6 negative, 6 calls, 6,600 tokens\n" in done.stdout
         again = await run(server, *command, "--json")
     printed = json.loads(again.stdout)
     assert (again.exit_code, printed["now"], printed["done"], printed["stopped"]) == (0, 0, 6, None)
@@ -105,8 +105,8 @@ async def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path)
         _, complaints = await process.communicate()
         assert process.returncode == 130, complaints.decode()
         assert complaints.decode().splitlines() == [
-            "tribunal: finishing what is in flight; Ctrl-C again stops at once",
-            "tribunal: interrupted; 8 of 12 are left, and the same command goes on with them",
+            "tribunal: finishing the posts in flight; press Ctrl-C again to stop at once",
+            "tribunal: interrupted; 8 of 12 posts left. Run the same command again to go on",
         ]
         assert len(lines(tmp_path)) == len(server.requests) == 4
         assert json.loads((tmp_path / "run" / "run.json").read_bytes())["finished"] is None
@@ -114,6 +114,7 @@ async def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path)
     assert (done.exit_code, json.loads(done.stdout)["now"], len(lines(tmp_path))) == (0, 8, 12)
 
 
+@pytest.mark.long
 def test_twenty_posts_of_the_real_hvli(tmp_path: Path) -> None:
     from tribunal.commands import app
 

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tests import PROJECT
-from tribunal.commands.evidence import app
-from tribunal.eval.doubles.web import Site, SitePage
+from tests.doubles.web import Site, SitePage
+from tribunal.commands import app
 from tribunal.retrievers.web.archive import Archive
 from tribunal.retrievers.web.trail import StoredPage, page_id
 
@@ -25,7 +25,7 @@ HOSTILE = "\x1b[2J\u202eevil [red]markup[/red]"
 def run(*arguments: str, ends: int = 0, terminal: bool = False) -> str:
     """What a command prints, or the one line with which it fails."""
     width = {"COLUMNS": "60", "FORCE_COLOR": "1", "TERM": "xterm"} if terminal else {}
-    result = CliRunner().invoke(app, arguments, env=width)
+    result = CliRunner().invoke(app, ["evidence", *arguments], env=width)
     assert result.exit_code == ends, result.output
     return result.stderr if ends else result.stdout
 
@@ -46,7 +46,9 @@ def a_hit(path: str, title: str) -> dict[str, Any]:
 
 
 async def two_turns(archive: Archive) -> None:
-    run = await archive.begin("post-7", "the words of the post", {"model": "openai:x", "search": "duckduckgo,searxng"})
+    run = await archive.begin_run(
+        "post-7", "the words of the post", {"model": "openai:x", "search": "duckduckgo,searxng"}
+    )
     plan = {"turn": 1, "thought": f"Look it up {HOSTILE}", "entities": ["the image", "the words"], "claims": []}
     await archive.add_decision(run, "plan", plan)
     failed = {"engine": "duckduckgo", "kind": "rate_limit", "message": "HTTP 202"}
@@ -84,7 +86,7 @@ async def two_turns(archive: Archive) -> None:
 def held(tmp_path: Path) -> Path:
     async def write() -> None:
         archive = await Archive.open(tmp_path / "e.sqlite")
-        await archive.begin("post-1", "another", {})
+        await archive.begin_run("post-1", "another", {})
         await two_turns(archive)
         await archive.close()
 
@@ -106,7 +108,7 @@ Turn 1
     duckduckgo failed (rate_limit): HTTP 202
   page “Title [U+001B][2J[U+202E]evil [red]markup[/red]”, 2026-03-04
     https://example.org/a
-    text/html, en, fetched 2026-11-21 10:00:00, id {page}
+    text/html, en, fetched 21 Nov 2026, 10:00 UTC, id {page}
     E1 supports (window 2, characters 0 to 18)
       “Words.
       More words.”
@@ -191,7 +193,7 @@ def test_what_cannot_be_shown_is_one_line(held: Path, tmp_path: Path) -> None:
 
 OURS = """
 import os
-from tribunal.retrievers.web.search.hits import Hit
+from tribunal.retrievers.web.search.engine import Hit
 
 class Library:
     name = "our-library"
@@ -203,6 +205,7 @@ ENGINE = Library()
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("named", ["our_search:ENGINE", "ours"])
 def test_a_search_engine_of_ones_own_from_the_command_line_to_the_archive(tmp_path: Path, named: str) -> None:
     """By its place, and by the name of the entry point that an installed package declares."""

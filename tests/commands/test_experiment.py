@@ -9,7 +9,7 @@ import pytest
 
 from tests.eval.experiments.commanded import arguments, called, cells, error, scripted, told
 from tests.eval.experiments.small_sets import write_small
-from tribunal.eval.experiments.declared import experiments
+from tribunal.eval.experiments.experiment import load_experiments
 
 PRICES = '["openai:m"]\ninput = 2.0\noutput = 8.0\n'
 
@@ -29,12 +29,12 @@ def a_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_experiments_are_listed() -> None:
     said = called("experiment", "list").stdout
-    for name, held in experiments().items():
-        assert f"{name}: {held.paper}, {held.table}. {held.title}\n" in said
+    for name, held in load_experiments().items():
+        assert f"{name}: {held.protocol.paper}, {held.protocol.table}. {held.protocol.title}\n" in said
     assert "    data: sbic, ghc, 4chan; runs with one model of yours: 6\n" in said
     assert "    not at hand: 4chan: its authors give it on request\n" in said
     listed = json.loads(called("experiment", "list", "--json").stdout)
-    assert [each["name"] for each in listed] == list(experiments())
+    assert [each["name"] for each in listed] == list(load_experiments())
     assert {each["name"]: each["runs"] for each in listed}["predict-table1"] == 35
 
 
@@ -104,6 +104,7 @@ def test_a_plan_counts_the_calls_of_every_graph(sets: Path) -> None:
     assert not Path("runs").exists()
 
 
+@pytest.mark.long
 def test_ten_judges_over_one_debate_are_counted_once(sets: Path) -> None:
     judges = [word for number in range(10) for word in ("--model", f"openai:judge-{number}")]
     plan = told("plan", "arcade-table4", sets, *judges, "--aux-model", "openai:aux")
@@ -170,6 +171,7 @@ def test_the_rehearsal_costs_nothing_and_fills_no_cell(sets: Path) -> None:
 # --------------------------------------------------------------------------------------------------------------- gaps
 
 
+@pytest.mark.long
 def test_a_model_without_a_key_is_a_gap_and_not_an_error(sets: Path) -> None:
     """Of the paper's models, OpenAI's can be had here; Claude and Gemini have no key, and DeepSeek no provider."""
     with scripted() as server:
@@ -219,6 +221,7 @@ def test_what_is_wrong_costs_no_call(line: tuple[str, ...], says: str, sets: Pat
 # -------------------------------------------------------------------------------------------------------------- shared
 
 
+@pytest.mark.long
 def test_two_tables_of_the_same_runs_pay_for_them_once(sets: Path) -> None:
     """Table 8 reads two of the four runs of Table 3; Table 7 all four."""
     with scripted() as server:

@@ -21,7 +21,7 @@ from tests.eval.experiments.small_sets import (
     stance,
     write_small,
 )
-from tribunal.eval.experiments.declared import experiments
+from tribunal.eval.experiments.experiment import load_experiments
 
 # The others are slow; a table of each paper is worked out below.
 IN_CI = ("arcade-table8",)
@@ -32,8 +32,9 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_small(tmp_path_factory.mktemp("sets"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in IN_CI else pytest.mark.slow) for name in experiments()]
+    "name", [pytest.param(name, marks=() if name in IN_CI else pytest.mark.slow) for name in load_experiments()]
 )
 def test_an_experiment_end_to_end(name: str, sets: Path) -> None:
     """As many calls as were planned, no failure, no cell that lacks what is at hand; and nothing is asked again."""
@@ -59,11 +60,11 @@ def test_an_experiment_end_to_end(name: str, sets: Path) -> None:
         told("run", name, sets, *more)  # nothing is left, so nobody is asked whether to spend
         assert len(server.requests) == asked
     lacking = {cell["gap"] for cell in cells().values() if cell["gap"]}
-    known = {row.not_run for row in experiments()[name].rows}
+    known = {row.not_run for row in load_experiments()[name].shape.rows}
     assert {gap for gap in lacking - known if not gap.startswith(("model not at hand", "no post is"))} == set()
     assert any(cell["measured"] for cell in cells().values())
     for file in ("table.md", "table.html", "table.csv"):
-        assert "your model" in Path("runs", file).read_text("utf-8") or not experiments()[name].shape.asks
+        assert "your model" in Path("runs", file).read_text("utf-8") or not load_experiments()[name].shape.asks
 
 
 # ------------------------------------------------------------------------------------------------- worked out by hand
@@ -80,6 +81,7 @@ def arcade(number: int) -> int:
     return category(number) if says(number) == gold(number) else says(number)
 
 
+@pytest.mark.long
 def test_arcade_table_3_by_hand(sets: Path) -> None:
     """Twelve posts; a single call refuses the sixth, which is then left out."""
     with scripted():
@@ -113,6 +115,7 @@ def test_arcade_table_3_by_hand(sets: Path) -> None:
                 )
 
 
+@pytest.mark.long
 def test_predict_table_2_by_hand_with_three_sets_that_are_not_given(sets: Path) -> None:
     given = [f"--data=k-haters={sets / 'k-haters'}", f"--data=unsmile={sets / 'unsmile'}"]
     with scripted():
@@ -137,6 +140,7 @@ def test_predict_table_2_by_hand_with_three_sets_that_are_not_given(sets: Path) 
     assert "set not at hand: kold (--data kold=FOLDER)" in done.stderr
 
 
+@pytest.mark.long
 def test_antihate_table_2_by_hand(sets: Path) -> None:
     given = [f"--data=sbic={sets / 'sbic'}", f"--data=ghc={sets / 'ghc'}"]
     line = ["antihate-table2", *given, "--out", "runs", "--model", "openai:m", "--set", "search=searxng"]
@@ -162,6 +166,7 @@ def test_antihate_table_2_by_hand(sets: Path) -> None:
         assert found[row, "Overall ΔF1(%)"]["measured"] == f"{100 * (overall[1] - overall[0]):+.1f}"
 
 
+@pytest.mark.long
 def test_mv_debate_table_1_by_hand(sets: Path) -> None:
     with scripted():
         told("run", "mv-debate-table1", sets, "--yes", "--samples", str(POSTS))

@@ -15,10 +15,10 @@ import pytest
 
 from tests import PROJECT
 from tests.court import PATIENCE
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.eval.experiments.commanded import arguments, called, cells, scripted, told
 from tests.eval.experiments.played import played
 from tests.eval.experiments.small_sets import write_small
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 
 IN_FLIGHT = 2
 POSTS = 8
@@ -55,6 +55,7 @@ def lines_of(name: str) -> list[dict[str, Any]]:
 BASELINE, COURT = "arcade-table4_baseline_fhm_openai-m", "arcade-table4_arcade_fhm_openai-m"
 
 
+@pytest.mark.long
 def test_a_killed_experiment_asks_again_only_what_was_in_flight(sets: Path) -> None:
     with scripted(latency=0.05) as server:
         process = begun(sets, server, POSTS + 8)  # the first run is done, the second has begun
@@ -76,6 +77,7 @@ def test_a_killed_experiment_asks_again_only_what_was_in_flight(sets: Path) -> N
     }
 
 
+@pytest.mark.long
 def test_an_interrupted_experiment_writes_the_table_of_what_there_is(sets: Path) -> None:
     with scripted(latency=0.05) as server:
         process = begun(sets, server, POSTS + 8)
@@ -83,7 +85,7 @@ def test_an_interrupted_experiment_writes_the_table_of_what_there_is(sets: Path)
         said, aside = process.communicate(timeout=PATIENCE)
         assert process.returncode == 130, aside
         assert "interrupted" in aside
-        assert "the same command goes on" in aside
+        assert "Run the same command again to go on" in aside
         found, left = cells(), len(lines_of(COURT))
         assert 0 < left < POSTS
         assert found["your model (openai:m) ✗", "Acc"]["measured"]
@@ -94,6 +96,7 @@ def test_an_interrupted_experiment_writes_the_table_of_what_there_is(sets: Path)
     assert not any(cell["gap"] for (row, _), cell in cells().items() if "your model" in row)
 
 
+@pytest.mark.long
 def test_a_key_that_is_refused_stops_it_in_its_run(sets: Path) -> None:
     """The status is that of a stopped run; the run after it isn't begun, and its cells say so."""
 

@@ -35,7 +35,7 @@ def test_a_record_in_a_file_in_every_form(tmp_path: Path) -> None:
     assert written.startswith("# HATE SPEECH\n")
     assert "**Immigrants: the weeds** \\[1\\] in our garden" in written
     assert "by the price table" in written
-    assert "words aren't at hand" in ran("explain", "-", stdin=file.read_text("utf-8")).stdout
+    assert "text isn't available" in ran("explain", "-", stdin=file.read_text("utf-8")).stdout
     held = json.loads(ran("explain", str(file), "--text", POST, "--format", "json").stdout)
     assert (held["told_to"], held["post"]["id"], held["trial"]["cues"][0]["marked"]) == (
         "auditor", made["post_id"], True,
@@ -58,7 +58,7 @@ def test_for_the_person_who_posted(tmp_path: Path) -> None:
     german = ran("explain", str(file), "--text", POST, "--for", "poster", "--language", "de", "--format", "json")
     held = json.loads(german.stdout)
     assert (held["language"], held["source"]) == ("de", "fixed")
-    assert "the fixed text stands in its place" in german.stderr
+    assert "the fixed text is used" in german.stderr
 
 
 def test_a_kept_case_and_a_thread_of_the_docket(tmp_path: Path) -> None:
@@ -73,24 +73,24 @@ def test_a_kept_case_and_a_thread_of_the_docket(tmp_path: Path) -> None:
     ran("judge", POST, "--review", "--set", "review_rule=all", "--no-keep", ends=5)
     [listed] = json.loads(ran("review", "list", "--json").stdout)
     thread = listed["thread"]
-    assert "waits" in ran("explain", thread).stdout
+    assert "Needs review" in ran("explain", thread).stdout
     assert "A person will look at it" in ran("explain", thread, "--for", "poster").stdout
     ran("review", "decide", thread, "--accept", "--reviewer", "kim")
     assert "| kim |" in ran("explain", thread).stdout
 
 
 def test_a_policy_that_has_changed_since_is_given_as_it_was(tmp_path: Path) -> None:
-    from tribunal.prompts.policy import policy
+    from tribunal.prompts.policy import load_policy
 
     own, file = tmp_path / "own.toml", tmp_path / "record.json"
     own.write_text(
-        policy("h-vli").source.replace("an attack on another protected group", "words-as-they-were"), "utf-8"
+        load_policy("h-vli").source.replace("an attack on another protected group", "words-as-they-were"), "utf-8"
     )
     judged(file, "--policy", str(own))
     case = json.loads(ran("judge", POST, "--policy", str(own), "--keep", "--json").stdout)["kept"]
     was = tmp_path / "was.toml"
     own.rename(was)
-    own.write_text(policy("h-vli").source, "utf-8")
+    own.write_text(load_policy("h-vli").source, "utf-8")
     assert "words-as-they-were" in ran("explain", case).stdout, "a case keeps its policy"
     assert "words-as-they-were" in ran("explain", str(file), "--policy", str(was)).stdout
     refused = ran("explain", str(file), "--policy", str(own), ends=2)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
-from tribunal.models import tries
+from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tribunal.models import retry
 
 POSTS, ATTEMPTS = 600, 4
 CALM = 60  # posts before the storm, and after it
@@ -79,7 +79,7 @@ class Storm:
 
 @pytest.fixture
 def storm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Storm:
-    monkeypatch.setattr(tries, "back_off", lambda tries: 0.0)
+    monkeypatch.setattr(retry, "retry_delay", lambda tries: 0.0)
     for name, key in zip(
         ("OPENAI_API_KEY", "OPENAI_API_KEY_1", "OPENAI_API_KEY_2"), (*GOOD_KEYS, BAD_KEY), strict=True
     ):
@@ -162,6 +162,7 @@ def test_a_storm_of_faults_changes_no_condition_and_loses_no_post(storm: Storm) 
     assert {record["category"] for record in results().values()} == set(KINDS)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("fault", [BARE, Fault(503, "overloaded")], ids=lambda each: str(each.status))
 def test_an_outage_from_the_first_request_on_changes_no_condition(fault: Fault, storm: Storm) -> None:
     """After one of 1.2 s, 900 of 900 requests had no schema."""

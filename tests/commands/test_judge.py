@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from tests import PROJECT
 from tests.court import court_script
-from tribunal.eval.doubles.scripted import Fault, Reply, ScriptedServer
+from tests.doubles import Fault, Reply, ScriptedServer
 
 KEYS = {
     "outcome", "post_id", "graph", "scheme", "label", "category", "hateful", "explanation", "track", "rounds",
@@ -40,6 +40,7 @@ def run_alone(*arguments: str, **settings: str) -> subprocess.CompletedProcess[b
     return subprocess.run(command, capture_output=True, env=environment, timeout=120, stdin=subprocess.DEVNULL)
 
 
+@pytest.mark.long
 def test_json_is_one_object_and_nothing_else() -> None:
     done = run_alone("judge", "Immigrants are vermin and should be deported.", "--json")
     assert done.returncode == 0, done.stderr
@@ -185,11 +186,11 @@ def test_from_python() -> None:
 def test_the_switches_of_the_hybrid_court() -> None:
     looked = run("judge", "Good morning, everybody.", "--triage", "rehearsal")
     assert looked.exit_code == 0, looked.stderr
-    assert "First look: NotHate, no confidence: not clear, so it goes to trial" in looked.stdout
+    assert "Screening: NotHate, no confidence; not clear, so the debate follows" in looked.stdout
     assert "Nothing was brought against the post." in looked.stdout
     rested = run("judge", "Immigrants: the weeds in our garden.", "--judge-draws", "5", "--threshold", "0.95")
     shown = " ".join(rested.stdout.split())
-    assert "no cue is in dispute: the sides rest after round 2 of 3" in shown
+    assert "no cue is in dispute: stopped after round 2 of 3" in shown
     assert "policy h-vli), uncertain" in shown
     assert "confidence" not in shown
     assert "3 of 3 votes" in shown

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from tests.result_lines import answers, line, write_run
 from tribunal.commands import app
-from tribunal.eval.runs.likeness import signature
+from tribunal.eval.runs.text_similarity import text_signature
 from tribunal.threshold import read_threshold
 
 
@@ -34,16 +35,15 @@ def test_fit_writes_the_file_that_a_run_names(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", lines)
     out, _ = run("fit", str(folder), "--agreement", "0.9", "--level", "0.9", "--out", str(tmp_path / "mine.json"))
     assert out.splitlines() == [
-        "threshold 0.9: a verdict at or above it is accepted",
-        "without a confidence, as dismissals are: not shown to agree as often, so each is uncertain and goes to a "
-        "person",
-        "fitted on 200 posts: at least 90.0% agreement, at level 0.9",
-        "fit 1 on these results: tested at an error of 0.0750; each further one is tested at a quarter of the error "
-        "before, so that all of them together keep the level",
-        "on these posts themselves, which flatters it: 100.0% (98.1% to 100.0%) accepted, 100.0% (98.1% to 100.0%) of "
-        "those agree with the gold",
-        "cross-validated: 100.0% accepted, 100.0% agree",
-        "calibration: an expected error of 0.100 as stated, and of 0.006 calibrated (cross-validated)",
+        "Threshold 0.9: verdicts with this confidence or more are accepted.",
+        "Dismissed posts have no confidence and did not pass the test, so all go to review.",
+        "Fitted on 200 posts: at least 90.0% agreement, at confidence level 0.9.",
+        "Attempt 1 on these results, tested at an error of 0.0750. Each further attempt is tested at a quarter of the "
+        "error before, so that all of them together keep the confidence level.",
+        "On the fitting posts (optimistic): 100.0% (98.1% to 100.0%) accepted, 100.0% (98.1% to 100.0%) of those agree "
+        "with the gold.",
+        "Cross-validated: 100.0% accepted, 100.0% agree.",
+        "Expected calibration error: 0.100 as stated, 0.006 after calibration (cross-validated).",
         str(tmp_path / "mine.json"),
     ]
     held = read_threshold(tmp_path / "mine.json")
@@ -54,20 +54,22 @@ def test_fit_writes_the_file_that_a_run_names(tmp_path: Path) -> None:
     assert (held.agreement, held.missed_hate, held.attempt) == (0.95, 0.1, 2)
     assert held.by_verdict is not None
     assert (held.by_verdict.hateful, held.by_verdict.harmless) == (0.9, None)
-    assert "a verdict of no hate: no confidence is shown to be enough, so every one is uncertain" in out
+    assert "No confidence was shown to be high enough for verdicts of no hate, so all go to review." in out
     assert len((folder / "fits.jsonl").read_text().splitlines()) == 2
 
 
 def test_fit_warns_of_texts_that_recur_with_other_labels(tmp_path: Path) -> None:
     """As memes do, whose words stand under other images: of a hundred texts, ten have both labels."""
-    texts = [signature(" ".join(chr(97 + (i * at + at) % 26) * 5 + str(i * at) for at in range(9))) for i in range(100)]
+    texts = [
+        text_signature(" ".join(chr(97 + (i * at + at) % 26) * 5 + str(i * at) for at in range(9))) for i in range(100)
+    ]
     lines = [line(f"p{i}", int(i >= 10), 1, confidence=0.9, likeness=texts[i % 100]) for i in range(400)]
     folder = write_run(tmp_path / "run", lines)
     out, err = run("fit", str(folder), "--agreement", "0.8", "--cluster", "post")
     assert "of 100 texts that occur more than once, 10 have more than one label" in err
     assert read_threshold(folder / "threshold.json").warnings[0].startswith("of 100 texts")
     out, _ = run("fit", str(folder), "--agreement", "0.8")
-    assert "fitted on 400 posts, which count as 100 (clusters by near-duplicates)" in out
+    assert "Fitted on 400 posts, which count as 100 (clusters by near-duplicates)" in out
 
 
 def test_what_goes_wrong_is_one_line(tmp_path: Path) -> None:
@@ -85,6 +87,7 @@ def test_what_goes_wrong_is_one_line(tmp_path: Path) -> None:
     assert not (folder / "threshold.json").exists()
 
 
+@pytest.mark.long
 def test_report_says_where_it_lies(tmp_path: Path) -> None:
     folders = [str(write_run(tmp_path / name, answers("0011", "0110"))) for name in ("a", "b")]
     out, _ = run("report", *folders, "--out", str(tmp_path / "out"), "--transcripts", "1")

@@ -11,10 +11,10 @@ import pytest
 
 from tests import PROJECT
 from tests.commands.test_judge import run
-from tribunal.commands.options import COMMON_SECTION, OWN, flag, help_of, with_settings
+from tribunal.commands.options import COMMON_SECTION, OPTION_TYPES, OWN, flag_of_setting, help_of_setting, with_settings
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
-from tribunal.settings import RENAMED, SECTIONS, description
+from tribunal.settings import RENAMED, SECTIONS, describe_setting
 
 PAGE = PROJECT / "docs" / "settings.md"
 # A value of each setting that is not its default, as text.
@@ -50,8 +50,8 @@ def settings_of(*arguments: str) -> dict[str, Any]:
     app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command()(with_settings(command))
     done = CliRunner().invoke(app, list(arguments))
-    if done.exit_code:
-        raise BadInput(done.stderr)
+    if isinstance(done.exception, BadInput):
+        raise done.exception
     usual = context_from({}).model_dump()
     return {name: value for name, value in context_from(given).model_dump().items() if value != usual[name]}
 
@@ -69,9 +69,9 @@ def test_every_setting_can_be_set_by_its_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*OWN, "threshold_file"])
 def test_an_option_of_its_own_sets_the_same(name: str) -> None:
-    option = flag(name).split()[0]
+    option = flag_of_setting(name).split()[0]
     value = VALUES[name]
-    given = [option] if name in OWN and OWN[name].kind is bool else [option, value]
+    given = [option] if name in OWN and OPTION_TYPES[name] is bool else [option, value]
     seat = name in ("seats", "temperatures")
     assert settings_of(*given) == settings_of("--set", f"{name}.{value}" if seat else f"{name}={value}")
 
@@ -179,9 +179,9 @@ def test_help_says_the_descriptions_in_sections(command: str) -> None:
     assert places == sorted(places)
     words = " ".join(said.replace("-\n", "-").split()).replace("- ", "-")
     for name in OWN:
-        assert help_of(name).replace("- ", "-") in words
-    assert help_of("tau") == description("tau")
-    assert "those that raise the score by --tau." in help_of("reflection_mode")
+        assert help_of_setting(name).replace("- ", "-") in words
+    assert help_of_setting("tau") == describe_setting("tau")
+    assert "those that raise the score by --tau." in help_of_setting("reflection_mode")
 
 
 def page() -> str:
@@ -196,9 +196,9 @@ def page() -> str:
     for title, section in SECTIONS.items():
         parts += [f"## {title}\n", "| Setting | What it does | Values | Option |", "|---|---|---|---|"]
         for name in section:
-            option = "`--set`" if flag(name).startswith("--set") else f"`{flag(name)}`"
-            option = option if "--" in option else flag(name)  # in Studio alone
-            parts.append(f"| `{name}` | {description(name)} | {_values(schema[name])} | {option} |")
+            option = "`--set`" if flag_of_setting(name).startswith("--set") else f"`{flag_of_setting(name)}`"
+            option = option if "--" in option else flag_of_setting(name)  # in Studio alone
+            parts.append(f"| `{name}` | {describe_setting(name)} | {_values(schema[name])} | {option} |")
         parts.append("")
     renamed = ", ".join(f"`{old}` (`{new}`)" for old, new in RENAMED.items())
     return "\n".join([*parts, f"Called otherwise before, and refused with the new name: {renamed}.", ""])

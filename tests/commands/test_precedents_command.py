@@ -17,13 +17,13 @@ from typer.testing import CliRunner
 from tests import PROJECT
 from tests.court import court_script, part
 from tests.decided import held_by
+from tests.doubles import ScriptedServer
 from tests.test_docs import blocks
 from tribunal.commands import app
 from tribunal.context import Context
-from tribunal.eval.doubles.scripted import ScriptedServer
-from tribunal.eval.runs.pins import pins
-from tribunal.prompts.policy import policy
-from tribunal.retrievers.precedents.manifest import user_folder
+from tribunal.eval.runs.pins import collect_pins
+from tribunal.prompts.policy import load_policy
+from tribunal.retrievers.precedents.store import precedents_folder
 
 POST = "They are the weeds in our garden."
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.2}
@@ -57,13 +57,13 @@ def row(number: int, text: str, category: str = "Racist", **other: str) -> dict[
 
 async def tried(*posts: str) -> list[str]:
     """Posts that wait for a person, by their threads."""
-    from tribunal.cases.session import hear
+    from tribunal.cases.session import judge_post
     from tribunal.context import context_from
 
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         context = context_from({"model": "openai:scripted", "review": True})
-        return [str((await hear(post, graph="tribunal", context=context)).thread) for post in posts]
+        return [str((await judge_post(post, graph="tribunal", context=context)).thread) for post in posts]
 
 
 def test_what_people_decide_in_the_terminal_becomes_a_precedent_and_goes_with_its_case() -> None:
@@ -72,17 +72,17 @@ def test_what_people_decide_in_the_terminal_becomes_a_precedent_and_goes_with_it
     run("review", "decide", threads[1], "--accept", "--reviewer", "kim")
     said = run("precedents", "build", "ours")
     assert "ours: 2 cases (1 accepted, 1 changed)" in said
-    assert "2 came, 0 left" in said
+    assert "2 added, 0 removed" in said
     nearest = found("search", "ours", "The weeds in our garden.")
     assert [(each["case"], each["category"], each["how"], each["note"]) for each in nearest] == [
         (threads[0], "NotHate", "changed", "it speaks of plants"), (threads[1], "Religious", "accepted", ""),
     ]  # fmt: skip
-    assert {each["policy_sha"] for each in nearest} == {policy("h-vli").sha}
+    assert {each["policy_sha"] for each in nearest} == {load_policy("h-vli").sha}
     assert found("show", "ours", "--case", threads[0])["text"] == "The weeds of our garden."
     assert "holds none of this id" in run("precedents", "show", "ours", "--case", "case-0", ends=2)
-    assert b"kim" not in held_by(user_folder() / "ours")
+    assert b"kim" not in held_by(precedents_folder() / "ours")
     run("review", "decide", threads[2], "--category", "Racist", "--reviewer", "kim")
-    assert "1 came, 0 left" in run("precedents", "build", "ours")
+    assert "1 added, 0 removed" in run("precedents", "build", "ours")
     assert "3 cases" in run("precedents", "show", "ours")
     assert [each["name"] for each in found("list")] == ["ours"]
 
@@ -100,8 +100,9 @@ def test_a_file_is_a_source_and_an_erased_case_leaves_with_the_next_build(tmp_pa
     table(file, *rows[1:2])
     assert found("build", "ours", "--from", str(file))["gone"] == 1
     assert "from: ours was built from the file last-month.csv" in run("precedents", "build", "ours", ends=2)
-    assert "holds another store" in run("precedents", "build", "ours", "--from", "docket", ends=2)
-    assert found("build", "ours", "--from", "docket", "--replace")["rows"] == 0
+    assert "holds another store" in run("precedents", "build", "ours", "--from", "database", ends=2)
+    assert "give --from database" in run("precedents", "build", "ours", "--from", "docket", ends=2)
+    assert found("build", "ours", "--from", "database", "--replace")["rows"] == 0
     assert "No decided case has anything" in run("precedents", "search", "ours", POST)
 
 
@@ -116,7 +117,7 @@ def test_a_file_is_a_source_and_an_erased_case_leaves_with_the_next_build(tmp_pa
 def test_a_file_that_is_none_is_refused_in_a_line(content: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text(content)
     assert says in run("precedents", "build", "ours", "--from", "own.csv", ends=2)
-    assert not (user_folder() / "ours" / "manifest.json").exists()
+    assert not (precedents_folder() / "ours" / "manifest.json").exists()
 
 
 def test_a_hostile_store_commands_no_terminal(tmp_path: Path) -> None:
@@ -129,6 +130,7 @@ def test_a_hostile_store_commands_no_terminal(tmp_path: Path) -> None:
     assert "[U+202E]" in said
 
 
+@pytest.mark.long
 def test_what_the_page_shows_runs(tmp_path: Path) -> None:
     [block] = blocks(PROJECT / "docs" / "precedents.md", "sh")
     bin_folder = str(Path(sys.executable).parent)
@@ -136,13 +138,14 @@ def test_what_the_page_shows_runs(tmp_path: Path) -> None:
     done = subprocess.run(["sh", "-ec", block], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     said = " ".join(done.stdout.split())
-    assert "Racist, changed 2026-10-01, case case-1" in said
-    assert "NotHate, changed 2026-10-02, case case-2" in said
+    assert "Racist; changed, 1 Oct 2026, under a policy not known (case-1, similarity 0.70)" in said
+    assert "NotHate; changed, 2 Oct 2026, under a policy not known (case-2, similarity 0.70)" in said
 
 
 # In an evaluation
 
 
+@pytest.mark.long
 def test_consistency_with_and_without_is_compared_in_a_report(tmp_path: Path) -> None:
     """HateCheck's templates: the same two runs over the same posts, one of them reminded of what was decided."""
     head = "functionality,case_id,test_case,label_gold,target_ident,direction,templ_id"
@@ -197,7 +200,7 @@ def test_eval_leaves_the_posts_own_cases_out_and_pins_the_store(tmp_path: Path) 
     assert (held["sha"], held["embedding"], held["cases"]) == (found("show", "ours")["sha"], "tfidf", 4)
     line = json.loads((tmp_path / "run" / "results.jsonl").read_text().splitlines()[0])
     assert line["precedents"][0]["id"] == "P1"
-    assert "precedents" not in asyncio.run(pins("tribunal", Context(model="rehearsal")))
+    assert "precedents" not in asyncio.run(collect_pins("tribunal", Context(model="rehearsal")))
     # A run doesn't go on with another store.
     run("precedents", "build", "ours", "--from", str(table(tmp_path / "store.csv", *store[:2])))
     done, _ = asyncio.run(evaluated("run", "--precedents", "ours", "--precedents-k", "9"))

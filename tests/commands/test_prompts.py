@@ -14,12 +14,13 @@ from typer.testing import CliRunner
 
 import tribunal.nodes
 from tests.court import court_script, decide
+from tests.doubles import ScriptedServer
 from tribunal.commands import app
-from tribunal.eval.doubles.scripted import ScriptedServer
 from tribunal.models.role import Role
-from tribunal.nodes.predict.debater import opening, response
+from tribunal.nodes.mv_debate.scoring import judge_role, reflection_role
+from tribunal.nodes.predict.debater import opening_role, response_role
 from tribunal.prompts.catalogue import CATALOGUE
-from tribunal.prompts.sets import prompt_set, shipped
+from tribunal.prompts.sets import prompt_set, shipped_prompts
 
 
 def ran(*arguments: str, ends: int = 0) -> str:
@@ -33,12 +34,13 @@ def roles() -> Iterator[Role[Any]]:
         module = importlib.import_module(found.name)
         yield from (value for value in vars(module).values() if isinstance(value, Role))
     for side in ("hate", "not_hate"):
-        yield from (opening(side), response(side))
+        yield from (opening_role(side), response_role(side))
+    yield from (judge_role(("surface", "deep")), reflection_role(("surface", "deep")))
 
 
 def test_every_prompt_is_listed_with_who_is_asked_with_it() -> None:
     listed = {line.split()[0]: line for line in ran("list").splitlines()[1:]}
-    assert listed.keys() == shipped().sources.keys()
+    assert listed.keys() == shipped_prompts().sources.keys()
     told: dict[str, set[str]] = {}
     for role in roles():
         told.setdefault(role.prompt, set()).add(role.seat)
@@ -53,7 +55,7 @@ def test_every_prompt_is_listed_with_who_is_asked_with_it() -> None:
 
 @pytest.mark.parametrize("name", ["arcade/judge", "arcade/judge.md"])
 def test_a_prompt_is_shown_as_it_is(name: str) -> None:
-    assert ran("show", name) == shipped().sources["arcade/judge"] + "\n"
+    assert ran("show", name) == shipped_prompts().sources["arcade/judge"] + "\n"
 
 
 def test_a_name_that_there_is_none_of_names_what_was_meant() -> None:
@@ -64,10 +66,10 @@ def test_a_name_that_there_is_none_of_names_what_was_meant() -> None:
 
 def test_an_exported_folder_is_our_set_by_its_hash(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "mine"
-    assert shipped().sha in ran("export", str(folder))
-    assert prompt_set(str(folder)).sha == shipped().sha
+    assert shipped_prompts().sha in ran("export", str(folder))
+    assert prompt_set(str(folder)).sha == shipped_prompts().sha
     checked = ran("check", str(folder))
-    assert shipped().sha in checked
+    assert shipped_prompts().sha in checked
     assert "other than ours: none" in checked
     assert {path.name for path in folder.parent.iterdir()} == {"mine"}
 
@@ -76,7 +78,7 @@ def test_its_readme_names_each_file_and_what_it_has_to_put_in(tmp_path: Path) ->
     ran("export", str(tmp_path / "mine"))
     readme = (tmp_path / "mine" / "README.md").read_text("utf-8")
     rows = {line.split("`")[1]: line for line in readme.splitlines() if line.startswith("| `")}
-    assert rows.keys() == {f"{name}.md" for name in shipped().sources}
+    assert rows.keys() == {f"{name}.md" for name in shipped_prompts().sources}
     assert rows["arcade/defence.md"].endswith("| `evidence`, `own`, `prosecution`, `round` |")
     for name in ("post.md", "arcade/judge.md", "predict/response.md", "mv_debate/summary.md"):
         variables = rows[name].split(" | ")[-1].split("`")[1::2]

@@ -14,11 +14,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.court import court_script, part
+from tests.doubles import Reply, Request, ScriptedServer
 from tests.eval.protocols.planning import called, data_of, error
 from tests.eval.protocols.sets import write_all
 from tribunal.commands import app
-from tribunal.eval.doubles.scripted import Reply, Request, ScriptedServer
-from tribunal.eval.protocols.declared import protocols
+from tribunal.eval.protocols.protocol import load_protocols
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +31,12 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_protocols_are_listed() -> None:
     said = called("protocols").stdout
-    for name, held in protocols().items():
+    for name, held in load_protocols().items():
         assert f"{name}: {held.paper}, {held.table}. " in said
     assert "    sets: repeats 1, scheme binary\n" in said
     assert "    not at hand: 4chan: its authors give it on request\n" in said
     listed = json.loads(called("protocols", "--json").stdout)
-    assert [each["name"] for each in listed] == list(protocols())
+    assert [each["name"] for each in listed] == list(load_protocols())
 
 
 def test_a_protocol_is_shown_in_full() -> None:
@@ -58,7 +58,7 @@ def test_a_protocol_is_shown_in_full() -> None:
 
 def test_no_figure_of_a_paper_is_printed() -> None:
     """Percentages and decimals are settings and sizes; a result would be of two digits and a decimal."""
-    said = called("protocols", "--json").stdout + "".join(called("protocols", name).stdout for name in protocols())
+    said = called("protocols", "--json").stdout + "".join(called("protocols", name).stdout for name in load_protocols())
     assert not re.search(r"\b\d\d\.\d|%", said)
 
 

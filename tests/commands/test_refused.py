@@ -13,12 +13,12 @@ from tests.commands.test_judge import run
 from tests.commands.test_options import VALUES, settings_of
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
-from tribunal.eval.protocols.following import Asked, follow
+from tribunal.eval.protocols.following import RunRequest, follow_protocol
 from tribunal.graphs import GRAPHS, graph
-from tribunal.heeding import IDLE, MODES, SITTING, Idle, unheeded
-from tribunal.seats import KINDS, SEATS
-from tribunal.settings import SETTINGS
-from tribunal.settings_keywords import Mode
+from tribunal.settings import MODES, SEATS, SETTINGS
+from tribunal.shared_settings import KINDS, Mode
+from tribunal.systems import seats_in
+from tribunal.unused_settings import IDLE, UnusedRule, find_unused_settings
 
 POST = "Good morning, everybody."
 # Each is refused by its own rule, by seat or by mode, below.
@@ -33,8 +33,8 @@ UNHEEDED = {
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "nothing is looked up": ({}, {"web": True}),
     "no perspective is heard": ({}, {"perspectives": ["all"]}),
-    "there is no first look": ({}, {"triage": "rehearsal"}),
-    "the first look was fitted": ({"triage": "first-look:model"}, {"triage": "rehearsal"}),
+    "triage is off": ({}, {"triage": "rehearsal"}),
+    "the screening classifier has thresholds": ({"triage": "screening:model"}, {"triage": "rehearsal"}),
     "nothing is reviewed": ({}, {"review": True}),
     "the mode base hears": ({"mode": "base"}, {"mode": "single"}),
     "the annotator sits": ({}, {"mode": "base"}),
@@ -109,14 +109,14 @@ def test_a_mode_of_another_graph_is_refused_with_the_graphs_that_have_it(name: s
 
 def test_every_mode_and_every_seat_is_of_some_graph() -> None:
     assert {mode for modes in MODES.values() for mode in modes} == {*get_args(Mode)}
-    assert {seat for seats in SITTING.values() for seat in seats} == {*SEATS, *KINDS}
+    assert {*KINDS} < {*SEATS}
+    assert all(seats_in(name) for name in GRAPHS)
     assert MODES.keys() == {*SETTINGS["mode"].graphs}
-    assert SITTING.keys() == {*GRAPHS}
 
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_seat_of_another_graph_is_refused(name: str) -> None:
-    for seat in {*SEATS, *KINDS} - {*SITTING[name]}:
+    for seat in {*SEATS} - {*seats_in(name)}:
         for option in (f"--seat={seat}=rehearsal", f"--temperature={seat}=0.5"):
             done = run("judge", POST, "--graph", name, option)
             assert done.exit_code == 2
@@ -140,11 +140,11 @@ async def test_the_seats_of_a_graph_are_those_that_are_asked(name: str) -> None:
         both: dict[str, Any] = {"triage": "rehearsal", "perspectives": ["example-harm"], "web": True, "search": "none"}
         for text in (POST, "Immigrants are vermin."):
             asked |= {call.seat.partition(":")[0] for call in (await tribunal.ajudge(text, **both)).calls}
-    assert asked == {*SITTING[name]}
+    assert asked == {*seats_in(name)}
 
 
 @pytest.mark.parametrize("rule", IDLE, ids=lambda rule: f"{rule.graphs[0]}: {rule.names[0]}: {rule.why[:20]}")
-def test_a_setting_that_needs_another_is_refused_without_it(rule: Idle) -> None:
+def test_a_setting_that_needs_another_is_refused_without_it(rule: UnusedRule) -> None:
     reason = next(words for words in CASES if rule.why.startswith(words))
     without_it, with_it = CASES[reason]
     for name in rule.graphs:
@@ -158,9 +158,9 @@ def test_a_setting_that_needs_another_is_refused_without_it(rule: Idle) -> None:
                 refused, taken = (given(each, value, besides, case) for case in (without_it, with_it))
             if each == "search" and reason == "nothing is looked up":
                 refused["search"] = "none"
-            found = dict(unheeded(name, context_from(refused)))
+            found = dict(find_unused_settings(name, context_from(refused)))
             assert rule.why in found[each], (name, each, found)
-            assert rule.why not in dict(unheeded(name, context_from(taken))).get(each, ""), (name, each)
+            assert rule.why not in dict(find_unused_settings(name, context_from(taken))).get(each, ""), (name, each)
 
 
 @pytest.mark.parametrize(
@@ -251,8 +251,8 @@ def test_what_a_sweep_sets_for_all_is_left_out_of_a_cell_that_has_no_use_for_it(
 
 
 def test_what_a_protocol_sets_gives_way_where_a_run_s_own_setting_leaves_it_without_effect() -> None:
-    asked = Asked(dataset="kold", graph="predict", settings={"mode": "base"})
-    followed = follow("predict-table6/four", asked)
+    asked = RunRequest(dataset="kold", graph="predict", settings={"mode": "base"})
+    followed = follow_protocol("predict-table6/four", asked)
     assert followed.settings["mode"] == "base"
     assert not followed.settings.keys() & {"leave_out", "perspectives"}
 

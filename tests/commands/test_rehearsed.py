@@ -12,9 +12,9 @@ import pytest
 import tribunal
 from tests.commands.test_judge import run
 from tests.court import court_script, decide
+from tests.doubles import Fault, ScriptedServer
 from tests.graphs.research_world import researcher
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import Fault, ScriptedServer
 from tribunal.graphs import GRAPHS, graph
 
 POST = "Good morning, everybody."
@@ -111,7 +111,7 @@ def test_by_its_place_it_is_known_by_its_name() -> None:
 def test_judge_says_so() -> None:
     shown = words(run("judge", "Immigrants are vermin.").stdout)
     assert "HATE SPEECH" in shown
-    assert "A rehearsal, by written rules: no moderator has seen this post." in shown
+    assert "Demo rules only: this is not a moderation decision." in shown
     assert json.loads(run("judge", POST, "--json").stdout)["rehearsed"] is True
 
 
@@ -145,6 +145,7 @@ def test_batch_says_so_in_a_column_and_on_standard_error(tmp_path: Path) -> None
     assert pq.read_table(tmp_path / "out.parquet")["rehearsed"].to_pylist() == [True] * 4
 
 
+@pytest.mark.long
 def test_a_run_its_measures_its_report_and_a_fit_say_so(tmp_path: Path) -> None:
     a_table(tmp_path)
     ran = ["eval", "--dataset", "table", "--data", "posts.csv", "--graph", "baseline"]
@@ -189,7 +190,7 @@ def test_review_says_so_in_the_list_and_the_case() -> None:
     assert "(by the rehearsal's rules)" in listed.stdout
     assert json.loads(run("review", "list", "--json").stdout)[0]["court"].endswith("(by the rehearsal's rules)")
     shown = words(run("review", "show", thread).stdout)
-    assert "A rehearsal, by written rules" in shown
+    assert "Demo rules only" in shown
     assert json.loads(run("review", "show", thread, "--json").stdout)["rehearsed"] is True
 
 

@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner, Result
 
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.golden.playing import Player
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"})
 PATTERNS = {"000": (0, 0, 0), "100": (1, 0, 0), "001": (0, 0, 1)}
@@ -194,7 +194,7 @@ async def test_another_version_and_other_prompts_are_refused(tmp_path: Path, mon
     script, _ = locked_after(1)
     async with ScriptedServer(script) as server:
         assert (await run(server, *wanted)).exit_code == 1
-        monkeypatch.setattr("tribunal.eval.runs.runfile.version", lambda name: "9.9")
+        monkeypatch.setattr("tribunal.eval.runs.pins.__version__", "9.9")
         refused = await run(server, *wanted)
         assert (refused.exit_code, 'now "9.9"' in refused.stderr) == (2, True)
         monkeypatch.undo()
@@ -281,6 +281,7 @@ async def test_the_report_says_at_its_head_and_by_the_papers_table_who_saw_which
 # -------------------------------------------------------------------------------------------------------------- order
 
 
+@pytest.mark.long
 async def test_posts_are_shuffled_by_the_seed_and_the_same_when_it_goes_on(tmp_path: Path) -> None:
     script, lock = locked_after(10)
     async with ScriptedServer(script) as server:

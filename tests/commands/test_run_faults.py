@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 
 from tests import PROJECT
 from tests.court import cue, part
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.golden.playing import Player
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.graphs import GRAPHS
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"})
@@ -81,7 +81,7 @@ async def test_a_network_lost_in_the_last_posts_is_no_outcome_of_theirs(graph: s
         stopped = await run(server, *command)
         assert stopped.exit_code == 1, stopped.output
         assert "the last 3 posts had no answer: " in stopped.stderr
-        assert "See to the network; 3 of 5 are left, and the same command goes on with them" in stopped.stderr
+        assert "See to the network; 3 of 5 posts left. Run the same command again to go on" in stopped.stderr
         assert [line["outcome"] for line in lines(tmp_path)] == ["verdict", "verdict"]
         measured = json.loads(stopped.stdout)["metrics"]
         assert measured == held(tmp_path, "metrics.json")
@@ -152,13 +152,13 @@ from pathlib import Path
 from langgraph.graph import END, START, StateGraph
 from tribunal.pieces import Case, Context, PostInput, Ruling, receive
 from tribunal.models.ask import ask
-from tribunal.nodes.arcade.judge import CLASSIFIER, decided
-from tribunal.prompts.marks import operators
+from tribunal.nodes.arcade.judge import CLASSIFIER
+from tribunal.prompts.marks import operator_words
 
 async def rule(state, runtime):
     if "word-2." in state["post"]["text"] and not Path("mended").exists():
         raise KeyError("cues")
-    answer = await ask(CLASSIFIER, state, runtime, categories=operators("NotHate, Racist"))
+    answer = await ask(CLASSIFIER, state, runtime, categories=operator_words("NotHate, Racist"))
     label = 0
     from tribunal.nodes.verdict import deliver
     return {**await deliver(label, "fine", answer.value.explanation, state, runtime, answer.log["calls"]), **answer.log}
@@ -180,7 +180,7 @@ async def test_an_exception_of_a_graph_of_ones_own_says_where_and_keeps_what_is_
         stopped = await run(server, *command)
         assert stopped.exit_code == 1, stopped.output
         assert "post p2: KeyError: 'cues' (own.py, line 11, in rule)" in stopped.stderr
-        assert "2 of 4 are left, and the same command goes on with them" in stopped.stderr
+        assert "2 of 4 posts left. Run the same command again to go on" in stopped.stderr
         assert "Traceback" not in stopped.stderr
         assert [line["post_id"] for line in lines(tmp_path)] == ["p0", "p1"]
         assert held(tmp_path, "metrics.json")["n"] == json.loads(stopped.stdout)["done"] == 2
@@ -227,9 +227,14 @@ def here(server: ScriptedServer, command: list[str], most: int | None = None) ->
     os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft if most is None else most, hard))
+    compiles, sys.dont_write_bytecode = (
+        sys.dont_write_bytecode,
+        True,
+    )  # what is compiled here is cut off
     try:
         return CliRunner().invoke(app, command)
     finally:
+        sys.dont_write_bytecode = compiles
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
@@ -254,7 +259,7 @@ def test_a_disk_that_is_full_at_the_summary_loses_nothing(tmp_path: Path) -> Non
         stopped = here(server, command, most=5000)
         assert stopped.exit_code == 1, stopped.stderr
         assert "metrics.json: can't be written: File too large; make room" in stopped.stderr
-        assert "all 2 are decided and kept, and the same command does the rest" in stopped.stderr
+        assert "all 2 results are saved. Run the same command again to finish" in stopped.stderr
         assert "Traceback" not in stopped.stderr
         assert json.loads(stopped.stdout)["metrics"]["n"] == 2
         assert not (tmp_path / "run" / "metrics.json").exists()
@@ -281,6 +286,7 @@ def test_measures_of_an_earlier_moment_are_never_printed_as_those_of_now(tmp_pat
     assert json.loads(stopped.stdout)["metrics"]["n"] == 2
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("what", ["eval --json", "batch", "sweep"])
 def test_a_summary_that_can_t_be_printed_is_said_and_can_be_had_again(what: str, tmp_path: Path) -> None:
@@ -296,7 +302,7 @@ def test_a_summary_that_can_t_be_printed_is_said_and_can_be_had_again(what: str,
     with ScriptedServer(lambda request: ANSWER) as server, Path("/dev/full").open("w") as full:
         stopped = process(tmp_path, server, command, stdout=full)
         assert stopped.returncode == 1, stopped.stderr
-        assert "could not be printed: No space left on device; make room; all 2 are decided and kept" in stopped.stderr
+        assert "could not be printed: No space left on device; make room; all 2 results are saved" in stopped.stderr
         assert "Traceback" not in stopped.stderr
         assert "Exception ignored" not in stopped.stderr
         done = here(server, command)
@@ -315,7 +321,7 @@ def test_a_batch_whose_rows_can_t_be_written_keeps_its_results(tmp_path: Path) -
         before = len(server.requests)
         stopped = here(server, command, most=room + 20)
         assert stopped.exit_code == 1, stopped.stderr
-        assert "out.jsonl: can't be written: File too large; make room; all 3 are decided and kept" in stopped.stderr
+        assert "out.jsonl: can't be written: File too large; make room; all 3 results are saved" in stopped.stderr
         assert not (tmp_path / "out.jsonl").exists()
         assert here(server, command).exit_code == 0
         assert len(server.requests) == before + 3

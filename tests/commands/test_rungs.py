@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 
 CHANGED = (
     "Conditions changed in this run: answers were asked for in more than one form: openai:scripted as classifier "

@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 
 from tests import PROJECT
 from tests.court import court_script, part
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 
 POSTS = [
     ("a", "Immigrants are vermin and should be deported.", "1", "x"),
@@ -146,6 +146,7 @@ async def test_retries_repeats_prices_and_text_over_the_wire(tmp_path: Path) -> 
     assert Counter(line["outcome"] for line in lines(tmp_path / "run")) == {"verdict": 6}
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path) -> None:
     table(tmp_path / "posts.csv", [(str(number), f"word-{number}.", "0", "") for number in range(40)])
 
@@ -165,7 +166,7 @@ def test_ctrl_c_ends_with_130_and_the_same_command_goes_on(tmp_path: Path) -> No
         process.send_signal(signal.SIGINT)
         _, complaints = process.communicate(timeout=60)
     assert process.returncode == 130, complaints
-    assert "the same command goes on with them" in complaints
+    assert "Run the same command again to go on" in complaints
     held = len(lines(tmp_path / "run"))
     assert 4 <= held < 40
     assert json.loads((tmp_path / "run" / "run.json").read_bytes())["finished"] is None
@@ -240,6 +241,7 @@ def test_an_output_of_no_known_form_is_refused_before_any_call(tmp_path: Path) -
     assert (done.exit_code, "its suffix is none of" in done.stderr) == (2, True)
 
 
+@pytest.mark.long
 async def test_ten_judges_over_one_aux_model_pay_for_one_debate(tmp_path: Path) -> None:
     table(tmp_path / "posts.csv", POSTS[:2])
     judges = ", ".join(f'"openai:judge-{number}"' for number in range(10))

@@ -134,6 +134,7 @@ def told(folder: Path, *runs: Path) -> list[list[str]]:
     return [[each.strip() for each in row.split("|")[1:-1]] for row in table.splitlines()[2:]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cached", [False, True])
 def test_runs_that_differ_in_one_switch_say_what_it_saved_and_cost(tmp_path: Path, *, cached: bool) -> None:
     (tmp_path / "prices.toml").write_text(PRICES)
@@ -154,12 +155,14 @@ def test_runs_that_differ_in_one_switch_say_what_it_saved_and_cost(tmp_path: Pat
     assert "What each setting saved" in page
 
 
+@pytest.mark.long
 def test_without_gold_only_what_was_saved_is_told(tmp_path: Path) -> None:
     (tmp_path / "prices.toml").write_text(PRICES)
     [row] = told(tmp_path, *pair(tmp_path, gold=False))
     assert (row[6], row[15], row[17], row[18]) == ("2.50", "–", "", "–")
 
 
+@pytest.mark.long
 def test_runs_that_differ_in_more_are_not_compared_so(tmp_path: Path) -> None:
     (tmp_path / "prices.toml").write_text(PRICES)
     one, many = pair(tmp_path)

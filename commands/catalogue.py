@@ -1,0 +1,133 @@
+"""`tribunal graphs`, `protocols` and `prompts`: what there is to run, and what every role is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tribunal.commands.completing import graph_names, protocol_names
+from tribunal.commands.printing import print_template
+from tribunal.commands.shared_options import AsJson
+from tribunal.terminal import print_table, say, say_json
+
+if TYPE_CHECKING:
+    from tribunal.eval.protocols.protocol import Protocol
+    from tribunal.schema import JSON
+
+
+def graphs(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Which; default: all of them.", autocompletion=graph_names),
+    ] = None,
+) -> None:
+    """Draw each graph, its subgraphs included, as Mermaid text; those of installed systems too."""
+    from tribunal.graphs import draw_graph, named_graphs
+
+    known = named_graphs()
+    for name in names or known:
+        say(f"%% {name}: {known.get(name, '')}\n{draw_graph(name)}", lines=True)
+
+
+def protocols(
+    name: Annotated[
+        str | None, typer.Argument(help="One of them, to be shown in full.", autocompletion=protocol_names)
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the tables of the papers that `tribunal eval --protocol NAME` follows, or show one in full."""
+    from tribunal.eval.protocols.protocol import load_protocol, load_protocols
+
+    chosen = [load_protocol(name)] if name else list(load_protocols().values())
+    if as_json:
+        held = [each.model_dump(mode="json") for each in chosen]
+        say_json(held[0] if name else held)
+        return
+    for each in chosen:
+        common = _common_settings(each)
+        by_condition = {condition: _settings_by_dataset(each, condition, common) for condition in each.conditions}
+        print_template("protocol", in_full=bool(name), protocol=each, common=common, by_condition=by_condition)
+
+
+def _settings_by_dataset(held: Protocol, condition: str, common: JSON) -> list[tuple[str, JSON, str]]:
+    """Return what a condition sets beyond the common settings: words before it, the settings, and words after it."""
+    there = [dataset for dataset in held.datasets if condition in held.conditions_on(dataset)]
+    sets = {
+        dataset: {name: value for name, value in held.settings_of(condition, dataset).items() if name not in common}
+        for dataset in there
+    }
+    if any(each != sets[there[0]] for each in sets.values()):
+        return [(f"on {dataset} sets", each, "") for dataset, each in sets.items()]
+    where = "" if len(there) == len(held.datasets) else f" (on {', '.join(there)} alone)"
+    return [("sets", sets[there[0]], where)]
+
+
+def _common_settings(held: Protocol) -> JSON:
+    """Return the settings that all runs of a protocol share."""
+    runs = [
+        held.settings_of(condition, dataset) for dataset in held.datasets for condition in held.conditions_on(dataset)
+    ]
+    shared = {name: value for name, value in runs[0].items() if all(run.get(name) == value for run in runs)}
+    return {"repeats": held.repeats, **shared}
+
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Prompts: what every role is told. A folder of your own takes their place, by --prompts FOLDER.",
+)
+
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of prompts.")]
+
+
+@app.command("list")
+def list_prompts() -> None:
+    """List the prompts: the name of each, who is asked with it, and what for."""
+    from tribunal.prompts.catalogue import CATALOGUE, list_system_prompts
+
+    rows = [(name, part.seat, part.says) for name, part in CATALOGUE.items()]
+    for name in list_system_prompts():
+        rows.append((name, "", f"the installed system {name.removeprefix('system/').partition('/')[0]}"))
+    print_table(("name", "seat", "for"), rows)
+
+
+@app.command("show")
+def show_prompt(name: Annotated[str, typer.Argument(metavar="NAME", help="Such as arcade/judge.")]) -> None:
+    """Print one prompt as the file it is."""
+    from tribunal.prompts.catalogue import find_prompt
+
+    say(find_prompt(name), lines=True)
+
+
+@app.command("export")
+def export_prompts(folder: Folder) -> None:
+    """Write every prompt into a new folder, with a README that says what each is filled with. Overwrites nothing."""
+    from tribunal.prompts.catalogue import export_prompts
+
+    made = export_prompts(folder)
+    say(f"{len(made.sources)} prompts lie in {folder} (hash {made.sha}); run with --prompts {folder}")
+
+
+@app.command("check")
+def check_prompts(
+    folder: Folder,
+    graph: Annotated[
+        str,
+        typer.Option(help="An installed system, whose prompts the folder may hold too.", autocompletion=graph_names),
+    ] = "",
+) -> None:
+    """Check a folder of prompts as a run does before its first call, and say which of ours it changes."""
+    from tribunal.graphs import graph as load_graph
+    from tribunal.prompts.sets import prompt_set, prompts_with_system
+    from tribunal.systems import system_of
+
+    system = system_of(graph) if graph and load_graph(graph) else None
+    name = system.name if system else None
+    made, ours = prompt_set(str(folder), name), prompts_with_system(name).sources
+    changed = sorted(name for name, text in ours.items() if made.sources[name] != text)
+    added = sorted(made.sources.keys() - ours.keys())
+    say(f"{folder}: every prompt can be used (hash {made.sha})")
+    say(f"other than ours: {', '.join(changed) or 'none'}")
+    if added:
+        say(f"parts of its own: {', '.join(added)}")

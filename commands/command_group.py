@@ -1,0 +1,145 @@
+"""The `tribunal` command's group: sub-commands imported on demand, their errors, and help in sections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
+
+from tribunal.commands.errors import report_errors
+from tribunal.plugins import require_extra
+from tribunal.settings import RENAMED, SETTINGS
+from tribunal.text import make_visible, nearest_names, one_line
+
+
+class RootGroup(TyperGroup):
+    """Ends every command with a line and an exit status if it fails; the line holds nothing that a terminal obeys."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read the arguments of `tribunal` itself."""
+        with _visible_usage_errors():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command, and turn its errors into a line and a status."""
+        with report_errors(), _visible_usage_errors():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _visible_usage_errors() -> Iterator[None]:
+    try:
+        yield
+    except TyperException as error:
+        if hasattr(error, "message"):
+            error.message = one_line(make_visible(str(error.message)))
+        raise
+
+
+class Sectioned(TyperCommand):
+    """Shows its options by the section that each names as its `rich_help_panel`, with no need of rich."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, the command's own options, and then section after section."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for each in self.get_params(ctx):
+            usual = "Arguments" if each.param_type_name == "argument" else "Options"
+            if shown := each.get_help_record(ctx):
+                sections.setdefault(getattr(each, "rich_help_panel", None) or usual, []).append(shown)
+        for title, shown_there in sections.items():
+            if shown_there:
+                with formatter.section(title):
+                    formatter.write_dl(shown_there)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments; an error about an unknown option suggests the one that was meant."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # The class of the error is private to typer, and moves between its versions; its fields stay.
+            option = getattr(error, "option_name", None)
+            if option is not None and hasattr(error, "possibilities") and (hint := self._hint(option)):
+                ctx.fail(f"No such option: {option}; {hint}")
+            raise
+
+    def _hint(self, option: str) -> str | None:
+        name = option.lstrip("-").replace("-", "_")
+        if name in RENAMED:
+            return f"it is called {self._spelling(RENAMED[name])} now"
+        if name in SETTINGS:
+            return f"give it as {self._spelling(name)}"
+        found = nearest_names(name, {*SETTINGS, *(str(each.name) for each in self.params)})
+        return f"did you mean {' or '.join(map(self._spelling, found))}?" if found else None
+
+    def _spelling(self, name: str) -> str:
+        """Return how a setting is given to this command: as its option, or by `--set`."""
+        option = next((each for each in self.params if each.name == name), None)
+        return option.opts[0] if option else f"--set {name}=VALUE"
+
+
+RENAMED_COMMANDS = {"first-look": "screening"}  # commands by the names that they had before
+
+
+class Command(NamedTuple):
+    """A sub-command's place; each part is written as `file:name` in this folder.
+
+    Args:
+        place: its function, or the `typer.Typer` of a group.
+        cls: the class that it is made of, where that isn't typer's.
+        epilog: what its help ends with.
+        extra: the extra of our package that it needs, or None if the core has all of it.
+    """
+
+    place: str
+    cls: str | None = None
+    epilog: str | None = None
+    extra: str | None = None
+
+
+def on_demand(declared: Mapping[str, Command]) -> type[RootGroup]:
+    """Return the class of a group that holds these sub-commands, in this order; each is imported when it is used."""
+
+    class OnDemand(RootGroup):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            self.commands: Any = dict.fromkeys(declared)  # typer only reads the names
+
+        def get_command(self, ctx: Any, cmd_name: str) -> Any:
+            if cmd_name in RENAMED_COMMANDS:
+                ctx.fail(f"{cmd_name}: is called {RENAMED_COMMANDS[cmd_name]} now")
+            return _make_command(cmd_name, declared[cmd_name]) if cmd_name in declared else None
+
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(declared)
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            """Return the sub-command with its arguments, once the extra that it needs is there."""
+            command = declared.get(args[0]) if args else None
+            if command and command.extra and "--help" not in args:
+                require_extra(args[0], command.extra)
+            return super().resolve_command(ctx, args)
+
+    return OnDemand
+
+
+def _make_command(name: str, declared: Command) -> Any:
+    """Make a command as the only one of an app of its own."""
+    alone = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+    found = _import_part(declared.place)
+    if isinstance(found, typer.Typer):
+        alone.add_typer(found, name=name)
+    else:
+        alone.command(name, cls=_import_part(declared.cls), epilog=_import_part(declared.epilog))(found)
+    return typer.main.get_group(alone).commands[name]
+
+
+def _import_part(place: str | None) -> Any:
+    if place is None:
+        return None
+    file, _, name = place.partition(":")
+    return getattr(import_module(f"tribunal.commands.{file}"), name)

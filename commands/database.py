@@ -1,0 +1,75 @@
+"""The database of a command: its option, the dates by which cases are chosen, and how it is opened."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from tribunal.terminal import say
+
+if TYPE_CHECKING:
+    from tribunal.cases.docket import Docket
+    from tribunal.schema import Record
+    from tribunal.store.engine import Store
+
+Result = TypeVar("Result")
+
+
+def epoch_seconds(when: datetime | None) -> float | None:
+    """Return a time in seconds of the epoch."""
+    return when.replace(tzinfo=UTC).timestamp() if when is not None else None
+
+
+def require_service() -> None:
+    """See that what the service is made of is there.
+
+    Raises:
+        BadInput: it isn't; with the command that installs it.
+    """
+    from tribunal.plugins import require_extra
+
+    require_extra("service", "service")
+
+
+def run_in_store(database: str | None, work: Callable[[Store], Awaitable[Result]]) -> Result:
+    """Open the database, run `work` on it, close it, and return what `work` gives."""
+
+    async def do_work() -> Result:
+        from tribunal.store.engine import Store
+
+        store = await Store.open(database)
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(do_work())
+
+
+def run_in_docket(database: str | None, work: Callable[[Docket], Awaitable[Result]]) -> Result:
+    """Run `work` on the docket of the database, and return what it gives."""
+
+    async def do_work() -> Result:
+        from tribunal.cases.docket import docket_here
+
+        return await work(await docket_here(database))
+
+    return asyncio.run(do_work())
+
+
+def login_name() -> str:
+    """Return the name that whoever runs this is logged in by; empty where there is none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return ""
+
+
+def print_review_command(record: Record) -> None:
+    """Print on standard error which command decides a case that waits for a person."""
+    if record.outcome == "pending" and record.thread is not None:
+        ways = "--accept (or --category NAME, or --ask QUESTION)"
+        say(f"Decide it: tribunal review decide {record.thread} {ways}", aside=True)

@@ -1,0 +1,146 @@
+"""`tribunal report`, `view` and `export`: the results of runs as a page, in a browser, and for other tools."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tribunal.commands.run_options import read_price_table
+from tribunal.commands.shared_options import AsJson, Cluster, RunPrices
+from tribunal.errors import BadInput
+from tribunal.terminal import say, say_json
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="The folders of one run or several.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Where report.html, report.md and samples.html go: of one run into its own folder."
+        ),
+    ] = None,
+    transcripts: Annotated[
+        int, typer.Option(min=0, help="How many wrong posts, and how many uncertain ones, are shown of each run.")
+    ] = 50,
+    prices: RunPrices = None,
+    cluster: Cluster = None,
+) -> None:
+    """Write a report on runs: one HTML page that loads nothing from anywhere, a Markdown file, and all samples.
+
+    samples.html holds every sample, to filter, sort and search without a server.
+
+    Posts and transcripts stand in it covered; the page shows each when it is asked for.
+    """
+    from tribunal.eval.report import write_report
+
+    if out is None and len(folders) > 1:
+        raise BadInput("out: a report on several runs has no folder of its own; give one with --out")
+    table = read_price_table(prices)
+    for written in write_report(folders, out or folders[0], most=transcripts, prices=table, cluster=cluster):
+        say(str(written))
+
+
+def view(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(metavar="DIR...", help="The folders of one run or several; or one with runs in it."),
+    ],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Where the data set's files are: shows texts and images that the run didn't keep. Of several sets, "
+            "SET=PATH for each, given again.",
+        ),
+    ] = None,
+    prices: RunPrices = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port. 0: a free one.")] = 0,
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    open_to_others: Annotated[
+        bool,
+        typer.Option("--open-to-others", help="Allow a --host that other machines reach. There is no sign-in."),
+    ] = False,
+    browser: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+) -> None:
+    """Look into runs in a browser: filter, sort and search their samples, read each case, compare two runs.
+
+    Serves pages on this machine alone until Ctrl-C. Keeps an index beside each run's results (.view.sqlite).
+    """
+    from tribunal.eval.view.server import serve_runs
+
+    serve_runs(
+        folders,
+        lambda address: say(f"tribunal: {address} (Ctrl-C ends it)", aside=True),
+        data=data or (),
+        prices=read_price_table(prices),
+        host=host,
+        port=port,
+        open_to_others=open_to_others,
+        browser=browser,
+    )
+
+
+class ExportFormat(StrEnum):
+    """A format that a run can be exported in."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    INSPECT = "inspect"
+
+
+def export(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="The folders of one run or several.")],
+    to: Annotated[
+        ExportFormat,
+        typer.Option("--to", help="Flat tables (parquet, csv), or a log that `inspect view` opens (inspect)."),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where the files go. Default: of one run, the folder export in its own."),
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH",
+            help="The data set that the run was made over, so that the posts' texts are exported too; of several sets, "
+            "NAME=PATH for each, given again.",
+        ),
+    ] = None,
+    prices: RunPrices = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write runs for other tools: tables of posts, calls, turns, cues, opinions and cost, or a log for Inspect.
+
+    The texts of posts are in it where the run kept them, or where --data gives them.
+    """
+    from tribunal.eval.export.results import runs_to_export
+    from tribunal.eval.view.attached_posts import parse_data_paths
+    from tribunal.plugins import require_extra
+
+    if out is None and len(folders) > 1:
+        raise BadInput("out: an export of several runs has no folder of its own; give one with --out")
+    runs, (alone, named) = (
+        runs_to_export(folders, read_price_table(prices)),
+        parse_data_paths(data or ()),
+    )
+    into = out or folders[0] / "export"
+    if to is ExportFormat.INSPECT:
+        require_extra("to: inspect", "inspect")
+        from tribunal.eval.export.inspect_log import write_log
+        from tribunal.eval.export.results import words_by_post
+
+        written = dict(write_log(run, into, words_by_post(run, alone, named)) for run in runs)
+    else:
+        from tribunal.eval.export.frames import write_frames
+
+        written = write_frames(runs, into, "csv" if to is ExportFormat.CSV else "parquet", alone=alone, named=named)
+    if as_json:
+        say_json({"out": str(into), "files": {path.name: count for path, count in written.items()}})
+        return
+    for path, count in written.items():
+        say(f"{path}: {count:,} {'samples' if to is ExportFormat.INSPECT else 'rows'}")
+    if to is ExportFormat.INSPECT:
+        say(f"inspect view --log-dir {into} shows it", aside=True)

@@ -1,0 +1,151 @@
+"""Shared by commands that decide many posts: options of the run, its totals, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+
+import typer
+
+from tribunal.commands.errors import INTERRUPTED
+from tribunal.commands.options import extend_options, parse_pairs
+from tribunal.errors import BadInput
+from tribunal.terminal import OutputFailed, print_in_full, say
+
+if TYPE_CHECKING:
+    from tribunal.eval.runs.job import RunOptions
+    from tribunal.eval.runs.prices import Prices
+    from tribunal.eval.runs.tally import RunTally
+
+EPILOG = """\b
+Exit status: 0 everything is decided, 1 stopped before the end (the same command goes on), 2 wrong usage or input,
+130 interrupted (the same command goes on)."""
+STOPPED = 1
+
+SECTION = "Engine and limits"
+
+
+def _option(*names: str, **told: Any) -> Any:
+    return typer.Option(*names, show_default=False, rich_help_panel=SECTION, **told)
+
+
+def with_engine(command: Callable[..., None]) -> Callable[..., None]:
+    """Add these options to a command, which is given the `engine` and `limits` they make as `carried`."""
+    return extend_options(command, "carried", _parse_engine)
+
+
+def _parse_engine(
+    engine: Annotated[
+        Literal["embedded", "ray"] | None,
+        _option(help="What decides the posts: this machine's own processes (embedded, the default), or a Ray cluster."),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        _option(
+            "--workers", min=1, max=256,
+            help="How many processes decide posts, sharing --concurrency. Default: 1; of Ray, what its cluster holds.",
+        ),
+    ] = None,
+    address: Annotated[
+        str | None, _option(metavar="HOST:PORT|auto", help="With --engine ray: the cluster. Default: one of its own.")
+    ] = None,
+    run_max_calls: Annotated[
+        int | None, _option(min=1, help="How many calls the whole run may make, in all its starts and processes.")
+    ] = None,
+    run_max_tokens: Annotated[
+        int | None, _option(min=1, help="How many tokens the whole run may take, in and out.")
+    ] = None,
+    run_max_cost: Annotated[float | None, _option(min=0, help="What the whole run may cost, by --prices.")] = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the engine and the limits, by name.
+
+    Raises:
+        BadInput: an address is given, and no engine that has one.
+    """
+    from tribunal.eval.runs.budget import RunLimits
+    from tribunal.eval.runs.job import RunEngine
+
+    if address is not None and engine != "ray":
+        raise BadInput(f"address: {address}: is that of a Ray cluster; give --engine ray with it")
+    limits = RunLimits(run_max_calls, run_max_tokens, run_max_cost)
+    return {"engine": RunEngine(engine or "embedded", workers, address), "limits": limits}
+
+
+@contextmanager
+def watch_run(
+    prices: Prices | None, *, quiet: bool, in_flight: int = 16, retry: Sequence[str] | None = None, **more: Any
+) -> Iterator[RunOptions]:
+    """Show the progress of a run, and yield the options that it is made with. Each warning is printed once."""
+    from functools import cache
+
+    from tribunal.eval.runs.job import RunOptions
+    from tribunal.eval.runs.progress import show_progress
+
+    with show_progress(priced=prices is not None, quiet=quiet) as watch:
+        yield RunOptions(in_flight, retry or (), prices, watch, cache(print_warning), **more)
+
+
+def read_price_table(file: Path | None) -> Prices | None:
+    """Return the prices of a file, or None if none was given."""
+    from tribunal.eval.runs.prices import read_prices
+
+    return read_prices(file) if file else None
+
+
+def print_warning(warning: str) -> None:
+    """Print a warning on standard error."""
+    say(f"tribunal: warning: {warning}", aside=True)
+
+
+def end_run(*tallies: RunTally) -> NoReturn:
+    """End a command after its runs: say on standard error whether they were rehearsed, and how to go on."""
+    rehearsed, results = (
+        sum(each.rehearsed for each in tallies), sum(each.before + each.done for each in tallies)
+    )  # fmt: skip
+    if rehearsed:
+        from tribunal.calls import REHEARSED
+
+        print_warning(f"{rehearsed:,} of {results:,} results are no moderation and no measure: {REHEARSED}")
+    raise typer.Exit(max(map(_report_exit_status, tallies), default=0))
+
+
+def _report_exit_status(tally: RunTally) -> int:
+    if not tally.stopped:
+        return 0
+    left = tally.total - tally.before - tally.done
+    rest = f"{left:,} of {tally.total:,} posts left. Run the same command again to go on"
+    if not left:
+        rest = f"all {tally.total:,} results are saved. Run the same command again to finish"
+    say(f"tribunal: {tally.stopped}; {rest}", aside=True)
+    return INTERRUPTED if tally.interrupted else STOPPED
+
+
+@contextmanager
+def report_output_errors(tally: RunTally) -> Iterator[None]:
+    """Mark a run as stopped if its report can't be printed; its results are kept."""
+    try:
+        with print_in_full():
+            yield
+    except OutputFailed as error:
+        tally.stopped = tally.stopped or str(error)
+
+
+def print_totals(tally: RunTally, *, priced: bool) -> None:
+    """Print what all results of a run came to, and the first failure of this start."""
+    from tribunal.eval.runs.progress import describe_progress
+
+    progress = describe_progress(tally, priced=priced)
+    say(f"{tally.decided_count:,} processed ({tally.done:,} now, {tally.before:,} before): {progress}")
+    if tally.first_failure:
+        say(f"First failure: {tally.first_failure}. To try failed posts again: the same command with --retry failures")
+
+
+def parse_data(given: list[str]) -> Path | dict[str, Path]:
+    """Return where the files are: one path, or one by each set's name."""
+    if len(given) == 1 and (Path(given[0]).exists() or "=" not in given[0]):
+        return Path(given[0])
+    if any("=" not in each for each in given):
+        raise BadInput(f"data: {' and '.join(given)}: one set takes one path; for several sets give NAME=PATH for each")
+    return {name: Path(path) for name, path in parse_pairs(given, "data", "NAME=PATH").items()}

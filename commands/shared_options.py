@@ -1,0 +1,114 @@
+"""The options that several commands have, each declared once."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+KEEPING_SECTION = "Keeping"
+DATES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
+_DATABASE = "The database: postgresql://user@host/name. Default: a SQLite file in the data folder."
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print each entry as a line of JSON.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Don't ask before going on.")]
+
+# Cases
+
+Database = Annotated[
+    str | None,
+    typer.Option("--database", envvar="TRIBUNAL_DATABASE", metavar="URL", show_default=False, help=_DATABASE),
+]
+Since = Annotated[
+    datetime | None, typer.Option(metavar="DATE", formats=DATES, help="Only cases decided at or after this time (UTC).")
+]
+Until = Annotated[
+    datetime | None, typer.Option(metavar="DATE", formats=DATES, help="Only cases decided before this time (UTC).")
+]
+Keep = Annotated[
+    bool | None,
+    typer.Option(
+        "--keep/--no-keep",
+        show_default=False,
+        rich_help_panel=KEEPING_SECTION,
+        help="Keep the verdict in the database, where tribunal cases finds it. Default: what TRIBUNAL_KEEP says (yes, "
+        "no, no-text); without that, only with --review.",
+    ),
+]
+KeepText = Annotated[
+    bool | None,
+    typer.Option(
+        "--keep-text/--no-keep-text",
+        show_default=False,
+        rich_help_panel=KEEPING_SECTION,
+        help="Keep the words of the post and of the debate, too. Without them, a hash of the post is kept, with the "
+        "decision, the models and who decided. Default: yes.",
+    ),
+]
+KeepIn = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        envvar="TRIBUNAL_DATABASE",
+        metavar="URL",
+        show_default=False,
+        rich_help_panel=KEEPING_SECTION,
+        help=_DATABASE,
+    ),
+]
+
+# Runs
+
+InFlight = Annotated[int, typer.Option("--concurrency", min=1, max=1024, help="Posts in flight, at most.")]
+KeepTexts = Annotated[bool, typer.Option("--keep-text", help="Write the posts' texts into the results.")]
+Retry = Annotated[
+    list[str] | None,
+    typer.Option(help="Decide again the posts that ended so: failures, refusals; may be given again."),
+]
+PriceTable = Annotated[Path | None, typer.Option("--prices", metavar="FILE", help="A TOML file of prices, by model.")]
+RunPrices = Annotated[
+    Path | None,
+    typer.Option(
+        "--prices", metavar="FILE", help="A TOML file of prices, by model. Default: those that each run was last given."
+    ),
+]
+PaperModels = Annotated[
+    bool,
+    typer.Option("--paper-models", help="Use the models of the paper wherever it names one and you name none."),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FIELD",
+        help="The field by which posts belong together (template, thread, author, …) and count as one; or post, or "
+        "near-duplicates. Default: what the data set declares, else near-duplicates.",
+    ),
+]
+
+# Data sets
+
+Split = Annotated[str | None, typer.Option(help="The split, if not the usual one.")]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(metavar="VALUE=LABEL", help="Of a table: what a label's value means: hate, not, or a category."),
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ROLE=NAME", help="Of a table: the column of text, id, label, image, language, earlier, group."
+    ),
+]
+Samples = Annotated[
+    int | None, typer.Option(min=1, help="How many posts, drawn by the seed. Default: all, or as many as the paper.")
+]
+Repeats = Annotated[
+    int | None,
+    typer.Option(min=1, help="How often each post is decided, drawn anew. Default: as in the paper, else 1."),
+]
+Seed = Annotated[int | None, typer.Option(min=0, help="Another seed draws other posts in another order. Default: 0.")]
+SkipMissingImages = Annotated[
+    bool, typer.Option("--skip-missing-images", help="Leave out the posts whose image is missing, and count them.")
+]
