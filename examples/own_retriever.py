@@ -9,7 +9,7 @@ GLOSSARY = {"weeds": "Said of people, “weeds” is an old dehumanising image: 
 
 @piece(needs=["post"], writes=["evidence"])
 async def look_up(state: Case) -> Case:
-    """The glossary's entries for words of the post."""
+    """Return the glossary's entries for words of the post."""
     found = [word for word in GLOSSARY if word in state["post"]["text"].casefold()]
     return {"evidence": [Evidence.of(f"G{n}", GLOSSARY[w], "supports", w) for n, w in enumerate(found, start=1)]}
 

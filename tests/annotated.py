@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from PIL import Image
 
-from tribunal.eval.doubles.scripted import Fault, Reply, Request
+from tests.doubles import Fault, Reply, Request
 
 RACIST, SEXIST, RELIGIOUS, NOT = "Racist", "Sexist", "Religious", "NotHate"
 HOSTILE = "<img src=x onerror='ran=1'><script>ran=1</script>"

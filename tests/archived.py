@@ -8,9 +8,9 @@ from typing import Any
 
 from tribunal.retrievers.web.archive import Archive
 from tribunal.retrievers.web.fetch.fetcher import FetchedPage
-from tribunal.retrievers.web.pages.text import Text
+from tribunal.retrievers.web.page_reader import PageText
 from tribunal.retrievers.web.search.chain import EngineFailure
-from tribunal.retrievers.web.search.hits import Hit
+from tribunal.retrievers.web.search.engine import Hit
 from tribunal.retrievers.web.trail import StoredPage
 
 Opened = Callable[..., Awaitable[Archive]]
@@ -28,7 +28,7 @@ def a_page(url: str = "https://example.org/a", text: str = "Line one.\nLine two 
         body=b"<p>",
         fetched_at=datetime(2026, 11, 21, 10, 0, 0, tzinfo=UTC),
     )
-    return StoredPage.of(got, Text("Title", text, "en", "2026-01-02"))
+    return StoredPage.from_fetch(got, PageText("Title", text, "en", "2026-01-02"))
 
 
 def a_hit(query: str, path: str) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def a_hit(query: str, path: str) -> dict[str, Any]:
 
 async def a_run(archive: Archive, post_id: str = "p1", text: str = "the post") -> str:
     """A run with one of everything."""
-    run = await archive.begin(post_id, text, {"graph": "antihate", "max_turns": 3})
+    run = await archive.begin_run(post_id, text, {"graph": "antihate", "max_turns": 3})
     failed = EngineFailure(engine="duckduckgo", kind="rate_limit", message="HTTP 202").dump()
     await archive.add_reply(run, "propose", "1", {"queries": ["q1", "q2"]}, [{"role": "researcher.queries"}])
     await archive.add_search(run, 1, "q1", "searxng", [a_hit("q1", "a"), a_hit("q1", "b")], [failed])

@@ -15,6 +15,14 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 2) * 3 // 2
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Count what drives a browser or the `langgraph dev` server among the long tests."""
+    for item in items:
+        if "server" in item.keywords or item.path.parent.name == "browser":
+            item.add_marker("long")
+
+
 @pytest.fixture(autouse=True)
 def nothing_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Keys and addresses of the machine are hidden, so that no test can reach a real model by accident."""

@@ -8,9 +8,9 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from tribunal.cases.session import hear
+from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tribunal.cases.session import judge_post
 from tribunal.context import context_from
-from tribunal.eval.doubles.scripted import Fault, Reply, Request, ScriptedServer
 from tribunal.schema import Record
 
 # The heading of each prompt, which is how a model knows its part too.
@@ -121,4 +121,4 @@ async def decide(
     os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
     image, language = settings.pop("image", None), settings.pop("language", None)
     context = context_from({"model": "openai:scripted", **settings})
-    return await hear(text, image, language=language, graph=graph, context=context)
+    return await judge_post(text, image, language=language, graph=graph, context=context)

@@ -6,17 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tribunal.prompts.policy import policy
-from tribunal.retrievers.precedents.building import Built, build
-from tribunal.retrievers.precedents.decided import DecidedCase, decided_case
-from tribunal.retrievers.precedents.manifest import SourceNote
+from tribunal.prompts.policy import load_policy
+from tribunal.retrievers.precedents.building import StoreBuild, build_store
+from tribunal.retrievers.precedents.store import CaseSource, DecidedCase, make_decided_case
 
-DOCKET = SourceNote(kind="docket", cases=0)
+DATABASE = CaseSource(kind="database", cases=0)
 
 
 def decided(number: int, text: str, category: str = "Racist", **other: Any) -> DecidedCase:
     """A case that was changed by a person under the shipped policy, in the year 2026, on the day of its number."""
-    made = decided_case(
+    made = make_decided_case(
         **{
             "case": f"case-{number}",
             "post_id": f"post-{number}",
@@ -27,7 +26,7 @@ def decided(number: int, text: str, category: str = "Racist", **other: Any) -> D
             "note": f"note-{number}",
             "at": f"2026-10-{number:02}T09:00:00+00:00",
             "policy": "h-vli",
-            "policy_sha": policy("h-vli").sha,
+            "policy_sha": load_policy("h-vli").sha,
             **other,
         }
     )
@@ -43,15 +42,11 @@ WEEDS = (
 )
 
 
-async def store_of(cases: Sequence[DecidedCase] = WEEDS, name: str = "ours", **how: Any) -> Built:
+async def store_of(cases: Sequence[DecidedCase] = WEEDS, name: str = "ours", **how: Any) -> StoreBuild:
     """A store of these cases in the data folder."""
-    return await build(name, cases, [how.pop("source", DOCKET)], **how)
+    return await build_store(name, cases, [how.pop("source", DATABASE)], **how)
 
 
 def held_by(folder: Path) -> bytes:
-    """Everything that lies in a store's folder, unpacked where it is packed."""
-    import pyarrow.parquet as pq
-
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    unpacked = [str(pq.read_table(path).to_pylist()).encode() for path in files if path.suffix == ".parquet"]
-    return b"".join([*(path.read_bytes() for path in files), *unpacked])
+    """Everything that lies in a store's folder."""
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())

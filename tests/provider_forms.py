@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tribunal.eval.doubles.scripted import ScriptedServer
+from tests.doubles import ScriptedServer
 
 KEY = "sk-ant-zero-0123456789"
 # For a protocol: a model, where its address and its key are read from, and what ends the address.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tribunal.eval.measures.metrics import metrics
+from tribunal.eval.measures.metrics import measure_run
 from tribunal.schema import JSON, Record
 
 NAMES = ("NotHate", "Racist", "Sexist", "Homophobic", "Religious", "OtherHate")
@@ -79,7 +79,7 @@ def write_run(folder: Path, lines: Iterable[dict[str, Any]], **run: Any) -> Path
 
 def measure(folder: Path, lines: Iterable[dict[str, Any]], **run: Any) -> JSON:
     """The measures of such a run."""
-    return metrics(write_run(folder, lines, **run))
+    return measure_run(write_run(folder, lines, **run))
 
 
 def answers(gold: str, given: str, **other: Any) -> list[dict[str, Any]]:

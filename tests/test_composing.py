@@ -8,11 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests import PROJECT
 
 _BLOCK = re.compile(r'^```(python title="(?P<file>[\w/.]+)"|sh)\n(?P<text>.*?)^```', re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.long
 def test_every_example_runs(tmp_path: Path) -> None:
     """A file is written where its title says, and commands are run as they stand.
 

@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
@@ -14,9 +16,10 @@ from typer.testing import CliRunner
 
 from tests import PROJECT
 from tribunal.commands import app
+from tribunal.commands.options import COMMON_SECTION
 from tribunal.events import EVENTS
-from tribunal.graphs import GRAPHS
-from tribunal.graphs.drawing import mermaid
+from tribunal.graphs import GRAPHS, draw_graph
+from tribunal.settings import SECTIONS
 
 README, DOCS = PROJECT / "README.md", PROJECT / "docs"
 POST = "Immigrants: the weeds in our garden."
@@ -42,13 +45,13 @@ def is_page(page: Path, content: str) -> None:
 
 
 def test_each_graph_is_the_one_that_the_code_draws() -> None:
-    parts = [f"## `{name}`\n\n```mermaid\n{mermaid(name).strip()}\n```\n" for name in GRAPHS]
+    parts = [f"## `{name}`\n\n```mermaid\n{draw_graph(name).strip()}\n```\n" for name in GRAPHS]
     head = "# The graphs, drawn\n\nAs the code draws them (`tribunal graphs NAME`); written by tests/test_docs.py.\n\n"
     is_page(DOCS / "graphs.md", head + "\n".join(parts))
 
 
 WORDS = """\
-## Words as they come
+## Words as they are written
 
 `stream_mode="messages"`, on a server `messages-tuple`, gives each answer in chunks while its model writes it:
 
@@ -67,20 +70,20 @@ async def watch() -> None:
 asyncio.run(watch())
 ```
 
-- Beside each chunk stand `seat`, `role` and `langgraph_node`: who speaks, and at which node. Several speak at once; the
-  chunks of one answer have one `id`.
-- An answer is a form, so its words are JSON. What a model thinks first stands in
-  `additional_kwargs.reasoning_content`, where its provider tells it.
+- Beside each chunk stand `seat`, `role` and `langgraph_node`. Several speak at once; the chunks of one answer have one
+  `id`.
+- An answer is a form, so its words are JSON. Thoughts stand in `additional_kwargs.reasoning_content`, where the
+  provider sends them.
 - Another answer of the same seat, under another `id`, follows one that broke off or could not be used. What counts is
   in the state.
-- A key is struck out, as everywhere. To do so, a word is held back until it is whole.
+- Keys are struck out, so a word is held back until it is whole.
 - The rehearsal model streams too. What a cache answers isn't streamed.
-- A model is asked to stream only where somebody listens so. The case is the same either way. A server that refuses to
-  stream, or doesn't count the tokens of a stream, is asked for whole answers from then on, and for a stream again after
-  some calls; a whole answer comes as one message.
+- A model is asked to stream only where somebody listens. The case is the same either way. A server that refuses to
+  stream, or doesn't count the tokens of a stream, is asked for whole answers; a whole answer comes as one message.
 """
 
 
+@pytest.mark.long
 def test_what_the_page_of_events_shows_runs(tmp_path: Path) -> None:
     [block] = blocks(DOCS / "events.md", "python")
     done = subprocess.run([sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True)
@@ -94,10 +97,9 @@ def test_each_event_is_listed_with_its_fields() -> None:
     """docs/events.md: the kinds of events, when each comes, and what stands in it."""
     head = (
         "# Events\n\n"
-        'What a graph streams while it works, as `stream_mode="custom"`; on a server with `stream_subgraphs=True`,\n'
-        "since agents speak in subgraphs. A front end can draw the trial live from them. Each is a JSON object, and\n"
-        "`event` is its kind. `tribunal.events` has a model of each: `event_of(data)` reads one, with its types. A\n"
-        "piece of your own may stream events of other kinds. Written by tests/test_docs.py.\n\n"
+        'What a graph streams while it works, as `stream_mode="custom"` (on a server with `stream_subgraphs=True`).\n'
+        "Each is a JSON object, and `event` is its kind. `tribunal.events.event_of(data)` reads one, with its types.\n"
+        "A piece of your own may stream events of other kinds. Written by tests/test_docs.py.\n\n"
         f"{WORDS}\n"
         "## The events\n\n"
         "| event | when it comes | what stands in it |\n|---|---|---|\n"
@@ -137,21 +139,100 @@ def helps() -> dict[str, str]:
         found[" ".join(["tribunal", *words])] = "\n".join(line.rstrip() for line in said.strip().splitlines())
         commands = re.search(r"^Commands:\n((?: +\S.*\n?)+)", said, re.MULTILINE)
         if commands:
-            left += [[*words, line.split()[0]] for line in commands[1].splitlines() if re.match(r"  \S", line)]
+            left[:0] = [[*words, line.split()[0]] for line in commands[1].splitlines() if re.match(r"  \S", line)]
+    return found
+
+
+SETTING_SECTIONS = (COMMON_SECTION, *SECTIONS, "Every setting")
+HELP_ROW = "Show this message and exit."
+
+
+def option_rows(section: str) -> dict[str, list[str]]:
+    """Return the lines of each option of a section of a help text, by the option's flags and its help in one line."""
+    rows: list[list[str]] = []
+    for line in section.splitlines()[1:]:
+        if re.match(r"  \S", line):
+            rows.append([line])
+        elif rows:
+            rows[-1].append(line)
+    return {" ".join(" ".join(lines).split()): lines for lines in rows}
+
+
+def section_title(part: str) -> str | None:
+    """Return the title of a section of options, or None for any other paragraph of a help text."""
+    found = re.match(r"(\S[^\n:]*):\n  \S", part)
+    return found[1] if found and not part.startswith("Usage") else None
+
+
+def option_flags(row: list[str]) -> str:
+    """Return an option as its row begins: the flags and what they take."""
+    return re.split(r"\s{2,}", row[0].strip())[0]
+
+
+def own_part(part: str, shared: set[str]) -> str:
+    """Return a section with the options that are this command's alone; empty if there is none."""
+    if section_title(part) == "Commands":
+        return ""  # each has a section of the page
+    lines = [line for row, lines in option_rows(part).items() if row not in shared for line in lines]
+    return "\n".join([part.splitlines()[0], *lines]) if lines else ""
+
+
+def shared_options(sections: Iterable[str]) -> dict[str, str]:
+    """Return by its flags each option that several commands have, with the help that most of them give it."""
+    counted = Counter(row for part in sections for row in option_rows(part))
+    lines_of = {row: lines for part in sections for row, lines in option_rows(part).items()}
+    found: dict[str, str] = {}
+    for row, times in counted.most_common():
+        if times > 1 and row.startswith("-") and HELP_ROW not in row:
+            found.setdefault(option_flags(lines_of[row]), row)
     return found
 
 
 def test_the_commands_are_those_that_there_are() -> None:
-    parts = [f"## `{name}`\n\n```text\n{said}\n```\n" for name, said in helps().items()]
-    assert len(parts) > 15
-    head = "# Commands\n\nAs each command's `--help` says it; written by tests/test_docs.py.\n\n"
-    is_page(DOCS / "reference" / "commands.md", head + "\n".join(parts))
+    """docs/reference/commands.md: an option, a setting or a note that several commands have stands there once."""
+    texts = {name: said.split("\n\n") for name, said in helps().items()}
+    settings = {tuple(p for p in parts if section_title(p) in SETTING_SECTIONS) for parts in texts.values()} - {()}
+    assert len(settings) == 1  # every command says the same of them
+    own = {name: [p for p in parts if section_title(p) not in SETTING_SECTIONS] for name, parts in texts.items()}
+    shared = shared_options([p for parts in own.values() for p in parts if section_title(p) not in (None, "Commands")])
+    counted = Counter(p for parts in own.values() for p in parts if section_title(p) is None)
+    notes = sorted(note for note, times in counted.items() if times > 1)
+    hidden = {*shared.values(), f"--help {HELP_ROW}"}
+    sections = []
+    for name, parts in own.items():
+        usage = {f"Usage: {name} [OPTIONS]", f"Usage: {name} [OPTIONS] COMMAND [ARGS]..."}  # what the heading says
+        # Those of the service stand in docs/operating.md, which tests/service/test_serve_options.py holds.
+        listed = {row for p in parts if section_title(p) for row in option_rows(p)}
+        elsewhere = hidden | listed if name == "tribunal serve" else hidden
+        paragraphs = [
+            own_part(p, elsewhere) if section_title(p) else p for p in parts if p not in notes and p not in usage
+        ]
+        also = [f"`{flags.split()[0].rstrip(',')}`" for flags, row in sorted(shared.items()) if row in listed]
+        also = ["[options of the service](../operating.md#settings)"] if name == "tribunal serve" else also
+        also += ["[settings](../settings.md)"] if len(texts[name]) > len(parts) else []
+        text = "\n\n".join(filter(None, paragraphs))
+        sections.append(f"## `{name}`\n\n```text\n{text}\n```\n")
+        if also:
+            sections[-1] += f"\nShared: {', '.join(also)}.\n"
+    assert len(sections) > 15
+    head = (
+        "# Commands\n\nWhat each command's `--help` says; written by tests/test_docs.py. [Options that several "
+        "commands\nhave](#shared-options) stand once, at the end. [Settings](../settings.md) have a page of their own. "
+        "Every command takes `--help`.\n\n"
+    )
+    table = "\n".join(f"| `{flags}` | {row.removeprefix(flags).strip()} |" for flags, row in sorted(shared.items()))
+    end = (
+        f"\n## Shared options\n\n| option | what it does |\n|---|---|\n{table}\n\n"
+        "Commands that decide many posts:\n\n```text\n" + "\n\n".join(notes) + "\n```\n"
+    )
+    is_page(DOCS / "reference" / "commands.md", head + "\n".join(sections) + end)
 
 
 def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", ["datasets", "evidence", "explaining", "perspectives"])
 def test_what_other_pages_show_runs(page: str, tmp_path: Path) -> None:
     for number, block in enumerate(blocks(DOCS / f"{page}.md", "python")):
@@ -161,6 +242,7 @@ def test_what_other_pages_show_runs(page: str, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", sorted((DOCS / "hours").glob("*.md")), ids=lambda page: page.stem)
 def test_what_a_first_hour_shows_runs(page: Path, tmp_path: Path) -> None:
     """One block after another, in one folder, offline."""

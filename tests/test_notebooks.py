@@ -48,6 +48,7 @@ def test_there_is_a_notebook() -> None:
     assert NOTEBOOKS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_shows_what_it_shows_now(notebook: Path, tmp_path: Path) -> None:
     made = played(notebook, tmp_path)

@@ -25,6 +25,7 @@ def listed() -> dict[Use, str]:
     return found
 
 
+@pytest.mark.long
 def test_the_private_names_of_foreign_packages_are_on_a_list_that_only_shrinks() -> None:
     allowed, used = listed(), uses()
     new = sorted(f"{file}: {what}" for file, what in used - allowed.keys())
@@ -34,6 +35,7 @@ def test_the_private_names_of_foreign_packages_are_on_a_list_that_only_shrinks()
     assert all(allowed.values()), "each line of the list ends with a reason: file: what -- reason"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("source", "found"),
     [

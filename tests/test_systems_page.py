@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests import PROJECT
 
 PAGE, EXAMPLE = PROJECT / "docs" / "systems_of_your_own.md", PROJECT / "examples" / "system"
@@ -22,6 +24,7 @@ def test_each_excerpt_stands_in_the_example() -> None:
         assert block["text"] in (EXAMPLE / block["file"]).read_text("utf-8"), block["file"]
 
 
+@pytest.mark.long
 def test_the_commands_run(tmp_path: Path) -> None:
     """As where the package is installed: its folder and what is known of it lie on the path."""
     about = tmp_path / "packages" / "two_annotators-0.1.0.dist-info"

@@ -32,7 +32,7 @@ from tests.service.live import sqlite
 from tribunal.environment import export_langsmith
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate
-from tribunal.eval.runs.engines import Engine
+from tribunal.eval.runs.job import RunEngine, RunOptions
 from tribunal.schema import Record
 from tribunal.testing import Fault, ScriptedModel
 
@@ -199,7 +199,7 @@ def test_a_handler_hears_every_call_of_an_evaluation(tmp_path: Path) -> None:
     assert {root["metadata"]["post_id"] for root in listener.roots} == {"a", "b", "c"}
     assert all("night" in root["tags"] for root in listener.roots)
     with pytest.raises(BadInput, match="callbacks can't be handed to other processes"):
-        evaluate(wanted, tmp_path / "two", config={"callbacks": [listener]}, engine=Engine(workers=2))
+        evaluate(wanted, tmp_path / "two", RunOptions(engine=RunEngine(workers=2)), config={"callbacks": [listener]})
 
 
 def picture() -> str:
@@ -208,6 +208,7 @@ def picture() -> str:
     return "data:image/png;base64," + base64.b64encode(pixels.getvalue()).decode()
 
 
+@pytest.mark.long
 def test_langsmith_gets_every_call_of_judge(traced: LangSmithServer, tmp_path: Path) -> None:
     file = tmp_path / "post.png"
     file.write_bytes(base64.b64decode(picture().partition(",")[2]))
@@ -225,6 +226,7 @@ def test_langsmith_gets_every_call_of_judge(traced: LangSmithServer, tmp_path: P
     assert file.read_bytes()[20:] not in traced_whole
 
 
+@pytest.mark.long
 def test_a_key_that_a_server_echoes_is_not_in_the_trace(traced: LangSmithServer) -> None:
     with ScriptedModel() as model:
         os.environ["OPENAI_BASE_URL"] = f"{model.url}/v1"
@@ -236,6 +238,7 @@ def test_a_key_that_a_server_echoes_is_not_in_the_trace(traced: LangSmithServer)
     assert not any(OPENAI_KEY.encode() in body for body in traced.bodies)
 
 
+@pytest.mark.long
 def test_langsmith_gets_every_call_of_eval(traced: LangSmithServer, tmp_path: Path) -> None:
     out = tmp_path / "night-run"
     run(
@@ -247,6 +250,7 @@ def test_langsmith_gets_every_call_of_eval(traced: LangSmithServer, tmp_path: Pa
     assert sorted(root.metadata["post_id"] for root in roots) == ["a", "b", "c"]
 
 
+@pytest.mark.long
 def test_langsmith_gets_every_call_of_batch(traced: LangSmithServer, tmp_path: Path) -> None:
     out = tmp_path / "decided.csv"
     run("batch", str(table(tmp_path)), "--out", str(out), "--graph", "baseline", "--model", "rehearsal")
@@ -263,6 +267,7 @@ def calls_in(folder: Path) -> list[Any]:
     return [call for line in lines for call in json.loads(line)["calls"]]
 
 
+@pytest.mark.long
 def test_langsmith_gets_every_call_of_a_sweep(traced: LangSmithServer, tmp_path: Path) -> None:
     table(tmp_path)
     (tmp_path / "grid.toml").write_text(
@@ -275,6 +280,7 @@ def test_langsmith_gets_every_call_of_a_sweep(traced: LangSmithServer, tmp_path:
     assert {root.metadata["graph"] for root in check_calls(traced, calls)} == {"baseline"}
 
 
+@pytest.mark.long
 def test_langsmith_gets_every_call_of_an_experiment(traced: LangSmithServer, tmp_path: Path) -> None:
     given = ("--data", str(write_small(tmp_path / "sets")), "--out", str(tmp_path / "runs"), "--samples", "2")
     run("experiment", "run", "arcade-table8", *given, "--model", "rehearsal", "--yes")
@@ -286,6 +292,7 @@ def test_langsmith_gets_every_call_of_an_experiment(traced: LangSmithServer, tmp
     assert all(call["run_type"] == "llm" and call.metadata["langgraph_node"] for call in heard)
 
 
+@pytest.mark.long
 def test_langsmith_gets_every_call_of_ray(traced: LangSmithServer, tmp_path: Path) -> None:
     out = tmp_path / "decided.csv"
     asked = ("--graph", "baseline", "--model", "rehearsal", "--engine", "ray", "--workers", "1")
@@ -295,6 +302,7 @@ def test_langsmith_gets_every_call_of_ray(traced: LangSmithServer, tmp_path: Pat
     check_calls(traced, calls, graph="baseline")
 
 
+@pytest.mark.long
 async def test_langsmith_gets_every_call_of_serve(traced: LangSmithServer, tmp_path: Path) -> None:
     async with started(sqlite(tmp_path), "--graph", "arcade", "--set", "model=rehearsal") as served:
         answered = await served.client.post("/v1/judge?wait=30", json={"text": POST})
@@ -344,6 +352,7 @@ def test_langsmith_s_settings_in_dotenv_count(
     assert "http://127.0.0.1:9/b is taken from .env" in caplog.text
 
 
+@pytest.mark.long
 def test_a_command_traces_by_its_dotenv(tmp_path: Path) -> None:
     with langsmith_server() as server:
         (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in server.environment.items()))

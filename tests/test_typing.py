@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import runpy
 import subprocess
 import sys
 import types
@@ -17,24 +18,13 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import BaseModel
 
 from tests import PROJECT
-from tribunal import channel_data
-from tribunal.boxes import Box
+from tribunal.calls import Call
 from tribunal.context import Context
+from tribunal.exhibit import Box
 from tribunal.model_objects import FIELDS
-from tribunal.schema import (
-    Appeal,
-    Argument,
-    Call,
-    Cue,
-    Evidence,
-    Example,
-    Image,
-    Opinion,
-    Post,
-    Precedent,
-    Turn,
-)
-from tribunal.settings_keywords import SettingsKeywords
+from tribunal.schema import Appeal, Argument, Cue, Evidence, Example, Image, Opinion, Post, Precedent, Turn
+
+typed_names: Any = types.SimpleNamespace(**runpy.run_path(str(PROJECT / "tribunal" / "typed_names.pyi")))
 
 RIGHT = """\
 import tribunal
@@ -79,16 +69,17 @@ def json_type(declared: Any) -> Any:
     if origin is tuple:
         return list[json_type(inside[0])]  # type: ignore[misc]
     if isinstance(declared, type) and issubclass(declared, BaseModel):
-        return getattr(channel_data, f"{declared.__name__}Data")
+        return getattr(typed_names, f"{declared.__name__}Data")
     return str if isinstance(declared, type) and issubclass(declared, StrEnum) else declared
 
 
 MODELS = [Box, Example, Image, Appeal, Post, Cue, Argument, Turn, Opinion, Evidence, Precedent, Call]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", MODELS)
 def test_the_data_of_a_channel_is_the_json_of_its_model(model: type[BaseModel]) -> None:
-    data = getattr(channel_data, f"{model.__name__}Data")
+    data = getattr(typed_names, f"{model.__name__}Data")
     declared = get_type_hints(model, include_extras=True)
     assert get_type_hints(data) == {name: json_type(declared[name]) for name in model.model_fields}
     hints = get_type_hints(data, include_extras=True)
@@ -100,8 +91,20 @@ def test_the_keywords_are_the_fields_of_the_context() -> None:
     Model = str | BaseChatModel
     fields: dict[str, Any] = {name: field.annotation for name, field in Context.model_fields.items()}
     fields |= dict.fromkeys(FIELDS, Model | None) | {"seats": Mapping[str, Model]}  # objects, of which it holds names
-    local = {"BaseChatModel": BaseChatModel}
-    assert get_type_hints(SettingsKeywords, localns=local) == fields
+    assert get_type_hints(typed_names.SettingsKeywords) == fields
+
+
+def test_the_file_of_typed_names_is_as_it_is_written() -> None:
+    writer = runpy.run_path(str(PROJECT / ".ci" / "write_typed_names.py"))
+    written = subprocess.run(
+        ["ruff", "format", "--stdin-filename", "typed_names.pyi", "-"],
+        input=writer["write_names"](),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=PROJECT,
+    )
+    assert writer["PATH"].read_text("utf-8") == written.stdout, "run ./run python .ci/write_typed_names.py"
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +128,7 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return said
 
 
+@pytest.mark.long
 def test_what_is_right_passes(errors: dict[str, str]) -> None:
     assert errors["right.py"] == ""
 

@@ -21,8 +21,8 @@ from mcp import Client
 
 from tests import PROJECT
 from tests.dev_server import dev_server
+from tests.doubles import Answer, Request, ScriptedServer
 from tests.eval.experiments.small_sets import write_small
-from tribunal.eval.doubles.scripted import Answer, Request, ScriptedServer
 
 pytestmark = [pytest.mark.server, pytest.mark.xdist_group("wheel")]
 

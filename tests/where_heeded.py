@@ -6,11 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from tribunal.context import context_from
-from tribunal.heeding import names, unheeded, without
+from tribunal.unused_settings import find_unused_settings, leave_out_settings, setting_is_named
 
 
 def where_heeded(graph: str, world: Mapping[str, Any], **own: Any) -> dict[str, Any]:
     """A test's own settings as they are, over those of the world that the graph heeds beside them."""
     settings = {**world, **own}
     of_the_graph = {name: value for name, value in settings.items() if name not in ("image", "language")}
-    return without(settings, [name for name, _ in unheeded(graph, context_from(of_the_graph)) if not names(own, name)])
+    return leave_out_settings(
+        settings,
+        [
+            name
+            for name, _ in find_unused_settings(graph, context_from(of_the_graph))
+            if not setting_is_named(own, name)
+        ],
+    )

@@ -5,14 +5,17 @@
     record = tribunal.judge("Welcome to the neighbourhood!")
     record.hateful, record.category, record.explanation
 
-`judge` and `ajudge` decide one post; `trial` lets you watch; `explain` shows why; `Context` holds the settings; the
-`tribunal` command does the same from a terminal. Names are loaded when they are first used.
+`judge` and `ajudge` decide one post; `trial` lets you watch; `explain` and `view_case` show why; `Context` holds the
+settings; the `tribunal` command does the same from a terminal. Names are loaded when they are first used.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -20,17 +23,19 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from typing_extensions import Unpack
 
+    from tribunal.cases.case_drawing import draw_for_notebook, draw_page
+    from tribunal.cases.explanations import aexplain, explain
     from tribunal.cases.tool import as_tool
+    from tribunal.cases.view_maker import view_case
     from tribunal.context import Context
     from tribunal.errors import BadInput, TribunalError
-    from tribunal.explained.asked import aexplain, explain
     from tribunal.schema import Record
-    from tribunal.settings_keywords import SettingsKeywords
+    from tribunal.typed_names import SettingsKeywords
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
-    "BadInput", "Context", "Record", "TribunalError", "adecide", "aexplain", "ajudge", "as_tool", "explain", "judge",
-    "trial",
+    "BadInput", "Context", "Record", "TribunalError", "adecide", "aexplain", "ajudge", "as_tool", "draw_for_notebook",
+    "draw_page", "explain", "judge", "trial", "view_case",
 ]  # fmt: skip
 
 _HOMES = {
@@ -38,11 +43,20 @@ _HOMES = {
     "Context": "tribunal.context",
     "Record": "tribunal.schema",
     "TribunalError": "tribunal.errors",
-    "aexplain": "tribunal.explained.asked",
+    "aexplain": "tribunal.cases.explanations",
     "as_tool": "tribunal.cases.tool",
-    "explain": "tribunal.explained.asked",
+    "draw_for_notebook": "tribunal.cases.case_drawing",
+    "draw_page": "tribunal.cases.case_drawing",
+    "explain": "tribunal.cases.explanations",
+    "view_case": "tribunal.cases.view_maker",
 }
 DEFAULT_GRAPH = "tribunal"
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+# In a checkout without symbolic links, as Git makes one on Windows, the rooms lie in the folder above.
+if not Path(__path__[0], "graphs").is_dir():
+    __path__.append(str(Path(__path__[0]).parent))
 
 
 async def ajudge(
@@ -80,25 +94,39 @@ async def ajudge(
     Raises:
         BadInput: the post or a setting is wrong; no model was called.
     """
-    from tribunal.cases.session import hear
+    from tribunal.cases.session import judge_post
+
+    options = _case_options(graph, keep, keep_text, settings)
+    return await judge_post(text, image, post_id=post_id, language=language, earlier=earlier, config=config, **options)
+
+
+def _case_options(
+    graph: str = DEFAULT_GRAPH,
+    keep: bool | None = None,
+    keep_text: bool | None = None,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Any]:
+    from tribunal.cases.keep_options import keep_options
     from tribunal.context import context_from
     from tribunal.graphs import load_seats
-    from tribunal.kept.wanted import wanted
 
     load_seats(graph, settings)
-    context = context_from({**settings})
-    kept = wanted("python", keep, keep_text, review=context.review)
-    return await hear(
-        text,
-        image,
-        graph=graph,
-        context=context,
-        post_id=post_id,
-        language=language,
-        earlier=earlier,
-        keep=kept,
-        config=config,
-    )
+    context = context_from(settings)
+    return {
+        "graph": graph,
+        "context": context,
+        "keep": keep_options("python", keep, keep_text, review=context.review),
+    }
+
+
+def _with_arguments_of(model: Callable[Given, Any]) -> Callable[[Callable[..., Result]], Callable[Given, Result]]:
+    """Return what declares that a function takes the arguments of another, for editors and type checkers."""
+
+    def declare(function: Callable[..., Result]) -> Callable[Given, Result]:
+        vars(function)["__wrapped__"] = model
+        return function
+
+    return declare
 
 
 async def adecide(thread: str, answer: dict[str, Any], *, config: RunnableConfig | None = None) -> Record:
@@ -115,25 +143,13 @@ async def adecide(thread: str, answer: dict[str, Any], *, config: RunnableConfig
     Raises:
         BadInput: there is no such case, somebody else has decided it, or the answer is wrong; the case is as it was.
     """
-    from tribunal.cases.session import decide
-    from tribunal.kept.wanted import wanted
+    from tribunal.cases.session import submit_review
 
-    return await decide(thread, answer, keep=wanted("python", review=True), config=config)
+    return await submit_review(thread, answer, config=config)
 
 
-def judge(
-    text: str | None = None,
-    *,
-    image: str | None = None,
-    graph: str = DEFAULT_GRAPH,
-    post_id: str | None = None,
-    language: str | None = None,
-    earlier: Sequence[str] = (),
-    keep: bool | None = None,
-    keep_text: bool | None = None,
-    config: RunnableConfig | None = None,
-    **settings: Unpack[SettingsKeywords],
-) -> Record:
+@_with_arguments_of(ajudge)
+def judge(text: str | None = None, **given: Any) -> Record:
     """Decide one post and wait for it; arguments, result and errors are those of `ajudge`.
 
     Raises:
@@ -146,38 +162,15 @@ def judge(
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        decided = ajudge(
-            text,
-            image=image,
-            graph=graph,
-            post_id=post_id,
-            language=language,
-            earlier=earlier,
-            keep=keep,
-            keep_text=keep_text,
-            config=config,
-            **settings,
-        )
-        return run_to_end(decided, settings)
+        return run_to_end(ajudge(text, **given), given)
     raise RuntimeError(
         "tribunal.judge() can't wait where an event loop runs, as in a notebook; write: await tribunal.ajudge(…)"
     )
 
 
-async def trial(
-    text: str | None = None,
-    *,
-    image: str | None = None,
-    graph: str = DEFAULT_GRAPH,
-    post_id: str | None = None,
-    language: str | None = None,
-    earlier: Sequence[str] = (),
-    keep: bool | None = None,
-    keep_text: bool | None = None,
-    config: RunnableConfig | None = None,
-    **settings: Unpack[SettingsKeywords],
-) -> AsyncGenerator[dict[str, Any] | Record]:
-    """Decide one post, and watch it being decided.
+@_with_arguments_of(ajudge)
+async def trial(text: str | None = None, **given: Any) -> AsyncGenerator[dict[str, Any] | Record]:
+    """Decide one post, and watch it being decided. Arguments and errors are those of `ajudge`.
 
         async for event in tribunal.trial("Welcome to the neighbourhood!"):
             match event:
@@ -188,61 +181,39 @@ async def trial(
 
     Leaving the loop early ends the case: nothing more is asked of a model.
 
-    Args:
-        text: as of `ajudge`, and so are the others.
-
     Yields:
         Every event as it happens, as plain JSON; its `event` says what it is: `asking`, `call`, `turn`, `opinion`, …
         (docs/events.md; `tribunal.events.event_of` reads one, with its types). At last the record, as of `ajudge`.
-
-    Raises:
-        BadInput: the post or a setting is wrong; no model was called.
     """
-    from tribunal.cases.session import attend
-    from tribunal.context import context_from
-    from tribunal.graphs import load_seats
-    from tribunal.kept.wanted import wanted
+    from tribunal.cases.session import stream_post
 
-    load_seats(graph, settings)
-    context = context_from({**settings})
-    kept = wanted("python", keep, keep_text, review=context.review)
-    case = attend(
-        text,
-        image,
-        graph=graph,
-        context=context,
-        post_id=post_id,
-        language=language,
-        earlier=earlier,
-        keep=kept,
-        config=config,
-    )
-    async with aclosing(case):
+    of_case = ("image", "post_id", "language", "earlier", "config")
+    post = {name: given.pop(name) for name in of_case if name in given}
+    options = {name: given.pop(name) for name in ("graph", "keep", "keep_text") if name in given}
+    async with aclosing(stream_post(text, **post, **_case_options(**options, settings=given))) as case:
         async for event in case:
             yield event
 
 
 def main() -> None:
-    """The `tribunal` command."""
+    """Run the `tribunal` command."""
     import gc
     import sys
 
-    # Most of what a command makes are modules, which stay. The collector looks at them at every 20,000 new objects,
-    # and not at every 700, which would take a sixth of the time to a first verdict.
-    gc.set_threshold(20_000, 20, 20)
-
+    gc.set_threshold(100_000, 20, 20)  # most of what a command makes are modules, which stay
     sys.path.append("")  # so that `module:object` in a setting finds the working folder, behind all that is installed
     from tribunal.commands import app
     from tribunal.environment import export_langsmith
-    from tribunal.terminal import degrade, fell
+    from tribunal.terminal import degrade_output, print_uncaught_error
 
-    degrade()
-    sys.excepthook = fell
+    degrade_output()
+    sys.excepthook = print_uncaught_error
     export_langsmith()
     app()
 
 
 def __getattr__(name: str) -> Any:
+    """Load a public name when it is first used."""
     if name in _HOMES:
         from importlib import import_module
 

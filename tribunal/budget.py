@@ -20,13 +20,13 @@ LAST_WORD = 1
 Drawn = TypeVar("Drawn")
 
 
-def requests_of(calls: Sequence[JSON]) -> int:
-    """How many requests calls have cost."""
+def count_requests(calls: Sequence[JSON]) -> int:
+    """Return how many requests calls have cost."""
     return sum(call["attempts"] for call in calls if not call["cached"])
 
 
-def tokens_of(calls: Sequence[Mapping[str, Any]]) -> int:
-    """How many tokens calls have cost, in and out."""
+def count_tokens_paid(calls: Sequence[Mapping[str, Any]]) -> int:
+    """Return how many tokens calls have cost, in and out."""
     return sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls if not call["cached"])
 
 
@@ -42,37 +42,37 @@ class Budget:
     reserved: int = 0
 
     @classmethod
-    def of(cls, context: Context, state: Mapping[str, Any]) -> Budget:
-        """The budget of a case. A trial that a reviewer asked for has one of its own, from `budget_from` on."""
+    def from_state(cls, context: Context, state: Mapping[str, Any]) -> Budget:
+        """Return the budget of a case. A trial that a reviewer asked for has its own, from `budget_from` on."""
         paid: Sequence[JSON] = state.get("calls", [])
         return cls(context, paid[state.get("budget_from") or 0 :], state.get("reserved") or 0)
 
     @property
     def limits(self) -> str:
-        """The budget in words; empty where there is none."""
+        """Return the budget in words; empty where there is none."""
         limits = ((self.context.max_calls, "calls"), (self.context.max_tokens, "tokens"))
         return " and ".join(f"{limit} {unit}" for limit, unit in limits if limit)
 
     def reaches(self, requests: int, tokens: int) -> bool:
-        """Whether there is enough left for so much."""
-        return self._has_requests(requests) and self._has_tokens(tokens)
+        """Return whether there is enough left for so much."""
+        return self.most(requests) == requests and self._has_tokens(tokens)
 
     def affords(self, calls: int) -> bool:
-        """Whether so many calls may be made now, and the last word after them.
+        """Return whether so many calls may be made now, and the last word after them.
 
         What tokens they will cost nobody can know, so any that are left do.
         """
         return self.reaches(calls + LAST_WORD, tokens=1)
 
     def most(self, wanted: int, *, kept: int = 0) -> int:
-        """How many of so many calls may be made, where some are kept for others; only requests are counted."""
+        """Return how many of so many calls may be made, where some are kept for others; only requests are counted."""
         if self.context.max_calls is None:
             return wanted
-        return max(0, min(wanted, self.context.max_calls - self._requests() - kept))
+        return max(0, min(wanted, self.context.max_calls - count_requests(self.paid) - self.reserved - kept))
 
     def check(self, seat: str) -> None:
         """Raise `BudgetSpent` where this seat can't be asked, and the last word after it."""
-        if not self._has_requests(1 + LAST_WORD):
+        if self.most(1 + LAST_WORD) < 1 + LAST_WORD:
             spent = f"{self.context.max_calls} calls"
         elif not self._has_tokens(1):
             spent = f"{self.context.max_tokens} tokens"
@@ -80,25 +80,18 @@ class Budget:
             return
         raise BudgetSpent(f"the budget of {spent} was spent before the {seat} could speak")
 
-    def _requests(self) -> int:
-        return requests_of(self.paid) + self.reserved
-
-    def _has_requests(self, wanted: int) -> bool:
-        limit = self.context.max_calls
-        return limit is None or self._requests() + wanted <= limit
-
     def _has_tokens(self, wanted: int) -> bool:
         limit = self.context.max_tokens
-        return limit is None or tokens_of(self.paid) + wanted <= limit
+        return limit is None or count_tokens_paid(self.paid) + wanted <= limit
 
 
-def leaving(state: Mapping[str, Any], requests: int) -> JSON:
-    """The state of a case as it is sent to those who leave so many requests to others."""
+def reserve_requests(state: Mapping[str, Any], requests: int) -> JSON:
+    """Return the state of a case as it is sent to those who leave so many requests to others."""
     return {**state, "reserved": requests}
 
 
-def renewed(state: Mapping[str, Any]) -> JSON:
-    """A budget for one more trial, as an update of the state: what was paid so far no longer counts."""
+def renew_budget(state: Mapping[str, Any]) -> JSON:
+    """Return an update that gives one more trial a budget of its own: what was paid so far no longer counts."""
     return {"budget_spent": False, "budget_from": len(state.get("calls", []))}
 
 
@@ -110,6 +103,7 @@ class DrawBudget:
     """
 
     def __init__(self, context: Context) -> None:
+        """Begin with nothing paid."""
         self.calls: list[JSON] = []
         self._budget = Budget(context, self.calls)
         self.limits = self._budget.limits
@@ -140,12 +134,11 @@ class DrawBudget:
             raise
         finally:
             self._under_way -= 1
-            self.book(calls)
+            self.calls += calls
+            requests, tokens = self._dearest
+            self._dearest = (
+                max(requests, count_requests(calls), 1),
+                max(tokens, count_tokens_paid(calls)),
+            )
             self._first.set()
         return drawn
-
-    def book(self, calls: Sequence[JSON]) -> None:
-        """Enter what was paid for."""
-        self.calls += calls
-        cost = max(1, requests_of(calls)), tokens_of(calls)
-        self._dearest = max(self._dearest[0], cost[0]), max(self._dearest[1], cost[1])

@@ -2,6 +2,8 @@
 
 They lie in the case, so that a file that is edited, moved or deleted since changes nothing for it. This process knows
 them by their hash: those that it has read from the operator's files, and those that it has met in a case.
+
+Within `keep_files_read` a file that is named is read once: a run ends with what it began with.
 """
 
 from __future__ import annotations
@@ -10,15 +12,19 @@ import asyncio
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.files import read_regular, write_whole
 from tribunal.schema import JSON
+from tribunal.systems import resource
+from tribunal.text import suggest_name
 from tribunal.trust import check_words, for_clients
 
 Kind = Literal["policy", "prompts", "line_up", "threshold_file"]
@@ -27,12 +33,12 @@ _from_files: set[tuple[Kind, str]] = set()
 _met: OrderedDict[tuple[str, str], str] = OrderedDict()
 
 
-def written(held: Mapping[str, str]) -> str:
-    """A set of prompts as one text, which `json.loads` reads."""
+def prompts_as_text(held: Mapping[str, str]) -> str:
+    """Return a set of prompts as one text, which `json.loads` reads."""
     return json.dumps(dict(held), sort_keys=True, ensure_ascii=False)
 
 
-def meet(kind: str, sha: str, text: str) -> None:
+def remember_text(kind: str, sha: str, text: str) -> None:
     """Remember a text by the hash that records name it by."""
     _met[kind, sha] = text
     _met.move_to_end((kind, sha))
@@ -40,84 +46,188 @@ def meet(kind: str, sha: str, text: str) -> None:
         _met.popitem(last=False)
 
 
-def met(kind: str, sha: str) -> str | None:
-    """A text by the hash that records name it by, where this process has met it."""
+def remembered_text(kind: str, sha: str) -> str | None:
+    """Return a text by the hash that records name it by, if this process has met it."""
     return _met.get((kind, sha))
 
 
-def read_from_file(kind: Kind, text: str) -> None:
+class NamedTexts:
+    """The texts that a setting names: shipped ones by name, and the operator's files by path."""
+
+    def __init__(
+        self, kind: Kind, form: str, check: Callable[[str, str], object], way_out: str, shipped: str | None = None
+    ) -> None:
+        """Say what the texts are.
+
+        Args:
+            kind: the setting.
+            form: what its files are: TOML or JSON.
+            check: is called with a text and its name, and raises `BadInput` if the text is none of these.
+            way_out: what to give instead, for an error; `{names}` are the shipped ones.
+            shipped: the folder of the shipped ones, as `package:folder`.
+        """
+        self._kind, self._form, self._check, self._way_out, self._shipped = kind, form, check, way_out, shipped
+        self._held: dict[str, str] = {}
+
+    @cached_property
+    def shipped_names(self) -> list[str]:
+        """Return the names of the shipped ones."""
+        listed = resource(self._shipped).iterdir() if self._shipped else ()
+        return sorted(each.name.removesuffix(".toml") for each in listed if each.name.endswith(".toml"))
+
+    def read(self, name: str) -> str:
+        """Return the text of this name. Blocks: call it off the event loop.
+
+        Raises:
+            BadInput: the file can't be read, or is something else.
+        """
+        return read_once((self._kind, name), lambda: self._read_file(name))
+
+    def _read_file(self, name: str) -> str:
+        try:
+            if name in self.shipped_names:
+                raw = resource(f"{self._shipped}/{name}.toml").read_bytes()
+            else:
+                raw = read_regular(Path(name).expanduser())
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise BadInput(f"{self._kind}: {name}: not a {self._form} file: {error}") from error
+        except (OSError, ValueError, RuntimeError) as error:
+            near, way = (
+                suggest_name(name, self.shipped_names),
+                self._way_out.format(names=", ".join(self.shipped_names)),
+            )
+            reason = getattr(error, "strerror", None) or error
+            raise BadInput(f"{self._kind}: {name}: {reason}; {f'{near} Or ' if near else ''}{way}") from error
+        self._check(text, name)
+        note_own_text(self._kind, text)
+        return text
+
+    async def load(self, name: str, *, afresh: bool = False) -> str:
+        """Return the text of this name, read off the event loop and once.
+
+        Args:
+            name: of a shipped one, or a path.
+            afresh: read a file even where that was done before; so every post starts from it as it stands then.
+
+        Raises:
+            BadInput: as `read`.
+        """
+        if name not in self._held or (afresh and name not in self.shipped_names):
+            self._held[name] = await asyncio.to_thread(self.read, name)
+        return self._held[name]
+
+    async def text_of_case(self, case: Mapping[str, Any] | None, name: str) -> str:
+        """Return the text that lies in a case, or that of the file if the case began without one.
+
+        Args:
+            case: its state; None: there is no case yet.
+            name: what the case calls the text.
+
+        Raises:
+            BadInput: what lies there is no text, or a client of this server may not set it; or as `read`.
+        """
+        text = (case.get("context") or {}).get(self._kind) if case is not None else None
+        if text is None:
+            return await self.load(name)
+        if not isinstance(text, str):
+            raise BadInput(f"context.{self._kind}: {type(text).__name__}: is no text; give the whole text of its file")
+        await check_text_in_case(self._kind, name, text, lambda: self.load(name, afresh=True))
+        return text
+
+
+def note_own_text(kind: Kind, text: str) -> None:
     """Note that the operator's own file holds this text. Blocks: call it off the event loop.
 
     A server notes it in the data folder too, so that it knows the text in a case again once it has been started anew
     and the file is another.
     """
-    _from_files.add((kind, _sha(text)))
+    _from_files.add((kind, _hash_text(text)))
     if for_clients():
-        path = _noted(kind, text)
+        path = _note_path(kind, text)
         with suppress(OSError):  # then the text counts for as long as this process lives
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 write_whole(path, text.encode("utf-8", "surrogatepass"))
 
 
-async def held_in(
-    state: Mapping[str, Any], kind: Literal["line_up", "threshold_file"], name: str, read: Callable[[], Awaitable[Any]]
-) -> str | None:
-    """The text that lies in a case; None in one that began without it.
+async def prompts_in_case(state: Mapping[str, Any], name: str, read: Callable[[], Awaitable[Any]]) -> JSON | None:
+    """Return the prompts of one's own that lie in a case, by name; None if it began without any.
 
     Args:
         state: the case.
-        kind: what it is.
-        name: what the case calls it.
-        read: reads the operator's file of this name, which notes what it holds.
+        name: what the case calls them.
+        read: reads the operator's folder of this name, which notes what it holds.
 
     Raises:
-        BadInput: what lies there is no text, or a client of this server may not set it.
+        BadInput: what lies there are no prompts, or a client of this server may not set them.
     """
-    text = (state.get("context") or {}).get(kind)
-    if text is None:
-        return None
-    if not isinstance(text, str):
-        raise BadInput(f"context.{kind}: {type(text).__name__}: is no text; give the whole text of its file")
-    await check(kind, name, text, read)
-    return text
-
-
-async def prompts_in(state: Mapping[str, Any], name: str, read: Callable[[], Awaitable[Any]]) -> JSON | None:
-    """The prompts of one's own that lie in a case, by name. As `held_in`."""
     held = (state.get("context") or {}).get("prompts")
     if held is None:
         return None
     if not isinstance(held, Mapping) or not all(isinstance(each, str) for each in held.values()):
         raise BadInput("context.prompts: are no prompts; give the text of each by its name, such as arcade/judge")
-    await check("prompts", name, written(held), read)
+    await check_text_in_case("prompts", name, prompts_as_text(held), read)
     return dict(held)
 
 
-async def check(kind: Kind, name: str, text: str, read: Callable[[], Awaitable[Any]]) -> None:
-    """See that a text in a case may stand there: on a server, that a file of the operator's held it.
+async def check_text_in_case(kind: Kind, name: str, text: str, read: Callable[[], Awaitable[Any]]) -> None:
+    """Check that a text in a case may stand there: on a server, that a file of the operator's held it.
 
     Raises:
         BadInput: it may not.
     """
-    if not for_clients() or (kind, _sha(text)) in _from_files:
+    if not for_clients() or (kind, _hash_text(text)) in _from_files:
         return
     with suppress(BadInput):  # this process may not have read the file yet, and the file may be gone
         await read()
-    if (kind, _sha(text)) not in _from_files and not await asyncio.to_thread(_is_noted, kind, text):
+    if (kind, _hash_text(text)) not in _from_files and not await asyncio.to_thread(_is_noted, kind, text):
         check_words(kind, name)
 
 
 def _is_noted(kind: Kind, text: str) -> bool:
     try:
-        return read_regular(_noted(kind, text)) == text.encode("utf-8", "surrogatepass")
+        return read_regular(_note_path(kind, text)) == text.encode("utf-8", "surrogatepass")
     except (OSError, ValueError):
         return False
 
 
-def _noted(kind: Kind, text: str) -> Path:
-    return data_folder() / "contents" / f"{kind}-{_sha(text)}"
+def _note_path(kind: Kind, text: str) -> Path:
+    return data_folder() / "contents" / f"{kind}-{_hash_text(text)}"
 
 
-def _sha(text: str) -> str:
+def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+Thing = TypeVar("Thing")
+# Tasks and threads that are started within see the same things.
+_opened: ContextVar[dict[Hashable, Any] | None] = ContextVar("opened", default=None)
+
+
+@contextmanager
+def keep_files_read() -> Iterator[None]:
+    """Keep everything that is read by name from here on. Within another one, what that one holds is kept."""
+    if _opened.get() is not None:
+        yield
+        return
+    token = _opened.set({})
+    try:
+        yield
+    finally:
+        _opened.reset(token)
+
+
+def read_once(key: Hashable, read: Callable[[], Thing]) -> Thing:
+    """Return what was read under this key within `keep_files_read`, or else what `read` gives now.
+
+    Raises:
+        Exception: whatever `read` raises; nothing is kept then.
+    """
+    held = _opened.get()
+    if held is None:
+        return read()
+    if key not in held:
+        held.setdefault(key, read())
+    thing: Thing = held[key]
+    return thing

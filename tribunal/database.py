@@ -1,4 +1,4 @@
-"""The one way to SQLite: a connection with a thread of its own, asked from async code."""
+"""The one way to a SQLite file of our own: a connection with a thread of its own, asked from async code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -19,6 +18,12 @@ from tribunal.files import check_regular
 
 WAIT = 30.0  # seconds that one writer waits for another
 Result = TypeVar("Result")
+# Faults of the disk, of rights or of another process, and not of the file.
+_OUTSIDE = {
+    sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,
+}  # fmt: skip
+_creating = threading.Lock()
 
 
 class DatabaseError(OSError):
@@ -29,27 +34,21 @@ class Unwritable(DatabaseError):
     """Not the file is at fault: the disk is full or gone, it may not be written, or another process keeps it locked."""
 
 
-_OUTSIDE = {
-    sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,
-}  # fmt: skip
-
-
 def database_error(path: Path, error: Exception) -> DatabaseError:
-    """What an error of SQLite or of the system means."""
+    """Return what an error of SQLite or of the system means."""
     code = getattr(error, "sqlite_errorcode", None)
-    if code is None:
-        # As `check_regular` has it of what is no file.
-        outside = isinstance(error, OSError) and error.errno not in (errno.EISDIR, errno.EINVAL)
-    else:
+    if code is not None:
         outside = code & 0xFF in _OUTSIDE
+    else:  # `check_regular` calls what is no file EISDIR or EINVAL
+        outside = isinstance(error, OSError) and error.errno not in (errno.EISDIR, errno.EINVAL)
     return (Unwritable if outside else DatabaseError)(f"{path}: {error}")
 
 
 class Database:
     """An open SQLite file, with a thread of its own in which everything is done, one thing after another.
 
-    All methods may be called at the same time. What a cancelled caller asked for is done whole or not at all.
+    All methods may be called at the same time. What a cancelled caller asked for is done whole or not at all. Every
+    method raises `DatabaseError` if the file can't be read or written, or is closed.
 
     Attributes:
         path: the file.
@@ -78,26 +77,19 @@ class Database:
             prepare: is given the connection before anything is written: the place to refuse a foreign file.
             schema: the statements that make its tables where they aren't there; done as one.
             mode: `mode=ro` and the like, in which nothing is made or written.
-
-        Raises:
-            DatabaseError: it can't be opened.
         """
         thread = ThreadPoolExecutor(1, thread_name_prefix=path.name)
-        opening = partial(_open, path, prepare, schema, mode)
         try:
-            return cls(path, await asyncio.get_running_loop().run_in_executor(thread, opening), thread)
+            opening = asyncio.get_running_loop().run_in_executor(thread, _open, path, prepare, schema, mode)
+            return cls(path, await opening, thread)
         except BaseException as error:
             thread.shutdown(wait=False)
-            if isinstance(error, sqlite3.Error | OSError) and not isinstance(error, DatabaseError):
+            if isinstance(error, sqlite3.Error | OSError | UnicodeError) and not isinstance(error, DatabaseError):
                 raise database_error(path, error) from error
             raise
 
     async def run(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
-        """Return what `work` returns, which is called with the connection in its thread and must end what it begins.
-
-        Raises:
-            DatabaseError: the file can't be read or written, or it is closed.
-        """
+        """Return what `work` returns, which is called with the connection in its thread and must end what it begins."""
         try:
             doing = asyncio.get_running_loop().run_in_executor(self._thread, work, self._connection)
         except RuntimeError as error:  # the thread has ended
@@ -108,37 +100,21 @@ class Database:
             raise database_error(self.path, error) from error
 
     async def rows(self, statement: str, *values: Any) -> list[sqlite3.Row]:
-        """Return the rows that a query finds.
-
-        Raises:
-            DatabaseError: it can't be read.
-        """
+        """Return the rows that a query finds."""
         return await self.run(lambda connection: connection.execute(statement, values).fetchall())
 
     async def write(self, statement: str, *values: Any) -> int:
-        """Carry out one statement, and return the number of rows that it changed.
-
-        Raises:
-            DatabaseError: it can't be written.
-        """
+        """Carry out one statement, and return the number of rows that it changed."""
         return await self.run(lambda connection: connection.execute(statement, values).rowcount)
 
     async def write_many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Carry out one statement for each of these rows, all or none.
-
-        Raises:
-            DatabaseError: they can't be written.
-        """
+        """Carry out one statement for each of these rows, all or none."""
         held = list(rows)
-        await self.together(lambda connection: connection.executemany(statement, held))
+        await self.run_in_transaction(lambda connection: connection.executemany(statement, held))
 
-    async def together(self, work: Callable[[sqlite3.Connection], object]) -> None:
-        """Do several things in one transaction, in the connection's thread; an error undoes them all, and is raised.
-
-        Raises:
-            DatabaseError: the file can't be read or written.
-        """
-        await self.run(lambda connection: _in_transaction(connection, work))
+    async def run_in_transaction(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        """Do several things in one transaction, in the connection's thread; an error undoes them all, and is raised."""
+        await self.run(lambda connection: _run_in_transaction(connection, work))
 
     async def close(self) -> None:
         """Write out what SQLite still holds beside the file, and end the thread."""
@@ -150,16 +126,19 @@ class Database:
 def _open(
     path: Path, prepare: Callable[[sqlite3.Connection], None] | None, schema: Sequence[str], mode: str
 ) -> sqlite3.Connection:
-    _regular(path)
-    if mode:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=WAIT, isolation_level=None)
-    else:
-        _made(path)
-        connection = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
+    check_sqlite_file(path)
+    if not mode:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # One at a time: closing a file takes away every lock that this process has on it, SQLite's too.
+        with _creating, suppress(FileExistsError):
+            if not path.exists():
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    address = f"{path.absolute().as_uri()}?{mode}"
+    connection = sqlite3.connect(address if mode else path, uri=bool(mode), timeout=WAIT, isolation_level=None)
     try:
         connection.row_factory = sqlite3.Row
         if prepare:
-            _in_transaction(connection, prepare)
+            _run_in_transaction(connection, prepare)
         if not mode:
             set_write_ahead_mode(connection)
             # What is committed outlives the process; a power cut may cost the last moments, and nothing else.
@@ -167,14 +146,14 @@ def _open(
             # What is deleted is overwritten: posts and what was said of them lie here.
             connection.execute("PRAGMA secure_delete=ON").fetchall()
         if schema:
-            _in_transaction(connection, lambda made: [made.execute(statement) for statement in schema])
+            _run_in_transaction(connection, lambda made: [made.execute(statement) for statement in schema])
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _in_transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], object]) -> None:
+def _run_in_transaction(connection: sqlite3.Connection, work: Callable[[sqlite3.Connection], object]) -> None:
     [only_reads] = connection.execute("PRAGMA query_only").fetchone()
     connection.execute("BEGIN" if only_reads else "BEGIN IMMEDIATE")
     try:
@@ -196,29 +175,16 @@ def set_write_ahead_mode(connection: sqlite3.Connection) -> None:
         try:
             connection.execute("PRAGMA journal_mode=WAL").fetchall()
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-                raise
-            if time.monotonic() > until:
+            busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not busy or time.monotonic() > until:
                 raise
             time.sleep(0.02)
         else:
             return
 
 
-def _regular(path: Path) -> None:
+def check_sqlite_file(path: Path) -> None:
     """Refuse what SQLite would wait for, or break: a pipe, a device, a folder, under the file's name or beside it."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         with suppress(FileNotFoundError):
             check_regular(path.with_name(f"{path.name}{suffix}"))
-
-
-_making = threading.Lock()
-
-
-def _made(path: Path) -> None:
-    """Make the file, and its folder, for their owner alone."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # One at a time: closing a file takes away every lock that this process has on it, SQLite's too.
-    with _making, suppress(FileExistsError):
-        if not path.exists():
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))

@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from dotenv import dotenv_values
 from platformdirs import user_data_dir
 
 from tribunal.errors import BadInput
@@ -41,12 +40,13 @@ class Environment(dict[str, str]):
     """
 
     def __init__(self, held: Mapping[str, str], beneath: Iterable[str] = ()) -> None:
+        """Keep the settings."""
         super().__init__(held)
         self.beneath = frozenset(beneath)
 
 
 def dotenv() -> dict[str, str]:
-    """What the `.env` file of the working directory sets. Reads files: call it off the event loop.
+    """Return what the `.env` file of the working directory sets. Reads files: call it off the event loop.
 
     Nothing is put in for `${NAME}`: it would carry a key of the environment into an address of the file's choice.
     """
@@ -57,11 +57,13 @@ def dotenv() -> dict[str, str]:
     except (OSError, ValueError) as error:
         _say(f"{FILE}: is not read: {getattr(error, 'strerror', None) or error}")
         return {}
+    from dotenv import dotenv_values  # only where there is such a file
+
     return {name: value for name, value in dotenv_values(stream=io.StringIO(text), interpolate=False).items() if value}
 
 
 def environment(beneath: Mapping[str, str] | None = None) -> Environment:
-    """The settings outside a run: the environment, and beneath it a `.env` file. Empty ones count as unset.
+    """Return the settings outside a run: the environment, and beneath it a `.env` file. Empty ones count as unset.
 
     Args:
         beneath: what `dotenv` gave, if it has been read; else it is read now.
@@ -104,7 +106,7 @@ def export_langsmith() -> None:
 
 
 def from_dotenv(environment: Mapping[str, str], name: str) -> bool:
-    """Whether a setting comes from the `.env` file."""
+    """Return whether a setting comes from the `.env` file."""
     return isinstance(environment, Environment) and name in environment.beneath
 
 
@@ -121,8 +123,8 @@ def check_origin(environment: Mapping[str, str], address: str, keys: Iterable[st
     """
     if not from_dotenv(environment, address):
         return
-    keys = list(keys)
-    if not keys or not all(from_dotenv(environment, key) for key in keys):
+    beside = [from_dotenv(environment, key) for key in keys]
+    if not beside or not all(beside):
         raise BadInput(
             f"{address}: {environment[address]!r}: stands in {FILE}, and its key doesn't; set both in {FILE}, or the "
             "address in the environment"
@@ -131,12 +133,12 @@ def check_origin(environment: Mapping[str, str], address: str, keys: Iterable[st
 
 
 def setting(name: str) -> str | None:
-    """One setting of the `environment`; None where it is unset or empty."""
+    """Return one setting of the `environment`, or None if it is unset or empty."""
     return environment().get(name)
 
 
 def data_folder() -> Path:
-    """Where this project keeps what it makes: TRIBUNAL_DATA, else the platform's own place for it. Not created here."""
+    """Return where this project keeps what it makes: TRIBUNAL_DATA, or the platform's own place. Not created here."""
     named = setting("TRIBUNAL_DATA")
     return Path(named).expanduser() if named else Path(user_data_dir("tribunal", appauthor=False))
 

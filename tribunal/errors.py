@@ -36,6 +36,7 @@ class ModelError(TribunalError):
     """
 
     def __init__(self, message: str, *, seat: str = "", role: str = "", model: str = "") -> None:
+        """Keep who was asked."""
         super().__init__(message)
         self.seat, self.role, self.model = seat, role, model
         self.calls: Sequence[dict[str, Any]] = ()
@@ -45,8 +46,9 @@ class ModelError(TribunalError):
 class Refused(ModelError):
     """The provider declined; `form` says in which of its ways."""
 
-    def __init__(self, message: str, *, form: str, seat: str = "", role: str = "", model: str = "") -> None:
-        super().__init__(message, seat=seat, role=role, model=model)
+    def __init__(self, message: str, *, form: str, **asked: str) -> None:
+        """Keep the form."""
+        super().__init__(message, **asked)
         self.form = form
 
 
@@ -55,16 +57,21 @@ class BudgetSpent(ModelError):
 
 
 class CallFailed(ModelError):
-    """A technical failure; `kind` is one of authentication, quota, rate_limit, timeout, connection, server, request,
-    moved, too_long, bad_output, blind."""
+    """A technical failure.
 
-    def __init__(self, message: str, *, kind: str, seat: str = "", role: str = "", model: str = "") -> None:
-        super().__init__(message, seat=seat, role=role, model=model)
+    `kind` is one of authentication, quota, rate_limit, timeout, connection, server, request, moved, too_long,
+    bad_output, blind.
+    """
+
+    def __init__(self, message: str, *, kind: str, **asked: str) -> None:
+        """Keep the kind."""
+        super().__init__(message, **asked)
         self.kind = kind
 
 
 class BadModelOutput(CallFailed):
     """The model answered, and the answer was not of the asked form, even when asked again."""
 
-    def __init__(self, message: str, *, seat: str = "", role: str = "", model: str = "") -> None:
-        super().__init__(message, kind="bad_output", seat=seat, role=role, model=model)
+    def __init__(self, message: str, **asked: str) -> None:
+        """Say that the output was bad."""
+        super().__init__(message, kind="bad_output", **asked)

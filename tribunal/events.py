@@ -5,13 +5,17 @@ Each is a JSON object whose `event` names its kind. `event_of` reads one; the ta
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
+from tribunal.calls import Call
 from tribunal.errors import BadInput
 from tribunal.notes import Judgement, PageNote, Plan, Round
-from tribunal.schema import Call, Evidence, Failure, Frozen, Opinion, Precedent, Refusal, Review, Turn, Verdict
+from tribunal.schema import JSON, Evidence, Failure, Frozen, Opinion, Precedent, Refusal, Review, Turn, Verdict
+
+Listener = Callable[[JSON], None]  # what is told each event
 
 
 class AskingEvent(Frozen):
@@ -44,7 +48,7 @@ class OpinionEvent(Opinion):
 
 
 class TriageEvent(Frozen):
-    """The first look decided; `clear` says whether that spares the trial."""
+    """Triage decided; `clear` says whether that spares the trial."""
 
     event: Literal["triage"]
     clear: bool
@@ -177,7 +181,7 @@ _READ: TypeAdapter[Event] = TypeAdapter(Event)
 
 
 def event_of(streamed: Any) -> Event:
-    """An event as it was streamed, with its fields typed.
+    """Return an event as it was streamed, with its fields typed.
 
     Raises:
         BadInput: it is none of ours, such as one that a piece of your own streams.

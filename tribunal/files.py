@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +20,7 @@ _WITHOUT_WAITING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_N
 
 
 def check_regular(path: Path) -> os.stat_result:
-    """What the system says of a regular file; its links are followed.
+    """Return what the system says of a regular file; its links are followed.
 
     Raises:
         OSError: there is none, or it is a folder, a pipe, a socket, a device, or a file that the system makes up when
@@ -31,7 +32,7 @@ def check_regular(path: Path) -> os.stat_result:
 
 
 def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
-    """The bytes of a regular file: how every file is read that a setting or a post names.
+    """Return the bytes of a regular file: how every file is read that a setting or a post names.
 
     Raises:
         OSError: as `check_regular`; or it can't be read, or is larger than `most` bytes.
@@ -41,16 +42,14 @@ def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
     with open(path, "rb", opener=lambda name, _: os.open(name, _WITHOUT_WAITING)) as file:
         found = os.fstat(file.fileno())
         _refuse_others(found, path)  # it may have been put in the place of the one before
-        if found.st_size > most:
-            raise OSError(errno.EFBIG, f"is over {most // 1024**2} MB", str(path))
-        raw = file.read(most + 1) or b""
-        if len(raw) > most:  # it grew
+        raw = file.read(most + 1) if found.st_size <= most else b""
+        if found.st_size > most or len(raw) > most:  # the second: it grew
             raise OSError(errno.EFBIG, f"is over {most // 1024**2} MB", str(path))
         return raw
 
 
 def is_lfs_pointer(path: Path) -> bool:
-    """Whether a file is what Git leaves in place of one that `git lfs pull` hasn't fetched: three lines, under 1 KB."""
+    """Return whether a file is the small one that Git leaves in place of one that `git lfs pull` hasn't fetched."""
     try:
         if path.stat().st_size > _LARGEST_POINTER:
             return False
@@ -69,7 +68,7 @@ def _refuse_others(found: os.stat_result, path: Path) -> None:
 
 @lru_cache(maxsize=1)
 def _made_up() -> set[int]:
-    """The file systems that hold no files."""
+    """Return the file systems that hold no files."""
     found = set()
     for place in ("/proc", "/sys"):
         with suppress(OSError):
@@ -79,7 +78,7 @@ def _made_up() -> set[int]:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[IO[bytes]]:
+def write_atomically(path: Path) -> Iterator[IO[bytes]]:
     """Write a file so that its readers see the old one or the new one, and so does a machine whose power failed.
 
     The bytes go into a file beside it, which takes its place at the end; on an error it is taken away again.
@@ -98,49 +97,46 @@ def whole(path: Path) -> Iterator[IO[bytes]]:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
-
-
-def write_whole(path: Path, content: bytes | str) -> None:
-    """Write a file of this content, as `whole` does. Half surrogate pairs in a text become `?`.
-
-    Raises:
-        OSError: it can't be written.
-    """
-    with whole(path) as file:
-        file.write(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
-
-
-def _sync_folder(folder: Path) -> None:
-    """The new name is on the disk too. Not every system can be asked for it."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
+    with suppress(OSError):  # the new name is on the disk too; not every system can be asked for it
+        handle = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
 
 
-class Taken(OSError):
+def write_whole(path: Path, content: bytes | str) -> None:
+    """Write a file of this content, as `write_atomically` does. Half surrogate pairs in a text become `?`.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    with write_atomically(path) as file:
+        file.write(content if isinstance(content, bytes) else content.encode("utf-8", "replace"))
+
+
+class LockHeld(OSError):
     """Another process holds the lock."""
 
 
 @contextmanager
-def alone(lock: Path) -> Iterator[None]:
+def hold_lock(lock: Path) -> Iterator[None]:
     """Hold a lock file, so that one process at a time works beside it; the lock goes with the process, however it ends.
 
+    SQLite's own lock on an empty file does this on every system.
+
     Raises:
-        Taken: another process holds it.
+        LockHeld: another process holds it.
         OSError: it can't be made.
     """
-    from filelock import FileLock, Timeout
-
-    held = FileLock(lock, timeout=0)
+    connection = sqlite3.connect(lock, timeout=0, isolation_level=None, check_same_thread=False)
     try:
-        held.acquire()
-    except Timeout as error:
-        raise Taken(f"{lock}: another process holds it") from error
-    try:
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise LockHeld(f"{lock}: another process holds it") from error
+            raise OSError(f"{lock}: {error}") from error
         yield
     finally:
-        held.release()
+        connection.close()

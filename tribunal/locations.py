@@ -14,16 +14,14 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path, PurePosixPath
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from tribunal.errors import BadInput
-from tribunal.files import whole, write_whole
-from tribunal.scrub import scrub
-from tribunal.text import one_line
+from tribunal.files import write_atomically, write_whole
+from tribunal.text import one_line, scrub
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
@@ -47,44 +45,52 @@ class Unreachable(BadInput):
 
 @dataclass(frozen=True)
 class Location:
-    """A place in a file system.
+    """A place on this machine or in a store. Methods raise `Unreachable` if the store doesn't answer.
 
     Attributes:
-        fs: the file system.
-        path: the place in it, without an ending slash.
+        path: the place in its file system, without an ending slash.
         shown: the place as it was given, without its query. Nothing secret is in it.
+        store: the file system; None: this machine, of which most is known without PyArrow, which takes a quarter of a
+            second to import.
     """
 
-    fs: FileSystem
     path: str
     shown: str
+    store: FileSystem | None = None
 
     def __str__(self) -> str:
+        """Return the place as it was given."""
         return self.shown
 
     @property
+    def fs(self) -> FileSystem:
+        """Return the file system."""
+        from pyarrow.fs import LocalFileSystem
+
+        return self.store or LocalFileSystem()
+
+    @property
     def name(self) -> str:
-        """The last part of the path."""
+        """Return the last part of the path."""
         return PurePosixPath(self.path).name
 
     @property
     def suffix(self) -> str:
-        """What the name ends in, from its last dot on."""
+        """Return what the name ends in, from its last dot on."""
         return PurePosixPath(self.path).suffix
 
     @property
     def here(self) -> Path | None:
-        """The path, where it is on this machine."""
-        return Path(self.path) if self.fs.type_name == "local" else None
+        """Return the path if it is on this machine."""
+        return None if self.store else Path(self.path)
 
     def bucket(self) -> Location | None:
-        """The bucket that it is in, where its file system has buckets."""
-        if self.fs.type_name not in ("s3", "gcs", "abfs"):
-            return None
-        return Location(self.fs, self.path.partition("/")[0], self.shown)
+        """Return the bucket that it is in, where its file system has buckets."""
+        has_buckets = self.store is not None and self.store.type_name in ("s3", "gcs", "abfs")
+        return Location(self.path.partition("/")[0], self.shown, self.store) if has_buckets else None
 
     def is_same(self, other: Location) -> bool:
-        """Whether both are one file or folder."""
+        """Return whether both are one file or folder."""
         if self.here is None or other.here is None:
             return self.fs.type_name == other.fs.type_name and self.path == other.path
         try:
@@ -93,30 +99,23 @@ class Location:
             return False
 
     def is_beneath(self, folder: Location) -> bool:
-        """Whether it lies in a folder, at any depth."""
+        """Return whether it lies in a folder, at any depth."""
         if self.here is None or folder.here is None:
             return self.fs.type_name == folder.fs.type_name and self.path.startswith(f"{folder.path}/")
         return folder.here.is_dir() and self.here.resolve().is_relative_to(folder.here.resolve())
 
     def beneath(self, path: str) -> Location:
-        """A place in this folder, by its path in the file system."""
-        return Location(self.fs, path, f"{self.shown.rstrip('/')}/{path.removeprefix(self.path).lstrip('/')}")
+        """Return a place in this folder, by its path in the file system."""
+        shown = f"{self.shown.rstrip('/')}/{path.removeprefix(self.path).lstrip('/')}"
+        return Location(path, shown, self.store)
 
     def found(self) -> FileInfo:
-        """What is there: its type (a file, a folder or nothing), and its size and time where it is a file.
-
-        Raises:
-            Unreachable: the store can't say so.
-        """
+        """Return what is there: its type (a file, a folder or nothing), and the size and time of a file."""
         with _answering(self.shown):
             return self.fs.get_file_info(self.path)
 
     def files(self) -> list[FileInfo]:
-        """Every file of this folder, those of folders in it too. The store decides on the order.
-
-        Raises:
-            Unreachable: the store can't say so.
-        """
+        """Return every file of this folder, those of folders in it too. The store decides on the order."""
         from pyarrow.fs import FileSelector, FileType
 
         with _answering(self.shown):
@@ -124,26 +123,8 @@ class Location:
         return [each for each in found if each.type == FileType.File]
 
 
-class _OnThisMachine(Location):
-    """A place on this machine, of which most is known without PyArrow, which takes a quarter of a second to import."""
-
-    def __init__(self, path: str, shown: str) -> None:
-        object.__setattr__(self, "path", path)
-        object.__setattr__(self, "shown", shown)
-
-    @cached_property
-    def fs(self) -> FileSystem:
-        from pyarrow.fs import LocalFileSystem
-
-        return LocalFileSystem()
-
-    @property
-    def here(self) -> Path:
-        return Path(self.path)
-
-
-def located(text: str | Path) -> Location:
-    """The place that a path or a URL names. No store is asked whether it is there.
+def parse_location(text: str | Path) -> Location:
+    """Return the place that a path or a URL names. No store is asked whether it is there.
 
     Args:
         text: a path of this machine, or a URL. A URL's `%20` is a space, as a space is. The query of a URL is PyArrow's
@@ -156,10 +137,10 @@ def located(text: str | Path) -> Location:
         raise BadInput("path: is empty; give a file, a folder or a URL")
     found = _URL.match(text) if isinstance(text, str) else None
     if found is None:
-        return _OnThisMachine(str(text), str(text))
+        return Location(str(text), str(text))
     scheme, rest = found["scheme"].lower(), found["rest"]
     if scheme in _HERE:
-        return _OnThisMachine(unquote(rest.removeprefix("localhost")), f"{scheme}://{rest}")
+        return Location(unquote(rest.removeprefix("localhost")), f"{scheme}://{rest}")
     path, _, query = rest.partition("?")
     shown = f"{scheme}://{path}"
     _refuse_secrets(scheme, path, query)
@@ -201,7 +182,7 @@ def _of_pyarrow(scheme: str, path: str, query: str, shown: str) -> Location:
     url = f"{scheme}://{quoted.rstrip('/')}" + (f"?{quote(query, safe='=&%:/.,+-_')}" if query else "")
     with _answering(shown):
         fs, inside = FileSystem.from_uri(url)
-    return Location(fs, inside.rstrip("/"), shown)
+    return Location(inside.rstrip("/"), shown, fs)
 
 
 def _of_fsspec(scheme: str, path: str, shown: str) -> Location:
@@ -211,7 +192,7 @@ def _of_fsspec(scheme: str, path: str, shown: str) -> Location:
         from fsspec.core import url_to_fs
         from fsspec.registry import get_filesystem_class
     except ImportError:
-        raise BadInput(f"{shown}: pip install 'tribunal[stores]', and fsspec's package for {scheme}://") from None
+        raise BadInput(f"{shown}: pip install 'tribunal-court[stores]', and fsspec's package for {scheme}://") from None
     try:
         get_filesystem_class(scheme)
     except ImportError as error:
@@ -222,7 +203,7 @@ def _of_fsspec(scheme: str, path: str, shown: str) -> Location:
         raise BadInput(f"{shown}: {scheme}:// is not known; give a path, s3://, gs:// or what fsspec knows") from None
     with _answering(shown):
         fs, inside = url_to_fs(shown)
-    return Location(PyFileSystem(FSSpecHandler(fs)), inside.rstrip("/"), shown)
+    return Location(inside.rstrip("/"), shown, PyFileSystem(FSSpecHandler(fs)))
 
 
 @contextmanager
@@ -231,13 +212,9 @@ def _answering(shown: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # noqa: BLE001 (a stranger's code, whose errors may be of any kind)
-        raise Unreachable(f"{shown}: {_why(error)}") from None
-
-
-def _why(error: Exception) -> str:
-    """What a client's error says, without keys."""
-    said = scrub(str(error) or type(error).__name__, filter(None, map(os.environ.get, _KEPT_IN)))
-    return one_line(re.sub(r"//[^/@\s]*:[^/@\s]*@", "//", said))[:_LONGEST]
+        said = scrub(str(error) or type(error).__name__, filter(None, map(os.environ.get, _KEPT_IN)))
+        reason = one_line(re.sub(r"//[^/@\s]*:[^/@\s]*@", "//", said))[:_LONGEST]
+        raise Unreachable(f"{shown}: {reason}") from None
 
 
 _PIECE = 8 * 1024 * 1024  # bytes
@@ -256,7 +233,7 @@ def fetch(location: Location, path: Path, given_up: Callable[[], bool] = lambda:
         Unreachable: the store doesn't give it.
         OSError: there is no room for it.
     """
-    with whole(path) as file:
+    with write_atomically(path) as file:
         with _answering(location.shown):
             source = location.fs.open_input_stream(location.path, compression=None)
         with source:
@@ -280,7 +257,7 @@ def put_whole(location: Location, file: Path) -> None:
         OSError: it can't be read, or be written to this machine.
     """
     if location.here is not None:
-        with whole(location.here) as copy, file.open("rb") as source:
+        with write_atomically(location.here) as copy, file.open("rb") as source:
             shutil.copyfileobj(source, copy)
         return
     # In a thread of its own, which Ctrl-C leaves alone: a client takes an object whose writing broke off for complete.

@@ -34,7 +34,7 @@ class Terms(Frozen):
 class Message(BaseModel):
     """A message of a conversation, of LangChain's form. The post is a person's; the outcome is the answer to it."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     type: str = Field(description="whose it is: human or ai")
     id: str = ""

@@ -1,6 +1,7 @@
-"""What others bring: providers, search engines, embeddings, data sets and graphs that live outside this project.
+"""Packages beside ours: the extras of this one, and the plugins of others.
 
-Each is found by the name of a Python entry point, which any installed package may declare,
+A plugin is a provider, a search engine, an embedding, a data set or a graph that lives outside this project. Each is
+found by the name of a Python entry point, which any installed package may declare,
 
     [project.entry-points."tribunal.providers"]
     ours = "our_package.models:PROVIDER"
@@ -15,11 +16,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from tribunal.errors import BadInput
 from tribunal.text import one_line
-from tribunal.trust import check_code
 
 Group = Literal[
     "tribunal.providers", "tribunal.search", "tribunal.embeddings", "tribunal.datasets", "tribunal.graphs"
@@ -29,12 +31,12 @@ _PLACE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 def names(group: Group) -> list[str]:
-    """The names that installed packages have declared in a group, in alphabetical order."""
+    """Return the names that installed packages have declared in a group, in alphabetical order."""
     return sorted(_declared(group))
 
 
 def plugin(group: Group, name: str, kind: type[Kind], field: str) -> Kind | None:
-    """What is registered under a name.
+    """Return what is registered under a name, or None if it is no entry point's and not of the form `module:object`.
 
     Nothing is called: the object itself has to be of the kind, so that a setting can't run a function of its choice.
 
@@ -44,9 +46,6 @@ def plugin(group: Group, name: str, kind: type[Kind], field: str) -> Kind | None
         kind: the class that it has to be an instance of, or a protocol that can be checked at run time.
         field: the setting, for the error.
 
-    Returns:
-        None where no entry point has this name and it isn't of the form `module:object`.
-
     Raises:
         BadInput: it can't be imported, is something else, or a stored case names a place that isn't allowed.
     """
@@ -54,18 +53,18 @@ def plugin(group: Group, name: str, kind: type[Kind], field: str) -> Kind | None
     if place is None:
         return None
     if name not in _declared(group):
+        from tribunal.trust import check_code  # pydantic, which a command that only looks for an extra does without
+
         check_code(place)
     module, _, member = place.partition(":")
     try:
         found: Any = import_module(module)
         for part in member.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, BadInput) as error:
-        raise BadInput(f"{field}: {name}: {place} can't be loaded: {error}") from error
     except Exception as error:  # a stranger's module may fail in any way while it is imported
-        raise BadInput(
-            f"{field}: {name}: {place} can't be loaded: {type(error).__name__}: {one_line(str(error))}"
-        ) from error
+        known = isinstance(error, ImportError | AttributeError | BadInput)
+        reason = str(error) if known else f"{type(error).__name__}: {one_line(str(error))}"
+        raise BadInput(f"{field}: {name}: {place} can't be loaded: {reason}") from error
     if not isinstance(found, kind):
         raise BadInput(f"{field}: {name}: {place} is a {type(found).__name__}, and not a {kind.__name__}")
     return found
@@ -84,8 +83,8 @@ def load_all(group: Group) -> None:
             plugin(group, name, object, name)
 
 
-def known(ours: Iterable[str], group: Group) -> str:
-    """Every name that may be given, for an error: ours, and those that installed packages declare."""
+def list_known_names(ours: Iterable[str], group: Group) -> str:
+    """Return every name that may be given, for an error: ours, and those that installed packages declare."""
     return ", ".join(dict.fromkeys([*ours, *names(group)]))
 
 
@@ -94,3 +93,50 @@ def _declared(group: Group) -> dict[str, str]:
     from importlib.metadata import entry_points
 
     return {each.name: each.value for each in entry_points(group=group)}
+
+
+# Of each extra, modules that nothing else brings. An extra is missing where one of them is.
+MODULES_OF_EXTRA: dict[str, tuple[str, ...]] = {
+    "anthropic": ("langchain_anthropic",),
+    "eval": ("pyarrow", "scipy", "statsmodels", "datasketch"),
+    "inspect": ("inspect_ai",),
+    "ollama": ("langchain_ollama",),
+    "ray": ("ray",),
+    "screening": ("sklearn",),
+    "service": ("pyarrow", "scipy", "fastapi", "psycopg", "procrastinate"),
+    "view": ("starlette", "uvicorn"),
+    "web": ("brotli", "pypdf"),
+}
+# What is installed under another name than it is imported by.
+_PACKAGES = {
+    "inspect_ai": "inspect-ai",
+    "langchain_anthropic": "langchain-anthropic",
+    "langchain_ollama": "langchain-ollama",
+    "sklearn": "scikit-learn",
+}
+
+
+def missing_package(extra: str) -> str | None:
+    """Return the name of the first package of an extra that is not installed, or None if all are."""
+    module = next((name for name in MODULES_OF_EXTRA[extra] if find_spec(name) is None), None)
+    return None if module is None else _PACKAGES.get(module, module)
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra: in a checkout the one that adds it to the checkout's environment."""
+    in_checkout = (Path(__file__).parents[1] / "uv.lock").is_file()
+    return f"./run --extra {extra} tribunal --version" if in_checkout else f"pip install 'tribunal-court[{extra}]'"
+
+
+def require_extra(user: str, extra: str) -> None:
+    """Check that an extra is installed.
+
+    Args:
+        user: the command or setting that needs it. The error begins with it.
+        extra: the extra's name.
+
+    Raises:
+        BadInput: a package of it is missing. The error names the command that installs it.
+    """
+    if (package := missing_package(extra)) is not None:
+        raise BadInput(f"{user}: {package} is not installed; install it with: {install_command(extra)}")

@@ -10,21 +10,23 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tribunal.boxes import Box
-from tribunal.exhibit import JSON as JSON
+from tribunal.calls import JSON as JSON
+from tribunal.calls import Call as Call
+from tribunal.calls import Frozen as Frozen
+from tribunal.calls import ShownPart as ShownPart
+from tribunal.calls import Usage as Usage
+from tribunal.exhibit import Box as Box
 from tribunal.exhibit import Evidence as Evidence
 from tribunal.exhibit import EvidenceStance as EvidenceStance
 from tribunal.exhibit import Example as Example
-from tribunal.exhibit import Frozen as Frozen
 from tribunal.exhibit import Opinion as Opinion
 from tribunal.exhibit import Precedent as Precedent
 from tribunal.exhibit import Stance as Stance
+from tribunal.shared_settings import Scheme as Scheme
+from tribunal.shared_settings import Task as Task
 
 CueType = Literal["Direct", "Socio-cultural", "Metaphor"]
-Scheme = Literal["fine", "binary"]
-Task = Literal["hate", "sarcasm", "misinformation"]
 Track = Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"]
-ShownPart = Literal["text", "image", "policy"]
 # In every outcome and record: derived from the calls, so that no reader has to look at models.
 REHEARSED_FIELD: bool = Field(default=False, description="whether the rehearsal model took part: rules, no moderator")
 
@@ -61,19 +63,19 @@ class Post(Frozen):
 class Cue(Frozen):
     """One sign of hate that the prosecution found (ARCADE, section 4.1)."""
 
-    id: str
-    type: CueType
+    id: str = Field(description="its id within the record")
+    type: CueType = Field(description="explicit, or how it is hidden")
     target_group: str = Field(description="who is attacked, in words: Muslims")
     characteristic: str = Field(
         default="", description="the policy's protected group by which they are picked: religion; empty in old records"
     )
-    claim: str
-    justification: str
-    category: str
+    claim: str = Field(description="what the post says of the group")
+    justification: str = Field(description="why that is a sign of hate")
+    category: str = Field(description="of the policy")
     box: Box | None = Field(default=None, description="where in the image it is seen; where that was asked for")
 
     @property
-    def whom(self) -> str:
+    def attacked_group(self) -> str:
         """Who is attacked, and by which characteristic: Muslims (religion)."""
         return f"{self.target_group} ({self.characteristic})" if self.characteristic else self.target_group
 
@@ -81,11 +83,11 @@ class Cue(Frozen):
 class Argument(Frozen):
     """What one side says of one cue; it restates the cue, since a speaker sees only the round before."""
 
-    cue_id: str
-    target_group: str
-    claim: str
-    stance: Literal["press", "withdraw", "refute", "concede"]
-    argument: str
+    cue_id: str = Field(description="the cue that it is about")
+    target_group: str = Field(description="who is attacked")
+    claim: str = Field(description="what the cue claims")
+    stance: Literal["press", "withdraw", "refute", "concede"] = Field(description="what the speaker does with the cue")
+    argument: str = Field(description="the speaker's words")
     held: bool = Field(
         default=False, description="the speaker left the cue out of this round, so what was said of it before stands"
     )
@@ -100,15 +102,15 @@ class Argument(Frozen):
 class Turn(Frozen):
     """One utterance in the transcript. A turn is told from others by `id`, and written again under the same one."""
 
-    id: str
-    seat: str
+    id: str = Field(description="its id within the record")
+    seat: str = Field(description="who speaks")
     stage: Literal[
         "scan", "indictment", "investigation", "argument", "rebuttal", "opening", "response",
         "answer", "score", "reflection", "revision",
-    ]  # fmt: skip
+    ] = Field(description="at which stage")  # fmt: skip
     round: int = Field(ge=0, description="0 for the gatekeeper's scan")
-    cues: tuple[Cue, ...] = ()
-    arguments: tuple[Argument, ...] = ()
+    cues: tuple[Cue, ...] = Field(default=(), description="the cues that it brings")
+    arguments: tuple[Argument, ...] = Field(default=(), description="what it says cue by cue")
     stance: str | None = Field(default=None, description="of a response: agree or rebut; of an answer: what it is")
     text: str = Field(default="", description="what was said, where it isn't said cue by cue")
 
@@ -116,56 +118,26 @@ class Turn(Frozen):
 class Step(Frozen):
     """One step of a rationale, and the ids of the evidence that it rests on."""
 
-    claim: str
-    evidence: tuple[str, ...] = ()
-
-
-class Call(Frozen):
-    """One request to a chat model, its re-asks and retries included. `temperature` is None where none was sent."""
-
-    id: str
-    role: str
-    seat: str
-    model: str
-    model_class: str | None = Field(
-        default=None, description="the class of the model where it was given as an object; None where it was named"
-    )
-    served: str | None = Field(default=None, description="the model that answered, as its provider calls it")
-    temperature: float | None
-    wanted_temperature: float | None = None
-    prompt_sha: str
-    prompt_tokens: int = 0
-    cached_tokens: int = Field(default=0, description="of the prompt's tokens, those the provider's own cache served")
-    completion_tokens: int = 0
-    seconds: float = 0.0
-    attempts: int = 1
-    cached: bool = False
-    format: str = Field(default="", description="the rung of the ladder that answered: json_schema, json_object, …")
-    key: int | None = Field(default=None, description="which key of the provider's pool, by number")
-    shown: tuple[ShownPart, ...] | None = Field(
-        default=None, description="what of the case stood in the request that was answered; None in old records"
-    )
-    repeat: int = Field(default=0, description="which repeat of a run this call belongs to")
-    draw: int = Field(default=0, description="which of several draws of the same call this is")
-    error: str | None = None
+    claim: str = Field(description="what is claimed")
+    evidence: tuple[str, ...] = Field(default=(), description="the ids of the evidence that it rests on")
 
 
 class Vote(Frozen):
     """One of several draws of the judge."""
 
-    label: int
-    category: str
-    confidence: float | None = Field(default=None, ge=0, le=1)
-    explanation: str
+    label: int = Field(description="the category by its number")
+    category: str = Field(description="the category by its name")
+    confidence: float | None = Field(default=None, ge=0, le=1, description="of this draw")
+    explanation: str = Field(description="why")
 
 
 class Saving(Frozen):
     """Calls or prompt tokens that a shortcut spared a post, at least so many. `id` is the shortcut."""
 
-    id: Literal["early_exit", "judge_draws", "triage", "prompt_cache"]
-    calls: int = 0
-    tokens: int = 0
-    how: str
+    id: Literal["early_exit", "judge_draws", "triage", "prompt_cache"] = Field(description="the shortcut")
+    calls: int = Field(default=0, description="calls saved, at least")
+    tokens: int = Field(default=0, description="prompt tokens saved, at least")
+    how: str = Field(description="in words")
 
 
 class Verdict(Frozen):
@@ -186,7 +158,7 @@ class Verdict(Frozen):
     )
     votes: tuple[Vote, ...] = Field(default=(), description="the judge's draws, where there were several")
     steps: tuple[Step, ...] = Field(default=(), description="of a verdict on evidence: the rationale, cited")
-    first_look: str | None = Field(default=None, description="the hash of the fitted first look that decided")
+    first_look: str | None = Field(default=None, description="the hash of the screening classifier that decided")
 
 
 class Refusal(Frozen):
@@ -223,23 +195,25 @@ class Review(Frozen):
     """
 
     reason: str = Field(description="why the case was put before a person")
-    court: JSON
-    action: Literal["accept", "edit"] | None = None
-    reviewer: str | None = None
+    court: JSON = Field(description="the outcome before the review")
+    action: Literal["accept", "edit"] | None = Field(
+        default=None, description="the reviewer's action; null while the case waits"
+    )
+    reviewer: str | None = Field(default=None, description="who decided")
     at: str | None = Field(default=None, description="when it was decided, ISO 8601 in UTC")
-    note: str = ""
+    note: str = Field(default="", description="why")
 
 
 class Trial(Frozen):
     """A trial that a person sent back with a question, as it ended."""
 
-    id: str
-    question: str
-    reviewer: str | None
-    at: str
-    outcome: JSON
-    cues: tuple[Cue, ...]
-    transcript: tuple[Turn, ...]
+    id: str = Field(description="its id within the record")
+    question: str = Field(description="what the person asked")
+    reviewer: str | None = Field(description="who asked")
+    at: str = Field(description="when, ISO 8601 in UTC")
+    outcome: JSON = Field(description="the outcome of that trial")
+    cues: tuple[Cue, ...] = Field(description="its cues")
+    transcript: tuple[Turn, ...] = Field(description="what was said in it")
 
 
 class Appealed(Frozen):
@@ -249,58 +223,41 @@ class Appealed(Frozen):
     kind: Literal["appeal", "reopened"] = Field(description="an appeal, or a lead who reopened the case")
     at: str = Field(description="when it was made, ISO 8601 in UTC")
     appellant: str = Field(description="who appealed, as the platform calls them; or the lead")
-    reason: str
-    context: str = ""
+    reason: str = Field(description="why, in the words of the one who appealed")
+    context: str = Field(default="", description="context that was unknown when the case was decided")
     before: JSON = Field(description="the outcome that it was about")
     decided_by: str | None = Field(default=None, description="the person behind that outcome; None: the court alone")
     trial: Trial | None = Field(default=None, description="the new trial that was ordered, as it ended")
-    result: Literal["upheld", "reversed", "changed"]
-    reviewer: str
+    result: Literal["upheld", "reversed", "changed"] = Field(
+        description="upheld: it stands; reversed: hateful or not is turned round; changed: another category"
+    )
+    reviewer: str = Field(description="who decided on the appeal")
     decided: str = Field(description="when, ISO 8601 in UTC")
-    note: str = ""
-
-
-class Usage(Frozen):
-    """What a post cost: answers served from the cache cost nothing. `seconds` is summed over calls, not wall time."""
-
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    seconds: float = 0.0
-    cached_tokens: int = 0
-
-    @classmethod
-    def of(cls, calls: list[JSON]) -> Usage:
-        paid = [call for call in calls if not call["cached"]]
-        return cls(
-            calls=len(paid),
-            prompt_tokens=sum(call["prompt_tokens"] for call in paid),
-            completion_tokens=sum(call["completion_tokens"] for call in paid),
-            seconds=round(sum(call["seconds"] for call in paid), 3),
-            cached_tokens=sum(call["cached_tokens"] for call in paid),
-        )
+    note: str = Field(default="", description="why")
 
 
 class Record(Frozen):
     """A post's outcome and all that led to it: what `tribunal judge --json` prints and a run keeps, one a post."""
 
-    outcome: Literal["verdict", "refusal", "failure", "pending"]
-    post_id: str
-    graph: str
-    task: Task = "hate"
-    scheme: Scheme
-    label: int | None
-    category: str | None
-    hateful: bool | None
-    explanation: str
+    outcome: Literal["verdict", "refusal", "failure", "pending"] = Field(
+        description="verdict; refusal: a model declined; failure: a technical reason; pending: a person decides"
+    )
+    post_id: str = Field(description="the post's id, as it was given, or made from what it holds")
+    graph: str = Field(description="which system decided")
+    task: Task = Field(default="hate", description="what was decided on")
+    scheme: Scheme = Field(description="binary, or the policy's categories")
+    label: int | None = Field(description="the category by its number in the scheme; null without a verdict")
+    category: str | None = Field(description="the category by its name; null without a verdict")
+    hateful: bool | None = Field(description="whether the post is hate speech; null where that was not decided")
+    explanation: str = Field(description="why, in a model's or a person's words")
     rehearsed: bool = REHEARSED_FIELD
-    track: Track | None
+    track: Track | None = Field(description="the track: fast_track or deep_dive")
     rounds: int = Field(description="rounds of debate that were held")
-    transcript: tuple[Turn, ...]
-    cues: tuple[Cue, ...]
-    opinions: tuple[Opinion, ...] = ()
-    calls: tuple[Call, ...]
-    usage: Usage
+    transcript: tuple[Turn, ...] = Field(description="what was said, in order")
+    cues: tuple[Cue, ...] = Field(description="the signs of hate that the prosecution found")
+    opinions: tuple[Opinion, ...] = Field(default=(), description="the stances of the perspectives")
+    calls: tuple[Call, ...] = Field(description="the requests to models")
+    usage: Usage = Field(description="calls and tokens of the post")
     unseen_calls: int = Field(
         default=0, description="calls to models that the graph made by itself, past `ask`: not in `calls` or `usage`"
     )
@@ -311,23 +268,25 @@ class Record(Frozen):
     prompts: JSON = Field(default_factory=dict, description="the set of prompts in force: name and sha")
     protocol: str | None = Field(default=None, description="the hash of how it was tried: version, graph, settings")
     language: str | None = Field(default=None, description="of the post, as a tag; None where it isn't known")
-    language_from: Literal["given", "detected"] | None = None
+    language_from: Literal["given", "detected"] | None = Field(default=None, description="where the language is from")
     image_sha256: str | None = Field(default=None, description="of the bytes of the post's image, as they were given")
-    warnings: tuple[str, ...]
-    tie: bool = False
-    confidence: float | None = None
-    uncertain: bool = False
-    votes: tuple[Vote, ...] = ()
-    steps: tuple[Step, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
+    warnings: tuple[str, ...] = Field(description="warnings: what did not go as expected")
+    tie: bool = Field(default=False, description="true: no label had a majority, so the post counts as not hateful")
+    confidence: float | None = Field(default=None, description="the judge's, from 0 to 1; null where none was stated")
+    uncertain: bool = Field(
+        default=False, description="a tied vote, or a confidence that is missing or below the threshold"
+    )
+    votes: tuple[Vote, ...] = Field(default=(), description="the judge's draws, where there were several")
+    steps: tuple[Step, ...] = Field(default=(), description="the rationale of a verdict on evidence")
+    evidence: tuple[Evidence, ...] = Field(default=(), description="the passages that were found")
     precedents: tuple[Precedent, ...] = Field(
         default=(), description="the cases that people decided which the court was shown, the most similar first"
     )
     research: JSON | None = Field(default=None, description="of a verdict on evidence: turns, queries, pages, record")
     fault: JSON | None = Field(default=None, description="of a refusal or failure: seat, role, model and kind")
-    saved: tuple[Saving, ...] = ()
+    saved: tuple[Saving, ...] = Field(default=(), description="what shortcuts saved")
     first_look: str | None = Field(
-        default=None, description="the hash of the fitted first look in force; it decided where the track is triage"
+        default=None, description="the hash of the screening classifier in force; it decided where the track is triage"
     )
     review: Review | None = Field(default=None, description="of a case that was, or is to be, decided by a person")
     trials: tuple[Trial, ...] = Field(default=(), description="earlier trials, which a person sent back")
@@ -340,7 +299,7 @@ class Record(Frozen):
     )
 
     def _repr_html_(self) -> str:
-        """The case as a notebook shows it."""
-        from tribunal.case_page import case_page
+        """Return the case as a notebook shows it."""
+        from tribunal import draw_for_notebook, view_case
 
-        return case_page(self)
+        return draw_for_notebook(view_case(self))

@@ -9,7 +9,7 @@ from typing import IO, Any
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from tribunal.text import visible
+from tribunal.text import make_visible
 
 _FILLED_UP = re.compile(r"[ \t]+(?=\n)")
 
@@ -20,11 +20,11 @@ class Screen(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """As rich's, piece by piece; its own movements of the cursor are no text."""
         for piece in super().render(renderable, options):
-            yield piece if piece.control else Segment(visible(piece.text), piece.style)
+            yield piece if piece.control else Segment(make_visible(piece.text), piece.style)
 
     @property
     def file(self) -> IO[str]:
-        """Where it is printed to."""
+        """Return where it is printed to."""
         held: Any = super().file
         return held if isinstance(held, _Unfilled) else _Unfilled(held)  # type: ignore[return-value]
 

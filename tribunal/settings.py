@@ -1,364 +1,354 @@
-"""What people read of every setting: title, text, default, and which graphs heed it. `Context` is the model of them.
+"""The settings of every graph: one class a graph, and what a graph heeds are the settings of its class.
 
-Studio, the command line and docs/settings.md all say what stands here. Nothing is imported, so `--help` is quick.
+All else follows from these classes: `Context`, which has the settings of all of them; the form that Studio shows of a
+graph; the options of the command line and docs/settings.md; what a server's clients may set; and what a run refuses as
+a setting that its graph doesn't use. Nothing heavy is imported, so that `--help` is quick.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Literal
 
-
-class Setting(NamedTuple):
-    """One setting in words.
-
-    `default` is said as it stands here; `graphs` are those that heed the setting, and none named means every graph.
-    """
-
-    title: str
-    does: str
-    default: str
-    graphs: tuple[str, ...] = ()
-
-
-# As `tribunal.graphs.GRAPHS` names them.
-GRAPHS = (
-    "tribunal",
-    "arcade",
-    "multiround",
-    "predict",
-    "antihate",
-    "mv_debate",
-    "baseline",
-    "self_consistency",
-    "symmetric_debate",
+from tribunal.shared_settings import (
+    ARGUING,
+    BUDGET,
+    DECIDING,
+    DECLARED,
+    LOOKED_UP,
+    MAX_ROUNDS,
+    MODELS,
+    POLICY,
+    REVIEW,
+    SECTION_TITLES,
+    VIEWS,
+    VOTES,
+    EveryGraph,
+    ManyTasks,
+    Mode,
+    Panel,
+    Research,
+    Scheme,
+    Setting,
+    setting,
 )
-_HYBRID = ("tribunal",)
-_COURTS = ("tribunal", "arcade", "multiround")
-_PANELS = ("tribunal", "predict")
-_WEB = ("tribunal", "antihate")
-_VIEWS = ("mv_debate",)
 
 
-def _but(*names: str) -> tuple[str, ...]:
-    return tuple(graph for graph in GRAPHS if graph not in names)
+# fmt: off
+class Variants(EveryGraph):
+    """A graph that runs in several modes, which are its `modes`."""
+
+    mode: Mode = setting(
+        ARGUING, "Mode",
+        "",  # written below, of the modes that the graphs have
+        "full",
+        nodes=["recall", "perspective", "heard", "propose", "choose", "fetch", "weigh", "enough", "classify", "draw"],
+        clients="anything",
+    )
 
 
-# Every setting, in the order in which a person would set them.
+class Labelled(EveryGraph):
+    """A graph that decides on categories or on a yes or no."""
+
+    scheme: Scheme = setting(
+        POLICY, "Labels", "Which labels there are. fine: the policy's categories. binary: hateful or not.",
+        "fine", default="fine; other tasks than hate, and the mode zero-shot, are always binary", clients="anything",
+    )
+
+
+class Judged(EveryGraph):
+    """A graph in which one seat decides."""
+
+    judge_model: str | None = setting(
+        MODELS, "Judge's model",
+        "The model of every seat that decides: the judge, the one-call classifier, and in mv_debate the reflection "
+        "and the summary.",
+        None, default="`model`", nodes=DECIDING, option="MODEL", clients="named things",
+    )
+
+
+class Argued(EveryGraph):
+    """A graph in which agents argue or look things up."""
+
+    aux_model: str | None = setting(
+        MODELS, "Other agents' model", "The model of every agent that argues or looks things up.",
+        None, default="`model`", option="MODEL", clients="named things",
+    )
+
+
+class Redrawn(EveryGraph):
+    """A graph that makes the same call several times."""
+
+    draw_temperature: float = setting(
+        MODELS, "Temperature of further draws",
+        "The temperature, from 0 to 2, of every draw after the first, where the same call is made several times. "
+        "In self_consistency also of the first, so that all draws are alike; a temperature set for the seat "
+        "classifier replaces it.",
+        0.7, nodes=["judge", "draw", "speak"], ge=0, le=2, clients="anything",
+    )
+
+
+class InRounds(EveryGraph):
+    """A graph that debates in rounds."""
+
+    rounds: int = setting(
+        ARGUING, "Rounds", f"How many rounds a debate has at most, from 1 to {MAX_ROUNDS}.",
+        3, nodes=["defend", "debate_round", "next_round"], ge=1, le=MAX_ROUNDS, clients="anything",
+    )
+
+
+class Budgeted(EveryGraph):
+    """A graph of several calls, which a budget can end early."""
+
+    max_calls: int | None = setting(
+        BUDGET, "Budget (requests)",
+        "How many requests a post may cost. Once they are spent, the judge decides on what is there.",
+        None, default="no limit", ge=1, clients="anything",
+    )
+    max_tokens: int | None = setting(
+        BUDGET, "Budget (tokens)",
+        "How many tokens, in and out, a post may cost. Once they are spent, the judge decides on what is there. "
+        "self_consistency makes no draw that would cost more, and symmetric_debate holds no such round.",
+        None, default="no limit", ge=1, clients="anything",
+    )
+
+
+class Court(Labelled, Judged, Argued, Redrawn, InRounds, Budgeted):
+    """A graph in which a prosecution and a defence argue cue by cue before a judge."""
+
+    early_exit: bool | None = setting(
+        ARGUING, "End early",
+        "End a deep dive once no cue is in dispute: the defender concedes it, or the prosecutor withdraws it.",
+        None, default="on in tribunal; off in arcade and multiround", nodes=["prosecute", "defend"],
+        option="--early-exit/--no-early-exit", clients="anything",
+    )
+    boxes: bool = setting(
+        ARGUING, "Boxes in the image",
+        "Ask the prosecution where in the image it sees each cue. The explanation of the case marks the place.",
+        False, nodes=["indict", "investigate"], clients="anything",
+    )
+    judge_draws: int = setting(
+        VOTES, "Draws of the judge", "How often the judge is asked, at most. The most frequent answer decides.",
+        1, nodes=["judge"], ge=1, le=25, clients="up to default",
+    )
+    threshold: float | None = setting(
+        VOTES, "Threshold (confidence)",
+        "The confidence, from 0 to 1, below which a verdict is uncertain. If it is set, the judge states one.",
+        None, default="that of `threshold_file`, else 0.75", nodes=["judge"], ge=0, le=1, option="NUMBER|FILE",
+        clients="anything",
+    )
+    threshold_file: str | None = setting(
+        VOTES, "Threshold file",
+        "A file made by the command tribunal fit. What it doesn't accept, dismissals too, is uncertain.",
+        None, nodes=["judge"], option=False,
+    )
+
+
+class TribunalSettings(Panel, Research, Variants, Court):
+    """The settings that the hybrid court heeds."""
+
+    about = "the hybrid: ARCADE's court, with the web and perspectives at hand, and a person for the last word"
+    seated: ClassVar[tuple[str, ...]] = (
+        "triage", "gatekeeper", "prosecutor", "defender", "judge", "perspective", "researcher",
+    )
+    modes: ClassVar[tuple[Mode, ...]] = (
+        "full", "leave-out", "criterion-only", "examples-only", "no-search", "no-details",
+    )
+
+    precedents: str | None = setting(
+        LOOKED_UP, "Precedents",
+        "The store of cases that people decided, by name or folder. Both sides and the judge see the cases "
+        "most like the post, and what was decided.",
+        None, nodes=["find_precedents"], option="NAME|FOLDER",
+    )
+    precedents_k: int = setting(
+        LOOKED_UP, "Number of precedents", "How many precedents are shown, at most.",
+        3, nodes=["find_precedents"], ge=1, le=20, clients="up to default",
+    )
+    web: bool = setting(
+        LOOKED_UP, "Look on the web", "Look the post up on the web while the gatekeeper scans it.",
+        False, nodes=["open_case", "triage"], clients="anything",
+    )
+    triage: str | None = setting(
+        ARGUING, "Triage",
+        "Who looks at the post first: a model, or screening:FOLDER, a classifier that tribunal screening fit made. "
+        "A clear decision spares the trial.",
+        None, default="no triage", nodes=["triage"], option="MODEL|screening:DIR", clients="named things",
+    )
+    triage_confidence: float = setting(
+        ARGUING, "Clear from (confidence)",
+        "The confidence, from 0 to 1, from which a model's decision at triage is clear.",
+        0.9, nodes=["triage"], ge=0, le=1, clients="anything",
+    )
+    review: bool = setting(
+        REVIEW, "Review",
+        "Stop for a person if the verdict is uncertain, the model refused, or `review_rule` names the case.",
+        False, nodes=["review"], clients="anything",
+    )
+    review_rule: list[str] = setting(
+        REVIEW, "Cases to review",
+        "Which other cases a person sees: hateful, all, or categories of the policy by name.",
+        list, default="no others", nodes=["open_case"], option="NAME,…", clients="anything",
+    )
+
+
+class ArcadeSettings(Court):
+    """The settings that ARCADE heeds."""
+
+    about = "a gatekeeper sends each post to a fast-track or a deep-dive debate, then a judge decides"
+    seated: ClassVar[tuple[str, ...]] = ("gatekeeper", "prosecutor", "defender", "judge")
+
+
+class MultiroundSettings(Court):
+    """The settings that ARCADE without its gatekeeper heeds."""
+
+    about = "ARCADE without the gatekeeper: every post gets the deep-dive debate"
+    seated: ClassVar[tuple[str, ...]] = ("prosecutor", "defender", "judge")
+
+
+class PredictSettings(Panel, Variants, Judged, Argued, Budgeted):
+    """The settings that PREDICT heeds."""
+
+    about = "perspectives with criteria and memories of their own take stances; two debaters argue; a judge decides"
+    seated: ClassVar[tuple[str, ...]] = ("perspective", "debater", "judge", "annotator")
+    modes: ClassVar[tuple[Mode, ...]] = (
+        "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
+    )
+
+    answer_order: Literal["reason-first", "label-first"] = setting(
+        ARGUING, "Order of an answer",
+        "What an answer begins with. reason-first: the reason, so that a model has reasoned when it comes to the "
+        "label. label-first: the label, as in the prompts of PREDICT's paper.",
+        "reason-first", nodes=["perspective", "annotate", "judge"], option=False, clients="anything",
+    )
+
+
+class AntihateSettings(Research, Variants, Judged, Argued, Budgeted):
+    """The settings that AntiHateAgent heeds."""
+
+    about = "searches the web, reads pages, weighs evidence, and cites it"
+    seated: ClassVar[tuple[str, ...]] = ("researcher", "judge", "classifier")
+    modes: ClassVar[tuple[Mode, ...]] = (
+        "full", "no-knowledge", "no-search", "no-details", "zero-shot",
+    )
+
+
+class MvDebateSettings(ManyTasks, Judged, Argued, InRounds, Budgeted):
+    """The settings that MV-Debate heeds."""
+
+    about = "views debate hate, sarcasm or misinformation in rounds, with a reflection that must earn its place"
+    seated: ClassVar[tuple[str, ...]] = ("view", "judge", "reflection", "summary")
+
+    views: list[str] = setting(
+        ARGUING, "Views",
+        f"The views that debate, at least two: {', '.join(VIEWS)}. If scores are equal, the view named first is the "
+        "higher.",
+        list, default="all four, in this order", nodes=["call_round", "compare", "select", "close"], option="NAME,…",
+        clients="anything",
+    )
+    top_k: int | None = setting(
+        ARGUING, "Answers revised (k)", "How many top answers are revised after reflection.",
+        None, default="half the views", nodes=["select"], ge=1, clients="anything",
+    )
+    reflection_mode: Literal["gated", "none", "always"] = setting(
+        ARGUING, "Reflection",
+        "Which revised answers are adopted. gated: those that raise the score by `tau`. always: all. none: nothing "
+        "is revised.",
+        "gated", nodes=["compare", "close"], option="--reflection,--reflection-mode", clients="anything",
+    )
+    tau: float = setting(
+        ARGUING, "Gain to adopt (τ)", "How much the score must rise, from 0 to 1, for revised answers to be adopted.",
+        0.1, nodes=["close"], ge=0, le=1, clients="anything",
+    )
+    history: Literal["best", "all"] = setting(
+        ARGUING, "History", "Which answers of a round the next rounds see: best or all.",
+        "best", nodes=["close"], clients="anything",
+    )
+
+
+class BaselineSettings(ManyTasks, Variants, Labelled, Judged):
+    """The settings that the one-call baseline heeds."""
+
+    about = "one call to a classifier"
+    seated: ClassVar[tuple[str, ...]] = ("classifier",)
+    modes: ClassVar[tuple[Mode, ...]] = (
+        "full", "zero-shot",
+    )
+
+
+class SelfConsistencySettings(BaselineSettings, Redrawn, Budgeted):
+    """The settings that self-consistency heeds."""
+
+    about = "the call of baseline, drawn several times, and a vote"
+    draws: int = setting(
+        ARGUING, "Draws", "How often the classifier is asked, at most.",
+        5, nodes=["draw"], ge=1, le=100, clients="up to default",
+    )
+
+
+class SymmetricDebateSettings(ManyTasks, Argued, Redrawn, InRounds, Budgeted):
+    """The settings that a symmetric debate heeds."""
+
+    about = "equals who all see each other's answers for some rounds, then a vote"
+    seated: ClassVar[tuple[str, ...]] = ("agent",)
+
+    agents: int = setting(
+        ARGUING, "Agents", "How many agents debate, from 2 to 12.",
+        4, nodes=["next_round"], ge=2, le=12, clients="up to default",
+    )
+
+
+class EverySetting(
+    MvDebateSettings,
+    SelfConsistencySettings,
+    SymmetricDebateSettings,
+    AntihateSettings,
+    PredictSettings,
+    TribunalSettings,
+    ArcadeSettings,
+    MultiroundSettings,
+):
+    """The settings of all graphs: the fields of `Context`."""
+# fmt: on
+
+
+# In the order in which help and docs name the graphs.
+GRAPH_SETTINGS: dict[str, type[EveryGraph]] = {
+    "tribunal": TribunalSettings,
+    "arcade": ArcadeSettings,
+    "multiround": MultiroundSettings,
+    "predict": PredictSettings,
+    "antihate": AntihateSettings,
+    "mv_debate": MvDebateSettings,
+    "baseline": BaselineSettings,
+    "self_consistency": SelfConsistencySettings,
+    "symmetric_debate": SymmetricDebateSettings,
+}
+# What each does, by its name.
+GRAPHS = {graph: settings.about for graph, settings in GRAPH_SETTINGS.items()}
+# Every setting by its section, in the order in which a person would set them.
 SECTIONS: dict[str, dict[str, Setting]] = {
-    "Task and policy": {
-        "task": Setting(
-            "Task",
-            "What is decided: hate, sarcasm or misinformation.",
-            "hate",
-            ("mv_debate", "baseline", "self_consistency", "symmetric_debate"),
-        ),
-        "policy": Setting(
-            "Policy",
-            "The definition and the categories that a decision rests on: a shipped policy by its name, or a TOML file.",
-            "the task's own: h-vli, sarcasm or misinformation",
-        ),
-        "policy_language": Setting(
-            "Language of the policy",
-            "In which language the agents are given the policy. policy: its own. post: the post's, where the policy is "
-            "translated into it.",
-            "policy",
-        ),
-        "prompts": Setting(
-            "Prompts",
-            "A folder of prompts of your own. A file takes the place of ours of the same name; the others stay ours.",
-            "ours",
-        ),
-        "scheme": Setting(
-            "Labels",
-            "Which labels there are. fine: the policy's categories. binary: hateful or not.",
-            "fine; other tasks than hate, and the mode zero-shot, are always binary",
-            (*_COURTS, "baseline", "self_consistency"),
-        ),
-    },
-    "Models": {
-        "model": Setting(
-            "Model",
-            "The model of every seat that has none of its own, as provider:model. Of several, separated by commas, the "
-            "next is asked when one refuses or fails.",
-            "TRIBUNAL_MODEL, else the offline rehearsal model",
-        ),
-        "judge_model": Setting(
-            "Judge's model",
-            "The model of every seat that decides: the judge, the one-call classifier, and in mv_debate the reflection "
-            "and the summary.",
-            "`model`",
-            _but("symmetric_debate"),
-        ),
-        "aux_model": Setting(
-            "Other agents' model",
-            "The model of every agent that argues or looks things up.",
-            "`model`",
-            _but("baseline", "self_consistency"),
-        ),
-        "seats": Setting(
-            "Models by seat",
-            "A model for one seat, by the seat's name: gatekeeper, prosecutor, defender, judge, … It beats every other "
-            "model. view:surface is one of several views; view is all of them.",
-            "none",
-        ),
-        "temperatures": Setting(
-            "Temperatures by seat",
-            "A temperature for one seat, by the seat's name, from 0 to 2.",
-            "each seat's published one",
-        ),
-        "draw_temperature": Setting(
-            "Temperature of further draws",
-            "The temperature, from 0 to 2, of every draw after the first, where the same call is made several times. "
-            "In self_consistency also of the first, so that all draws are alike; a temperature set for the seat "
-            "classifier takes its place.",
-            "0.7",
-            (*_COURTS, "self_consistency", "symmetric_debate"),
-        ),
-        "extra_body": Setting(
-            "Further fields of requests",
-            "Fields that are put into the body of each request as they are, by model: a table whose names are models, "
-            "as provider:model or with * in place of any letters, such as "
-            "{'openai:qwen3*' = {chat_template_kwargs = {enable_thinking = false}}}. OpenAI-compatible servers and "
-            "Ollama take them.",
-            "none",
-        ),
-        "line_up": Setting(
-            "Line-up",
-            "Models, temperatures and views under one name: a shipped line-up, such as mv-debate-paper, or a TOML file "
-            "with [seats], [temperatures], [extra_body] and views. What a run sets itself beats the line-up.",
-            "none",
-        ),
-    },
-    "What is looked up": {
-        "perspectives": Setting(
-            "Perspectives",
-            "The perspectives that are heard, by name or TOML file. all: every one that is built. none: no perspective "
-            "(tribunal only).",
-            "none in tribunal; five small examples in predict",
-            _PANELS,
-        ),
-        "leave_out": Setting("Perspective left out", "One of the perspectives, which is not heard.", "none", _PANELS),
-        "embedding": Setting(
-            "Embedding",
-            "The embedding that the perspectives' indexes must be built with.",
-            "each index's own",
-            _PANELS,
-        ),
-        "precedents": Setting(
-            "Precedents",
-            "The store of cases that people decided, by name or folder. Both sides and the judge are shown those that "
-            "are most like the post, and what was decided.",
-            "none",
-            _HYBRID,
-        ),
-        "precedents_k": Setting("Number of precedents", "How many precedents are shown, at most.", "3", _HYBRID),
-        "web": Setting("Look on the web", "Look the post up on the web while the gatekeeper scans it.", "off", _HYBRID),
-        "search": Setting(
-            "Search engine",
-            "Where the web is searched: duckduckgo, searxng, langchain:NAME, none, or an engine of your own by entry "
-            "point or as module:object. Of several, separated by commas, the next is used when one fails. replay:FILE "
-            "replays an archive, without the network.",
-            "duckduckgo",
-            _WEB,
-        ),
-        "searxng_url": Setting("SearXNG address", "The base URL of a SearXNG server.", "SEARXNG_URL", _WEB),
-        "archive": Setting(
-            "Archive of web research",
-            "The SQLite file that keeps searches, pages and replies, so that they can be replayed.",
-            "evidence.sqlite in the data folder",
-            _WEB,
-        ),
-        "fresh": Setting(
-            "Ask anew in a replay", "In a replay, ask the models anew about the archived pages.", "off", _WEB
-        ),
-        "max_turns": Setting(
-            "Turns of searching",
-            "How many turns of searching there are at most: a first one, and new queries.",
-            "3",
-            _WEB,
-        ),
-        "hits": Setting("Results of a query", "How many search results of each query are taken.", "5", _WEB),
-        "max_pages": Setting(
-            "Pages in a turn", "How many pages are read in each turn of searching, at most.", "6", _WEB
-        ),
-        "max_windows": Setting(
-            "Windows of a page", "How many reading windows of each page are read, at most.", "8", _WEB
-        ),
-        "window_tokens": Setting("Reading window (tokens)", "How long a reading window is, in tokens.", "2000", _WEB),
-        "window_overlap": Setting(
-            "Overlap of windows (tokens)",
-            "How many tokens of a reading window stand in the next one too; fewer than `window_tokens`.",
-            "200",
-            _WEB,
-        ),
-        "max_seconds": Setting(
-            "Time for research (seconds)",
-            "How many seconds research takes at most. Then the verdict rests on what was found.",
-            "600",
-            _WEB,
-        ),
-    },
-    "How they argue": {
-        "triage": Setting(
-            "First look",
-            "Who takes a first look at the post: a model, or first-look:FOLDER, which the command tribunal first-look "
-            "fit made of decided posts. A clear decision of the first look spares the trial.",
-            "no first look",
-            _HYBRID,
-        ),
-        "triage_confidence": Setting(
-            "Clear from (confidence)",
-            "The confidence, from 0 to 1, from which a decision of the first look is clear.",
-            "0.9",
-            _HYBRID,
-        ),
-        "rounds": Setting(
-            "Rounds",
-            "How many rounds a debate has at most, from 1 to 10.",
-            "3",
-            (*_COURTS, "mv_debate", "symmetric_debate"),
-        ),
-        "early_exit": Setting(
-            "End early",
-            "End a deep dive once no cue is in dispute: the defender concedes it, or the prosecutor withdraws it.",
-            "on in tribunal; off in arcade and multiround",
-            _COURTS,
-        ),
-        "boxes": Setting(
-            "Boxes in the image",
-            "Ask the prosecution where in the image it sees each cue. The explanation of the case marks the place.",
-            "off",
-            _COURTS,
-        ),
-        "mode": Setting(
-            "Mode",
-            "Which variant of the system runs. full: all of it. "
-            "predict: round-1-only (no responses), majority (a vote, no debate), single (one perspective decides), "
-            "base (one annotator, no perspectives). "
-            "predict and tribunal: leave-out (all perspectives but `leave_out`), criterion-only and examples-only "
-            "(perspectives with half of what they know; in predict a vote, no debate). "
-            "antihate: no-knowledge (no research), zero-shot (one call). "
-            "antihate and tribunal: no-search (the model names pages itself), no-details (shorter prompts). "
-            "baseline and self_consistency: zero-shot (MV-Debate's one call, YES or NO, in place of ARCADE's).",
-            "full",
-            ("tribunal", "predict", "antihate", "baseline", "self_consistency"),
-        ),
-        "answer_order": Setting(
-            "Order of an answer",
-            "What an answer begins with. reason-first: the reason, so that a model has reasoned when it comes to the "
-            "label. label-first: the label, as in the prompts of PREDICT's paper.",
-            "reason-first",
-            ("predict",),
-        ),
-        "views": Setting(
-            "Views",
-            "The views that debate, at least two: surface, deep, contrast, context. Of equal scores, that of the view "
-            "named first is the higher.",
-            "all four, in this order",
-            _VIEWS,
-        ),
-        "top_k": Setting(
-            "Answers revised (k)",
-            "How many of the best answers are revised after a reflection.",
-            "half the views, rounded down",
-            _VIEWS,
-        ),
-        "reflection_mode": Setting(
-            "Reflection",
-            "Which revised answers are adopted. gated: those that raise the score by `tau`. always: all. none: nothing "
-            "is revised.",
-            "gated",
-            _VIEWS,
-        ),
-        "tau": Setting(
-            "Gain to adopt (τ)",
-            "How much the score must rise, from 0 to 1, for revised answers to be adopted.",
-            "0.1",
-            _VIEWS,
-        ),
-        "history": Setting(
-            "History", "Which answers of a round the next rounds are shown: best or all.", "best", _VIEWS
-        ),
-        "draws": Setting("Draws", "How often the classifier is asked, at most.", "5", ("self_consistency",)),
-        "agents": Setting("Agents", "How many agents debate, from 2 to 12.", "4", ("symmetric_debate",)),
-    },
-    "Votes and confidence": {
-        "judge_draws": Setting(
-            "Draws of the judge",
-            "How often the judge is asked, at most. The most frequent answer decides.",
-            "1",
-            _COURTS,
-        ),
-        "threshold": Setting(
-            "Threshold (confidence)",
-            "The confidence, from 0 to 1, below which a verdict is uncertain. Setting it makes the judge give one.",
-            "that of `threshold_file`, else 0.75",
-            _COURTS,
-        ),
-        "threshold_file": Setting(
-            "Threshold file",
-            "A file made by the command tribunal fit. What it doesn't accept, dismissals too, is uncertain.",
-            "none",
-            _COURTS,
-        ),
-    },
-    "Review": {
-        "review": Setting(
-            "Review",
-            "Stop for a person when the verdict is uncertain, the model refused, or `review_rule` names the case.",
-            "off",
-            _HYBRID,
-        ),
-        "review_rule": Setting(
-            "Cases to review",
-            "Which other cases a person sees: hateful, all, or categories of the policy by name.",
-            "no others",
-            _HYBRID,
-        ),
-    },
-    "Budget": {
-        "max_calls": Setting(
-            "Budget (requests)",
-            "How many requests a post may cost. When they are spent, the judge decides on what is there.",
-            "no limit",
-            _but("baseline"),
-        ),
-        "max_tokens": Setting(
-            "Budget (tokens)",
-            "How many tokens, in and out, a post may cost. When they are spent, the judge decides on what is there. "
-            "self_consistency makes no draw that would cost more, and symmetric_debate holds no such round.",
-            "no limit",
-            _but("baseline"),
-        ),
-    },
-    "Limits": {
-        "max_text": Setting("Longest post (characters)", "How many characters a post may have.", "131072"),
-        "image_edge": Setting(
-            "Image edge (pixels)", "To how many pixels the longer edge of an image is scaled down.", "1024"
-        ),
-        "max_output_tokens": Setting("Longest answer (tokens)", "How many tokens one answer may have.", "2048"),
-        "timeout": Setting("Time for a request (seconds)", "How many seconds one request may take.", "120"),
-        "attempts": Setting(
-            "Attempts", "How often a request is sent at most, when it fails for a passing reason.", "4"
-        ),
-    },
-    "Technical": {
-        "cache": Setting("Cache", "A SQLite file of answers. A call that was made before is answered from it.", "none"),
-        "repeat": Setting(
-            "Repeat", "Which repeat of a run this is. The cache answers a call only within its repeat.", "0"
-        ),
-        "trace": Setting("Trace", "Stream every prompt and raw answer as custom events.", "off"),
-        "stops": Setting(
-            "Stops",
-            "Stop before these agents are asked, and show the whole prompt: names of nodes, such as defend, or of "
-            "seats, such as defender; all: every agent. Only where a run can be gone on with: in Studio, on langgraph "
-            "dev, or with a checkpointer of your own.",
-            "none",
-        ),
-    },
+    title: {each.name: each for each in DECLARED if each.section == title} for title in SECTION_TITLES
 }
 SETTINGS = {name: each for section in SECTIONS.values() for name, each in section.items()}
+# Who may sit in some graph; of several of a kind, the kind.
+SEATS = tuple(dict.fromkeys(seat for settings in GRAPH_SETTINGS.values() for seat in settings.seated))
+# The modes of each graph that has several.
+MODES = {graph: settings.modes for graph, settings in GRAPH_SETTINGS.items() if hasattr(settings, "mode")}
+MODE_WORDS: dict[Mode, str] = {
+    "full": "all of it",
+    "round-1-only": "no responses in the debate",
+    "majority": "a vote of the perspectives, no debate",
+    "single": "one perspective decides",
+    "base": "one annotator, no perspectives",
+    "leave-out": "all perspectives but `leave_out`",
+    "criterion-only": "perspectives without their examples",
+    "examples-only": "perspectives without their criteria",
+    "no-knowledge": "no research",
+    "no-search": "the model names pages itself",
+    "no-details": "shorter prompts",
+    "zero-shot": "one call, answered yes or no",
+}
 # What a setting was called, and is called now.
 RENAMED = {
     "samples": "draws",
@@ -369,22 +359,35 @@ RENAMED = {
 }
 
 
-def description(name: str) -> str:
-    """A setting as Studio, the command line and the docs describe it: who heeds it, what it does, its default."""
+def describe_modes(modes: Iterable[Mode], *, graphs: bool = False) -> str:
+    """Describe modes, each with the graphs that have it if `graphs` are asked for."""
+    said = []
+    for mode in modes:
+        having = [graph for graph in MODES if mode in MODES[graph]]
+        said.append(f"{mode}{f' ({join_names(having)})' if graphs and mode != 'full' else ''}: {MODE_WORDS[mode]}")
+    return f"Which variant of the system runs. {'; '.join(said)}."
+
+
+def describe_setting(name: str) -> str:
+    """Describe a setting as Studio, the command line and the docs do: who heeds it, what it does, its default."""
     each = SETTINGS[name]
-    return " ".join(filter(None, [heeded(each.graphs), each.does, f"Default: {each.default}."]))
+    return " ".join(filter(None, [name_graphs(each.graphs), each.does, f"Default: {each.default}."]))
 
 
-def heeded(graphs: tuple[str, ...]) -> str:
-    """Which graphs heed a setting, as a sentence; empty where every graph does."""
+def name_graphs(graphs: tuple[str, ...]) -> str:
+    """Return which graphs heed a setting, as a sentence; empty if every graph does."""
+    others = [graph for graph in GRAPHS if graph not in graphs]
     if not graphs:
         return ""
-    others = _but(*graphs)
-    if len(others) < len(graphs):
-        return f"Every graph but {listed(others)}."
-    return f"{listed(graphs)} only."
+    return f"{join_names(graphs)} only." if len(others) >= len(graphs) else f"Every graph but {join_names(others)}."
 
 
-def listed(names: Sequence[str]) -> str:
-    """Names as a sentence has them: `a`; `a and b`; `a, b and c`."""
+def join_names(names: Sequence[str]) -> str:
+    """Join names as a sentence has them: `a`; `a and b`; `a, b and c`."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+for _each in SETTINGS.values():
+    _heeding = tuple(graph for graph in GRAPHS if hasattr(GRAPH_SETTINGS[graph], _each.name))
+    _each.graphs = () if len(_heeding) == len(GRAPHS) else _heeding
+SETTINGS["mode"].does = describe_modes(MODE_WORDS, graphs=True)

@@ -20,8 +20,8 @@ from langgraph.runtime import Runtime
 from langgraph.types import interrupt
 
 from tribunal.context import Context, context_of, own_context
-from tribunal.graph_nodes import ALL
 from tribunal.schema import JSON
+from tribunal.shared_settings import ALL
 
 GO_ON = "Resume with any value. To change what is asked, edit the state first."
 _MARK = re.compile(r"^stopped before (\S+) \((.+?)\):")
@@ -124,15 +124,13 @@ def kind_of(seat: str) -> str:
 
 
 def _request(first_pass: _FirstPass, runtime: Runtime[Context]) -> JSON:
-    """Return what a person is shown at a stop."""
+    """Return what a person is shown at a stop: each question once, with the number of times that it is asked."""
     inside = _graphs_around(runtime)
-    alike: list[JSON] = []
+    questions: list[JSON] = []
     for question in first_pass.questions:
-        if question not in alike:
-            alike.append(question)
-    questions = [
-        {**each, "times": times} if (times := first_pass.questions.count(each)) > 1 else each for each in alike
-    ]
+        times = first_pass.questions.count(question)
+        if (shown := {**question, **({"times": times} if times > 1 else {})}) not in questions:
+            questions.append(shown)
     return {
         "stopped_before": first_pass.node,
         **({"inside": inside} if inside else {}),

@@ -1,4 +1,4 @@
-"""Systems of one's own: what a graph outside of this project says of itself, so that it is treated as ours are.
+"""Systems of one's own, and the seats there are: what a graph says of itself, so that it is treated as ours are.
 
 A system lives in a package of its own, whose `pyproject.toml` names its compiled graph (docs/systems_of_your_own.md):
 
@@ -9,20 +9,22 @@ A system lives in a package of its own, whose `pyproject.toml` names its compile
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from tribunal.errors import BadInput
-from tribunal.seats import register_seats
-from tribunal.settings import GRAPHS, SETTINGS
-from tribunal.text import meant
+from tribunal.settings import GRAPH_SETTINGS, GRAPHS, SEATS, SETTINGS
+from tribunal.shared_settings import KINDS, EveryGraph
+from tribunal.text import suggest_name
 
 # Settings that `seat`, `verdict` and `ask` heed by themselves, so that every system does.
 _ALWAYS = frozenset({"scheme", "judge_model", "aux_model", "max_calls", "max_tokens"})
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_SEAT = re.compile(r"[a-z][a-z0-9_-]*(:[a-z0-9_-]+)?")
+_own_seats: dict[str, None] = {}  # the seats of graphs of one's own; of several of a kind, the kind
 _systems: dict[str, System] = {}
 _places: dict[str, str] = {}
 
@@ -53,6 +55,7 @@ class System:
     experiments: str | Path | None = None
 
     def __post_init__(self) -> None:
+        """Check and register it."""
         if not _NAME.fullmatch(self.name) or self.name in GRAPHS:
             raise BadInput(
                 f"system: {self.name!r}: can't be the name of a system; give small letters, digits and underscores, "
@@ -60,7 +63,7 @@ class System:
             )
         # `mode` names the variants of our own systems.
         if unknown := next((name for name in self.heeds if name not in SETTINGS or name == "mode"), None):
-            way = meant(unknown, SETTINGS) or "docs/settings.md has the settings"
+            way = suggest_name(unknown, SETTINGS) or "docs/settings.md has the settings"
             raise BadInput(f"system: {self.name}: heeds {unknown!r}, which is no setting that it can heed; {way}")
         register_seats(self.seats)
         _systems[self.name] = self
@@ -77,15 +80,14 @@ class System:
         """
         if self.prompts is None:
             return {}
-        found = {}
-        for file in _files_in(self.prompts, ".md", f"system: {self.name}: prompts"):
-            stem = file.name.removesuffix(".md")
-            if stem.upper() not in ("README", "LICENSE", "NOTICE"):
-                name = f"system/{self.name}" if stem == "system" else f"{self.name}/{stem}"
-                found[name] = file.read_text("utf-8").strip()
+        read = _read_folder(self.prompts, ".md", f"system: {self.name}: prompts")
+        found = {
+            stem: text.strip() for stem, text in read.items() if stem.upper() not in ("README", "LICENSE", "NOTICE")
+        }
         if not found:
             raise BadInput(f"system: {self.name}: prompts: {self.prompts}: holds no prompt; put NAME.md files there")
-        return found
+        called = {stem: f"system/{self.name}" if stem == "system" else f"{self.name}/{stem}" for stem in found}
+        return {called[stem]: text for stem, text in found.items()}
 
     def read_experiments(self) -> dict[str, str]:
         """Return the text of each of its experiments by name.
@@ -93,10 +95,8 @@ class System:
         Raises:
             BadInput: the folder can't be read.
         """
-        if self.experiments is None:
-            return {}
-        listed = _files_in(self.experiments, ".toml", f"system: {self.name}: experiments")
-        return {file.name.removesuffix(".toml"): file.read_text("utf-8") for file in listed}
+        field = f"system: {self.name}: experiments"
+        return {} if self.experiments is None else _read_folder(self.experiments, ".toml", field)
 
 
 def system_of(graph: str) -> System | None:
@@ -136,10 +136,49 @@ def resource(place: str | Path) -> Traversable:
         raise BadInput(f"{place}: can't be read: {error}; give a path, or package:path") from error
 
 
-def _files_in(folder: str | Path, suffix: str, field: str) -> Iterator[Traversable]:
+def _read_folder(folder: str | Path, suffix: str, field: str) -> dict[str, str]:
+    """Return the texts of the files of a folder that end so, by their names without it."""
     try:
-        yield from sorted(
-            (each for each in resource(folder).iterdir() if each.name.endswith(suffix)), key=lambda each: each.name
-        )
+        files = sorted((each.name, each) for each in resource(folder).iterdir() if each.name.endswith(suffix))
+        return {name.removesuffix(suffix): file.read_text("utf-8") for name, file in files}
     except OSError as error:
         raise BadInput(f"{field}: {folder}: can't be read: {error.strerror or error}; give a folder") from error
+
+
+def register_seats(names: Iterable[str]) -> None:
+    """Let seats of a graph of one's own be set like ours.
+
+    Raises:
+        BadInput: one is no plain name.
+    """
+    for name in names:
+        if not _SEAT.fullmatch(name):
+            raise BadInput(f"seat: {name!r}: can't be a seat's name; give small letters, digits, - and _")
+        _own_seats[name.partition(":")[0]] = None
+
+
+def seat_names() -> list[str]:
+    """Return the names of the seats that can be set in this process: ours, then those of graphs of one's own."""
+    return [*SEATS, *(name for name in _own_seats if name not in SEATS)]
+
+
+def seat_exists(seat: str) -> bool:
+    """Return whether a seat can be set: one of ours, or of a graph of one's own that is loaded or installed."""
+    kind = seat.partition(":")[0]
+    if (kind if kind in KINDS else seat) not in SEATS and kind not in _own_seats:
+        from tribunal.plugins import load_all  # only a name that is none of ours waits for the packages of others
+
+        load_all("tribunal.graphs")
+    return (kind if kind in KINDS else seat) in SEATS or kind in _own_seats
+
+
+def seats_in(graph: str) -> tuple[str, ...]:
+    """Return who may sit in a graph: one of ours, or that of a `System`; nobody if that isn't known."""
+    system = system_of(graph)
+    return system.seats if system else GRAPH_SETTINGS[graph].seated if graph in GRAPH_SETTINGS else ()
+
+
+def heeds_setting(graph: str, name: str) -> bool:
+    """Return whether a graph heeds a setting. One that has no `System` heeds those that every graph heeds."""
+    system = system_of(graph)
+    return system.heeds_setting(name) if system else hasattr(GRAPH_SETTINGS.get(graph, EveryGraph), name)

@@ -1,11 +1,11 @@
-"""The one way to a terminal. Whatever is printed passes through here, with nothing in it that a terminal would obey.
+r"""The one way to a terminal. Whatever is printed passes through here, with nothing in it that a terminal would obey.
 
 Posts, file names, models and servers may hold escape sequences, line breaks, and characters that hide text or turn it
 around. `say` and `screen` write these out, as in `[U+001B]`; `say_json` escapes them as JSON does. No other file prints
 (`tests/ground/test_terminal.py`).
 
-A terminal or a pipe may take few letters, such as ASCII or Latin-1. After `degrade`, whatever is printed is written in
-those: typography by its plain signs, other letters as `\\uXXXX`.
+A terminal or a pipe may take few letters, such as ASCII or Latin-1. After `degrade_output`, whatever is printed is
+written in those: typography by its plain signs, other letters as `\uXXXX`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import json
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tribunal.text import escaped, visible
+from tribunal.text import escape_json, make_visible
 
 if TYPE_CHECKING:
     from tribunal.screen import Screen
@@ -34,7 +34,7 @@ _PLAIN = {
 _DEGRADED = "tribunal.plain"  # what codecs call this way of writing
 
 
-def degrade() -> None:
+def degrade_output() -> None:
     """From here on, write what standard output or error can't encode in letters that it takes, and never fail."""
     codecs.register_error(_DEGRADED, _in_plain_letters)
     for stream in (sys.stdout, sys.stderr):
@@ -57,7 +57,7 @@ def say(text: str, *, lines: bool = False, aside: bool = False) -> None:
         lines: whether it has several lines; else a line break in it is a blank.
         aside: to standard error.
     """
-    shown = visible(text)
+    shown = make_visible(text)
     stream = sys.stderr if aside else sys.stdout
     stream.write((shown if lines else shown.replace("\n", " ")) + "\n")
     stream.flush()
@@ -75,20 +75,20 @@ def say_json(value: Any, *, indent: int | None = None) -> None:
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:
-    """A value as JSON: letters as they are; controls, and what hides or turns text around, as `\\uXXXX`."""
-    return escaped(json.dumps(value, ensure_ascii=False, indent=indent))
+    r"""Return a value as JSON: letters as they are; controls, and what hides or turns text around, as `\uXXXX`."""
+    return escape_json(json.dumps(value, ensure_ascii=False, indent=indent))
 
 
-class Unprinted(Exception):
+class OutputFailed(Exception):
     """Standard output took no more; what is said aside still may be read."""
 
 
 @contextmanager
-def printing() -> Iterator[None]:
+def print_in_full() -> Iterator[None]:
     """Print something that is to be there in full.
 
     Raises:
-        Unprinted: standard output takes no more, as where it goes to a file on a full disk.
+        OutputFailed: standard output takes no more, as where it goes to a file on a full disk.
     """
     try:
         yield
@@ -99,12 +99,12 @@ def printing() -> Iterator[None]:
         # What is left in the buffer would be written again, and complained of, as the process ends.
         with suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise Unprinted(f"what it came to could not be printed: {error.strerror or error}; make room") from error
+        raise OutputFailed(f"what it came to could not be printed: {error.strerror or error}; make room") from error
 
 
 @contextmanager
-def others_aside() -> Iterator[None]:
-    """What a library prints meanwhile goes to standard error, so that standard output holds what we say alone."""
+def redirect_library_output() -> Iterator[None]:
+    """Send what a library prints meanwhile to standard error, so that standard output holds our words alone."""
     with redirect_stdout(sys.stderr):
         yield
 
@@ -125,11 +125,21 @@ def screen(*, aside: bool = False, quiet: bool = False, wide: bool = False) -> S
     return made
 
 
-def watched(*, aside: bool = False) -> bool:
-    """Whether somebody watches: whether it is a terminal that is printed to."""
+def print_table(heads: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Print a table on standard output; a cell that is None or empty is a hyphen."""
+    from rich.table import Table
+
+    table = Table(*heads, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*("-" if cell in (None, "") else str(cell) for cell in row))
+    screen(wide=True).print(table)
+
+
+def is_watched(*, aside: bool = False) -> bool:
+    """Return whether somebody watches: whether it is a terminal that is printed to."""
     return (sys.stderr if aside else sys.stdout).isatty()
 
 
-def fell(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def print_uncaught_error(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     """Print an error that nobody caught, as `sys.excepthook` does."""
     say("".join(traceback.format_exception(kind, error, trace)).rstrip("\n"), lines=True, aside=True)

@@ -1,11 +1,21 @@
-"""Foreign text made safe to store and to show. The one table of characters that nobody sees stands here."""
+"""Foreign text, made safe to read, to store and to show.
+
+Here stand the one table of characters that nobody sees, the one reader of JSON and TOML of others, and the one place
+that strikes out keys. That is done at the door, before anything is cut off, kept, logged or shown: a text that was cut
+first would keep the part of a key that no longer looks like one.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any, TypeVar
+from urllib.parse import quote_plus
 
 # Spelling in Arabic and Indic scripts, and the look of emoji.
 _JOINERS = {"\u200c", "\u200d", "\ufe0e", "\ufe0f"}
@@ -28,43 +38,50 @@ _GONE_BUT_JOINERS = re.compile(f"(?![{''.join(sorted(_JOINERS))}])[{_HIDDEN}]")
 _SUSPECT = re.compile(f"\r\n?|[{_HIDDEN}{_BREAKS}{_SIGNS}{_SURROGATES}]+")
 _HARMFUL = re.compile(f"[{_HIDDEN}{_BREAKS}{_SIGNS}{_SURROGATES}]")
 _MOST_HIDDEN = 32
+_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 _LONE = re.compile(r"[\ud800-\udfff]")
 
 
-def near(word: str, known: Iterable[str]) -> list[str]:
-    """The known word that is nearly this one; else the two that are most like it. Letter case doesn't count."""
+def nearest_names(word: str, known: Iterable[str]) -> list[str]:
+    """Return the known word that is nearly this one, or the two most like it. Letter case doesn't count."""
     folded = {each.casefold(): each for each in known}
     wrong = word.casefold()
     found = get_close_matches(wrong, folded, n=1, cutoff=0.8) or get_close_matches(wrong, folded, n=2, cutoff=0.5)
     return [folded[each] for each in found]
 
 
-def meant(word: str, known: Iterable[str]) -> str:
-    """What an unknown word was meant as: `did you mean rounds?`; nothing where no known one is like it."""
-    found = near(word, known)
+def suggest_name(word: str, known: Iterable[str]) -> str:
+    """Return what an unknown word was meant as: `did you mean rounds?`; empty where no known one is like it."""
+    found = nearest_names(word, known)
     return f"did you mean {' or '.join(found)}?" if found else ""
 
 
 def wellformed(text: str) -> str:
-    """The text with every half of a surrogate pair, which nothing can store or send, as U+FFFD; whole pairs joined."""
+    """Return the text with each half of a surrogate pair, which nothing can store or send, as U+FFFD."""
     if text.isascii() or not _LONE.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def one_line(text: str) -> str:
-    """The text with every run of white space, line breaks among it, as one blank."""
+    """Return the text with every run of white space, line breaks among it, as one blank."""
     return " ".join(text.split())
 
 
+def shorten_repr(value: object) -> str:
+    """Return a value as an error shows it, cut to 80 characters."""
+    shown = repr(value)
+    return shown if len(shown) <= 80 else f"{shown[:79]}…"
+
+
 def shared_start(one: str, other: str) -> int:
-    """How many characters two texts have in common at their beginning."""
+    """Return how many characters two texts have in common at their beginning."""
     most = min(len(one), len(other))
     return next((place for place in range(most) if one[place] != other[place]), most)
 
 
 def without_hidden(text: str, *, joiners: bool = False) -> str:
-    """The text without the characters that nobody sees.
+    """Return the text without the characters that nobody sees.
 
     Args:
         text: any.
@@ -73,10 +90,21 @@ def without_hidden(text: str, *, joiners: bool = False) -> str:
     return (_GONE_BUT_JOINERS if joiners else _GONE).sub("", text)
 
 
-def visible(text: str) -> str:
-    """The text with every character that hides, reorders or breaks it written out, as in `[U+202E]`.
+def normalize_text(text: str) -> str:
+    """Return a text in NFKC, case folded, without invisible marks, white space as one blank: its words stay."""
+    return " ".join(without_hidden(unicodedata.normalize("NFKC", text)).casefold().split())
 
-    Kept as they are: letters of every script, emoji, tabs and line breaks (all as `\\n`), and joiners and variation
+
+def equality_key(text: str) -> str:
+    """Return what equal texts share: all but letter case, white space, character width and signs at the ends."""
+    words = normalize_text(text)
+    return _EDGES.sub("", words) or words
+
+
+def make_visible(text: str) -> str:
+    r"""Return the text with every character that hides, reorders or breaks it written out, as in `[U+202E]`.
+
+    Kept as they are: letters of every script, emoji, tabs and line breaks (all as `\n`), and joiners and variation
     selectors where they do their work, which is after one letter or emoji that isn't ASCII.
     """
     return text if text.isascii() and text.isprintable() else _SUSPECT.sub(_written_out, text)
@@ -86,13 +114,13 @@ def visible(text: str) -> str:
 _MARKUP = re.compile(r"[\\`*_\[\]<>&#|~$!]|:(?=/)")
 
 
-def in_markdown(text: str) -> str:
-    """Foreign text as it is put into Markdown, where it then loads nothing and is read as it was written."""
-    return _MARKUP.sub(r"\\\g<0>", visible(text))
+def escape_markdown(text: str) -> str:
+    """Return foreign text as it is put into Markdown, where it loads nothing and is read as it was written."""
+    return _MARKUP.sub(r"\\\g<0>", make_visible(text))
 
 
-def escaped(written: str) -> str:
-    """JSON with every such character as JSON escapes it. In JSON they stand only inside strings, so it stays equal."""
+def escape_json(written: str) -> str:
+    """Return JSON with every such character as JSON escapes it. They stand only inside strings, so it stays equal."""
     return _HARMFUL.sub(_as_escapes, written)
 
 
@@ -121,9 +149,135 @@ def _one_written_out(before: str, character: str) -> str:
 
 
 def _takes_joiner(before: str, character: str) -> bool:
-    """Between Latin letters they only hide a word, and one after the other they can spell out another text."""
+    """Return whether a joiner does its work. Between Latin letters it only hides a word; several can spell a text."""
     if before in _KEYCAPS:
         return character in "\ufe0e\ufe0f"
     if before in "\ufe0e\ufe0f":
         return character == "\u200d"
     return ord(before) > 0x24F and before not in _JOINERS
+
+
+def count_noun(number: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun, such as "1 case" or "2,000 cases"; the plural is the noun with an s by default."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+
+
+class TooDeep(ValueError):
+    """It is nested more deeply than can be read."""
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return what a JSON text holds.
+
+    Raises:
+        ValueError: it isn't JSON; `TooDeep` where it is nested too deeply.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise TooDeep("it is nested too deeply") from None
+
+
+def parse_toml(text: str | bytes) -> dict[str, Any]:
+    """Return what a TOML text, in UTF-8, holds.
+
+    Raises:
+        ValueError: it isn't TOML; `TooDeep` where it is nested too deeply.
+    """
+    try:
+        return tomllib.loads(text if isinstance(text, str) else text.decode("utf-8"))
+    except RecursionError:
+        raise TooDeep("it is nested too deeply") from None
+
+
+Told = TypeVar("Told")
+
+# A shorter key is a placeholder, such as `none` or `EMPTY`, and an ordinary word of answers.
+SHORTEST = 8
+_STRUCK = "[key]"
+# What looks like a key. An answer may speak of a ring-bearer, so that a token after that word has a digit or is long.
+_KEY_LIKE = re.compile(
+    r"\b(?:sk-(?:(?:proj|ant|svcacct|admin|or)-[\w*-]{6,}|(?=[A-Za-z_-]*[\d*])[\w*-]{6,})|AIza[\w-]{10,}"
+    r"|tribunal_[0-9a-f]{12}_[\w-]{8,}"  # the service's own
+    r"|(?i:Bearer|api[-_]key[=:])\s*(?:(?=[A-Za-z_.*-]*\d)[\w.*-]{8,}|[\w.*-]{20,}))",
+    re.ASCII,
+)
+_BEGINS_ONE = ("sk-", "aiza", "bearer", "api-key", "api_key", "tribunal_")
+# A printable character other than the quotation mark and the backslash, as JSON may write it; and how one begins, since
+# every answer in JSON has other escapes.
+_ESCAPES = ("\\u00", "\\U00", "\\/")
+_ESCAPED = re.compile(r"(?<!\\)((?:\\\\)*)\\(?:u00(2[013-9a-f]|[3-46-7][0-9a-f]|5[0-9abdef])|(/))", re.IGNORECASE)
+
+
+def scrub(text: str, secrets: Iterable[str]) -> str:
+    """Return the text, well formed, with every key struck out: known ones, half of one, and what looks like one.
+
+    Args:
+        text: whole, with nothing cut off yet.
+        secrets: the known ones.
+    """
+    whole = wellformed(text)
+    for secret in sorted(secrets, key=len, reverse=True):  # one key may begin like another
+        if len(secret) >= SHORTEST:
+            whole = _strike_key(whole, secret)
+            if (encoded := _encoded(secret)) != secret:
+                whole = _strike_key(whole, encoded)
+    return _KEY_LIKE.sub(_STRUCK, whole) if any(map(whole.lower().__contains__, _BEGINS_ONE)) else whole
+
+
+def scrub_json(told: Told, secrets: Iterable[str]) -> Told:
+    """Return the same JSON with every text in it scrubbed, names among them."""
+    held: Any = told
+    if type(held) is str:
+        held = scrub(held, secrets)
+    elif isinstance(held, Mapping):
+        held = {scrub_json(name, secrets): scrub_json(value, secrets) for name, value in held.items()}
+    elif isinstance(held, list | tuple):
+        held = [scrub_json(value, secrets) for value in held]
+    return held  # type: ignore[no-any-return]
+
+
+def scrub_body(raw: bytes, secrets: Iterable[str]) -> bytes:
+    """Return the body of an answer with the known keys struck out, and nothing else changed."""
+    body = raw.decode("latin-1")
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) >= SHORTEST:
+            body = _strike_key(body, secret)
+    return body.encode("latin-1")
+
+
+def _strike_key(text: str, secret: str) -> str:
+    """Return the text without a key, and without half of it or more, as a text has it that somebody else has cut."""
+    length = max(SHORTEST, (len(secret) + 1) // 2)
+    plain = _ESCAPED.sub(_unescaped, text) if any(map(text.__contains__, _ESCAPES)) else text
+    if secret[:length] not in plain and secret[-length:] not in plain:
+        return text
+    whole = plain.replace(secret, _STRUCK)
+    struck = _strike_beginnings(whole, secret, length, _STRUCK)
+    struck = _strike_beginnings(struck[::-1], secret[::-1], length, _STRUCK[::-1])[::-1]
+    return text if struck == plain else struck
+
+
+def _strike_beginnings(text: str, secret: str, length: int, mark: str) -> str:
+    """Strike what begins as the key does, for at least this length.
+
+    Such a piece begins a word: two numbers may have much in common.
+    """
+    kept, at = [], 0
+    while (found := text.find(secret[:length], at)) != -1:
+        end = found + length
+        before = text[found - 1 : found]
+        if before.isalnum() and before.isascii():
+            kept.append(text[at : found + 1])
+            at = found + 1
+        else:
+            kept += [text[at:found], mark]
+            at = end + shared_start(text[end : end + len(secret)], secret[length:])
+    return "".join([*kept, text[at:]])
+
+
+_encoded = lru_cache(maxsize=64)(quote_plus)  # it takes longer than to look for a key
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return found[1] + (found[3] or chr(int(found[2], 16)))

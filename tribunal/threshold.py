@@ -8,10 +8,9 @@ from typing import Literal
 
 from pydantic import Field, ValidationError, field_validator
 
-from tribunal.contents import read_from_file
-from tribunal.context import describe
+from tribunal.contents import NamedTexts
+from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
-from tribunal.files import read_regular
 from tribunal.schema import JSON, Frozen, Scheme
 
 Kind = Literal["hateful", "harmless"]
@@ -20,7 +19,7 @@ _SHARE = Field(default=None, ge=0, le=1)
 
 
 def counted_as(posts: int, clusters: JSON) -> str:
-    """How many posts a fit is on, and as how many they count.
+    """Return how many posts a fit is on, and as how many they count.
 
     Args:
         posts: how many there are.
@@ -108,11 +107,11 @@ class Threshold(Frozen):
         return points
 
     def least(self, kind: Kind) -> float | None:
-        """The confidence from which verdicts of a kind are accepted; None where none is enough."""
+        """Return the confidence from which verdicts of a kind are accepted; None where none is enough."""
         return self.threshold if self.by_verdict is None else getattr(self.by_verdict, kind)
 
     def accepts(self, kind: Kind, confidence: float | None) -> bool:
-        """Whether a verdict is accepted.
+        """Return whether a verdict is accepted.
 
         Args:
             kind: of the verdict.
@@ -124,7 +123,7 @@ class Threshold(Frozen):
         return least is not None and confidence >= least
 
     def calibrated(self, confidence: float) -> float:
-        """The share of verdicts of this confidence that were right where it was fitted; without a map, itself."""
+        """Return the share of verdicts of this confidence that were right in the fit; without a map, itself."""
         if not self.calibration:
             return confidence
         import numpy as np
@@ -133,30 +132,9 @@ class Threshold(Frozen):
         return round(float(np.interp(confidence, stated, shares)), 6)
 
 
-def read_threshold(path: Path) -> Threshold:
-    """The threshold that a file holds. As `threshold_text`."""
-    return threshold_from(str(path), threshold_text(path))
-
-
-def threshold_text(path: Path) -> str:
-    """The text of a file that holds a threshold.
-
-    Raises:
-        BadInput: the file can't be read, or is something else.
-    """
-    try:
-        text = read_regular(path.expanduser()).decode("utf-8")
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise BadInput(f"threshold_file: {path}: {why}; make one with `tribunal fit`") from error
-    threshold_from(str(path), text)
-    read_from_file("threshold_file", text)
-    return text
-
-
 @lru_cache(maxsize=64)
-def threshold_from(name: str, text: str) -> Threshold:
-    """The threshold that a text holds; `name` is what to call it in an error.
+def parse_threshold(text: str, name: str) -> Threshold:
+    """Return the threshold that a text holds; errors call it by `name`.
 
     Raises:
         BadInput: it is something else.
@@ -164,4 +142,18 @@ def threshold_from(name: str, text: str) -> Threshold:
     try:
         return Threshold.model_validate_json(text)
     except ValidationError as error:
-        raise BadInput(f"threshold_file: {name}: {describe(error)}; make one with `tribunal fit`") from error
+        raise BadInput(
+            f"threshold_file: {name}: {describe_validation_error(error)}; make one with `tribunal fit`"
+        ) from error
+
+
+THRESHOLDS = NamedTexts("threshold_file", "JSON", parse_threshold, "make one with `tribunal fit`")
+
+
+def read_threshold(path: Path) -> Threshold:
+    """Return the threshold that a file holds.
+
+    Raises:
+        BadInput: it can't be read, or is something else.
+    """
+    return parse_threshold(THRESHOLDS.read(str(path)), str(path))

@@ -1,9 +1,9 @@
-"""What a client may set, where a server judges for others: the one list, for every server.
+"""What a client may set, where a server judges for others.
 
 On the command line and in Python whoever sets a setting is the operator, and may set all of them. A server's client
 may set what neither reads nor writes a file of the operator's, leads nowhere, runs no code, and costs no more than the
-operator's own settings do. What is not on the list is refused, so a new setting is refused until somebody puts it
-there. The operator allows more with TRIBUNAL_ALLOW (docs/hours/langgraph.md).
+operator's own settings do. Each setting says so of itself (`Setting.clients`); one that says nothing is refused. The
+operator allows more with TRIBUNAL_ALLOW (docs/hours/langgraph.md).
 """
 
 from __future__ import annotations
@@ -16,41 +16,22 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from tribunal.errors import BadInput
-from tribunal.learnt import PREFIX
 from tribunal.model_objects import object_names
 from tribunal.settings import SETTINGS
+from tribunal.shared_settings import SCREENING_PREFIX
 from tribunal.text import one_line
 
 ALLOW = "TRIBUNAL_ALLOW"
 _PLATFORM = "langgraph_api"  # the server of `langgraph dev` and of the LangGraph platform
 
-# How a post is decided, within the bounds that the settings have by themselves.
-_FREE = frozenset({
-    "task", "policy_language", "scheme", "answer_order", "temperatures", "draw_temperature", "web", "fresh",
-    "triage_confidence", "rounds", "early_exit", "boxes", "mode", "views", "top_k", "reflection_mode", "tau", "history",
-    "threshold", "review", "review_rule", "max_calls", "max_tokens", "window_overlap", "repeat", "trace",
-    "stops",
-})  # fmt: skip
-# What costs time, memory or requests: up to its default.
-_UP_TO_DEFAULT = frozenset({
-    "precedents_k", "max_turns", "hits", "max_pages", "max_windows", "window_tokens", "max_seconds", "draws", "agents",
-    "judge_draws", "max_text", "image_edge", "max_output_tokens", "timeout", "attempts",
-})  # fmt: skip
 _MODELS = frozenset({"model", "judge_model", "aux_model", "triage", "seats"})
 _REHEARSAL = ("rehearsal", "rehearsal:court")
 POLICIES = ("h-vli", "misinformation", "sarcasm", "moderations")  # those that are shipped
 _ENGINES = ("duckduckgo", "searxng", "none")
 _PERSPECTIVE = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")  # a name, and no path
-
-
-class _Entry(NamedTuple):
-    """One entry of TRIBUNAL_ALLOW: a setting, and which values of it, with `*` in place of any letters."""
-
-    setting: str
-    pattern: str
 
 
 _serving = False
@@ -59,26 +40,28 @@ _tool: ContextVar[bool] = ContextVar("tool", default=False)
 
 
 def serve_clients() -> None:
-    """From here on, what this process is given comes from clients. Every server of ours says so when it starts."""
+    """Take what this process is given from here on for clients'. Every server of ours says so when it starts."""
     global _serving
     _serving = True
 
 
 def for_clients() -> bool:
-    """Whether what this process is given comes from clients."""
+    """Return whether what this process is given comes from clients."""
     return _serving or _PLATFORM in sys.modules
 
 
 def for_strangers() -> bool:
-    """Whether the post that this process has in its hands comes from a client, or from an agent (`for_an_agent`)."""
+    """Return whether the post that this process has in its hands is a client's or an agent's (`for_an_agent`)."""
     return for_clients() or _tool.get()
 
 
 @contextmanager
 def for_an_agent() -> Iterator[None]:
-    """While this is open, the post is an agent's, who may have been talked into anything: it names no file of the
-    machine, here or on a server. The settings are those of whoever gave the agent its tool, so they are the operator's,
-    on a server too."""
+    """Take the post for an agent's while this is open: it names no file of the machine, here or on a server.
+
+    An agent may have been talked into anything. The settings are those of whoever gave the agent its tool, so they are
+    the operator's, on a server too.
+    """
     token = _tool.set(True)
     try:
         yield
@@ -86,35 +69,28 @@ def for_an_agent() -> Iterator[None]:
         _tool.reset(token)
 
 
-def check_settings(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """Refuse what a client may not set; in a process that serves none, nothing is refused.
+def settings_from_clients() -> bool:
+    """Return whether the settings that this process is given come from clients."""
+    return for_clients() and not _tool.get()
+
+
+def check_request(given: Mapping[str, Any]) -> None:
+    """Refuse settings that a client may not set.
 
     Args:
         given: the settings that were given, by name.
-        defaults: the default of every setting.
 
     Raises:
         BadInput: the first one that a client may not set, its value, and TRIBUNAL_ALLOW.
     """
-    if for_clients() and not _tool.get():
-        check_request(given, defaults)
-
-
-def check_request(given: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """`check_settings` for what is known to be a client's, in any process.
-
-    Raises:
-        BadInput: as there.
-    """
-    entries = _entries(os.environ.get(ALLOW, ""))
     if objects := object_names(given):
         raise BadInput(f"{objects[0]}: an object can't come from another process; name it as provider:model")
     for name, value in given.items():
         whole = str(value) if _is_folder(value) else None
-        if value == defaults[name] or _harmless(name, value, defaults[name]) or _is_allowed(entries, name, whole):
+        if _is_harmless(name, value) or _is_allowed(name, whole):
             continue
         for field, part in _parts(name, value):
-            if not (_PART.get(name, _nothing)(part) or _is_allowed(entries, name, part)):
+            if not (name in _PART and _PART[name](part)) and not _is_allowed(name, part):
                 shown = one_line(part)[:100]
                 raise BadInput(
                     f"{field}: {shown!r}: a client of this server may not set this; leave it out, or ask the operator, "
@@ -132,14 +108,12 @@ def check_words(kind: str, name: str) -> None:
     Raises:
         BadInput: naming both, and TRIBUNAL_ALLOW.
     """
-    if for_clients() and not _tool.get() and not _is_allowed(_entries(os.environ.get(ALLOW, "")), kind, None):
+    if settings_from_clients() and not _is_allowed(kind, None):
+        called = kind.replace("line_up", "line-up").replace("_", " ")
         raise BadInput(
-            f"context.{kind}: the case holds other words than the {_CALLED[kind]} {one_line(name)[:100]!r}: a client "
-            f"of this server may not set these; put them back, or ask the operator, who allows it with {ALLOW}={kind}"
+            f"context.{kind}: the case holds other words than the {called} {one_line(name)[:100]!r}: a client of "
+            f"this server may not set these; put them back, or ask the operator, who allows it with {ALLOW}={kind}"
         )
-
-
-_CALLED = {"policy": "policy", "prompts": "prompts", "line_up": "line-up", "threshold_file": "threshold file"}
 
 
 def check_image(ref: str) -> None:
@@ -148,14 +122,16 @@ def check_image(ref: str) -> None:
     Raises:
         BadInput: naming the reference and TRIBUNAL_ALLOW.
     """
-    if for_strangers() and not _is_allowed(_entries(os.environ.get(ALLOW, "")), "image", ref):
+    if for_strangers() and not _is_allowed("image", ref):
         raise image_refused(ref)
 
 
 @contextmanager
 def stored_settings() -> Iterator[None]:
-    """While this is open, settings come out of a file that others may have written: they run no code but the
-    operator's own (`check_code`)."""
+    """Take the settings, while this is open, for those of a file that others may have written.
+
+    They run no code but the operator's own (`check_code`).
+    """
     token = _stored.set(True)
     try:
         yield
@@ -173,9 +149,8 @@ def check_code(place: str, *, stored: bool | None = None) -> None:
     Raises:
         BadInput: naming the place and TRIBUNAL_ALLOW.
     """
-    if (_stored.get() if stored is None else stored) and not _is_allowed(
-        _entries(os.environ.get(ALLOW, "")), "code", place
-    ):
+    is_stored = _stored.get() if stored is None else stored
+    if is_stored and not _is_allowed("code", place):
         raise BadInput(
             f"code: {one_line(place)[:200]}: a stored case runs no code that you haven't allowed; if it is yours, set "
             f"{ALLOW}=code={one_line(place)}"
@@ -183,7 +158,7 @@ def check_code(place: str, *, stored: bool | None = None) -> None:
 
 
 def image_refused(ref: str) -> BadInput:
-    """The error of `check_image`: the same for every path."""
+    """Return the error of `check_image`: the same for every path."""
     who = "a client of this server may not name a file on it"
     if not for_clients():
         who = "an agent may not name a file of this machine"
@@ -193,14 +168,15 @@ def image_refused(ref: str) -> BadInput:
     )
 
 
-def _harmless(name: str, value: Any, default: Any) -> bool:
-    if name in _UP_TO_DEFAULT:
-        return bool(value <= default)
-    return name in _FREE
+def _is_harmless(name: str, value: Any) -> bool:
+    setting = SETTINGS[name]
+    default = setting.value() if isinstance(setting.value, type) else setting.value
+    up_to_default = setting.clients == "up to default"
+    return setting.clients == "anything" or bool(value == default or (up_to_default and value <= default))
 
 
 def _parts(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Every single thing that a setting names: (the field, the thing)."""
+    """Yield every single thing that a setting names: (the field, the thing)."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             yield from _parts(f"{name}.{key}", each)
@@ -214,12 +190,8 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, str]]:
         yield name, str(value)
 
 
-def _nothing(part: str) -> bool:
-    return False
-
-
 def _own_model(part: str) -> bool:
-    """The rehearsal model, or one that the operator's own environment names."""
+    """Return whether it is the rehearsal model, or one that the operator's own environment names."""
     return part in _REHEARSAL or part in [each.strip() for each in os.environ.get("TRIBUNAL_MODEL", "").split(",")]
 
 
@@ -234,8 +206,8 @@ _PART: dict[str, Callable[[str], bool]] = {
 
 
 @lru_cache(maxsize=8)
-def _entries(allowed: str) -> tuple[_Entry, ...]:
-    """What TRIBUNAL_ALLOW says.
+def _read_allowed(allowed: str) -> tuple[tuple[str, str], ...]:
+    """Return the entries of TRIBUNAL_ALLOW: a setting, and which values of it, with `*` in place of any letters.
 
     Raises:
         BadInput: it names no setting.
@@ -248,19 +220,19 @@ def _entries(allowed: str) -> tuple[_Entry, ...]:
                 f"{ALLOW}: {name}: no such setting; give names of settings, `image`, `code`, or *, each alone or with "
                 "=PATTERN"
             )
-        entries.append(_Entry(name, pattern or "*"))
+        entries.append((name, pattern or "*"))
     return tuple(entries)
 
 
 def _is_folder(value: Any) -> bool:
-    """Whether it names a first look that was fitted: a folder of the operator's, whatever models are allowed."""
-    return isinstance(value, str) and value.strip().startswith(PREFIX)
+    """Return whether it names a screening classifier: a folder of the operator's, whatever models are allowed."""
+    return isinstance(value, str) and value.strip().startswith(SCREENING_PREFIX)
 
 
-def _is_allowed(entries: tuple[_Entry, ...], name: str, value: str | None) -> bool:
-    """Whether an entry covers this value of a setting; None stands for every value."""
+def _is_allowed(name: str, value: str | None) -> bool:
+    """Return whether the operator allows this value of a setting; None stands for every value."""
     names = {"*", name, "model"} if name in _MODELS and not _is_folder(value) else {"*", name}
-    patterns = [entry.pattern for entry in entries if entry.setting in names]
+    patterns = [pattern for setting, pattern in _read_allowed(os.environ.get(ALLOW, "")) if setting in names]
     if "*" in patterns:
         return True
     # A way back out of a folder would lead past the pattern that names it.

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from tests.court import QUOTED
-from tribunal.eval.doubles.scripted import Fault, Reply, Request
+from tests.doubles import Fault, Reply, Request
 from tribunal.schema import JSON
 
 # What a seat answers to keep a case going through every seat, by the heading of its prompt and the field.

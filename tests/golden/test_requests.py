@@ -16,11 +16,11 @@ from PIL import Image
 
 from tests.court import decide
 from tests.decided import store_of
+from tests.doubles import Request, ScriptedServer
+from tests.doubles.web import SearchServer, Site
 from tests.golden.playing import Player, difference, heading, readable
 from tests.graphs.research_world import html
 from tests.where_heeded import where_heeded
-from tribunal.eval.doubles.scripted import Request, ScriptedServer
-from tribunal.eval.doubles.web import SearchServer, Site
 
 PAGES = Path(__file__).parent
 UPDATE = bool(os.environ.get("TRIBUNAL_UPDATE_DOCS"))
@@ -92,6 +92,7 @@ async def _asked(name: str, picture: str, text: str, image: bool, **more: Any) -
     return sent
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 async def test_what_each_seat_is_sent(name: str, tmp_path: Path) -> None:
     picture = str(tmp_path / "garden.png")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from PIL import Image
 
 from tests import PROJECT
@@ -13,34 +14,43 @@ from tests.graphs.test_who_knows_what import POLICY
 from tests.test_docs import holds
 
 TOLD = ("definition", "exclusions", "excuses", "together", "examples")
+COURTS = ("arcade", "multiround", "tribunal")
 
 
-def _place(row: str) -> tuple[int, str]:
-    graph, _, part = row.partition("|")
-    return [each for each, _, _ in CASES.values()].index(graph), part
-
-
+@pytest.mark.long
 async def test_who_is_told_what(tmp_path: Path) -> None:
     (tmp_path / "marked.toml").write_text(POLICY, "utf-8")
     picture = str(tmp_path / "garden.png")
     Image.new("RGB", (64, 48), (40, 120, 40)).save(picture)
-    rows: dict[str, list[str]] = {}
+    # For each graph and part: what it is told of the policy, the marks of what it is shown, its temperatures.
+    sent: dict[tuple[str, str], tuple[set[str], set[str], set[str]]] = {}
     for name, (graph, settings, _) in CASES.items():
         if "task" in settings:
             continue
         for part, request in (await asked(name, picture, KOREAN, True, policy=str(tmp_path / "marked.toml"))).items():
+            assert request.images, f"{graph}, {part}: is not shown the image"
             words = "\n".join(str(message["content"]) for message in request.body["messages"])
-            told = {found.lower() for found in re.findall(r"WORDS-OF-(?:THE-)?([A-Z]+)", words)}
-            text = words.replace("\\n", "\n")
-            shown = sorted(set(re.findall(r"<<<([\w-]+) [0-9a-f]{16}", text)) - {"post", "examples"})
-            heat = request.temperature
-            row = [graph, re.sub(r"-again$", "", part).replace("-", " ")]
-            row += ["yes" if each in told else "" for each in TOLD]
-            row += ["yes" if request.images else "", ", ".join(shown), "" if heat is None else f"{heat:g}"]
-            held = rows.setdefault("|".join(row[:2]), row)
-            for column in (8, 9):  # of a part that is asked several times: all that it was sent
-                held[column] = ", ".join(sorted({*filter(None, f"{held[column]}, {row[column]}".split(", "))}))
-    head = ["graph", "part", *TOLD, "image", "what others said, by its mark", "temperature"]
-    lines = [head, ["---"] * len(head), *(rows[each] for each in sorted(rows, key=_place))]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    holds(PROJECT / "docs" / "systems.md", "who", table)
+            text, heat = words.replace("\\n", "\n"), request.temperature
+            told, marks, heats = sent.setdefault(
+                (graph, re.sub(r"-again$", "", part).replace("-", " ")), (set(), set(), set())
+            )
+            told |= {found.lower() for found in re.findall(r"WORDS-OF-(?:THE-)?([A-Z]+)", words)}
+            marks |= set(re.findall(r"<<<([\w-]+) [0-9a-f]{16}", text)) - {"post", "examples"}
+            heats |= set() if heat is None else {f"{heat:g}"}
+    # Graphs whose parts are sent the same share a row. So do ARCADE's courts, with what the hybrid shows besides.
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for (graph, part), (told, marks, heats) in sorted(sent.items(), key=lambda each: each[0][1]):
+        if graph in COURTS and ("arcade", part) in sent and graph != "arcade":
+            assert told == sent["arcade", part][0]
+            continue
+        courts = [each for each in COURTS if graph == "arcade" and (each, part) in sent]
+        besides = set[str]().union(*(sent[each, part][1] for each in courts)) - marks
+        heats = heats.union(*(sent[each, part][2] for each in courts))
+        shown = [", ".join(sorted(marks)), f"tribunal also: {', '.join(sorted(besides))}" if besides else ""]
+        policy = ", ".join(each for each in TOLD if each in told)
+        row = (part, policy, "; ".join(filter(None, shown)), ", ".join(sorted(heats)))
+        rows.setdefault(row, []).extend(courts or [graph])
+    graphs = [graph for graph, _, _ in CASES.values()]
+    lines = ["part | parts of the policy | others' words, by their mark | temperature | graphs", "---|---|---|---|---"]
+    lines += [" | ".join([*row, ", ".join(sorted(named, key=graphs.index))]) for row, named in rows.items()]
+    holds(PROJECT / "docs" / "systems.md", "who", "\n".join(f"| {line} |" for line in lines))

@@ -12,8 +12,8 @@ from tribunal import settings
 from tribunal.context import POLICIES, Context, context_from
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS
-from tribunal.seats import VIEWS
-from tribunal.settings import RENAMED, SETTINGS, description
+from tribunal.settings import RENAMED, SETTINGS, describe_setting, name_graphs
+from tribunal.shared_settings import VIEWS
 
 FIELDS = Context.model_fields
 
@@ -21,7 +21,7 @@ FIELDS = Context.model_fields
 def test_every_field_has_its_words_in_the_order_of_the_table() -> None:
     assert list(FIELDS) == list(SETTINGS)
     for name, field in FIELDS.items():
-        assert (field.title, field.description) == (SETTINGS[name].title, description(name))
+        assert (field.title, field.description) == (SETTINGS[name].title, describe_setting(name))
 
 
 def test_the_table_knows_the_graphs() -> None:
@@ -33,18 +33,17 @@ def test_the_table_knows_the_graphs() -> None:
 def test_a_description_names_only_graphs_that_heed_the_setting(name: str) -> None:
     said = set(re.findall(r"\w+", SETTINGS[name].does)) & (set(GRAPHS) - {"tribunal", "baseline"})
     assert said <= set(SETTINGS[name].graphs or GRAPHS)
-    begins = description(name).startswith
-    assert begins(settings.heeded(SETTINGS[name].graphs))
+    begins = describe_setting(name).startswith
+    assert begins(name_graphs(SETTINGS[name].graphs))
 
 
 def test_who_heeds_a_setting_in_words() -> None:
-    assert description("top_k") == (
-        "mv_debate only. How many of the best answers are revised after a reflection. "
-        "Default: half the views, rounded down."
+    assert describe_setting("top_k") == (
+        "mv_debate only. How many top answers are revised after reflection. Default: half the views."
     )
-    assert description("early_exit").startswith("tribunal, arcade and multiround only. ")
-    assert description("aux_model").startswith("Every graph but baseline and self_consistency. ")
-    assert description("timeout") == "How many seconds one request may take. Default: 120."
+    assert describe_setting("early_exit").startswith("tribunal, arcade and multiround only. ")
+    assert describe_setting("aux_model").startswith("Every graph but baseline and self_consistency. ")
+    assert describe_setting("timeout") == "How many seconds one request may take. Default: 120."
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -68,7 +67,7 @@ def test_every_value_of_a_choice_is_named(name: str) -> None:
 
 
 def test_what_is_named_exists() -> None:
-    assert set(re.findall(r"`(\w+)`", " ".join(map(description, SETTINGS)))) <= set(SETTINGS)
+    assert set(re.findall(r"`(\w+)`", " ".join(map(describe_setting, SETTINGS)))) <= set(SETTINGS)
     assert all(view in SETTINGS["views"].does for view in VIEWS)
     assert all(policy in SETTINGS["policy"].default for policy in POLICIES.values())
 

@@ -14,10 +14,10 @@ import pytest
 from tests import PROJECT
 from tribunal.database import Database, DatabaseError
 from tribunal.errors import BadInput
-from tribunal.files import Taken, alone, whole, write_whole
+from tribunal.files import LockHeld, hold_lock, write_atomically, write_whole
 from tribunal.models.providers import Provider
 from tribunal.plugins import names, plugin
-from tribunal.text import visible, without_hidden
+from tribunal.text import make_visible, without_hidden
 
 
 def test_a_file_is_replaced_whole_or_left_as_it_was(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_a_file_is_replaced_whole_or_left_as_it_was(tmp_path: Path) -> None:
     write_whole(path, "old")
 
     def fail_in_the_middle() -> None:
-        with whole(path) as file:
+        with write_atomically(path) as file:
             file.write(b"new, but h")
             raise RuntimeError
 
@@ -40,17 +40,17 @@ def test_a_file_is_replaced_whole_or_left_as_it_was(tmp_path: Path) -> None:
 def test_one_process_at_a_time(tmp_path: Path) -> None:
     lock = tmp_path / ".lock"
     script = "import pathlib, sys, tribunal.files\n"
-    script += "with tribunal.files.alone(pathlib.Path(sys.argv[1])): print('held', flush=True); input()"
+    script += "with tribunal.files.hold_lock(pathlib.Path(sys.argv[1])): print('held', flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", script, str(lock)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=PROJECT
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(Taken, match="another process"), alone(lock):
+        with pytest.raises(LockHeld, match="another process"), hold_lock(lock):
             pass
         other.kill()
         other.wait()
-    with alone(lock):  # it went with the process
+    with hold_lock(lock):  # it went with the process
         pass
 
 
@@ -89,7 +89,7 @@ def test_the_rehearsal_model_is_registered_as_anybody_s_would_be() -> None:
     assert "rehearsal" in names("tribunal.providers")
     found = plugin("tribunal.providers", "rehearsal", Provider, "model")
     assert found is not None
-    assert found.keyless
+    assert found.takes_no_key
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_every_format_character_is_hidden_or_written_out() -> None:
     for number in range(0x110000):
         character = chr(number)
         if unicodedata.category(character) in ("Cc", "Cf") and character not in "\t\n\r":
-            assert character not in visible(f"a{character}b"), hex(number)
+            assert character not in make_visible(f"a{character}b"), hex(number)
     assert without_hidden("a\u200bd\u202em\u2066i\U000e0041n") == "admin"
     persian = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
     assert without_hidden(persian, joiners=True) == persian

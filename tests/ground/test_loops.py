@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from tribunal.loops import PerLoop, aside, run_many
+from tribunal.loops import PerLoop, run_in_thread, run_many
 
 
 class Opened:
@@ -38,7 +38,7 @@ def opened() -> PerLoop[Opened]:
 
 def test_each_loop_has_its_own_and_closes_it(opened: PerLoop[Opened]) -> None:
     async def use() -> None:
-        assert await opened.here() is await opened.here()
+        assert await opened.get() is await opened.get()
         assert not Opened.made[-1].closed
 
     for _ in range(2):
@@ -48,16 +48,16 @@ def test_each_loop_has_its_own_and_closes_it(opened: PerLoop[Opened]) -> None:
 
 def test_each_key_has_its_own_and_is_what_it_is_made_of(opened: PerLoop[Opened]) -> None:
     async def use() -> None:
-        one, other, none = await opened.here("a", 1), await opened.here("b", 1), await opened.here()
+        one, other, none = await opened.get("a", 1), await opened.get("b", 1), await opened.get()
         assert [one.key, other.key, none.key] == [("a", 1), ("b", 1), ()]
-        assert await opened.here("a", 1) is one
+        assert await opened.get("a", 1) is one
 
     asyncio.run(use())
     assert [each.closed for each in Opened.made] == [True] * 3
 
 
 async def test_tasks_that_want_it_at_once_get_the_same(opened: PerLoop[Opened]) -> None:
-    found = await asyncio.gather(*(opened.here("a") for _ in range(5)))
+    found = await asyncio.gather(*(opened.get("a") for _ in range(5)))
     assert [*map(id, found)] == [id(Opened.made[0])] * 5
     assert len(Opened.made) == 1
 
@@ -73,24 +73,24 @@ async def test_what_could_not_be_made_is_tried_again() -> None:
 
     things = PerLoop(make)
     with pytest.raises(OSError, match="not yet"):
-        await things.here()
-    assert await things.here() == "made"
+        await things.get()
+    assert await things.get() == "made"
 
 
 async def test_what_blocks_holds_up_neither_the_loop_nor_its_own_timeout() -> None:
     release = threading.Event()
-    assert await aside(lambda: 7, "test") == 7
+    assert await run_in_thread(lambda: 7, "test") == 7
     with pytest.raises(KeyError, match="x"):
-        await aside(lambda: {"y": 1}["x"], "test")
+        await run_in_thread(lambda: {"y": 1}["x"], "test")
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await aside(release.wait, "test")
+            await run_in_thread(release.wait, "test")
     release.set()
 
 
 def test_what_makes_many_calls_runs_on_uvloop_and_closes_what_it_opened(opened: PerLoop[Opened]) -> None:
     async def use() -> str:
-        await opened.here()
+        await opened.get()
         return type(asyncio.get_running_loop()).__module__
 
     assert run_many(use()) == ("asyncio.windows_events" if sys.platform == "win32" else "uvloop")

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from tests.court import court_script, cue
+from tests.doubles import ScriptedServer
 from tests.test_house import MODULES
-from tribunal.eval.doubles.scripted import ScriptedServer
 from tribunal.screen import Screen
-from tribunal.terminal import as_json, fell, say
+from tribunal.terminal import as_json, print_uncaught_error, say
 
 OBEYED = "\x1b\x9b\x07\x08\r\x7f\x85\u200b\u200e\u202e\u2066\u2028\u2029\ufeff\U000e0041"
 HOSTILE = f"it[bold]:smile:{OBEYED}\ntribunal: error: forged"
 ANYTHING = st.text(st.characters(codec=None, exclude_categories=()), max_size=60)
-# Everything else prints by `tribunal.terminal`. The process that reads pages answers its parent on a pipe.
-PRINTERS = {"terminal", "screen", "retrievers.web.pages.process"}
+# Everything else prints by `tribunal.terminal`.
+PRINTERS = {"terminal", "screen"}
 BARE = {"print", "echo", "secho", "Console", "from_markup", "stdout", "stderr", "pprint"}
 
 
@@ -38,6 +38,7 @@ def shown_safely(output: str) -> bool:
     return not any(character in output for character in OBEYED)
 
 
+@pytest.mark.long
 def test_no_other_file_prints() -> None:
     for module, path in MODULES.items():
         if module in PRINTERS:
@@ -99,7 +100,7 @@ def test_no_markup_comes_from_a_text() -> None:
 
 def test_an_error_that_nobody_caught_is_shown_too(capsys: pytest.CaptureFixture[str]) -> None:
     error = ValueError(HOSTILE)
-    fell(ValueError, error, None)
+    print_uncaught_error(ValueError, error, None)
     told = capsys.readouterr().err
     assert "ValueError: it[bold]" in told
     assert shown_safely(told)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -10,10 +10,19 @@ import tribunal
 from tribunal import trust
 from tribunal.context import Context
 from tribunal.errors import BadInput
-from tribunal.prompts.policy import shipped
+from tribunal.prompts.policy import list_shipped_policies
+from tribunal.settings import SETTINGS
+from tribunal.shared_settings import Clients
 
 REFUSED = {
     "prompts", "extra_body", "line_up", "embedding", "precedents", "searxng_url", "archive", "threshold_file", "cache",
+}  # fmt: skip
+
+# How a post is decided, within the bounds that the settings have by themselves.
+FREE = {
+    "task", "policy_language", "scheme", "answer_order", "temperatures", "draw_temperature", "web", "fresh",
+    "triage_confidence", "rounds", "early_exit", "boxes", "mode", "views", "top_k", "reflection_mode", "tau", "history",
+    "threshold", "review", "review_rule", "max_calls", "max_tokens", "window_overlap", "repeat", "trace", "stops",
 }  # fmt: skip
 
 
@@ -34,9 +43,12 @@ async def judged(**settings: Any) -> str:
 
 
 def test_every_setting_was_thought_of() -> None:
-    known = trust._FREE | trust._UP_TO_DEFAULT | trust._PART.keys() | REFUSED
-    assert known == set(Context.model_fields)
-    assert sorted(trust.POLICIES) == shipped()
+    by_clients = {kind: {each.name for each in SETTINGS.values() if each.clients == kind} for kind in get_args(Clients)}
+    assert by_clients["nothing"] == REFUSED
+    assert by_clients["named things"] == trust._PART.keys()
+    assert by_clients["anything"] == FREE
+    assert {name for names in by_clients.values() for name in names} == set(Context.model_fields)
+    assert sorted(trust.POLICIES) == list_shipped_policies()
 
 
 @pytest.mark.parametrize(

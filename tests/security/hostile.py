@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.commands.test_judge import run, run_alone
 from tests.court import QUOTED, court_script
-from tribunal.eval.doubles.scripted import Fault, Request, ScriptedServer
+from tests.doubles import Fault, Request, ScriptedServer
 
 KEY = "sk-proj-aGVsbG8td29ybGQtMTIzNDU2"
 
@@ -155,10 +155,10 @@ def prompts_that_run_code() -> str:
 def damaged_docket() -> str:
     folder = Path(os.environ["TRIBUNAL_DATA"])
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "cases.sqlite").write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
+    (folder / "service.sqlite").write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
     done = run("review", "list")
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.output
-    assert "cases.sqlite" in done.stderr
+    assert "service.sqlite" in done.stderr
     return "refused"
 
 
@@ -208,7 +208,7 @@ CASES = (
     Hostile("a `.env` that sends the real key elsewhere", "`judge`", "refused", env_file_of_a_stranger),
     Hostile("a client that names a file, an address or a model", "a server", "refused", client_that_names_a_file),
     Hostile("a set of prompts that runs code", "`judge --prompts`", "refused", prompts_that_run_code),
-    Hostile("a damaged docket", "`review list`", "refused", damaged_docket),
+    Hostile("a damaged database of cases", "`review list`", "refused", damaged_docket),
     Hostile("terminal sequences in a name", "`judge`", "written out", terminal_sequences),
     Hostile("an image, a link and a heading in a post", "`report`", "inert", markdown_in_a_report),
 )  # fmt: skip

@@ -19,19 +19,18 @@ from tribunal.cases.docket import Docket
 from tribunal.errors import BadInput
 from tribunal.eval.datasets import open_dataset
 from tribunal.eval.runs.prices import read_prices
-from tribunal.eval.runs.results import read_results, read_run
-from tribunal.models.answer import Unreadable, read_answer
-from tribunal.models.image import check
-from tribunal.prompts.policy import policy
+from tribunal.eval.runs.results import read_results, read_run_file
+from tribunal.models.image import check_image
+from tribunal.models.role import UnreadableAnswer, read_answer
+from tribunal.prompts.policy import load_policy
 from tribunal.prompts.sets import prompt_set
-from tribunal.retrievers.perspectives.manifest import read_manifest
-from tribunal.retrievers.perspectives.perspective import load
-from tribunal.retrievers.precedents.manifest import read_manifest as read_store
-from tribunal.retrievers.precedents.table import read_table
+from tribunal.retrievers.perspectives.perspective import load_perspective
+from tribunal.retrievers.perspectives.store import PerspectiveManifest
+from tribunal.retrievers.precedents.store import PrecedentManifest, read_decided_cases
 from tribunal.retrievers.web.archive import Archive
-from tribunal.retrievers.web.pages.parsing import READERS as PAGES
-from tribunal.retrievers.web.pages.parsing import read
-from tribunal.retrievers.web.pages.text import PageUnreadable
+from tribunal.retrievers.web.page_parsing import READERS as PAGES
+from tribunal.retrievers.web.page_parsing import read_page
+from tribunal.retrievers.web.page_reader import PageUnreadable
 from tribunal.threshold import read_threshold
 
 
@@ -65,12 +64,9 @@ def in_a_file(name: str, read: Callable[[Path], object]) -> Callable[[bytes], ob
 
 
 async def _docket(path: Path) -> None:
-    docket = await Docket.open(path)
-    try:
-        for case in await docket.cases("running", "pending", "decided"):
-            await docket.state(case.thread)
-    finally:
-        await docket.close()
+    docket = await Docket.open(f"sqlite:///{path}")
+    for case in await docket.entries(decided=True):
+        await docket.record(case.thread)
 
 
 async def _archive(path: Path) -> None:
@@ -100,22 +96,22 @@ READERS = (
         "a model's reply",
         lambda body: read_answer(body.decode("utf-8", "replace"), Form),
         b'{"category": "NotHate", "confidence": 0.5, "cues": ["a"]}',
-        (Unreadable,),
+        (UnreadableAnswer,),
     ),
     *(
         Reader(
             f"a page of {kind}",
-            lambda body, kind=kind: read(body, kind, None, 5.0),  # type: ignore[misc]
+            lambda body, kind=kind: read_page(body, kind, None, 5.0),  # type: ignore[misc]
             b"<html><title>t</title><body><p>Words of a page.</p></body></html>",
             (PageUnreadable,),
         )
         for kind in PAGES
         if kind != "application/xhtml+xml"
     ),
-    Reader("an image", lambda body: check(body, "image.png"), _png()),
+    Reader("an image", lambda body: check_image(body, "image.png"), _png()),
     Reader(
         "a policy",
-        in_a_file("policy.toml", lambda path: policy(str(path))),
+        in_a_file("policy.toml", lambda path: load_policy(str(path))),
         (Path(__file__).parents[2] / "prompts" / "policies" / "sarcasm.toml").read_bytes(),
     ),
     Reader(
@@ -123,12 +119,18 @@ READERS = (
         in_a_file("_part.md", lambda path: prompt_set(str(path.parent))),
         b"{% if post %}{{ post }}{% endif %} words",
     ),
-    Reader("a perspective", in_a_file("p.toml", load), b'name = "p"\ntitle = "P"\ncriterion = "words"\n'),
-    Reader("an index", in_a_file("manifest.json", lambda path: read_manifest(path.parent)), b'{"format": 3}'),
-    Reader("precedents", in_a_file("manifest.json", lambda path: read_store(path.parent)), b'{"format": 1, "rows": 1}'),
+    Reader("a perspective", in_a_file("p.toml", load_perspective), b'name = "p"\ntitle = "P"\ncriterion = "words"\n'),
+    Reader(
+        "an index", in_a_file("manifest.json", lambda path: PerspectiveManifest.read(path.parent)), b'{"format": 3}'
+    ),
+    Reader(
+        "precedents",
+        in_a_file("manifest.json", lambda path: PrecedentManifest.read(path.parent)),
+        b'{"format": 1, "rows": 1}',
+    ),
     Reader(
         "decided cases",
-        in_a_file("t.csv", lambda path: list(read_table(path))),
+        in_a_file("t.csv", lambda path: list(read_decided_cases(path))),
         b"id,text,category,how\n1,words,Racist,changed\n",
     ),
     Reader(
@@ -146,7 +148,9 @@ READERS = (
         in_a_file("t.parquet", lambda path: list(open_dataset("table", path))),
         b"PAR1\x15\x04PAR1",
     ),
-    Reader("a run's conditions", in_a_file("run.json", lambda path: read_run(path.parent)), b'{"graph": "arcade"}'),
+    Reader(
+        "a run's conditions", in_a_file("run.json", lambda path: read_run_file(path.parent)), b'{"graph": "arcade"}'
+    ),
     Reader(
         "a run's results",
         in_a_file("results.jsonl", lambda path: list(read_results(path.parent))),
@@ -154,6 +158,6 @@ READERS = (
     ),
     Reader("a price table", in_a_file("p.toml", read_prices), b'["openai:m"]\ninput = 1.0\noutput = 2.0\n'),
     Reader("a threshold", in_a_file("t.json", read_threshold), b'{"threshold": 0.8}'),
-    Reader("a docket", in_a_file("cases.sqlite", lambda path: asyncio.run(_docket(path))), _database()),
+    Reader("a docket", in_a_file("service.sqlite", lambda path: asyncio.run(_docket(path))), _database()),
     Reader("an archive", in_a_file("e.sqlite", lambda path: asyncio.run(_archive(path))), _database()),
 )

@@ -59,6 +59,7 @@ def test_a_sound_thing_damaged_anyhow(reader: Reader) -> None:
     damaged()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not importlib.util.find_spec("atheris"), reason="atheris is not installed")
 @pytest.mark.parametrize(
     "name", [pytest.param(each.name, marks=() if each.name in IN_CI else pytest.mark.slow) for each in READERS]

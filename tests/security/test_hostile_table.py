@@ -12,6 +12,7 @@ from tests.security.hostile import CASES, Hostile
 DOC = PROJECT / "docs" / "security.md"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=[case.what for case in CASES])
 def test_what_comes_of_it(case: Hostile) -> None:
     assert case.play() == case.outcome

@@ -22,7 +22,7 @@ import httpx
 import pytest
 
 from tests.dev_server import free_port
-from tribunal.cases.session import hear
+from tribunal.cases.session import judge_post
 from tribunal.context import context_from
 from tribunal.graphs import GRAPHS
 
@@ -100,7 +100,7 @@ async def test_every_case_comes_to_an_end(url: str, graph: str, monkeypatch: pyt
     context = context_from({"model": "openai:small", "timeout": 300.0, **SETTINGS.get(graph, {})})
     outcomes: Counter[str] = Counter()
     for text in posts:
-        record = await hear(text, graph=graph, context=context)
+        record = await judge_post(text, graph=graph, context=context)
         kind = record.fault["kind"] if record.fault else ""
         outcomes[f"{record.outcome} {kind}".strip()] += 1
         print(graph, record.outcome, kind, record.explanation[:100], flush=True)  # noqa: T201 (read with -s)

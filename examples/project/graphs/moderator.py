@@ -21,6 +21,7 @@ class AsksTheCourt(BaseChatModel):
         return "asks-the-court"
 
     def bind_tools(self, tools: Sequence[Any], **settings: Any) -> "AsksTheCourt":
+        """Return the model itself, whatever tools there are."""
         return self
 
     def _generate(self, messages: list[BaseMessage], *given: Any, **settings: Any) -> ChatResult:

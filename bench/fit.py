@@ -1,0 +1,150 @@
+"""What `tribunal fit` finds, and how often it is wrong: by simulation, of posts whose true agreement is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from bench.table import table
+from tribunal.eval.measures.fit import first_of_each_cluster
+from tribunal.eval.measures.risk_control import (
+    AcceptanceRule,
+    AgreementPromise,
+    LabelledPosts,
+    error_of_attempt,
+    find_acceptance_rule,
+)
+from tribunal.terminal import say
+
+if TYPE_CHECKING:
+    from tribunal.eval.measures.columns import Bools, Floats, Ints
+
+_SPARE = 105  # accepted posts that show 0.95 at level 0.9 with two errors, where halving began
+
+
+class World(NamedTuple):
+    """Posts as they may come: `drawn` gives confidences, `right` how often a verdict of each agrees."""
+
+    name: str
+    drawn: Callable[[np.random.Generator, int], Floats]
+    right: Callable[[Floats], Floats]
+
+
+def stated(random: np.random.Generator, n: int) -> Floats:
+    """Confidences as language models state them: few values, most of them high."""
+    return random.choice(
+        [0.98, 0.95, 0.92, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6], n, p=[0.1, 0.25, 0.1, 0.2, 0.12, 0.1, 0.06, 0.05, 0.02]
+    )
+
+
+def spread(random: np.random.Generator, n: int) -> Floats:
+    """Confidences all over, 0.73 in the mean."""
+    return random.beta(4, 1.5, n)
+
+
+def _from(edge: float, above: float, below: float) -> Callable[[Floats], Floats]:
+    return lambda confidence: np.where(confidence >= edge, above, below)
+
+
+FOUND = (
+    World("stated, 0.98 whatever is stated", stated, _from(0, 0.98, 0.98)),
+    World("spread, 0.98 whatever is stated", spread, _from(0, 0.98, 0.98)),
+    World("stated, 0.98 from 0.9 on, else 0.8", stated, _from(0.9, 0.98, 0.8)),
+    World("spread, 0.98 from 0.7 on, else 0.7", spread, _from(0.7, 0.98, 0.7)),
+)
+FALSE = (
+    World("on the edge: 0.95 less a hair", stated, _from(0, 0.9499, 0.9499)),
+    World("right from 0.9 on, wrong below", stated, _from(0.9, 0.951, 0.93)),
+    World("worse where it is surer", spread, _from(0.9, 0.94, 0.97)),
+)
+
+
+def fit(quick: bool) -> None:
+    """Fits on posts drawn anew each time; first how many find a threshold, then how many find a false one."""
+    fits = 100 if quick else 2_000
+    random = np.random.default_rng(17)
+    say(f"### fit: {fits:,} fits each, agreement 0.95 at level 0.9, the first on their results\n", lines=True)
+    rows = []
+    for world in FOUND:
+        for n in (400, 1_178):
+            shares = [np.mean([found(world, n, random) for _ in range(fits)]) for found in (_found, _found_by_halves)]
+            rows.append([world.name, f"{n:,}", *(f"{share:.0%}" for share in shares)])
+    table(("posts whose verdicts agree", "posts", "a threshold is found", "by halves, as it was"), rows)
+    rows = []
+    for world in FALSE:
+        for n in (400, 1_178):
+            alone = np.mean([false_fit(world, n, 1, random) for _ in range(fits)])
+            copies = np.mean([false_fit(world, n, 7, random) for _ in range(fits)])
+            naive = np.mean([false_fit(world, n, 7, random, torn=True) for _ in range(fits)])
+            rows.append([world.name, f"{n:,}", f"{alone:.1%}", f"{copies:.1%}", f"{naive:.1%}"])
+    for n in (4_000, 20_000):
+        rare = np.mean([false_alarm(n, random) for _ in range(fits)])
+        rows.append(["5 % hate, its verdicts 0.9499, the others 0.99", f"{n:,}", f"{rare:.1%}", "-", "-"])
+    head = ("posts whose verdicts agree", "posts", "false", "false, 7 copies of each", "the same, copies as posts")
+    table(head, rows)
+    say("False: less than 0.95 of what is accepted agrees in truth. At most 10 % is promised.\n", lines=True)
+
+
+def sample(world: World, n: int, copies: int, random: np.random.Generator) -> tuple[LabelledPosts, Ints]:
+    """So many posts, each with its copies, which are judged as it is; and the number of each one's cluster."""
+    cluster = np.arange(n) // copies
+    confidence = world.drawn(random, int(cluster[-1]) + 1)
+    wrong = random.random(len(confidence)) >= world.right(confidence)
+    return _posts(confidence[cluster], wrong[cluster]), cluster
+
+
+def _posts(confidence: Floats, wrong: Bools, hateful: Bools | None = None) -> LabelledPosts:
+    every = np.ones(len(wrong), dtype=bool)
+    return LabelledPosts(confidence, every, every if hateful is None else hateful, wrong, wrong)
+
+
+def found_on(posts: LabelledPosts, cluster: Ints, wanted: AgreementPromise) -> AcceptanceRule:
+    """Return what the first fit on these posts accepts."""
+    drawn = posts.take_rows(first_of_each_cluster(np.arange(len(posts)), cluster))
+    return find_acceptance_rule(drawn, wanted, error_of_attempt(1, wanted.level))
+
+
+def false_fit(world: World, n: int, copies: int, random: np.random.Generator, *, torn: bool = False) -> bool:
+    """Whether a fit accepts verdicts that agree too seldom in truth; `torn` takes copies for posts of their own."""
+    posts, cluster = sample(world, n, copies, random)
+    made = found_on(posts, np.arange(n) if torn else cluster, AgreementPromise())
+    return made.hateful is not None and _agreement(world, made.hateful) < 0.95
+
+
+_TRUE: dict[tuple[str, float], float] = {}
+
+
+def _agreement(world: World, threshold: float) -> float:
+    """How often verdicts of a threshold or more agree in truth."""
+    key = world.name, threshold
+    if key not in _TRUE:
+        confidence = world.drawn(np.random.default_rng(1), 500_000)
+        _TRUE[key] = float(world.right(confidence[confidence >= threshold]).mean())
+    return _TRUE[key]
+
+
+def false_alarm(n: int, random: np.random.Generator) -> bool:
+    """Whether a fit for each verdict accepts verdicts of hate, which are rare, and of which too few agree."""
+    hateful = random.random(n) < 0.05
+    wrong = random.random(n) >= np.where(hateful, 0.9499, 0.99)
+    made = found_on(_posts(stated(random, n), wrong, hateful), np.arange(n), AgreementPromise(false_alarms=0.05))
+    return made.hateful is not None
+
+
+def _found(world: World, n: int, random: np.random.Generator) -> bool:
+    return found_on(*sample(world, n, 1, random), AgreementPromise()).hateful is not None
+
+
+def _found_by_halves(world: World, n: int, random: np.random.Generator) -> bool:
+    """As `fit` was before: one half gives the thresholds and where they begin, the other tests them, at the level."""
+    from scipy.stats import binom
+
+    posts, _ = sample(world, n, 1, random)
+    half, other = (posts.take_rows(rows) for rows in np.array_split(np.arange(n), 2))
+    occurring = np.unique(other.confidence)[::-1]
+    reach = [(other.confidence >= each).sum() for each in occurring]
+    start = next((each for each, many in zip(occurring, reach, strict=True) if many >= _SPARE), occurring[-1])
+    taken = half.confidence >= start
+    return bool(taken.any() and binom.cdf((half.wrong & taken).sum(), taken.sum(), 0.05) <= 0.1)

@@ -1,0 +1,75 @@
+"""Times, durations and counts as people read and write them: 23 Nov, 09:13 UTC; 15 min; 90d; 2 cases; and new ids."""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from datetime import UTC, datetime
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
+
+
+def format_time(at: float | str | None, *, with_year: bool = False) -> str:
+    """Return a time as people read it.
+
+    Args:
+        at: seconds of the epoch, or a time in ISO 8601. A text of any other kind is returned as it is.
+        with_year: give the year even where it is this one, as in what is read later.
+
+    Returns:
+        such as `23 Nov, 09:13 UTC`; an en dash for None.
+    """
+    if at is None:
+        return "–"
+    try:
+        moment = datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(at, UTC)
+    except ValueError:
+        return str(at)
+    if isinstance(at, str) and len(at) <= len("2026-11-23"):
+        return f"{moment.day} {moment:%b %Y}"
+    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    year = "" if moment.year == datetime.now(UTC).year and not with_year else f" {moment.year}"
+    return f"{moment.day} {moment:%b}{year}, {moment:%H:%M} UTC"
+
+
+def format_date(at: float | str | None) -> str:
+    """Return a time with its year, as in what may be read years later: 23 Nov 2026, 09:13 UTC."""
+    return format_time(at, with_year=True)
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration in the largest unit of which it has at least two: 90 min, 3 h, 12 d."""
+    for unit, length in _UNITS:
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{max(0, seconds):.0f} s"
+
+
+def format_time_left(seconds: float) -> str:
+    """Return how long a claim still holds, in whole minutes: 15 min left."""
+    return f"{max(1, round(seconds / 60))} min left" if seconds < 2 * 3_600 else f"{format_duration(seconds)} left"
+
+
+_SECONDS_OF_UNIT = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 7 * 86_400.0}
+_WRITTEN_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([smhdw])")
+
+
+def seconds_of(written: str) -> float:
+    """How many seconds a length of time is.
+
+    Raises:
+        ValueError: it isn't one.
+    """
+    text = written.strip().lower()
+    if text == "0":
+        return 0.0
+    found = _WRITTEN_DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{written[:40]!r} is no length of time; give such as 90d, 12h or 30m")
+    return float(found[1]) * _SECONDS_OF_UNIT[found[2]]
+
+
+def new_id(kind: str = "case") -> str:
+    """Return an id such as `case-0198…`; later ones sort after earlier ones."""
+    return f"{kind}-{int(time.time() * 1000):011x}{uuid.uuid4().hex[:10]}"
