@@ -17,7 +17,7 @@ from tribunal.terminal import say
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import Floats, Ints
 
-SIZES = (50, 100, 1178)  # the last is H-VLI's test split
+SIZES = (50, 1178)  # the last is H-VLI's test split
 _TOGETHER = 0.5  # the chance that a cluster's posts are all right, or all wrong, together
 _SIZE = 4  # posts a cluster, on the mean
 

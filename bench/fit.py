@@ -21,8 +21,6 @@ from tribunal.terminal import say
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import Bools, Floats, Ints
 
-_SPARE = 105  # accepted posts that show 0.95 at level 0.9 with two errors, where halving began
-
 
 class World(NamedTuple):
     """Posts as they may come: `drawn` gives confidences, `right` how often a verdict of each agrees."""
@@ -69,9 +67,9 @@ def fit(quick: bool) -> None:
     rows = []
     for world in FOUND:
         for n in (400, 1_178):
-            shares = [np.mean([found(world, n, random) for _ in range(fits)]) for found in (_found, _found_by_halves)]
-            rows.append([world.name, f"{n:,}", *(f"{share:.0%}" for share in shares)])
-    table(("posts whose verdicts agree", "posts", "a threshold is found", "by halves, as it was"), rows)
+            share = np.mean([_found(world, n, random) for _ in range(fits)])
+            rows.append([world.name, f"{n:,}", f"{share:.0%}"])
+    table(("posts whose verdicts agree", "posts", "a threshold is found"), rows)
     rows = []
     for world in FALSE:
         for n in (400, 1_178):
@@ -135,16 +133,3 @@ def false_alarm(n: int, random: np.random.Generator) -> bool:
 
 def _found(world: World, n: int, random: np.random.Generator) -> bool:
     return found_on(*sample(world, n, 1, random), AgreementPromise()).hateful is not None
-
-
-def _found_by_halves(world: World, n: int, random: np.random.Generator) -> bool:
-    """As `fit` was before: one half gives the thresholds and where they begin, the other tests them, at the level."""
-    from scipy.stats import binom
-
-    posts, _ = sample(world, n, 1, random)
-    half, other = (posts.take_rows(rows) for rows in np.array_split(np.arange(n), 2))
-    occurring = np.unique(other.confidence)[::-1]
-    reach = [(other.confidence >= each).sum() for each in occurring]
-    start = next((each for each, many in zip(occurring, reach, strict=True) if many >= _SPARE), occurring[-1])
-    taken = half.confidence >= start
-    return bool(taken.any() and binom.cdf((half.wrong & taken).sum(), taken.sum(), 0.05) <= 0.1)

@@ -52,7 +52,7 @@ def export(
         str | None, typer.Option(metavar="FIELD,…", help="As tribunal eval has it: pattern, label, or a field.")
     ] = None,
     skip_missing_images: SkipMissingImages = False,
-    annotators: Annotated[int, typer.Option(min=1, help="People that each post is to be labelled by.")] = 3,
+    annotators: Annotated[int, typer.Option(min=1, help="How many people label each post.")] = 3,
     joint_only: Annotated[
         bool,
         typer.Option(

@@ -45,8 +45,8 @@ def plan_cascade(
             help="The folders of one run to four over the same labelled posts: each is a stage that can be used.",
         ),
     ],
-    agreement: Annotated[float, typer.Option(help="The share of posts that are decided as the gold, at least.")] = 0.95,
-    level: Annotated[float, typer.Option(help="How sure that is to be.")] = 0.9,
+    agreement: Annotated[float, typer.Option(help="At least this share of posts is decided as the gold.")] = 0.95,
+    level: Annotated[float, typer.Option(help="The confidence level of the promise.")] = 0.9,
     of: Annotated[
         PromiseScope,
         typer.Option(

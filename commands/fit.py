@@ -28,16 +28,16 @@ def fit(
         ),
     ] = None,
     agreement: Annotated[
-        float, typer.Option(help="The share of accepted verdicts that are to agree with the gold, at least.")
+        float, typer.Option(help="At least this share of accepted verdicts agrees with the gold.")
     ] = 0.95,
-    level: Annotated[float, typer.Option(help="How sure that is to be.")] = 0.9,
+    level: Annotated[float, typer.Option(help="The confidence level of the promise.")] = 0.9,
     missed_hate: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="Of accepted verdicts of no hate, the share that is of hate, at most."),
+        typer.Option(metavar="SHARE", help="At most this share of accepted verdicts of no hate is wrong."),
     ] = None,
     false_alarms: Annotated[
         float | None,
-        typer.Option(metavar="SHARE", help="Of accepted verdicts of hate, the share that is of none, at most."),
+        typer.Option(metavar="SHARE", help="At most this share of accepted verdicts of hate is wrong."),
     ] = None,
     cluster: Cluster = None,
     out: Annotated[

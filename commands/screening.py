@@ -34,14 +34,14 @@ def fit(
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the screening classifier.")],
     missed_hate: Annotated[
-        float, typer.Option(metavar="SHARE", help="Of posts that it calls harmless, the share that is hate, at most.")
+        float, typer.Option(metavar="SHARE", help="At most this share of the posts that it calls harmless is hate.")
     ] = 0.05,
     false_alarms: Annotated[
-        float, typer.Option(metavar="SHARE", help="Of posts that it calls hateful, the share that isn't, at most.")
+        float, typer.Option(metavar="SHARE", help="At most this share of the posts that it calls hateful is not.")
     ] = 0.05,
-    level: Annotated[float, typer.Option(help="How sure that is to be.")] = 0.9,
+    level: Annotated[float, typer.Option(help="The confidence level of the promise.")] = 0.9,
     audit: Annotated[
-        float, typer.Option(metavar="SHARE", help="Of what it would decide, the share that goes to trial all the same.")
+        float, typer.Option(metavar="SHARE", help="This share of what it would decide goes to trial all the same.")
     ] = 0.05,
     court_error: Annotated[
         float,

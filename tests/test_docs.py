@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import pytest
 from typer.testing import CliRunner
@@ -135,7 +135,7 @@ def helps() -> dict[str, str]:
     left: list[list[str]] = [[]]
     while left:
         words = left.pop(0)
-        said = runner.invoke(app, [*words, "--help"], prog_name="tribunal", env={"COLUMNS": "100"}).stdout
+        said = runner.invoke(app, [*words, "--help"], prog_name="tribunal", terminal_width=100).stdout
         found[" ".join(["tribunal", *words])] = "\n".join(line.rstrip() for line in said.strip().splitlines())
         commands = re.search(r"^Commands:\n((?: +\S.*\n?)+)", said, re.MULTILINE)
         if commands:
@@ -145,17 +145,59 @@ def helps() -> dict[str, str]:
 
 SETTING_SECTIONS = (COMMON_SECTION, *SECTIONS, "Every setting")
 HELP_ROW = "Show this message and exit."
+# Options that several commands have together, under a name that stands in their place.
+FAMILIES = {
+    "Run options": ("--address", "--engine", "--run-max-calls", "--run-max-cost", "--run-max-tokens", "--workers"),
+    "Experiment options": (
+        "--aux-model", "--call-seconds", "--data", "--measured-in", "--model", "--out", "--rate", "--set",
+    ),
+}  # fmt: skip
+COMMANDS_HEAD = """\
+# Commands
+
+What each command's `--help` says; written by tests/test_docs.py. Each name follows `tribunal`, as in `tribunal judge`.
+Arguments are given in this order; one without `[required]` may be left out. Every command takes `--help`. [Options that
+several commands have](#shared-options) stand once, at the end. [Settings](../settings.md) have a page of their own.
+
+"""
 
 
-def option_rows(section: str) -> dict[str, list[str]]:
-    """Return the lines of each option of a section of a help text, by the option's flags and its help in one line."""
+class OptionRow(NamedTuple):
+    """An option as a help text lists it: the flags and what they take, its help, and the help's default, if any."""
+
+    flags: str
+    help: str
+    default: str
+
+    @property
+    def name(self) -> str:
+        """The option's first flag."""
+        return self.flags.split()[0].rstrip(",")
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What is equal where two commands have the same option; their defaults may differ."""
+        return self.flags, self.help
+
+
+def option_rows(section: str) -> dict[OptionRow, list[str]]:
+    """Return the options of a section of a help text, each with its lines."""
     rows: list[list[str]] = []
     for line in section.splitlines()[1:]:
         if re.match(r"  \S", line):
             rows.append([line])
         elif rows:
             rows[-1].append(line)
-    return {" ".join(" ".join(lines).split()): lines for lines in rows}
+    return {parse_option(lines): lines for lines in rows}
+
+
+def parse_option(lines: list[str]) -> OptionRow:
+    """Return an option from its lines, in which a word may be broken after a hyphen."""
+    flags = re.split(r"\s{2,}", lines[0].strip())[0]
+    words = " ".join(" ".join(lines).split()).removeprefix(flags).strip()
+    words = re.sub(r"(?<=\w)- (?=\w)", "-", words)
+    said, *default = re.split(r" ?(?=Default: |\[default: )", words, maxsplit=1)
+    return OptionRow(flags, said, "".join(default))
 
 
 def section_title(part: str) -> str | None:
@@ -164,68 +206,92 @@ def section_title(part: str) -> str | None:
     return found[1] if found and not part.startswith("Usage") else None
 
 
-def option_flags(row: list[str]) -> str:
-    """Return an option as its row begins: the flags and what they take."""
-    return re.split(r"\s{2,}", row[0].strip())[0]
-
-
-def own_part(part: str, shared: set[str]) -> str:
+def own_part(part: str, shared: set[tuple[str, str]]) -> str:
     """Return a section with the options that are this command's alone; empty if there is none."""
     if section_title(part) == "Commands":
         return ""  # each has a section of the page
-    lines = [line for row, lines in option_rows(part).items() if row not in shared for line in lines]
+    lines = [line for row, lines in option_rows(part).items() if row.key not in shared for line in lines]
     return "\n".join([part.splitlines()[0], *lines]) if lines else ""
 
 
-def shared_options(sections: Iterable[str]) -> dict[str, str]:
-    """Return by its flags each option that several commands have, with the help that most of them give it."""
-    counted = Counter(row for part in sections for row in option_rows(part))
-    lines_of = {row: lines for part in sections for row, lines in option_rows(part).items()}
-    found: dict[str, str] = {}
-    for row, times in counted.most_common():
-        if times > 1 and row.startswith("-") and HELP_ROW not in row:
-            found.setdefault(option_flags(lines_of[row]), row)
+def shared_options(options: dict[str, list[OptionRow]]) -> dict[str, OptionRow]:
+    """Return by its name each option that several commands have, with the help and the default that most give it."""
+    rows = [row for listed in options.values() for row in listed if row.name.startswith("-") and row.help != HELP_ROW]
+    keys, whole = Counter(row.key for row in rows), Counter(rows)
+    found: dict[str, OptionRow] = {}
+    for row in sorted(rows, key=lambda row: (-keys[row.key], -whole[row])):
+        if keys[row.key] > 1:
+            found.setdefault(row.name, row)
     return found
+
+
+def other_defaults(shared: OptionRow, options: dict[str, list[OptionRow]]) -> list[str]:
+    """Return the defaults that some commands give a shared option, where it has another elsewhere."""
+    commands: dict[str, list[str]] = {}
+    for command, listed in options.items():
+        for row in listed:
+            if row.key == shared.key and row.default != shared.default:
+                commands.setdefault(row.default.removeprefix("Default: "), []).append(f"`{command}`")
+    return [f"Default of {', '.join(names)}: {default}" for default, names in commands.items()]
+
+
+def option_table(rows: Iterable[OptionRow], options: dict[str, list[OptionRow]]) -> str:
+    """Return a table of shared options."""
+    lines = []
+    for row in sorted(rows):
+        text = " ".join(filter(None, [row.help, row.default, *other_defaults(row, options)]))
+        lines.append("| `{}` | {} |".format(*(cell.replace("|", r"\|") for cell in (row.flags, text))))
+    return "| option | what it does |\n|---|---|\n" + "\n".join(lines) + "\n"
+
+
+def shared_names(names: set[str]) -> list[str]:
+    """Return what stands for a command's shared options: the families that it has in full, and single options."""
+    families = [title for title, members in FAMILIES.items() if names.issuperset(members)]
+    single = names.difference(*(FAMILIES[title] for title in families))
+    links = [f"[{title.lower()}](#{title.lower().replace(' ', '-')})" for title in families]
+    return [*(f"`{name}`" for name in sorted(single)), *links]
 
 
 def test_the_commands_are_those_that_there_are() -> None:
     """docs/reference/commands.md: an option, a setting or a note that several commands have stands there once."""
-    texts = {name: said.split("\n\n") for name, said in helps().items()}
+    texts = {
+        name.removeprefix("tribunal "): re.sub(r"<(int|float) range>", r"<\1>      ", said).split("\n\n")
+        for name, said in helps().items()
+    }
     settings = {tuple(p for p in parts if section_title(p) in SETTING_SECTIONS) for parts in texts.values()} - {()}
     assert len(settings) == 1  # every command says the same of them
     own = {name: [p for p in parts if section_title(p) not in SETTING_SECTIONS] for name, parts in texts.items()}
-    shared = shared_options([p for parts in own.values() for p in parts if section_title(p) not in (None, "Commands")])
+    options = {
+        name: [row for p in parts if section_title(p) not in (None, "Commands") for row in option_rows(p)]
+        for name, parts in own.items()
+    }
+    shared = shared_options(options)
     counted = Counter(p for parts in own.values() for p in parts if section_title(p) is None)
     notes = sorted(note for note, times in counted.items() if times > 1)
-    hidden = {*shared.values(), f"--help {HELP_ROW}"}
+    keys = {row.key for row in shared.values()}
     sections = []
     for name, parts in own.items():
-        usage = {f"Usage: {name} [OPTIONS]", f"Usage: {name} [OPTIONS] COMMAND [ARGS]..."}  # what the heading says
         # Those of the service stand in docs/operating.md, which tests/service/test_serve_options.py holds.
-        listed = {row for p in parts if section_title(p) for row in option_rows(p)}
-        elsewhere = hidden | listed if name == "tribunal serve" else hidden
+        hidden = keys | {row.key for row in options[name] if name == "serve" or row.help == HELP_ROW}
         paragraphs = [
-            own_part(p, elsewhere) if section_title(p) else p for p in parts if p not in notes and p not in usage
+            own_part(p, hidden) if section_title(p) else p
+            for p in parts
+            if p not in notes and not p.startswith("Usage:")  # the heading and the arguments say that
         ]
-        also = [f"`{flags.split()[0].rstrip(',')}`" for flags, row in sorted(shared.items()) if row in listed]
-        also = ["[options of the service](../operating.md#settings)"] if name == "tribunal serve" else also
+        also = shared_names({row.name for row in options[name] if row.key in keys})
+        also = ["[options of the service](../operating.md#settings)"] if name == "serve" else also
         also += ["[settings](../settings.md)"] if len(texts[name]) > len(parts) else []
         text = "\n\n".join(filter(None, paragraphs))
         sections.append(f"## `{name}`\n\n```text\n{text}\n```\n")
         if also:
             sections[-1] += f"\nShared: {', '.join(also)}.\n"
     assert len(sections) > 15
-    head = (
-        "# Commands\n\nWhat each command's `--help` says; written by tests/test_docs.py. [Options that several "
-        "commands\nhave](#shared-options) stand once, at the end. [Settings](../settings.md) have a page of their own. "
-        "Every command takes `--help`.\n\n"
-    )
-    table = "\n".join(f"| `{flags}` | {row.removeprefix(flags).strip()} |" for flags, row in sorted(shared.items()))
-    end = (
-        f"\n## Shared options\n\n| option | what it does |\n|---|---|\n{table}\n\n"
-        "Commands that decide many posts:\n\n```text\n" + "\n\n".join(notes) + "\n```\n"
-    )
-    is_page(DOCS / "reference" / "commands.md", head + "\n".join(sections) + end)
+    single = [row for row in shared.values() if row.name not in {name for group in FAMILIES.values() for name in group}]
+    tables = [f"## Shared options\n\n{option_table(single, options)}"]
+    for title, names in FAMILIES.items():
+        tables.append(f"### {title}\n\n{option_table([shared[name] for name in names], options)}")
+    end = "\nCommands that decide many posts:\n\n```text\n" + "\n\n".join(notes) + "\n```\n"
+    is_page(DOCS / "reference" / "commands.md", COMMANDS_HEAD + "\n".join([*sections, *tables]) + end)
 
 
 def blocks(page: Path, language: str) -> list[str]:
