@@ -32,10 +32,25 @@ def export_tables() -> dict[str, tuple[ExportColumn, ...]]:
 
 
 def schema_in_markdown() -> str:
-    """Return every table with its columns, as docs/export.md holds them; those of the key stand in the first alone."""
-    parts, seen = [], set[ExportColumn]()
-    for name, columns in export_tables().items():
-        rows = "\n".join(f"| `{each.name}` | {each.kind} | {each.says} |" for each in columns if each not in seen)
-        parts.append(f"### {name}\n\n| column | type | what stands in it |\n|---|---|---|\n{rows}\n")
-        seen = seen or set(columns[:3])
+    """Return every table with its columns, as docs/export.md holds them; a column of several tables stands once."""
+    tables = export_tables()
+    places = {
+        column: [name for name, columns in tables.items() if column in columns]
+        for columns in tables.values()
+        for column in columns
+    }
+    rows = [
+        f"{_as_row(column)} {'all' if len(names) == len(tables) else ', '.join(names)} |"
+        for column, names in places.items()
+        if len(names) > 1
+    ]
+    head = "### In several tables\n\n| column | type | what stands in it | tables |\n|---|---|---|---|\n"
+    parts = [head + "\n".join(rows) + "\n"]
+    for name, columns in tables.items():
+        own = "\n".join(_as_row(column) for column in columns if len(places[column]) == 1)
+        parts.append(f"### {name}\n\n| column | type | what stands in it |\n|---|---|---|\n{own}\n")
     return "\n".join(parts)
+
+
+def _as_row(column: ExportColumn) -> str:
+    return f"| `{column.name}` | {column.kind} | {column.says} |"
