@@ -27,7 +27,7 @@ from tribunal.errors import BadInput
 from tribunal.terminal import say_json
 
 app = typer.Typer(
-    no_args_is_help=True, help="Have posts labelled by people in Label Studio, as H-VLI was, and make a data set of it."
+    no_args_is_help=True, help="Have people label posts in Label Studio, as for H-VLI, and make a data set."
 )
 _SHOWN = 20  # posts that are named; --json names all
 
@@ -57,21 +57,19 @@ def export(
         bool,
         typer.Option(
             "--joint-only",
-            help="Ask people for the joint label alone, and show them the model's two others, as the paper does.",
+            help="Ask people for the joint label alone, and show them the model's other two, as in the paper.",
         ),
     ] = False,
     image_model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Who is asked about images alone. Default: --model.")
     ] = None,
-    no_priors: Annotated[
-        bool, typer.Option("--no-priors", help="Ask no model, so that nobody is led by what it says.")
-    ] = False,
+    no_priors: Annotated[bool, typer.Option("--no-priors", help="Ask no model, so that it leads nobody.")] = False,
     inline_images: Annotated[
         bool, typer.Option("--inline-images", help="Put images into the tasks, as data URIs.")
     ] = False,
     image_prefix: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="What stands before the name of a copied image. Default: local files."),
+        typer.Option(metavar="TEXT", help="The prefix of a copied image's name. Default: local files."),
     ] = None,
     in_flight: InFlight = 16,
     retry: Retry = None,

@@ -70,7 +70,7 @@ def batch(
     settings: dict[str, Any],
     carried: dict[str, Any],
 ) -> None:
-    """Decide every row of a table. Results lie in OUT.run as they come; the same command goes on where it stopped."""
+    """Decide every row of a table. The same command goes on where it stopped."""
     from tribunal.cases.keep_options import keep_options
     from tribunal.eval.batch import batch as run_batch
     from tribunal.eval.batch import find_output

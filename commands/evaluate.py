@@ -91,7 +91,7 @@ def evaluate(
             metavar="NAME[/CONDITION]",
             autocompletion=protocol_names,
             help="The posts and settings of a paper's table, such as arcade-table4 (tribunal protocols lists them). "
-            "paper: of the table in which the set's own paper evaluated the graph. What you set yourself beats it, "
+            "paper: the table in which the set's own paper evaluated the graph. What you set yourself beats it, "
             "with a warning.",
         ),
     ] = None,

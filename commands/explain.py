@@ -42,8 +42,8 @@ def explain(
         Literal["auditor", "poster"],
         typer.Option(
             "--for",
-            help="auditor: all of it. poster: plain words for the person who posted, with nothing of anybody else; a "
-            "model is asked for them.",
+            help="auditor: all of it. poster: plain words for the person who posted, about nobody else; a model "
+            "writes them.",
         ),
     ] = "auditor",
     language: Annotated[
@@ -60,7 +60,8 @@ def explain(
         str | None, typer.Option(metavar="FILE", help="The image of the post, where the case doesn't hold it.")
     ] = None,
     policy: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The policy's file as it was, where the case doesn't hold it.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The policy's file at that time, where the case doesn't hold it."),
     ] = None,
     prices: PriceTable = None,
     database: Database = None,

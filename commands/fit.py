@@ -41,7 +41,7 @@ def fit(
     ] = None,
     cluster: Cluster = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Left out: threshold.json in DIR, or in the working folder.")
+        Path | None, typer.Option(metavar="FILE", help="Default: threshold.json in DIR, or in the working folder.")
     ] = None,
     reviewed: Annotated[
         bool, typer.Option("--reviewed", help="Fit on the cases that people decided, from the service's database.")
@@ -55,9 +55,10 @@ def fit(
     ] = None,
     database: Database = None,
 ) -> None:
-    """Fit the confidence threshold at which verdicts agree with people as often as is wanted.
+    """Fit the confidence threshold at which verdicts agree with people as often as you want.
 
-    The file can be named by a run. Each fit on the same results is counted beside them, and tested more strictly.
+    A run takes the file as --threshold FILE. Each fit on the same results is counted beside them, and tested
+    more strictly.
     """
     from tribunal.commands.run_options import print_warning
     from tribunal.files import write_whole

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def forget(
-    post: Annotated[str | None, typer.Option(metavar="ID", help="Of every case of the post that is called so.")] = None,
-    case: Annotated[str | None, typer.Option(metavar="ID", help="Of this case.")] = None,
+    post: Annotated[str | None, typer.Option(metavar="ID", help="Every case of the post with this id.")] = None,
+    case: Annotated[str | None, typer.Option(metavar="ID", help="This case.")] = None,
     older_than: Annotated[
-        str | None, typer.Option(metavar="AGE", help="Of all cases that were decided so long ago: 90d, 12h.")
+        str | None, typer.Option(metavar="AGE", help="All cases decided at least this long ago: 90d, 12h.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say how many cases it would be.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count the cases.")] = False,
     yes: Yes = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, and don't ask: give --yes or --dry-run.")

@@ -57,8 +57,7 @@ def build(
 ) -> None:
     """Build a perspective's index from the files of its set.
 
-    A build that was stopped goes on where it was. The same index is built again unasked; another one in its place is
-    overwritten with --replace alone.
+    A stopped build goes on where it was. The same index is rebuilt unasked; only --replace overwrites a different one.
     """
     from tribunal.retrievers.perspectives.building import build_index
     from tribunal.retrievers.perspectives.perspective import perspectives_folder
@@ -109,7 +108,7 @@ def _perspective_row(name: str, folders: dict[str, Path]) -> tuple[str | None, .
 
 @app.command("show")
 def show(name: Name) -> None:
-    """Show a perspective's criterion and its index, after checking every file of the index against its hash."""
+    """Check every file of a perspective's index against its hash, and show index and criterion."""
     from tribunal.retrievers.perspectives.store import open_index, resolve_perspective
 
     perspective, folder = resolve_perspective(name)
@@ -124,13 +123,13 @@ def show(name: Name) -> None:
 @app.command("search")
 def search(
     name: Name,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text whose neighbours are looked for.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text to look for.")],
     k: Annotated[int, typer.Option("-k", min=1, max=100, help="How many.")] = 3,
     embedding: Annotated[
         str | None, typer.Option(help="The embedding that the index must have been built with.")
     ] = None,
 ) -> None:
-    """Show the labelled texts that are nearest to a text, without those that are equal to it."""
+    """Show the labelled texts nearest to a text, without equal ones."""
     from tribunal.retrievers.perspectives.store import open_store
     from tribunal.schema import Example
 

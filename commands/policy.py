@@ -48,7 +48,7 @@ def show(
         str, typer.Argument(help="A shipped policy, or a TOML file to check.", autocompletion=policy_names)
     ] = "h-vli",
 ) -> None:
-    """Print a policy after checking it; `tribunal policy > mine.toml` is where one's own begins.
+    """Check and print a policy. Begin your own with `tribunal policy > mine.toml`.
 
     `show` may be left out.
     """
@@ -84,7 +84,7 @@ def try_(
 ) -> None:
     """Judge decided cases under a new policy, and show which verdicts would change.
 
-    It says first how many posts are judged, and asks. The same command goes on where it stopped.
+    It first says how many posts it judges, and asks. The same command goes on where it stopped.
     """
     from tribunal.eval.policy_trial import plan_trial, try_policy
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Precedents: cases that people decided, of which the court is shown those that are most like the post.",
+    help="Precedents: cases that people decided. The court is shown those most like the post.",
 )
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="A store's name, or its folder.", autocompletion=precedent_names)
@@ -152,7 +152,7 @@ def show(
     case: Annotated[str | None, typer.Option(metavar="ID", help="Show this case of it, as a record names it.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a store holds, after checking every file of it against its hash; or one case of it, in full."""
+    """Check every file of a store against its hash, and show what it holds; or show one case in full."""
     from tribunal.retrievers.precedents.store import open_store
 
     store = open_store(name)
@@ -174,7 +174,7 @@ def show(
 @app.command("search")
 def search(
     name: Name,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="The post whose like are looked for.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The post to look for.")],
     k: Annotated[int, typer.Option("-k", min=1, max=100, help="How many.")] = 3,
     post_id: Annotated[str, typer.Option(help="The id of the post, whose own cases are left out.")] = "",
     as_json: AsJson = False,

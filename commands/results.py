@@ -19,11 +19,12 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER", help="Where report.html, report.md and samples.html go: of one run into its own folder."
+            metavar="FOLDER",
+            help="Where report.html, report.md and samples.html go. Default: of one run, its own folder.",
         ),
     ] = None,
     transcripts: Annotated[
-        int, typer.Option(min=0, help="How many wrong posts, and how many uncertain ones, are shown of each run.")
+        int, typer.Option(min=0, help="How many wrong and how many uncertain posts of each run are shown.")
     ] = 50,
     prices: RunPrices = None,
     cluster: Cluster = None,
@@ -32,7 +33,7 @@ def report(
 
     samples.html holds every sample, to filter, sort and search without a server.
 
-    Posts and transcripts stand in it covered; the page shows each when it is asked for.
+    Posts and transcripts are covered until you open them.
     """
     from tribunal.eval.report import write_report
 
@@ -105,8 +106,7 @@ def export(
         list[str] | None,
         typer.Option(
             metavar="PATH",
-            help="The data set that the run was made over, so that the posts' texts are exported too; of several sets, "
-            "NAME=PATH for each, given again.",
+            help="The run's data set, for the posts' texts; of several sets, NAME=PATH for each, given again.",
         ),
     ] = None,
     prices: RunPrices = None,
@@ -114,7 +114,7 @@ def export(
 ) -> None:
     """Write runs for other tools: tables of posts, calls, turns, cues, opinions and cost, or a log for Inspect.
 
-    The texts of posts are in it where the run kept them, or where --data gives them.
+    Posts' texts are exported if the run kept them, or --data gives them.
     """
     from tribunal.eval.export.results import runs_to_export
     from tribunal.eval.view.attached_posts import parse_data_paths

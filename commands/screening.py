@@ -47,15 +47,15 @@ def fit(
         float,
         typer.Option(
             metavar="SHARE",
-            help="How often the court itself is wrong on such posts. The audit bears so many more errors by trials.",
+            help="How often the court itself is wrong on such posts. The audit by trials allows so many more errors.",
         ),
     ] = 0.0,
     hold_out: Annotated[
         float,
         typer.Option(
             metavar="SHARE",
-            help="Keep a share of the posts from teaching it and from choosing its thresholds. What it would save and "
-            "miss is then told of these, and tribunal cascade plan can use them.",
+            help="Hold out this share of the posts from the fit. They show what it would save and miss, and tribunal "
+            "cascade plan can use them.",
         ),
     ] = 0.0,
     embedding: Annotated[
@@ -66,7 +66,7 @@ def fit(
         ),
     ] = None,
     embedding_alone: Annotated[
-        bool, typer.Option("--embedding-alone", help="Learn from the vectors alone, and not from words beside them.")
+        bool, typer.Option("--embedding-alone", help="Learn from the vectors alone, without words.")
     ] = False,
     dataset: Annotated[
         str | None,
@@ -83,7 +83,7 @@ def fit(
 ) -> None:
     """Fit a screening classifier on posts that people decided, and say what it would save and what it would miss.
 
-    Where nothing can be promised, nothing is written. Use it with --triage screening:DIR. Each fit on the same posts
+    If nothing can be promised, nothing is written. Use it with --triage screening:DIR. Each fit on the same posts
     is counted beside them, and tested more strictly.
     """
     from tribunal.commands.run_options import print_warning
@@ -129,7 +129,7 @@ def show(model: Folder, as_json: AsJson = False) -> None:
 
 @app.command("reset")
 def reset(model: Folder, yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False) -> None:
-    """Forget the audit of a screening classifier, so that it is on again. If posts have changed, fit anew."""
+    """Forget the audit of a screening classifier, which switches it on again. If posts have changed, fit anew."""
     import sqlite3
 
     from tribunal.retrievers.screening.audit import reset_audit
