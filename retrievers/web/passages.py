@@ -114,52 +114,23 @@ _QUOTES = {quote: f"[{group}]" for group in ("'‘’‚‛′`´ʼ＇", '"“�
 
 
 def find_passage(text: str, passage: str) -> tuple[int, int] | None:
-    """Return where a passage stands in a text, verbatim, as (start, end) in characters; None if it doesn't.
+    """Return where a passage stands in a text in Unicode NFC, verbatim, as (start, end) in characters; None if nowhere.
 
-    Only runs of white space, the composition of characters (Unicode NFC) and the shape of quotation marks may differ.
+    Only runs of white space, the composition of the passage's characters and the shape of quotation marks may differ.
+    Where it fits without tearing a character from its marks comes before where it fits first.
     """
     words = unicodedata.normalize("NFC", passage).split()
     if not words:
         return None
     pattern = r"\s+".join("".join(_QUOTES.get(c) or re.escape(c) for c in word) for word in words)
-    if unicodedata.is_normalized("NFC", text):
-        return _search_whole(pattern, text)
-    composed, spans = _compose_text(text)
-    found = _search_whole(pattern, composed)
-    return (spans[found[0]][0], spans[found[1] - 1][1]) if found else None
-
-
-def _search_whole(pattern: str, text: str) -> tuple[int, int] | None:
-    """Return where a pattern first fits without tearing a character from its marks; else where it first fits."""
     first = None
     for match in re.finditer(pattern, text):
         first = first or match.span()
-        if not any(
-            0 < at < len(text) and _joins_before(text[at]) and not text[at - 1].isspace() for at in match.span()
-        ):
+        if not any(0 < at < len(text) and is_mark(text[at]) and not text[at - 1].isspace() for at in match.span()):
             return match.span()
     return first
 
 
-def _joins_before(character: str) -> bool:
-    return bool(unicodedata.combining(character) or _JOINING.match(character))
-
-
-# The characters that aren't combining marks and still join what stands before them under NFC.
-_JOINING = re.compile(
-    "[\u09be\u09d7\u0b3e\u0b56\u0b57\u0bbe\u0bd7\u0cc2\u0cd5\u0cd6\u0d3e\u0d57\u0dcf\u0ddf\u0fb5\u0fb7\u102e\u1160-\u11ff"
-    "\u1b35\U00011127\U0001133e\U00011357\U000114b0\U000114ba\U000114bd\U000115af\U00011930]"
-)
-
-
-def _compose_text(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text in NFC, and for each of its characters the span that it came from."""
-    starts = [i for i, c in enumerate(text) if i == 0 or not _joins_before(c)]
-    pieces: list[str] = []
-    spans: list[tuple[int, int]] = []
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        piece = unicodedata.normalize("NFC", text[start:end])
-        pieces.append(piece)
-        same = piece == text[start:end]
-        spans += [(i, i + 1) for i in range(start, end)] if same else [(start, end)] * len(piece)
-    return "".join(pieces), spans
+def is_mark(character: str) -> bool:
+    """Return whether a character belongs to the one before it."""
+    return unicodedata.category(character).startswith("M")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from tribunal.schema import JSON, Frozen
 from tribunal.text import parse_json
@@ -23,6 +25,7 @@ def _parse_column(value: Any) -> Any:
 
 
 JSONColumn = Annotated[JSON, BeforeValidator(_parse_column)]  # stands in the file as text
+ComposedText = Annotated[str, AfterValidator(partial(unicodedata.normalize, "NFC"))]
 
 
 class StoredPage(Frozen):
@@ -34,7 +37,7 @@ class StoredPage(Frozen):
     title: str
     language: str | None
     date: str | None
-    text: str
+    text: ComposedText
     truncated: bool
     content_type: str
     status: int
