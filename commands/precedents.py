@@ -158,7 +158,7 @@ def show(
     store = open_store(name)
     store.verify()
     if case is not None:
-        found = next((each for each in map(store.case, range(len(store))) if each.case == case), None)
+        found = next((each for each in store if each.case == case), None)
         if found is None:
             raise BadInput(f"case: {case[:80]!r}: {store.name} holds none of this id; it may have been forgotten")
         if as_json:

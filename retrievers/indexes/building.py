@@ -16,13 +16,11 @@ from typing import Any, TypedDict
 import numpy as np
 
 from tribunal.errors import BadInput
-from tribunal.files import LockHeld, hold_lock, write_whole
+from tribunal.files import LockHeld, hold_lock, write_atomically
 from tribunal.models.embeddings import TFIDF, Embedder, Vectors
 from tribunal.retrievers.indexes.manifest import IndexFile, note_file
 from tribunal.retrievers.indexes.ngrams import fit_ngrams, write_ngrams
 from tribunal.retrievers.indexes.text_index import index_vectors
-from tribunal.schema import JSON
-from tribunal.text import parse_json
 
 # How many texts an embedder is given at once, where it doesn't say: a build that is stopped loses no more than these.
 BATCH = 256
@@ -98,32 +96,32 @@ async def build_files(
     if model is None:
         model = fitted = await asyncio.to_thread(fit_ngrams, texts)
     digest = hashlib.sha256()
-    for text in texts:
+    for text in (embedding, *texts):
         digest.update(text.encode() + b"\0")
-    plan = {"embedding": embedding, "texts": digest.hexdigest(), "rows": len(texts)}
+    plan = digest.hexdigest()[:16]
     # What is fitted to the texts begins anew, and is quick.
     vectors = await asyncio.to_thread(_resume_build, partial, None if fitted else plan)
     progress = progress or (lambda done, total: None)
-    progress(vectors.rows, len(texts))
+    progress(vectors.ntotal, len(texts))
     at_once = getattr(model, "at_once", BATCH)
-    for start in range(vectors.rows, len(texts), at_once):
+    for start in range(vectors.ntotal, len(texts), at_once):
         some = {text: known_vector(text) for text in texts[start : start + at_once]}
         if fresh := [text for text, vector in some.items() if vector is None]:
             some |= zip(fresh, await model.embed(fresh, "passage"), strict=True)
         batch = [row for text in texts[start : start + at_once] if (row := some[text]) is not None]
-        await asyncio.to_thread(vectors.append_rows, batch)
-        progress(vectors.rows, len(texts))
+        vectors = await asyncio.to_thread(_add_batch, vectors, batch, partial / f"{plan}-{start:09}.npy")
+        progress(vectors.ntotal, len(texts))
 
     def write_files() -> IndexParts:
         import faiss
 
-        faiss.write_index(index_vectors(vectors.map_vectors()), str(partial / "index.faiss"))
+        faiss.write_index(vectors, str(partial / "index.faiss"))
         write_rows(partial / "rows.bin", rows)
         if fitted:
             write_ngrams(partial / "ngrams.bin", fitted)
         return IndexParts(
             embedding=embedding,
-            dimension=vectors.dimension,
+            dimension=vectors.d,
             rows=len(rows),
             built=datetime.now(UTC).isoformat(timespec="seconds"),
             index_file=_settle_file(folder, partial / "index.faiss"),
@@ -134,18 +132,36 @@ async def build_files(
     return await asyncio.to_thread(write_files)
 
 
-def _resume_build(partial: Path, plan: JSON | None) -> VectorFile:
-    """Return the vectors to go on from: those that were made under the same plan."""
-    noted = partial / "plan.json"
-    try:
-        same = plan is not None and parse_json(noted.read_bytes()) == plan
-    except (OSError, ValueError):
-        same = False
-    if not same:
-        for old in partial.glob("vectors-*.f32"):
-            old.unlink()
-        write_whole(noted, json.dumps(plan))
-    return VectorFile(partial)
+def _resume_build(partial: Path, plan: str | None) -> Any:
+    """Return FAISS's index of the batches that were made under the same plan; the others go."""
+    vectors = index_vectors(np.zeros((0, 1), np.float32))
+    for path in sorted(partial.glob("*.npy")):
+        if plan is None or not path.name.startswith(plan):
+            path.unlink()
+        else:
+            vectors = _add_batch(vectors, np.load(path), path)
+    return vectors
+
+
+def _add_batch(vectors: Any, batch: Sequence[Vectors], path: Path) -> Any:
+    """Return FAISS's index with a batch added; a new one is first put on the disk, for a build that goes on.
+
+    Raises:
+        BadInput: it is of another length than those before.
+    """
+    if not vectors.ntotal:
+        vectors = index_vectors(np.zeros((0, len(batch[0])), np.float32))
+    if other := {len(row) for row in batch} - {vectors.d}:
+        raise BadInput(
+            f"embedding: vectors of {other.pop()} numbers beside ones of {vectors.d}: the model behind the name has "
+            f"changed; delete {path.parent} and build again with --replace, which embeds all again"
+        )
+    rows = np.ascontiguousarray(batch, np.float32)
+    if not path.exists():
+        with write_atomically(path) as file:
+            np.save(file, rows)
+    vectors.add(rows)
+    return vectors
 
 
 def _settle_file(folder: Path, path: Path) -> IndexFile:
@@ -155,48 +171,6 @@ def _settle_file(folder: Path, path: Path) -> IndexFile:
         os.fsync(file.fileno())  # the manifest must not reach the disk before the files that it names
     path.replace(folder / name)
     return IndexFile(name=name, bytes=note.bytes, sha256=note.sha256)
-
-
-class VectorFile:
-    """The vectors of a build so far: raw float32 rows, put on the disk batch by batch.
-
-    Attributes:
-        path: the file, whose name carries the length of a vector; None before the first batch.
-        dimension: how many numbers a vector has; 1 before the first batch.
-        rows: how many vectors there are.
-    """
-
-    def __init__(self, partial: Path) -> None:
-        """Go on with the vectors in a folder, if it has any."""
-        self._partial, self.dimension, self.rows = partial, 1, 0
-        self.path: Path | None = next(iter(partial.glob("vectors-*.f32")), None)
-        if self.path:
-            self.dimension = int(self.path.stem.partition("-")[2])
-            self.rows = self.path.stat().st_size // (4 * self.dimension)
-            # A row that was cut off by the kill is embedded again.
-            os.truncate(self.path, self.rows * 4 * self.dimension)
-
-    def append_rows(self, some: Sequence[Vectors]) -> None:
-        """Put a batch of vectors on the disk; raise `BadInput` if they are of another length than those before."""
-        if self.path is None:
-            self.dimension = len(some[0])
-            self.path = self._partial / f"vectors-{self.dimension}.f32"
-        if other := {len(row) for row in some} - {self.dimension}:
-            raise BadInput(
-                f"embedding: vectors of {other.pop()} numbers beside ones of {self.dimension}: the model behind the "
-                f"name has changed; delete {self._partial} and build again with --replace, which embeds all again"
-            )
-        with self.path.open("ab") as file:
-            file.write(np.ascontiguousarray(some, "<f4").tobytes())
-            file.flush()
-            os.fsync(file.fileno())
-        self.rows += len(some)
-
-    def map_vectors(self) -> Vectors:
-        """Return every row, (rows, dimension), mapped."""
-        if self.path is None:
-            return np.zeros((0, self.dimension), np.float32)
-        return np.memmap(self.path, "<f4", "r", shape=(self.rows, self.dimension))
 
 
 def write_rows(path: Path, rows: Iterable[Any]) -> None:

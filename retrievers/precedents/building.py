@@ -8,24 +8,23 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from tribunal.errors import BadInput
 from tribunal.models.embeddings import TFIDF, Embedder, Vectors, find_embedder
-from tribunal.retrievers.indexes.building import Progress, build_files, lock_build
+from tribunal.retrievers.indexes.building import build_files, lock_build
 from tribunal.retrievers.indexes.manifest import MANIFEST
-from tribunal.retrievers.indexes.text_index import TextIndex, map_index
 from tribunal.retrievers.precedents.store import (
     DECISION_KINDS,
     MOST_CASES,
     CaseSource,
     DecidedCase,
     PrecedentManifest,
+    PrecedentStore,
     list_stores,
-    parse_case,
     precedents_folder,
+    read_store,
     store_folder,
 )
 
@@ -39,15 +38,6 @@ class StoreBuild(NamedTuple):
     removed: int
 
 
-@dataclass(slots=True)
-class _PreviousStore:
-    """The store that lies there already."""
-
-    manifest: PrecedentManifest
-    cases: list[DecidedCase]
-    index: TextIndex[DecidedCase]
-
-
 async def build_store(
     name: str,
     cases: Iterable[DecidedCase],
@@ -57,7 +47,6 @@ async def build_store(
     embedding: str | Embedder | None = None,
     out: Path | None = None,
     replace: bool = False,
-    progress: Progress | None = None,
 ) -> StoreBuild:
     """Build a store of these cases, or bring it up to date: it then holds these cases and no others.
 
@@ -70,7 +59,6 @@ async def build_store(
         embedding: by which posts are compared; None is that of the store which lies there, else `tfidf`.
         out: the folder in which the store's own folder lies; None is the data folder's.
         replace: overwrite a store of other sources, of another embedding, or one that can't be read.
-        progress: is given (cases done, cases in all) before the first batch and after each.
 
     Raises:
         BadInput: the name can't be one, another process is building this store, or another one lies there.
@@ -86,12 +74,12 @@ async def build_store(
     with lock_build(f"precedents {name}", folder, resumable=False):
         previous = await asyncio.to_thread(_read_previous, folder, replace)
         if embedding is None:
-            embedding = previous.manifest.embedding if previous else TFIDF
+            embedding = TFIDF if previous is None else previous.manifest.embedding
         model = find_embedder(embedding) if isinstance(embedding, str) else embedding
-        if previous and not replace:
+        if previous is not None and not replace:
             _refuse_to_overwrite(previous.manifest, model.name if model else TFIDF, sources, folder)
         # What a model behind a name has become may be why a store is replaced, so none of its vectors is taken then.
-        return await _write_store(folder, rows, about, None if replace else previous, model, progress)
+        return await _write_store(folder, rows, about, None if replace else previous, model)
 
 
 async def forget_cases(case_ids: Collection[str] = (), post_ids: Collection[str] = ()) -> dict[str, int]:
@@ -115,11 +103,12 @@ async def forget_cases(case_ids: Collection[str] = (), post_ids: Collection[str]
                 previous = await asyncio.to_thread(_read_previous, folder, False)
                 if previous is None:
                     continue
-                rows = [each for each in previous.cases if each.case not in cases and each.post_id not in posts]
-                if number := len(previous.cases) - len(rows):
+                held = await asyncio.to_thread(list, previous)
+                rows = [each for each in held if each.case not in cases and each.post_id not in posts]
+                if number := len(previous) - len(rows):
                     about = previous.manifest.model_dump(include={"name", "copies", "left_out", "sources"})
                     embedder = None if previous.index.ngrams else _KnownVectors(previous.manifest.embedding)
-                    await _write_store(folder, rows, about, previous, embedder, None)
+                    await _write_store(folder, rows, about, previous, embedder)
                     removed[name] = number
         except BadInput as error:
             faults.append(error)
@@ -146,18 +135,16 @@ def list_case_ids() -> set[str]:
     for name in list_stores():
         with suppress(BadInput):
             store = _read_previous(precedents_folder() / name, False)
-            found |= {each.case for each in store.cases} if store else set()
+            found |= {each.case for each in store or ()}
     return found
 
 
-def _read_previous(folder: Path, replace: bool) -> _PreviousStore | None:
+def _read_previous(folder: Path, replace: bool) -> PrecedentStore | None:
     """Return the store that lies in a folder; None where there is none, or one to replace that can't be read."""
     if not (folder / MANIFEST).exists():
         return None
     try:
-        manifest = PrecedentManifest.read(folder)
-        index = map_index(folder, manifest, parse_case)
-        return _PreviousStore(manifest, [index.row(number) for number in range(manifest.rows)], index)
+        return read_store(folder)
     except BadInput:
         if replace:
             return None
@@ -180,27 +167,27 @@ async def _write_store(
     folder: Path,
     cases: list[DecidedCase],
     about: dict[str, object],
-    previous: _PreviousStore | None,
+    previous: PrecedentStore | None,
     model: Embedder | None,
-    progress: Progress | None,
 ) -> StoreBuild:
     """Write a store of these cases; `about` has the fields of its manifest that no case tells."""
     lines = [json.dumps(case, ensure_ascii=False) for case in cases]
-    before = {json.dumps(case, ensure_ascii=False) for case in previous.cases} if previous else set()
+    held = await asyncio.to_thread(list, previous or ())
+    before = {json.dumps(case, ensure_ascii=False) for case in held}
     digest = hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
-    old = previous and previous.manifest
+    old = None if previous is None else previous.manifest
     if old and old.content_sha256 == digest and all(
         getattr(old, field) == about[field] for field in ("name", "copies", "left_out")
     ):  # fmt: skip
         return StoreBuild(old, folder, 0, 0)
     # Vectors of `tfidf` are fitted to all texts of a store.
-    reusable = previous if previous and model else None
-    numbers = {case.text: number for number, case in enumerate(reusable.cases)} if reusable else {}
+    reusable = previous if previous is not None and model else None
+    numbers = {case.text: number for number, case in enumerate(held)}
 
     def known_vector(text: str) -> Vectors | None:
         return reusable.index.vectors.reconstruct(numbers[text]) if reusable and text in numbers else None
 
-    files = await build_files(folder, [case.text for case in cases], cases, model, progress, known_vector)
+    files = await build_files(folder, [case.text for case in cases], cases, model, known_vector=known_vector)
     dates = [case.at for case in cases if case.at]
     decided = Counter(case.how for case in cases)
     manifest = PrecedentManifest.model_validate(

@@ -218,7 +218,8 @@ class PrecedentStore:
     Attributes:
         folder: where it lies.
         manifest: what it was built from.
-        embedder: what its vectors were made by; None where it holds no cases.
+        embedder: what its vectors were made by; None where it holds no cases, or isn't to be searched.
+        index: the cases, and their vectors.
         name: of the store.
         embedding: the name of the embedding that its posts are compared by.
     """
@@ -227,7 +228,7 @@ class PrecedentStore:
         self, folder: Path, manifest: PrecedentManifest, embedder: Embedder | None, index: TextIndex[DecidedCase]
     ) -> None:
         """Make a store of an index."""
-        self.folder, self.manifest, self.embedder, self._index = folder, manifest, embedder, index
+        self.folder, self.manifest, self.embedder, self.index = folder, manifest, embedder, index
         self.name, self.embedding = manifest.name, manifest.embedding
 
     def __len__(self) -> int:
@@ -237,7 +238,7 @@ class PrecedentStore:
     @property
     def fingerprint(self) -> str:
         """Return a hash of all that a search may show: the cases, and the vectors that they are found by."""
-        return self._index.fingerprint(self.embedding)
+        return self.index.fingerprint(self.embedding)
 
     async def search(self, text: str, k: int = 3, *, post_id: str = "") -> list[NearestCase]:
         """Return the k decided cases nearest to a post, nearest first. A post never sees itself.
@@ -260,16 +261,16 @@ class PrecedentStore:
             same = case.words == words or (post_id and post_id in (case.post_id, case.case))
             return similarity >= LEAST_SIMILARITY and not same
 
-        found = await asyncio.to_thread(self._index.find_nearest, query, k, is_another_post)
+        found = await asyncio.to_thread(self.index.find_nearest, query, k, is_another_post)
         return [NearestCase(row, similarity) for similarity, _, row in found]
 
-    def case(self, number: int) -> DecidedCase:
-        """Return a case by its number; raise `BadInput` if the store is damaged. Reads a file."""
-        return self._index.row(number)
+    def __iter__(self) -> Iterator[DecidedCase]:
+        """Yield every case, in order; raise `BadInput` if the store is damaged. Reads a file."""
+        return map(self.index.row, range(len(self)))
 
     def verify(self) -> None:
         """Compare every file with its hash; raise `BadInput` if one is missing or differs."""
-        self._index.verify()
+        self.index.verify()
 
 
 def precedents_folder() -> Path:
@@ -311,9 +312,14 @@ def open_store(name: str) -> PrecedentStore:
         near = suggest_name(name, known := list_stores())
         there = f"there are {', '.join(known)}" if known else f"build it with: tribunal precedents build {name}"
         raise BadInput(f"precedents: {name!r}: there is no such store{near and f'; {near}'} ({there})")
-    manifest = PrecedentManifest.read(folder)
-    index = map_index(folder, manifest, parse_case)
+    store = read_store(folder)
     # A store may be somebody else's: what its manifest names runs no code that the operator hasn't allowed.
     with stored_settings():
-        model = index.load_embedder() if manifest.rows or index.ngrams else None
-    return PrecedentStore(folder, manifest, model, index)
+        store.embedder = store.index.load_embedder() if len(store) or store.index.ngrams else None
+    return store
+
+
+def read_store(folder: Path) -> PrecedentStore:
+    """Return the store in a folder, without what it is searched by; raise `BadInput` if there is none."""
+    manifest = PrecedentManifest.read(folder)
+    return PrecedentStore(folder, manifest, None, map_index(folder, manifest, parse_case))

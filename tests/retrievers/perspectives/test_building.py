@@ -63,9 +63,8 @@ async def test_a_stopped_build_goes_on_where_it_was(
     assert first.asked == TEXTS[:128]
     with pytest.raises(BadInput, match=r"perspective mine: no index in .*tribunal perspectives build mine --data DIR"):
         await open_store("mine")
-    partial = perspectives_folder() / "mine" / "partial" / "vectors-64.f32"
-    with partial.open("ab") as file:
-        file.write(b"half a row, as a kill leaves it")
+    [_, last] = sorted((perspectives_folder() / "mine" / "partial").glob("*.npy"))
+    last.with_name(f".{last.name}.0a1b2c3d.part").write_bytes(b"half a batch, as a kill leaves it")
     second, steps = Counting(), list[tuple[int, int]]()
     await build_index(
         mine, tmp_path / "rows", embedding=second, progress=lambda done, total: steps.append((done, total))

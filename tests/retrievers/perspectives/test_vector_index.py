@@ -8,7 +8,6 @@ import faiss
 import numpy as np
 import pytest
 
-from tribunal.retrievers.indexes.building import VectorFile
 from tribunal.retrievers.indexes.text_index import index_vectors, map_vectors, search_vectors
 
 
@@ -53,12 +52,3 @@ def test_a_file_of_another_shape_is_none(tmp_path: Path) -> None:
     path.write_bytes(whole[:-80])
     with pytest.raises(ValueError, match="its size doesn't fit its shape"):
         map_vectors(path, 9, 16)
-
-
-def test_rows_that_were_put_on_the_disk_are_read_again(tmp_path: Path) -> None:
-    rows = draw(9, 16)
-    VectorFile(tmp_path).append_rows(list(rows[:4]))
-    again = VectorFile(tmp_path)
-    assert (again.rows, again.dimension) == (4, 16)
-    again.append_rows(list(rows[4:]))
-    assert np.array_equal(again.map_vectors(), rows)

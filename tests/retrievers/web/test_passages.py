@@ -41,7 +41,8 @@ def test_passages(text: str, passage: str, found: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "passage"), [("nai\u0308ve, said he", "naïve, said"), (unicodedata.normalize("NFD", "그 말이 많다"), "말이")]
+    ("written", "passage"),
+    [("nai\u0308ve, said he", "naïve, said"), (unicodedata.normalize("NFD", "그 말이 많다"), "말이")],
 )
 def test_a_passage_is_found_in_a_page_whatever_form_the_page_was_written_in(written: str, passage: str) -> None:
     text = a_page(text=written).text
