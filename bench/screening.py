@@ -114,7 +114,7 @@ def sample(world: World, vocabulary: Vocabulary, random: np.random.Generator) ->
 def truth(found: FittedScreener, vocabulary: Vocabulary) -> tuple[float | None, float | None, float]:
     """Return the true shares of hate among the harmless, of no hate among the hateful, and of what is decided."""
     held = found.manifest
-    raw = vocabulary.pool[:, found.learnt.line.known] @ found.learnt.line.weights + held.bias
+    raw = vocabulary.pool[:, found.arrays.known] @ found.arrays.weights + held.bias
     chance = 1 / (1 + np.exp(-(held.slope * raw + held.intercept)))
     harmless = _called(1 - chance, held.harmless)
     hateful = _called(chance, held.hateful)

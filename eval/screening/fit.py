@@ -29,8 +29,9 @@ from tribunal.eval.measures.risk_control import (
 )
 from tribunal.eval.runs.text_similarity import decode_signatures, text_signature
 from tribunal.eval.screening.decided_posts import LabelledTexts
-from tribunal.eval.screening.learning import EmbeddedPosts, ScreenerModel, train_screener
+from tribunal.eval.screening.learning import EmbeddedPosts, train_screener
 from tribunal.retrievers.screening.manifest import ScreenerArrays, ScreenerManifest, write_screener
+from tribunal.retrievers.screening.screener import Screener
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +75,6 @@ class FittedScreener(NamedTuple):
     """A screening classifier, and its folder's content."""
 
     manifest: ScreenerManifest
-    learnt: ScreenerModel
     arrays: ScreenerArrays
 
 
@@ -118,7 +118,7 @@ def fit_screener(
     elsewhere = np.isin(cluster, cluster[own[~parts.learnt_from]])
     by_court = np.flatnonzero(~by_people & ~elsewhere)
     rows = np.concatenate([own[parts.learnt_from], by_court])
-    learnt = train_screener(
+    line, scale = train_screener(
         [posts.texts[at] for at in rows],
         hateful[rows],
         cluster[rows],
@@ -126,32 +126,15 @@ def fit_screener(
         embedded and embedded.vectors[rows],
         alone=embedded is not None and embedded.by.alone,
     )
-    tests = own[parts.tested]
-    tested, why = _screen_rows(posts, tests, learnt, spoken, embedded)
-    in_order = own[parts.order[parts.tested[parts.order]]]
-    drawn = tested.take_rows(first_of_each_cluster(np.searchsorted(tests, in_order), cluster[tests]))
-    found = find_acceptance_rule(drawn, guarantee, error)
-    if not found:
-        raise BadInput(_no_threshold_message(posts, drawn, promise, attempt))
-    foretold = _forecast_decisions(tested, why, found, cluster[tests])
-    recurring = warn_of_recurring_texts([signed[at] for at in own], hateful[own].tolist())
-    warnings = [*posts.warnings, *recurring, *_cluster_warnings(foretold, promise)]
-    held_out = own[parts.held_out]
-    if len(held_out):
-        shown, why = _screen_rows(posts, held_out, learnt, spoken, embedded)
-        foretold = _forecast_decisions(shown, why, found, cluster[held_out])
-    manifest = ScreenerManifest(
+    tests, held_out = own[parts.tested], own[parts.held_out]
+    draft = ScreenerManifest(
         weights_sha256="",
         posts_sha256="",
         embedding=embedded and embedded.by,
-        bias=learnt.line.bias,
-        slope=learnt.slope,
-        intercept=learnt.intercept,
-        harmless=found.harmless,
-        hateful=found.hateful,
+        **scale._asdict(),
+        harmless=None,
+        hateful=None,
         languages=tuple(sorted(spoken)),
-        least_known=learnt.least_known,
-        most_characters=learnt.most_characters,
         **promise._asdict(),
         attempt=attempt,
         error=error,
@@ -160,14 +143,27 @@ def fit_screener(
         n_test=len(tests),
         n_held_out=len(held_out),
         clusters={"by": NEAR, "n": len(np.unique(cluster)), "largest": int(np.bincount(cluster).max())},
-        foretold=foretold,
-        warnings=tuple(warnings),
+        foretold={},
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         **posts.about,
     )
     fitted_on = decode_signatures([signed[at] for at in (*rows, *tests) if signed[at]])
-    line = learnt.line
-    return FittedScreener(manifest, learnt, ScreenerArrays(line.known, line.weights, line.vector, fitted_on))
+    arrays = ScreenerArrays(line.known, line.weights, line.vector, fitted_on)
+    screener = Screener(Path(), draft, "", arrays)
+    tested, why = _screen_rows(posts, tests, screener, embedded)
+    in_order = own[parts.order[parts.tested[parts.order]]]
+    drawn = tested.take_rows(first_of_each_cluster(np.searchsorted(tests, in_order), cluster[tests]))
+    found = find_acceptance_rule(drawn, guarantee, error)
+    if not found:
+        raise BadInput(_no_threshold_message(posts, drawn, promise, attempt))
+    foretold = _forecast_decisions(tested, why, found, cluster[tests])
+    recurring = warn_of_recurring_texts([signed[at] for at in own], hateful[own].tolist())
+    warnings = [*posts.warnings, *recurring, *_cluster_warnings(foretold, promise)]
+    if len(held_out):
+        shown, why = _screen_rows(posts, held_out, screener, embedded)
+        foretold = _forecast_decisions(shown, why, found, cluster[held_out])
+    decided = {"harmless": found.harmless, "hateful": found.hateful, "foretold": foretold, "warnings": tuple(warnings)}
+    return FittedScreener(draft.model_copy(update=decided), arrays)
 
 
 def save_screener(fitted: FittedScreener, folder: Path) -> str:
@@ -203,14 +199,15 @@ def split_posts(ids: Sequence[str], cluster: Ints, hold_out: float = 0.0) -> Pos
 
 
 def _screen_rows(
-    posts: LabelledTexts, rows: Ints, learnt: ScreenerModel, spoken: set[str], embedded: EmbeddedPosts | None
+    posts: LabelledTexts, rows: Ints, screener: Screener, embedded: EmbeddedPosts | None
 ) -> tuple[LabelledPosts, np.ndarray]:
     """Return what a classifier says of posts, and why it declines each outright, if it does."""
-    texts = [posts.texts[at] for at in rows]
-    chance, known = learnt.predict_texts(texts, embedded and embedded.vectors[rows])
-    tongue = np.array([posts.language[at] not in spoken for at in rows], dtype=bool)
-    long = np.array([len(text) > learnt.most_characters for text in texts], dtype=bool)
-    why = np.select([tongue, long, known < learnt.least_known], ["language", "too long", "unlike"], "")
+    limits, texts = screener.manifest, [posts.texts[at] for at in rows]
+    vectors = [None] * len(rows) if embedded is None else embedded.vectors[rows]
+    chance, known = np.array([*map(screener.probability_of_hate, texts, vectors)]).T
+    tongue = np.array([posts.language[at] not in limits.languages for at in rows], dtype=bool)
+    long = np.array([len(text) > limits.most_characters for text in texts], dtype=bool)
+    why = np.select([tongue, long, known < limits.least_known], ["language", "too long", "unlike"], "")
     called = chance >= 0.5
     wrong = called != np.array(posts.hateful)[rows]
     return LabelledPosts(np.maximum(chance, 1 - chance), why == "", called, wrong, wrong), why

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from tribunal.errors import BadInput
 from tribunal.models.embeddings import find_embedder
 from tribunal.retrievers.screening.manifest import SIZE
-from tribunal.retrievers.screening.screener import hash_features, note_embedding, platt_probability
+from tribunal.retrievers.screening.screener import hash_features, note_embedding
 
 if TYPE_CHECKING:
     from tribunal.eval.measures.columns import Bools, Floats, Ints
@@ -88,22 +87,14 @@ class LinearModel(NamedTuple):
         return found
 
 
-@dataclass(frozen=True)
-class ScreenerModel:
-    """The fitted model, as a screening classifier's manifest and weights hold it."""
+class ScreenerScale(NamedTuple):
+    """How scores are read, as the manifest of a screening classifier has it."""
 
-    line: LinearModel
+    bias: float
     slope: float
     intercept: float
     least_known: float
     most_characters: int
-
-    def predict_texts(self, texts: Sequence[str], vectors: Vectors | None = None) -> tuple[Floats, Floats]:
-        """Return for each text the probability of hate, and the share of its features that are known."""
-        matrix = feature_matrix(texts)
-        raw = self.line.score_rows(matrix, vectors)
-        chance = np.array([platt_probability(float(each), self.slope, self.intercept) for each in raw])
-        return chance, self.line.known_share(matrix)
 
 
 def train_screener(
@@ -114,7 +105,7 @@ def train_screener(
     vectors: Vectors | None = None,
     *,
     alone: bool = False,
-) -> ScreenerModel:
+) -> tuple[LinearModel, ScreenerScale]:
     """Learn from texts, in clusters of these numbers; what is learnt is calibrated on those that people decided alone.
 
     `vectors`, of unit length, are those of the texts, where an embedding is learnt from, too. Words and runs of
@@ -135,9 +126,10 @@ def train_screener(
     # Platt's slope and intercept, by which a score becomes a probability.
     fitted = LogisticRegression(C=1e6).fit(raw[by_people][:, None], hateful[by_people])
     line = _fit_regression(matrix, vectors, hateful, alone)
-    return ScreenerModel(
-        # Rounded as their file stores them.
-        line._replace(weights=line.weights.astype("<f4").astype("<f8"), vector=line.vector.astype("<f4").astype("<f8")),
+    # Rounded as their file stores them.
+    rounded = {"weights": line.weights.astype("<f4").astype("<f8"), "vector": line.vector.astype("<f4").astype("<f8")}
+    return line._replace(**rounded), ScreenerScale(
+        bias=line.bias,
         slope=max(1e-6, float(fitted.coef_[0, 0])),
         intercept=float(fitted.intercept_[0]),
         least_known=round(float(np.quantile(known[by_people], UNLIKE)), 4),
