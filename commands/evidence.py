@@ -15,8 +15,7 @@ from tribunal.terminal import print_table, say_json
 from tribunal.times import format_date
 
 if TYPE_CHECKING:
-    from tribunal.retrievers.web.archive import Archive
-    from tribunal.retrievers.web.trail import Trail
+    from tribunal.retrievers.web.archive import Archive, Trail
     from tribunal.schema import JSON
 
 app = typer.Typer(

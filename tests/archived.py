@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from tribunal.retrievers.web.archive import Archive
+from tribunal.retrievers.web.archive import Archive, StoredPage
 from tribunal.retrievers.web.fetch.fetcher import FetchedPage
 from tribunal.retrievers.web.page_reader import PageText
 from tribunal.retrievers.web.search.chain import EngineFailure
 from tribunal.retrievers.web.search.engine import Hit
-from tribunal.retrievers.web.trail import StoredPage
 
 Opened = Callable[..., Awaitable[Archive]]
 

@@ -16,8 +16,7 @@ from tribunal.context import Context
 from tribunal.models.providers import Provider
 from tribunal.nodes.antihate.roles import MOST_QUERIES, MOST_URLS
 from tribunal.nodes.rehearsal.model import Rehearsal
-from tribunal.retrievers.web.archive import Archive
-from tribunal.retrievers.web.trail import StoredPage, page_id, text_hash
+from tribunal.retrievers.web.archive import Archive, StoredPage, page_id, text_hash
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:

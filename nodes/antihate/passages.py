@@ -19,7 +19,7 @@ from tribunal.prompts.marks import quote
 from tribunal.schema import JSON, Evidence
 
 if TYPE_CHECKING:
-    from tribunal.retrievers.web.trail import StoredPage
+    from tribunal.retrievers.web.archive import StoredPage
 
 
 def make_page_reader(state: ResearchState, runtime: Runtime[Context]) -> PageReader:

@@ -20,24 +20,32 @@ Each entry is committed when it is written, so a run that is killed has kept wha
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import re
 import sqlite3
+import unicodedata
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator
 
 from tribunal.database import Database, DatabaseError
 from tribunal.environment import data_folder, environment
 from tribunal.errors import BadInput, TribunalError
 from tribunal.models.providers import providers_in_use
-from tribunal.retrievers.web.trail import ArchivedRun, Kind, RunOverview, StoredPage, Trail, text_hash
-from tribunal.schema import JSON
-from tribunal.text import scrub, scrub_json, wellformed
+from tribunal.schema import JSON, Frozen
+from tribunal.text import parse_json, scrub, scrub_json, wellformed
+
+if TYPE_CHECKING:
+    from tribunal.retrievers.web.fetch.fetcher import FetchedPage
+    from tribunal.retrievers.web.page_reader import PageText
 
 VERSION = 1
 _APPLICATION = 0x54524245  # "TRBE", in the file's header: told apart from any other SQLite file
@@ -56,6 +64,99 @@ _SCHEMA = (
 )
 _RUN = "SELECT id, post_id, post_sha, started, settings FROM runs"
 _WAY_OUT = "name another file, or move this one away"
+
+
+Kind = Literal["search", "fetch", "reply", "decision"]
+
+
+def _parse_column(value: Any) -> Any:
+    return parse_json(value) if isinstance(value, str) else value
+
+
+JSONColumn = Annotated[JSON, BeforeValidator(_parse_column)]  # stands in the file as text
+ComposedText = Annotated[str, AfterValidator(partial(unicodedata.normalize, "NFC"))]
+
+
+class StoredPage(Frozen):
+    """A page as it was fetched and read. `url` is as it was asked for; the hash is of the body's bytes."""
+
+    id: str
+    url: str
+    final_url: str
+    title: str
+    language: str | None
+    date: str | None
+    text: ComposedText
+    truncated: bool
+    content_type: str
+    status: int
+    fetched_at: str
+    body_sha: str
+
+    @classmethod
+    def from_fetch(cls, page: FetchedPage, text: PageText) -> Self:
+        """Return a page that was fetched, with what it says."""
+        return cls(
+            id=page_id(page.final_url, text.text),
+            url=page.url,
+            final_url=page.final_url,
+            content_type=page.content_type,
+            status=page.status,
+            fetched_at=page.fetched_at.isoformat(timespec="seconds"),
+            body_sha=hashlib.sha256(page.body).hexdigest(),
+            **asdict(text),
+        )
+
+
+def page_id(final_url: str, text: str) -> str:
+    """Return a page's id: the same address with the same text is the same page."""
+    return text_hash(f"{final_url}\n{text}")[:16]
+
+
+def text_hash(text: str) -> str:
+    """Return the hash by which an archive knows a post's text, which it doesn't hold."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+class ArchivedRun(Frozen):
+    """One case in an archive. `started` in UTC, ISO 8601; `post_sha` is the SHA-256 of the post's text."""
+
+    id: str
+    post_id: str
+    post_sha: str
+    started: str
+    settings: JSONColumn
+
+
+class ArchiveEntry(Frozen):
+    """One thing that happened in a run; the table in `archive` says what stands where."""
+
+    kind: Kind
+    topic: str
+    key: str
+    body: JSONColumn
+    at: str
+
+
+class Trail(Frozen):
+    """A run and everything in it, in order; `pages` by their ids."""
+
+    run: ArchivedRun
+    entries: tuple[ArchiveEntry, ...]
+    pages: dict[str, StoredPage]
+
+    def entries_of(self, kind: Kind, topic: str = "") -> list[ArchiveEntry]:
+        """Return the entries of a kind, in order; of a topic, where one is named."""
+        return [each for each in self.entries if each.kind == kind and topic in ("", each.topic)]
+
+
+class RunOverview(Frozen):
+    """A run in short. `verdict` is the decision of that name, where there is one."""
+
+    run: ArchivedRun
+    searches: int = 0
+    pages: int = 0
+    verdict: Annotated[JSON | None, BeforeValidator(_parse_column)] = None
 
 
 class ArchiveError(TribunalError):
@@ -166,35 +267,33 @@ class Archive:
         except DatabaseError as error:
             raise ArchiveError(f"archive {self.path}: can't be written: {error.__cause__}") from error
 
-    async def list_runs(self, post_id: str | None = None) -> list[ArchivedRun]:
-        """Return the runs, of a post or all, in the order in which they began.
+    async def list_runs(self) -> list[ArchivedRun]:
+        """Return the runs, in the order in which they began.
 
         Raises:
             BadInput: the file is damaged. So for all methods that read.
         """
-        rows = await self._read_rows(f"{_RUN} WHERE ?1 IS NULL OR post_id = ?1 ORDER BY number", post_id)
-        return [ArchivedRun.model_validate(dict(row)) for row in rows]
+        return [ArchivedRun.model_validate(dict(row)) for row in await self._read_rows(f"{_RUN} ORDER BY number")]
 
-    async def run_to_replay(self, post_id: str | None = None, post_text: str = "") -> ArchivedRun:
-        """Return the latest run of a post, or of all, in which a model was asked; if there is none, the latest.
+    async def run_to_replay(self, post_text: str = "") -> str:
+        """Return the id of the latest run of a post, or of all, in which a model was asked; if none was, the latest.
 
-        The post's id counts if no run has its text.
+        A replay that was itself archived asked no model, and can't be replayed; the run that it replayed can.
 
         Raises:
             BadInput: the archive holds no run of it.
         """
-        runs = await self.list_runs()
-        if post_id is not None or post_text:
-            same_text = [each for each in runs if post_text and each.post_sha == text_hash(post_text)]
-            runs = same_text or [each for each in runs if each.post_id == post_id]
-        if not runs:
+        found = await self._read_rows(
+            "SELECT id FROM runs WHERE ?1 IS NULL OR post_sha = ?1 ORDER BY"
+            " EXISTS (SELECT 1 FROM entries WHERE run = runs.id AND kind = 'reply') DESC, number DESC LIMIT 1",
+            text_hash(post_text) if post_text else None,
+        )
+        if not found:
             raise BadInput(
                 f"archive {self.path}: holds no run of this post; `tribunal evidence list --archive {self.path}` names "
                 "those that it holds"
             )
-        asked = {row["run"] for row in await self._read_rows("SELECT DISTINCT run FROM entries WHERE kind = 'reply'")}
-        # A replay that was itself archived asked no model, and can't be replayed; the run that it replayed can.
-        return next((each for each in reversed(runs) if each.id in asked), runs[-1])
+        return str(found[0]["id"])
 
     async def list_overviews(self) -> list[RunOverview]:
         """Return all runs in short, in the order in which they began."""
@@ -259,8 +358,7 @@ def _find_secrets() -> set[str]:
     """Return every key that this program could know, long enough not to be an ordinary word."""
     variables: Mapping[str, str] = {**environment(), **os.environ}
     known = {value for name, value in variables.items() if _NAMES_A_SECRET.search(name)}
-    for provider in providers_in_use():
-        known |= {key for key in provider.key_pool(variables) if key}
+    known |= {key for provider in providers_in_use() for key in provider.all_secrets(variables)}
     return {value for value in known if len(value) >= 8}
 
 

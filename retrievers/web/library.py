@@ -20,13 +20,12 @@ from tribunal.calls import REHEARSED, was_rehearsed
 from tribunal.context import Context
 from tribunal.environment import setting
 from tribunal.loops import PerLoop
-from tribunal.retrievers.web.archive import Archive, ArchiveError, damaged_archive_error
+from tribunal.retrievers.web.archive import Archive, ArchiveError, StoredPage, Trail, damaged_archive_error
 from tribunal.retrievers.web.fetch import FetchError
 from tribunal.retrievers.web.fetch.fetcher import Fetcher, load_allowed_places
 from tribunal.retrievers.web.page_reader import PageReader, PageUnreadable
 from tribunal.retrievers.web.passages import TokenCounter
 from tribunal.retrievers.web.search.chain import SearchChain, SearchResult, search_chain
-from tribunal.retrievers.web.trail import StoredPage, Trail
 from tribunal.schema import JSON, Post
 from tribunal.text import scrub
 
@@ -101,20 +100,17 @@ class Replay:
         self._given: Counter[tuple[str, str]] = Counter()
 
     @classmethod
-    async def open(
-        cls, path: str | Path | None = None, *, post_id: str | None = None, post_text: str = "", run: str | None = None
-    ) -> Self:
-        """Open the run of this id; else the latest run of a post, or of all, in which a model was asked.
+    async def open(cls, path: str | Path | None = None, *, post_text: str = "") -> Self:
+        """Open the latest run of a post, known by its words, or of all, in which a model was asked.
 
-        A post is known by its words; its id counts if no run has its text. The default file is `default_archive_path`.
+        The default file is `default_archive_path`.
 
         Raises:
             BadInput: there is no such file, or no such run in it.
         """
         archive = await Archive.open(path, existing=True)
         try:
-            chosen = run or (await archive.run_to_replay(post_id, post_text)).id
-            return cls(await archive.load_trail(chosen))
+            return cls(await archive.load_trail(await archive.run_to_replay(post_text)))
         except (KeyError, TypeError, ValidationError) as error:
             raise damaged_archive_error(archive.path, error) from error
         finally:

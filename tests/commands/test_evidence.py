@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 from tests import PROJECT
 from tests.doubles.web import Site, SitePage
 from tribunal.commands import app
-from tribunal.retrievers.web.archive import Archive
-from tribunal.retrievers.web.trail import StoredPage, page_id
+from tribunal.retrievers.web.archive import Archive, StoredPage, page_id
 
 HOSTILE = "\x1b[2J\u202eevil [red]markup[/red]"
 

@@ -15,9 +15,8 @@ import pytest
 from tests import PROJECT
 from tests.archived import Opened, a_hit, a_page, a_run
 from tribunal.errors import BadInput
-from tribunal.retrievers.web.archive import ArchiveError, default_archive_path
+from tribunal.retrievers.web.archive import ArchiveError, StoredPage, default_archive_path, text_hash
 from tribunal.retrievers.web.library import Replay
-from tribunal.retrievers.web.trail import StoredPage, text_hash
 
 # ----------------------------------------------------------------------------------------------------------- round trip
 
@@ -64,7 +63,7 @@ async def test_runs_are_found_by_their_id_and_by_their_post(tmp_path: Path, open
         await held.load_trail()
     first, second, other = await a_run(held), await a_run(held), await a_run(held, "p2", "other")
     assert [each.id for each in await held.list_runs()] == [first, second, other]
-    assert [each.id for each in await held.list_runs("p1")] == [first, second]
+    assert [each.post_id for each in await held.list_runs()].count("p1") == 2
     assert (await held.load_trail()).run.id == other
     assert (await held.load_trail("p1")).run.id == second
     assert (await held.load_trail(first)).run.id == first
@@ -278,11 +277,11 @@ async def test_damage_found_later_is_told(tmp_path: Path, opened: Opened) -> Non
 
 async def test_an_entry_that_was_tampered_with_is_told(tmp_path: Path, opened: Opened) -> None:
     held = await opened(tmp_path / "e.sqlite")
-    run = await a_run(held)
+    await a_run(held)
     for body in ("{", '{"hits": [{}], "engine": null, "failures": []}', "{}"):
         await held._write_row("UPDATE entries SET body = ? WHERE kind = 'search'", (body,))
         with pytest.raises(BadInput, match="is damaged"):
-            await Replay.open(held.path, run=run)
+            await Replay.open(held.path)
 
 
 async def test_a_missing_or_empty_file_is_no_archive_to_read(tmp_path: Path, opened: Opened) -> None:

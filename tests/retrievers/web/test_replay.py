@@ -35,7 +35,7 @@ async def test_a_replay_gives_what_was_archived(tmp_path: Path, opened: Opened) 
 async def test_replies_come_in_order_and_end(tmp_path: Path, opened: Opened) -> None:
     held = await opened(tmp_path / "e.sqlite")
     await a_run(held)
-    replay = await Replay.open(held.path, post_id="p1")
+    replay = await Replay.open(held.path)
     assert [await replay.next_reply("read", "k") for _ in range(3)] == [{"n": 1}, {"n": 2}, None]
     assert await replay.next_reply("propose", "1") == {"queries": ["q1", "q2"]}
     assert await replay.next_reply("propose", "2") is None
@@ -59,15 +59,13 @@ async def test_the_run_that_is_replayed_is_the_latest_in_which_a_model_was_asked
     tmp_path: Path, opened: Opened
 ) -> None:
     held = await opened(tmp_path / "e.sqlite")
-    first, second = await a_run(held), await a_run(held)
-    replayed = await held.begin_run("p1", "the post", {})
+    await a_run(held)
+    second = await a_run(held)
+    await held.begin_run("p1", "the post", {})  # a replay, which asked no model
     other = await a_run(held, "p1", "another text of the same id")
     assert (await Replay.open(held.path, post_text="the post")).run.id == second
-    assert (await Replay.open(held.path, post_text="the post", post_id="p1")).run.id == second
-    assert (await Replay.open(held.path, post_id="p1")).run.id == other
     assert (await Replay.open(held.path)).run.id == other
-    assert (await Replay.open(held.path, run=first)).run.id == first
-    assert (await Replay.open(held.path, run=replayed)).run.id == replayed
+    assert (await held.run_to_replay("the post"), await held.run_to_replay()) == (second, other)
     with pytest.raises(BadInput, match="holds no run of this post"):
         await Replay.open(held.path, post_text="unheard of")
     with pytest.raises(BadInput, match="no such file"):
