@@ -185,7 +185,7 @@ class Fetcher:
         self._route = route
         self._trusted = trusted
         self._turns = HostLocks()
-        self._robots = RobotsCache(self._open_robots, self.limits)
+        self._robots = RobotsCache(partial(self._open_answer, accept=frozenset()), self.limits)
 
     async def fetch(self, url: str, *, accept: frozenset[str] = PAGES, secret_text: str = "") -> FetchedPage:
         """Fetch what is at a URL.
@@ -205,7 +205,6 @@ class Fetcher:
         while True:
             if secret_text and carries_text(target.url, secret_text):
                 raise FetchRefused("outward", "would carry the post's own text to the site", url)
-            self._check_port(target)
             await self._robots.check_target(target)
             async with self._open_answer(target, clock, accept) as answer:
                 if not answer.redirect:
@@ -217,21 +216,13 @@ class Fetcher:
             if len(asked) > self.limits.redirects:
                 raise FetchRefused("redirects", f"more than {self.limits.redirects} redirects", url)
 
-    def _check_port(self, target: FetchTarget) -> None:
-        if target.port not in (80, 443) and target.place not in self.allow:
-            raise FetchRefused("port", f"port {target.port}; only 80 and 443 are asked", target.url)
-
-    @asynccontextmanager
-    async def _open_robots(self, target: FetchTarget, clock: NetworkClock) -> AsyncIterator[SiteAnswer]:
-        self._check_port(target)
-        async with self._open_answer(target, clock, frozenset()) as answer:
-            yield answer
-
     @asynccontextmanager
     async def _open_answer(
         self, target: FetchTarget, clock: NetworkClock, accept: frozenset[str]
     ) -> AsyncIterator[SiteAnswer]:
         """Ask for one URL on a connection of its own, and give the answer while it is still coming in."""
+        if target.port not in (80, 443) and target.place not in self.allow:
+            raise FetchRefused("port", f"port {target.port}; only 80 and 443 are asked", target.url)
         # Loaded at the first fetch: most cases need none.
         from tribunal.retrievers.web.fetch.wire import open_answer, trusted_authorities
 

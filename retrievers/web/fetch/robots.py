@@ -132,7 +132,7 @@ class RobotsCache:
         """Ask the site, unless it was asked of late.
 
         Raises:
-            FetchRefused: it says no, or can't be read; or its address is forbidden.
+            FetchRefused: it says no, or can't be read; or its address or port is forbidden.
             FetchFailed: the host can't be reached: that is what the page's own reader wants to hear.
         """
         async with self._turns.lock_for(target.origin):
@@ -161,8 +161,8 @@ class RobotsCache:
                         return _SiteRules(time.monotonic() + 86_400, await self._read_answer(answer))
                 target = follow_redirect(target, answer.redirect)
         except FetchError as error:
-            if not hops and error.reason == "address":
-                raise
+            if not hops and error.reason in ("address", "port"):
+                raise FetchRefused(error.reason, error.why, page.url) from error
             if not hops and error.reason in ("dns", "connect", "tls", "timeout"):
                 return _SiteRules(time.monotonic() + 60, None, error)
         return _SiteRules(time.monotonic() + 300, None)
