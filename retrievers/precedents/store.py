@@ -30,6 +30,7 @@ from tribunal.trust import stored_settings
 DecisionKind = Literal["accepted", "changed", "appealed"]
 DECISION_KINDS: tuple[DecisionKind, ...] = get_args(DecisionKind)
 LONGEST_TEXT, LONGEST_NOTE, LONGEST_NAME = 8_000, 1_000, 120
+Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 
 
 class DecidedCase(NamedTuple):
@@ -49,17 +50,17 @@ class DecidedCase(NamedTuple):
         policy_sha: the hash of that policy's words.
     """
 
-    case: str
-    post_id: str
-    text: str
-    words: str
-    category: str
+    case: Name
+    post_id: Name
+    text: Annotated[str, Field(max_length=LONGEST_TEXT)]
+    words: Name
+    category: Name
     hateful: bool | None
     how: DecisionKind
-    note: str = ""
-    at: str = ""
-    policy: str = ""
-    policy_sha: str = ""
+    note: Annotated[str, Field(max_length=LONGEST_NOTE)] = ""
+    at: Name = ""
+    policy: Name = ""
+    policy_sha: Name = ""
 
 
 _FORM = TypeAdapter(DecidedCase, config=ConfigDict(strict=True))
@@ -71,11 +72,7 @@ def parse_case(line: Any) -> DecidedCase:
     Raises:
         ValueError: no store of ours holds such a line.
     """
-    case: DecidedCase = _FORM.validate_python(tuple(line) if isinstance(line, list) else line)
-    names = (case.case, case.post_id, case.words, case.category, case.at, case.policy, case.policy_sha)
-    if len(case.text) > LONGEST_TEXT or len(case.note) > LONGEST_NOTE or max(map(len, names)) > LONGEST_NAME:
-        raise ValueError("a cell is longer than it may be")
-    return case
+    return _FORM.validate_python(tuple(line) if isinstance(line, list) else line)
 
 
 def hash_words(text: str) -> str:
@@ -194,8 +191,8 @@ class PrecedentManifest(IndexManifest):
     left_out: CaseCount = Field(description="decided cases without words, or without a category")
     decided: dict[DecisionKind, CaseCount]
     policies: dict[str, CaseCount] = Field(max_length=10_000, description="cases by the hash of the policy")
-    first: str = Field(max_length=120, description="when the oldest was decided; empty where there is none")
-    last: str = Field(max_length=120)
+    first: Name = Field(description="when the oldest was decided; empty where there is none")
+    last: Name
     sources: tuple[CaseSource, ...] = Field(max_length=100)
     content_sha256: str = Field(max_length=64, description="of the cases, in their order")
 
