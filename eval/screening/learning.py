@@ -127,8 +127,8 @@ def train_screener(
     fitted = LogisticRegression(C=1e6).fit(raw[by_people][:, None], hateful[by_people])
     line = _fit_regression(matrix, vectors, hateful, alone)
     # Rounded as their file stores them.
-    rounded = {"weights": line.weights.astype("<f4").astype("<f8"), "vector": line.vector.astype("<f4").astype("<f8")}
-    return line._replace(**rounded), ScreenerScale(
+    weights, vector = line.weights.astype("<f4").astype("<f8"), line.vector.astype("<f4").astype("<f8")
+    return line._replace(weights=weights, vector=vector), ScreenerScale(
         bias=line.bias,
         slope=max(1e-6, float(fitted.coef_[0, 0])),
         intercept=float(fitted.intercept_[0]),
