@@ -171,8 +171,7 @@ class PartsFolder:
                 if not here[row.place]:
                     await journal.append(row.line)
             await journal.sync_to_disk()
-        self._manifest = Manifest(attempt=last.attempt + 1, parts=parts)
-        self._write_manifest()
+        self._write_manifest(Manifest(attempt=last.attempt + 1, parts=parts))
 
     def watching(self, watch: Watch) -> Watch:
         """Return a watcher of the run that writes what is new, if it is enough for a part or has waited long.
@@ -252,9 +251,9 @@ class PartsFolder:
         name, content = f"part-{self._manifest.attempt:05}-{self._number:08}.parquet", self._columns.encode_part(rows)
         self._write_file(name, content)
         part = PartFile(name=name, rows=len(rows), bytes=len(content))
-        self._manifest = self._manifest.model_copy(update={"parts": (*self._manifest.parts, part)})
+        # Until it is listed too, the part counts as unwritten, and the next one, with these rows, takes its name.
+        self._write_manifest(self._manifest.model_copy(update={"parts": (*self._manifest.parts, part)}))
         self._number += 1
-        self._write_manifest()
 
     def _counted_parts(self, manifest: Manifest) -> Iterator[PartFile]:
         """Yield the parts that count: those that are listed, and one that was written before it could be."""
@@ -281,8 +280,9 @@ class PartsFolder:
         except ValidationError as error:
             raise BadInput(f"{self._at}/{MANIFEST}: broken: {error}; take another folder") from error
 
-    def _write_manifest(self) -> None:
-        self._write_file(MANIFEST, json.dumps(self._manifest.dump(), indent=1).encode())
+    def _write_manifest(self, manifest: Manifest) -> None:
+        self._write_file(MANIFEST, json.dumps(manifest.dump(), indent=1).encode())
+        self._manifest = manifest
 
     def _read_file(self, name: str) -> bytes | None:
         """Return the content of a file, or None if there is none."""

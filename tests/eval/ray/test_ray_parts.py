@@ -13,7 +13,7 @@ from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.runs.journal import RESULTS, RUN
 from tribunal.eval.runs.parts import FOLDER_RUN, MANIFEST, PartColumns, PartsFolder, ResultRow
 from tribunal.eval.runs.tally import RunTally
-from tribunal.locations import parse_location
+from tribunal.locations import Location, Unreachable, parse_location, write_whole_at
 from tribunal.schema import JSON
 
 WANTED: JSON = {"graph": "baseline", "n": 6}
@@ -84,6 +84,30 @@ async def test_parts_are_written_while_the_run_goes_on(tmp_path: Path, monkeypat
         decide(run, place)
         watch(RunTally(total=6, done=done))
     assert found(tmp_path) == rows(1, 3)
+
+
+async def test_results_whose_part_could_not_be_listed_are_written_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, run = parts(tmp_path, "one")
+    await first.begin(WANTED)
+    watch = first.watching(lambda tally: None)
+    decide(run, 0, 1)
+
+    def write_parts_alone(place: Location, content: bytes) -> None:
+        if place.name == MANIFEST:
+            raise Unreachable(f"{place}: took too long")
+        write_whole_at(place, content)
+
+    monkeypatch.setattr("tribunal.eval.runs.parts._SECONDS", -1.0)
+    with monkeypatch.context() as slow:
+        slow.setattr("tribunal.eval.runs.parts.write_whole_at", write_parts_alone)
+        watch(RunTally(total=6, done=2))
+    decide(run, 2)
+    watch(RunTally(total=6, done=3))
+    first.finish(whole=False)
+    assert found(tmp_path) == rows(0, 1, 2)
+    assert sum(part["rows"] for part in json.loads((tmp_path / "out" / MANIFEST).read_text())["parts"]) == 3
 
 
 async def test_a_part_that_was_written_and_not_yet_listed_counts(tmp_path: Path) -> None:
