@@ -7,8 +7,6 @@ the posts, keeps the budget and writes the results. The actors have the keys of 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import itertools
 import logging
 import os
 import platform
@@ -22,97 +20,67 @@ import ray
 from langchain_core.tracers.langchain import wait_for_all_tracers
 from ray.exceptions import RayError
 
-from tribunal.contents import keep_files_read
 from tribunal.errors import BadInput
-from tribunal.eval.runs.decider import PostDecider
 from tribunal.eval.runs.job import RunEngine, RunOrder
-from tribunal.eval.runs.worker_pool import OnRest
-from tribunal.models.registry import current_registry
+from tribunal.eval.runs.worker import serve_posts
 from tribunal.schema import JSON
 from tribunal.terminal import redirect_library_output
-from tribunal.workers import WorkerDied
+from tribunal.workers import Worker
 
 _TRACE_SECONDS = 10
-_AT_A_TIME = 10_000  # calls of an actor, by far more than a run has in flight
 # Of runs one after another: how many workers the cluster has room for that the first of them joined.
 _SHARED_WORKERS: ContextVar[list[int] | None] = ContextVar("_SHARED_WORKERS", default=None)
 
 
 class ClusterWorker:
-    """Decide posts in an actor of a cluster."""
+    """Decide posts in an actor of a cluster, whose messages come and go by calls of it."""
 
-    def __init__(self, order: str, folder: str) -> None:
-        """Take the order, as JSON; `folder` is where relative paths begin."""
+    def __init__(self, order: JSON, folder: str) -> None:
+        """Take the order of the run; `folder` is where relative paths begin."""
         with suppress(OSError):
             os.chdir(folder)
-        logging.getLogger("tribunal").setLevel(logging.ERROR)  # of the environment the leader has warned already
-        self._order, self._opened, self._wrong_setting = order, asyncio.Event(), ""
-        self._rests: asyncio.Queue[tuple[str, int, float]] = asyncio.Queue()
-        self._variables: contextvars.Context
-        self._decider: PostDecider
+        self._jobs: asyncio.Queue[tuple[JSON, bytes]] = asyncio.Queue()
+        self._answers: asyncio.Queue[tuple[JSON, bytes] | None] = asyncio.Queue()
+        self._jobs.put_nowait(({"order": order}, b""))
 
-    async def open(self) -> str:
-        """Open graph, models and indexes; return the setting that is wrong on this machine, if one is."""
-        with keep_files_read():
-            self._variables = contextvars.copy_context()
-        order = RunOrder.model_validate_json(self._order)
+    async def run(self) -> None:
+        """Decide the posts that come, unless a setting is wrong on this machine."""
         try:
-            opening = PostDecider.open_for_order(order, lambda *rest: self._rests.put_nowait(rest))
-            self._decider = await asyncio.create_task(opening, context=self._variables)
-        except BadInput as error:
-            self._wrong_setting = f"machine {platform.node()}: {error}"
-        self._opened.set()
-        return self._wrong_setting
+            await serve_posts(
+                self._jobs.get, lambda *message: self._answers.put_nowait(message), f"machine {platform.node()}: "
+            )
+        finally:
+            self._answers.put_nowait(None)
 
-    async def decide(self, job: JSON, body: bytes) -> tuple[JSON, bytes]:
-        """Return the answer to a job, as `PostDecider.answer_job`."""
-        await self._opened.wait()
-        if self._wrong_setting:
-            return {"bad_input": self._wrong_setting}, b""
-        return await asyncio.create_task(self._decider.answer_job(job, body), context=self._variables)
+    async def send(self, message: JSON, body: bytes) -> None:
+        """Take a message of the leader."""
+        self._jobs.put_nowait((message, body))
 
-    async def wait_for_rest(self) -> tuple[str, int, float]:
-        """Return the next rest that a server asked this actor for."""
-        return await self._rests.get()
+    async def receive(self) -> list[tuple[JSON, bytes] | None]:
+        """Return the next messages for the leader; None after the last."""
+        messages = [await self._answers.get()]
+        while not self._answers.empty():
+            messages.append(self._answers.get_nowait())
+        return messages
 
     async def send_traces(self) -> None:
         """Send LangSmith what it hasn't been sent: an actor that is killed sends nothing more."""
         await asyncio.to_thread(wait_for_all_tracers)
 
-    async def rest_key(self, provider: str, number: int, seconds: float) -> None:
-        """Leave a key alone for some seconds, as a server has told another worker."""
-        (await current_registry()).rest_key_quietly(provider, number, seconds)
 
+class ActorWorker(Worker):
+    """Have an actor of the cluster decide posts."""
 
-class ActorWorker:
-    """Lead an actor that decides posts, as `tribunal.eval.runs.worker_pool.RunWorker` says."""
-
-    def __init__(self, order: RunOrder, on_rest: OnRest, *, alone: bool) -> None:
+    def __init__(self, order: RunOrder, *, alone: bool) -> None:
         """Start the actor; `alone` on a machine whose processors are all taken."""
-        self.pending: set[int] = set()
-        self.ready = self.ended = False
-        self.wrong_setting = ""
-        self._numbers, self._on_rest, self._ending = itertools.count(), on_rest, "it was ended"
-        options: JSON = {"num_cpus": 0 if alone else 1, "max_concurrency": _AT_A_TIME}
-        self._actor: Any = ray.remote(ClusterWorker).options(**options).remote(order.model_dump_json(), str(Path.cwd()))
-        self._life = asyncio.ensure_future(self._listen())
+        super().__init__()
+        actor: Any = ray.remote(ClusterWorker).options(num_cpus=0 if alone else 1)
+        self._actor = actor.remote(order.model_dump(mode="json"), str(Path.cwd()))
+        self._life = asyncio.ensure_future(self._receive_messages())
 
-    async def ask(self, job: JSON, body: bytes) -> tuple[JSON, bytes]:
-        """Have the actor decide a post; raise `WorkerDied` if it ended first."""
-        if self.ended:
-            raise WorkerDied(self._ending)
-        self.pending.add(number := next(self._numbers))
-        try:
-            answer: tuple[JSON, bytes] = await self._actor.decide.remote(job, body)
-        except RayError as error:
-            raise WorkerDied(_describe_ray_error(error)) from error
-        finally:
-            self.pending.discard(number)
-        return answer
-
-    def announce_rest(self, provider: str, number: int, seconds: float) -> None:
-        """Tell the actor that a server asked for a pause of one key."""
-        self._actor.rest_key.remote(provider, number, seconds)
+    def send(self, message: JSON, body: bytes = b"") -> None:
+        """Send a message."""
+        self._actor.send.remote(message, body)
 
     async def close(self) -> None:
         """End the actor, once its traces are sent, or after some seconds."""
@@ -122,17 +90,19 @@ class ActorWorker:
         with suppress(RayError):
             await asyncio.to_thread(ray.kill, self._actor)
 
-    async def _listen(self) -> None:
-        """Open the actor, and hand on the rests that servers ask it for, until it ends."""
+    async def _receive_messages(self) -> None:
+        """Run the actor, and hand out its messages, until it ends."""
         try:
-            self.wrong_setting = await self._actor.open.remote()
-            self.ready = not self.wrong_setting
-            while True:
-                self._on_rest(self, *await self._actor.wait_for_rest.remote())
+            running, messages = self._actor.run.remote(), list[tuple[JSON, bytes] | None]()
+            while None not in messages:
+                messages = await self._actor.receive.remote()
+                for message in filter(None, messages):
+                    self._receive(*message)
+            await running  # raises what it broke by
         except RayError as error:
             self._ending = _describe_ray_error(error)
         finally:
-            self.ended = True
+            self._note_end()
 
 
 def _describe_ray_error(error: RayError) -> str:

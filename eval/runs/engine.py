@@ -27,7 +27,7 @@ from tribunal.eval.runs.outage import LOCKED_OUT, LOST_IN_A_ROW, UnansweredPosts
 from tribunal.eval.runs.prices import Prices
 from tribunal.eval.runs.results import AnyResult, summarize_result
 from tribunal.eval.runs.tally import RunTally
-from tribunal.eval.runs.worker_pool import PostWorker, WorkerPool
+from tribunal.eval.runs.worker_pool import WorkerPool, start_child
 from tribunal.files import write_whole
 from tribunal.models.registry import current_registry
 from tribunal.schema import JSON
@@ -74,7 +74,7 @@ async def decide_posts(
         stack.enter_context(_call_on_signals(run.interrupt))
         if ray is not None or workers > 1:
             order, secret = order_of_job(job, options.prices, pinned)
-            start = partial(PostWorker, order, secret) if ray is None else partial(ray.ActorWorker, order)
+            start = partial(start_child, order, secret) if ray is None else partial(ray.ActorWorker, order)
             registry, on_loss = await current_registry(), budget.count_repeated_post
             run.decider = pool = WorkerPool(order, job.context, registry, workers, start, on_loss)
             stack.push_async_callback(pool.close)

@@ -1,4 +1,4 @@
-"""Decide posts for a run that another process leads: `python -m tribunal.eval.runs.worker`.
+"""Decide posts for a run that another process leads: `python -m tribunal.eval.runs.worker`, or an actor of a cluster.
 
 Its leader sends posts, and gets their results (`tribunal.workers`). Keys and passwords are those of its environment. It
 ends when its leader does.
@@ -10,7 +10,8 @@ import asyncio
 import logging
 import os
 import signal
-from typing import TYPE_CHECKING, BinaryIO
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from tribunal.workers import read_message, take_standard_streams, write_message
 
@@ -24,50 +25,66 @@ def main() -> None:
     for each in (signal.SIGINT, signal.SIGTERM):  # it is the leader who is asked to stop, and says so
         signal.signal(each, signal.SIG_IGN)
     jobs, answers = take_standard_streams()
-    logging.getLogger("tribunal").setLevel(logging.ERROR)  # of the environment the leader has warned already
-    from tribunal.contents import keep_files_read
     from tribunal.loops import run_many
 
-    with keep_files_read():
-        run_many(_serve_posts(jobs, answers))
+    async def serve_leader() -> None:
+        """Decide the leader's posts. If it is killed, nobody waits for those under way."""
+        if await serve_posts(
+            lambda: asyncio.to_thread(read_message, jobs), lambda *message: write_message(answers, *message)
+        ):
+            os._exit(1)
+
+    run_many(serve_leader())
 
 
-async def _serve_posts(jobs: BinaryIO, answers: BinaryIO) -> None:
-    """Decide the posts that come, concurrently."""
+async def serve_posts(
+    receive: Callable[[], Awaitable[tuple[JSON, bytes] | None]],
+    send: Callable[[JSON, bytes], None],
+    where: str = "",
+) -> int:
+    """Decide the posts that come, concurrently.
+
+    Args:
+        receive: gives the next message: first the order of the run, then posts and rests; None after the last.
+        send: takes each answer.
+        where: stands before a setting that is wrong here.
+
+    Returns:
+        How many posts are under way after the last message.
+    """
+    logging.getLogger("tribunal").setLevel(logging.ERROR)  # of the environment the leader has warned already
+    from tribunal.contents import keep_files_read
     from tribunal.errors import BadInput
     from tribunal.eval.runs.decider import PostDecider
     from tribunal.eval.runs.job import RunOrder
     from tribunal.models.registry import current_registry
 
-    def announce_rest(*rest: str | float) -> None:
-        """Tell the leader of a rest that a server asked for."""
-        write_message(answers, {"rest": rest})
-
     decider: PostDecider | None = None
     under_way: set[asyncio.Task[None]] = set()
-    while (received := await asyncio.to_thread(read_message, jobs)) is not None:
-        message, body = received
-        if "order" in message:
-            try:
-                decider = await PostDecider.open_for_order(RunOrder.model_validate(message["order"]), announce_rest)
-            except BadInput as error:
-                write_message(answers, {"bad_input": str(error)})
-                return
-            write_message(answers, {"ready": True})
-        elif "rest" in message:
-            (await current_registry()).rest_key_quietly(*message["rest"])
-        elif decider is not None:
-            task = asyncio.ensure_future(_decide_post(decider, message, body, answers))
-            under_way.add(task)
-            task.add_done_callback(under_way.discard)
-    if under_way:  # the leader was killed, and nobody waits for these
-        os._exit(1)
+    with keep_files_read():
+        while (received := await receive()) is not None:
+            message, body = received
+            if "order" in message:
+                order = RunOrder.model_validate(message["order"])
+                try:
+                    decider = await PostDecider.open_for_order(order, lambda *rest: send({"rest": rest}, b""))
+                except BadInput as error:
+                    send({"bad_input": f"{where}{error}"}, b"")
+                    break
+                send({"ready": True}, b"")
+            elif "rest" in message:
+                (await current_registry()).rest_key_quietly(*message["rest"])
+            elif decider is not None:
+                task = asyncio.ensure_future(_decide_post(decider, message, body, send))
+                under_way.add(task)
+                task.add_done_callback(under_way.discard)
+    return len(under_way)
 
 
-async def _decide_post(decider: PostDecider, job: JSON, body: bytes, answers: BinaryIO) -> None:
+async def _decide_post(decider: PostDecider, job: JSON, body: bytes, send: Callable[[JSON, bytes], None]) -> None:
     """Decide a post, and send what came of it."""
     answer, line = await decider.answer_job(job, body)
-    write_message(answers, {"number": job["number"], **answer}, line)
+    send({"number": job["number"], **answer}, line)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sized
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from tribunal.context import Context
 from tribunal.errors import BadInput
@@ -21,7 +21,7 @@ from tribunal.eval.runs.result_lines import record_of_unusable_post, result_line
 from tribunal.eval.runs.results import ResultSummary
 from tribunal.models.registry import ModelRegistry
 from tribunal.schema import JSON
-from tribunal.workers import WorkerDied, WorkerProcess
+from tribunal.workers import Worker, WorkerDied, WorkerProcess
 
 # A post that was under way in so many processes when they ended is decided alone, which shows whether it ended them.
 _MOST_LOSSES = 2
@@ -30,54 +30,11 @@ _IN_A_ROW = 3
 _FIELDS_OF_SAMPLE = set(Sample.model_fields)  # what a table's row holds beside stays with its leader
 
 
-class RunWorker(Protocol):
-    """Decide posts in another process, any number at once: a child process, or an actor of a cluster.
-
-    `ready` is whether it has begun; `wrong_setting` the setting that is wrong as it sees it, if that ended it.
-    """
-
-    ready: bool
-    ended: bool
-    wrong_setting: str
-
-    @property
-    def pending(self) -> Sized:
-        """Return the posts under way in it."""
-
-    async def ask(self, job: JSON, body: bytes) -> tuple[JSON, bytes]:
-        """Return its answer to a job (`PostDecider.answer_job`), or raise `WorkerDied`."""
-
-    def announce_rest(self, provider: str, number: int, seconds: float) -> None:
-        """Tell the process that a server asked for a pause of one key."""
-
-    async def close(self) -> None:
-        """End the process."""
-
-
-# Is called with a process, a provider, a key's number and seconds when a server asked the process to wait.
-OnRest = Callable[[RunWorker, str, int, float], None]
-
-
-class PostWorker(WorkerProcess):
-    """Decide posts in a child process."""
-
-    def __init__(self, order: RunOrder, secret: Mapping[str, str], on_rest: OnRest, *, alone: bool) -> None:
-        """Start the process, with secrets in its environment; `alone`, one post at a time, makes no difference here."""
-        super().__init__(("-m", "tribunal.eval.runs.worker"), environment={**os.environ, **secret})
-        self._on_rest = on_rest
-        self.wrong_setting = ""
-        self.send({"order": order.model_dump(mode="json")})
-
-    def on_message(self, message: JSON, body: bytes) -> None:
-        """Take a server's request to wait, or a setting that is wrong as this process sees it."""
-        if "rest" in message:
-            self._on_rest(self, *message["rest"])
-        elif "bad_input" in message:
-            self.wrong_setting = message["bad_input"]
-
-    def announce_rest(self, provider: str, number: int, seconds: float) -> None:
-        """Tell the process that a server asked for a pause of one key."""
-        self.send({"rest": [provider, number, seconds]})
+def start_child(order: RunOrder, secret: Mapping[str, str], *, alone: bool) -> Worker:
+    """Start a child process that decides posts, with secrets in its environment; `alone` makes no difference here."""
+    worker = WorkerProcess(("-m", "tribunal.eval.runs.worker"), environment={**os.environ, **secret})
+    worker.send({"order": order.model_dump(mode="json")})
+    return worker
 
 
 class WorkerPool:
@@ -89,22 +46,22 @@ class WorkerPool:
         context: Context,
         registry: ModelRegistry,
         number: int,
-        start: Callable[..., RunWorker],
+        start: Callable[..., Worker],
         on_loss: Callable[[], None],
     ) -> None:
         """Make a pool of so many processes; none is started yet.
 
-        `start` starts one, given an `OnRest` and whether it decides one post at a time, beside the others (`alone`).
+        `start` starts one, told whether it decides one post at a time, beside the others (`alone`).
         `on_loss` is called for every post that was under way in a process that ended, and is begun once more.
         """
         self._order, self._context, self._registry = order, context, registry
         self._number, self._start, self._on_loss = number, start, on_loss
-        self._workers: list[RunWorker] = []  # those that have ended, too
-        self._answers: dict[RunWorker, JSON] = {}  # the last of each
+        self._workers: list[Worker] = []  # those that have ended, too
+        self._answers: dict[Worker, JSON] = {}  # the last of each
         self._alone = asyncio.Lock()
-        self._solo_worker: RunWorker | None = None
-        self._crashes = 0
-        self._failed_starts: set[RunWorker] = set()  # in a row
+        self._solo_worker: Worker | None = None
+        self._crashes, self._wrong_setting = 0, ""
+        self._failed_starts: set[Worker] = set()  # in a row
         self._rests: dict[tuple[str, int], float] = {}
         registry.on_rest = self._announce_rest
 
@@ -147,22 +104,23 @@ class WorkerPool:
         self._registry.on_rest = None
         await asyncio.gather(*(each.close() for each in self._workers))
 
-    def _least_busy_worker(self) -> RunWorker:
+    def _least_busy_worker(self) -> Worker:
         """Return a process that has begun, if there is one: a cluster may have no room for another yet."""
         live = [each for each in self._workers if not each.ended and each is not self._solo_worker]
         live += [self._start_worker() for _ in range(self._number - len(live))]
         return min([each for each in live if each.ready] or live, key=lambda each: len(each.pending))
 
-    def _start_worker(self, *, alone: bool = False) -> RunWorker:
-        worker = self._start(self._on_rest_of_worker, alone=alone)
+    def _start_worker(self, *, alone: bool = False) -> Worker:
+        worker = self._start(alone=alone)
+        worker.on_message = partial(self._take_message, worker)
         now = time.monotonic()
         for (provider, number), until in self._rests.items():
             if until > now:
-                worker.announce_rest(provider, number, until - now)
+                worker.send({"rest": [provider, number, until - now]})
         self._workers.append(worker)
         return worker
 
-    async def _try_worker(self, worker: RunWorker, job: JSON, sample: bytes) -> DecidedPost | WorkerDied | None:
+    async def _try_worker(self, worker: Worker, job: JSON, sample: bytes) -> DecidedPost | WorkerDied | None:
         """Have a process decide a post.
 
         Returns:
@@ -179,9 +137,9 @@ class WorkerPool:
         self._crashes = 0
         return DecidedPost(ResultSummary.model_validate_json(line), line)
 
-    def _note_death(self, worker: RunWorker, died: WorkerDied) -> WorkerDied | None:
-        if worker.wrong_setting:
-            raise BadInput(worker.wrong_setting) from None
+    def _note_death(self, worker: Worker, died: WorkerDied) -> WorkerDied | None:
+        if self._wrong_setting:
+            raise BadInput(self._wrong_setting) from None
         if worker.ready:
             self._failed_starts.clear()
             self._on_loss()
@@ -206,12 +164,16 @@ class WorkerPool:
         record = record_of_unusable_post(sample, self._order.graph, self._context, why, "crash")
         return DecidedPost(record, result_line(place, repeat, 0.0, record, sample, self._order.keep_text))
 
-    def _on_rest_of_worker(self, worker: RunWorker, provider: str, number: int, seconds: float) -> None:
-        self._registry.rest_key_quietly(provider, number, seconds)
-        self._announce_rest(provider, number, seconds, but=worker)
+    def _take_message(self, worker: Worker, message: JSON) -> None:
+        """Take a setting that is wrong as a process sees it, or a server's request to wait, which all are told."""
+        if "bad_input" in message:
+            self._wrong_setting = message["bad_input"]
+        elif "rest" in message:
+            self._registry.rest_key_quietly(*message["rest"])
+            self._announce_rest(*message["rest"], but=worker)
 
-    def _announce_rest(self, provider: str, number: int, seconds: float, but: RunWorker | None = None) -> None:
+    def _announce_rest(self, provider: str, number: int, seconds: float, but: Worker | None = None) -> None:
         self._rests[provider, number] = max(time.monotonic() + seconds, self._rests.get((provider, number), 0.0))
         for each in self._workers:
             if each is not but and not each.ended:
-                each.announce_rest(provider, number, seconds)
+                each.send({"rest": [provider, number, seconds]})

@@ -1,4 +1,4 @@
-"""The text of a page, read in processes of their own (`tribunal.workers`), where nothing in a page is executed."""
+"""The text of a page, read in processes of their own (`tribunal.sandbox`), where nothing in a page is executed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import webencodings  # type: ignore[import-untyped]
 
 from tribunal.errors import TribunalError
 from tribunal.retrievers.web.fetch.fetcher import PAGES
-from tribunal.workers import SandboxPool, WorkerDied, WorkerLate
+from tribunal.sandbox import SandboxPool, WorkerLate
+from tribunal.workers import WorkerDied
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
@@ -34,10 +35,10 @@ async def worker(folder: Path, **differs: object) -> ClusterWorker:
     context = context_from({"model": "openai:scripted", "scheme": "binary", "attempts": 1})
     run = {**describe_surroundings("baseline", context), **await collect_pins("baseline", context), **differs}
     order, _ = order_of_job(RunJob("baseline", context, samples=(), count=0), None, pins_of_run(run))
-    return ClusterWorker(order.model_dump_json(), str(folder))
+    return ClusterWorker(order.model_dump(mode="json"), str(folder))
 
 
-JOB: JSON = {"place": 3, "repeat": 0, "max_tokens": None}
+JOB: JSON = {"number": 0, "place": 3, "repeat": 0, "max_tokens": None}
 POST = json.dumps({"id": "post-3", "text": "word-3."}).encode()
 
 
@@ -47,10 +48,15 @@ async def test_a_post_comes_back_as_its_line_and_a_rest_is_told(
     async with ScriptedServer(court_script()) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         there = await worker(tmp_path)
-        assert await there.open() == ""
-        answer, line = await there.decide(JOB, POST)
+        run = asyncio.ensure_future(there.run())
+        assert await there.receive() == [({"ready": True}, b"")]
+        await there.send(JOB, POST)
+        [told] = await there.receive()
+        assert told is not None
+        answer, line = told
         assert len(server.requests) == 1
-    assert answer == {"unkept": 0, "slowed": {}}
+        run.cancel()
+    assert answer == {"number": 0, "unkept": 0, "slowed": {}}
     held = json.loads(line)
     assert (held["place"], held["repeat"], held["post_id"], held["outcome"]) == (3, 0, "post-3", "verdict")
 
@@ -67,6 +73,8 @@ async def test_a_machine_that_differs_ends_the_run_and_says_how(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "a key")
     there = await worker(tmp_path, **differs)
-    problem = await there.open()
-    assert re.match(said, problem)
-    assert await there.decide(JOB, POST) == ({"bad_input": problem}, b"")
+    await there.run()
+    told, end = await there.receive()
+    assert told is not None
+    assert re.match(said, told[0]["bad_input"])
+    assert end is None
