@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import text_of
+from tribunal.cases.waiting_cases import names_of_person
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.prompts.policy import Policy, parse_policy, policy_in_force
@@ -84,7 +85,7 @@ class ClaimStore:
     def _check_claim(self, row: JSON, reviewer: str) -> None:
         """Check that nobody else has claimed a row; raise Problem if somebody has."""
         left = (row["claimed_until"] or 0.0) - time.time()
-        if row["claimed_by"] not in (None, reviewer) and left > 0:
+        if row["claimed_by"] not in (None, *names_of_person(reviewer)) and left > 0:
             left_seconds = max(1, round(left))
             message = f"{self.noun}: {row['id']}: {row['claimed_by']} has claimed it for {left_seconds} s more"
             raise Problem("conflict", message, retry_after=left_seconds)

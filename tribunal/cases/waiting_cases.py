@@ -127,7 +127,8 @@ class WaitingCases:
         """Change a case that waits and that nobody else has claimed, and keep a note with it."""
         if not leads:
             more = (*more, cases.c.escalated.is_(None))
-        mine = or_(cases.c.claimed_by.is_(None), cases.c.claimed_by == reviewer, cases.c.claimed_until <= time.time())
+        own = cases.c.claimed_by.in_(names_of_person(reviewer))
+        mine = or_(cases.c.claimed_by.is_(None), own, cases.c.claimed_until <= time.time())
         waits = and_(cases.c.id == case_id, cases.c.status == "done", cases.c.question.is_not(None), mine, *more)
         changing = update(cases).where(waits).values(**values).returning(cases)
         async with self._store.transaction() as connection:
@@ -139,6 +140,12 @@ class WaitingCases:
                 return dict(row)
         check_waits(await self._store.fetch_row(select(cases).where(cases.c.id == case_id)), reviewer, leads=leads)
         raise Problem("conflict", f"case: {case_id[:80]}: somebody else has just decided it; look at it once more")
+
+
+def names_of_person(reviewer: str) -> tuple[str, str]:
+    """Return both names of a reviewer: at a terminal the operator has no key, so `lee (operator)` is `lee` there."""
+    name = reviewer.removesuffix(" (operator)")
+    return name, f"{name} (operator)"
 
 
 def check_waits(row: JSON | None, reviewer: str, *, leads: bool = True) -> None:
@@ -161,7 +168,7 @@ def check_waits(row: JSON | None, reviewer: str, *, leads: bool = True) -> None:
         why = f"is being decided by {by} right now; look again in a moment"
     elif row["escalated"] is not None and not leads:
         why = "was escalated and waits for a lead; nothing was changed"
-    elif row["claimed_by"] not in (None, reviewer) and left > 0:
+    elif row["claimed_by"] not in (None, *names_of_person(reviewer)) and left > 0:
         seconds = max(1, round(left))
         claimed = f"case: {row['id']}: {row['claimed_by']} has claimed it for {seconds} s more"
         raise Problem("conflict", claimed, retry_after=seconds)
