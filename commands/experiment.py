@@ -51,9 +51,9 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as arcade-table3
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
     """List the experiments: table, data sets, how many runs, and what isn't at hand."""
-    from tribunal.eval.experiments.experiment import load_experiments
+    from tribunal.eval.protocols.protocol import load_protocols
 
-    rows = [_experiment_as_json(name) for name in load_experiments()]
+    rows = [_experiment_as_json(name) for name in load_protocols()]
     if as_json:
         say_json(rows)
     else:
@@ -63,14 +63,14 @@ def list_(as_json: AsJson = False) -> None:
 def _experiment_as_json(name: str) -> JSON:
     from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
 
-    experiment = find_experiment(name)
+    experiment = find_experiment(name, ChosenModels(own=("MODEL",)))
     return {
         "name": name,
         "paper": experiment.protocol.paper,
         "table": experiment.protocol.table,
         "title": experiment.protocol.title,
         "datasets": experiment.dataset_names,
-        "runs": len(experiment.planned_runs(experiment.dataset_names, ChosenModels(own=("MODEL",)))),
+        "runs": len(experiment.planned_runs(experiment.dataset_names)),
         "not_at_hand": list(experiment.protocol.missing),
     }
 
@@ -82,13 +82,13 @@ def show(name: Name, as_json: AsJson = False) -> None:
     from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
     from tribunal.eval.experiments.table import build_table
 
-    experiment = find_experiment(name)
+    experiment = find_experiment(name, ChosenModels(paper=True))
     held = _experiment_as_json(name)
     if as_json:
         protocol = experiment.protocol.model_dump(mode="json", exclude={"name", "paper", "table", "title", "missing"})
         say_json({**held, "protocol": protocol, "shape": experiment.shape.model_dump(mode="json")})
         return
-    table = build_table(experiment, {}, ChosenModels(paper=True))
+    table = build_table(experiment, {})
     values = {"experiment": experiment, "protocol": experiment.protocol, "runs": held["runs"], "notes": table.notes}
     print_template("experiment", part="head", **values)
     print_table_of_paper(paper_rows(table, experiment))
@@ -180,7 +180,7 @@ def _plan_runs(
         skip_missing_images=skip_missing_images,
     )
     models = ChosenModels(own=tuple(dict.fromkeys(model or ())), paper=paper_models, aux=aux_model)
-    request = ExperimentRequest(find_experiment(name), shared, out or Path("runs") / name, models)
+    request = ExperimentRequest(find_experiment(name, models), shared, out or Path("runs") / name)
     table = read_price_table(prices)
     plan = plan_experiment(request)
     return PlannedRuns(plan, estimate_plan(plan, measured_in), CallPace(in_flight, rate, call_seconds), table)

@@ -1,8 +1,7 @@
 """Plan the runs that fill a table of a paper: an experiment. It is declared in a file: experiments/*.toml.
 
-The file holds the table's protocol (`tribunal.eval.protocols.protocol`) and its shape
-(`tribunal.eval.protocols.protocol`). A run that fills cells of several tables is planned under the first of them,
-with one name, so that it is run once.
+The file holds the table's protocol, and its shape in that (`tribunal.eval.protocols.protocol`). A run that fills cells
+of several tables is planned under the first of them, with one name, so that it is run once.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from tribunal.eval.protocols.protocol import (
     Protocol,
     TableColumn,
     TableShape,
+    load_protocol,
     load_protocols,
     settings_used_by,
 )
 from tribunal.schema import JSON
-from tribunal.text import suggest_name
 from tribunal.unused_settings import find_unused_settings, leave_out_settings
 
 _LONGEST = 80  # letters of a model in a folder's name
@@ -83,11 +82,20 @@ class MissingCell(Exception):
 
 @dataclass(frozen=True)
 class Experiment:
-    """Hold a table of a paper: its protocol, and its shape with the paper's figures."""
+    """Hold a table of a paper: its protocol, with its shape and the paper's figures, and which models are asked."""
 
-    name: str
     protocol: Protocol
-    shape: TableShape
+    models: ChosenModels = ChosenModels()
+
+    @property
+    def name(self) -> str:
+        """Return the name of its protocol."""
+        return self.protocol.name
+
+    @property
+    def shape(self) -> TableShape:
+        """Return the table as the paper has it."""
+        return self.protocol.shape
 
     @property
     def dataset_names(self) -> list[str]:
@@ -108,31 +116,30 @@ class Experiment:
             return None
         return CellSource(condition, datasets, measure, column.over)
 
-    def planned_runs(self, datasets: Collection[str], models: ChosenModels = ChosenModels()) -> list[PlannedRun]:
+    def planned_runs(self, datasets: Collection[str]) -> list[PlannedRun]:
         """Return the runs that fill the table's cells, each once, in the order of its rows.
 
-        Args:
-            datasets: the sets at hand. A pool (`sbic+ghc`) is, where each of its sets is.
-            models: who is asked.
+        `datasets` are the sets at hand. A pool (`sbic+ghc`) is, where each of its sets is.
 
         Raises:
             BadInput: models are named that no row or seat has a place for.
         """
         if not any(row.model for row in self.shape.rows):
-            self._check_models(models)
+            self._check_models()
         found: dict[str, PlannedRun] = {}
-        for (row, model), column in product(self.measured_rows(models), self.shape.columns):
+        for (row, model), column in product(self.measured_rows(), self.shape.columns):
             if (cell := self.cell_at(row, column)) is None:
                 continue
             for dataset, condition in product(cell.datasets, filter(None, (cell.condition, cell.over))):
                 with suppress(MissingCell):
-                    run = self.planned_run(condition, dataset, model, models)
+                    run = self.planned_run(condition, dataset, model)
                     if is_at_hand(dataset, datasets):
                         found.setdefault(run.name, run)
         return list(found.values())
 
-    def _check_models(self, models: ChosenModels) -> None:
+    def _check_models(self) -> None:
         """Check what is asked of a table that compares no models."""
+        models = self.models
         if len(models.own) > 1:
             raise BadInput(
                 f"model: {', '.join(models.own)}: {self.name} compares no models; give one, and a folder for each"
@@ -143,27 +150,27 @@ class Experiment:
                 "leave one of the two out"
             )
 
-    def measured_rows(self, models: ChosenModels) -> Iterator[tuple[PaperRow, str]]:
+    def measured_rows(self) -> Iterator[tuple[PaperRow, str]]:
         """Yield the measured rows, each with its model: the paper's, or one of the user's in its place."""
         seen = set()
         for row in self.shape.rows:
-            if not row.model or not models.row_models:
+            if not row.model or not self.models.row_models:
                 yield row, row.model
                 continue
-            for own in models.row_models:
+            for own in self.models.row_models:
                 key = (json.dumps(row.condition), row.dataset, row.measure, own)
                 if key not in seen:
                     seen.add(key)
                     yield row, own
 
-    def planned_run(self, condition: str, dataset: str, model: str, models: ChosenModels) -> PlannedRun:
+    def planned_run(self, condition: str, dataset: str, model: str) -> PlannedRun:
         """Return the run of a condition on a set; raise `MissingCell` if there can't be one."""
-        asked = self._model_settings(condition, model, models)
+        asked = self._model_settings(condition, model)
         graph = self.protocol.conditions[condition].graph
         context = context_from({**self.protocol.settings_of(condition, dataset), **asked})
         asked = leave_out_settings(asked, [name for name, _ in find_unused_settings(graph, context)])
-        first, named = _first_table(self.protocol, condition, dataset, asked, paper=models.paper)
-        fixed = first.models_of(named) if models.paper else {}
+        first, named = _first_table(self.protocol, condition, dataset, asked, paper=self.models.paper)
+        fixed = first.models_of(named) if self.models.paper else {}
         settings = {name: value for name, value in asked.items() if fixed.get(name) != value}
         who = [*(["paper"] if fixed else []), *(str(value) for value in settings.values())]
         return PlannedRun(
@@ -176,8 +183,9 @@ class Experiment:
             paper_models=bool(fixed),
         )
 
-    def _model_settings(self, condition: str, model: str, models: ChosenModels) -> JSON:
+    def _model_settings(self, condition: str, model: str) -> JSON:
         """Return the settings that name the models of a condition, or raise `MissingCell`."""
+        models = self.models
         held, own = self.protocol.conditions[condition], bool(models.row_models)
         if held.models and not models.paper:
             raise MissingCell("model not at hand: this row is made by the paper's models (--paper-models)")
@@ -239,23 +247,6 @@ def _run_key(name: str, condition: str, dataset: str) -> str:
     )
 
 
-@lru_cache(maxsize=1)
-def load_experiments() -> Mapping[str, Experiment]:
-    """Return every experiment by its name: paper after paper, in the order of their tables."""
-    return {name: Experiment(name, held, held.shape) for name, held in load_protocols().items()}
-
-
-def find_experiment(name: str) -> Experiment:
-    """Return the experiment of this name.
-
-    Raises:
-        BadInput: there is none (what was meant, where that can be told).
-    """
-    held = load_experiments()
-    if name not in held:
-        near = suggest_name(name, held)
-        raise BadInput(
-            f"experiment: {name!r}: there is none of that name{near and f'; {near}'} (`tribunal experiment list` lists "
-            "them)"
-        )
-    return held[name]
+def find_experiment(name: str, models: ChosenModels = ChosenModels()) -> Experiment:
+    """Return the experiment of this name, with the models that are asked; raise `BadInput` if there is none."""
+    return Experiment(load_protocol(name, "experiment", "tribunal experiment list"), models)

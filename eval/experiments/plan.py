@@ -13,7 +13,7 @@ from tribunal.contents import keep_files_read
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import CACHE, Evaluation, fit_to_graph, prepare_run, refuse_if_none_uses, run_series
-from tribunal.eval.experiments.experiment import ChosenModels, Experiment, PlannedRun, is_at_hand
+from tribunal.eval.experiments.experiment import Experiment, PlannedRun, is_at_hand
 from tribunal.eval.experiments.table import ExperimentTable, build_table
 from tribunal.eval.measures.columns import RunColumns, read_columns
 from tribunal.eval.runs.job import RunJob, RunOptions
@@ -33,7 +33,6 @@ class ExperimentRequest:
     experiment: Experiment
     shared: Evaluation
     out: Path
-    models: ChosenModels
 
 
 class ReadyRun(NamedTuple):
@@ -73,7 +72,7 @@ def plan_experiment(request: ExperimentRequest) -> ExperimentPlan:
         BadInput: nothing can be run (why), a set that was given can't be read, or none of the runs heeds a setting.
     """
     folders = data_folders(request.experiment, request.shared.data)
-    every = request.experiment.planned_runs(single_datasets(request.experiment), request.models)
+    every = request.experiment.planned_runs(single_datasets(request.experiment))
     here = [run for run in every if is_at_hand(run.dataset, folders)]
     gaps = {run.name: _missing_data(run.dataset, folders) for run in every if run not in here}
     ready, refused = asyncio.run(_ready_runs(request, here, folders))
@@ -181,5 +180,4 @@ def run_plan(plan: ExperimentPlan, options: RunOptions, announce: Callable[[str]
     for name, _ in evaluations:
         folder = plan.request.out / name
         columns[name] = read_columns(folder) if (folder / RUN).exists() else None
-    request = plan.request
-    return ExperimentProgress(tallies, build_table(request.experiment, columns, request.models, plan.gaps))
+    return ExperimentProgress(tallies, build_table(plan.request.experiment, columns, plan.gaps))

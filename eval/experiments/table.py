@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tribunal.errors import BadInput
 from tribunal.eval.experiments.cell_measures import CellMeasure, interval_of_difference, measure_cell
-from tribunal.eval.experiments.experiment import YOURS, CellSource, ChosenModels, Experiment, MissingCell
+from tribunal.eval.experiments.experiment import YOURS, CellSource, Experiment, MissingCell
 from tribunal.eval.measures.metrics import measure_columns
 from tribunal.eval.protocols.following import describe_departures
 from tribunal.eval.protocols.protocol import MODEL
@@ -85,7 +85,6 @@ class ExperimentTable:
 def build_table(
     experiment: Experiment,
     runs: Mapping[str, RunColumns | None],
-    models: ChosenModels | None = None,
     gaps: Mapping[str, str] | None = None,
 ) -> ExperimentTable:
     """Return the table of an experiment.
@@ -93,10 +92,9 @@ def build_table(
     Args:
         experiment: whose.
         runs: by the name that it was planned under, what each came to; None or left out where it wasn't run.
-        models: who was asked: as the runs were planned.
         gaps: why a run wasn't run, by its name.
     """
-    reading = _TableReader(experiment, runs, models or ChosenModels(), gaps or {})
+    reading = _TableReader(experiment, runs, gaps or {})
     held, shape = experiment.protocol, experiment.shape
     lines = tuple(reading.table_rows())
     notes = {
@@ -125,24 +123,16 @@ def build_table(
 class _TableReader:
     """Read the cells of an experiment; each run is measured once, and one that stands for several too."""
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        runs: Mapping[str, RunColumns | None],
-        models: ChosenModels,
-        gaps: Mapping[str, str],
-    ) -> None:
-        self._of, self._runs, self._models, self._gaps = experiment, runs, models, gaps
+    def __init__(self, experiment: Experiment, runs: Mapping[str, RunColumns | None], gaps: Mapping[str, str]) -> None:
+        self._of, self._runs, self._gaps = experiment, runs, gaps
         self.runs_read: dict[str, tuple[RunColumns, JSON]] = {}
         self._measured: dict[Path, JSON] = {}
-        self._run_name = cache(
-            lambda condition, dataset, model: experiment.planned_run(condition, dataset, model, models).name
-        )
+        self._run_name = cache(lambda *cell: experiment.planned_run(*cell).name)
 
     def table_rows(self) -> Iterator[ExperimentRow]:
         """Yield the paper's rows in its order; a row of the user's model after those that it is compared with."""
-        shape, compared = self._of.shape, bool(self._models.row_models)
-        own = [(row, model) for row, model in self._of.measured_rows(self._models) if row.model and compared]
+        shape, compared = self._of.shape, bool(self._of.models.row_models)
+        own = [(row, model) for row, model in self._of.measured_rows() if row.model and compared]
         for block, rows in groupby(shape.rows, _block_label):
             for row in rows:
                 pairs = zip(shape.columns, row.paper, strict=True)

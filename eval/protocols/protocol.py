@@ -222,17 +222,18 @@ def load_protocols() -> Mapping[str, Protocol]:
     Raises:
         BadInput: the file of an installed system of one's own is no TOML or no protocol; with its name and the fault.
     """
-    folder = files("tribunal.experiments")
-    names = [entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")]
 
-    def place(name: str) -> tuple[int, bool, str]:
+    def place(protocol: Protocol) -> tuple[int, bool, str]:
         """Return the place of a table among all."""
-        paper, _, table = name.rpartition("-")
+        paper, _, table = protocol.name.rpartition("-")
         return _PAPERS.index(paper), table.startswith("figure"), table
 
-    found = {}
-    for name in sorted(names, key=place):
-        found[name] = Protocol(name=name, **parse_toml(folder.joinpath(f"{name}.toml").read_text("utf-8")))
+    ours = [
+        Protocol(name=entry.name.removesuffix(".toml"), **parse_toml(entry.read_text("utf-8")))
+        for entry in files("tribunal.experiments").iterdir()
+        if entry.name.endswith(".toml")
+    ]
+    found = {each.name: each for each in sorted(ours, key=place)}
     load_all("tribunal.graphs")
     for system in systems():
         for name, text in system.read_experiments().items():
@@ -247,12 +248,12 @@ def load_protocols() -> Mapping[str, Protocol]:
     return found
 
 
-def load_protocol(name: str) -> Protocol:
+def load_protocol(name: str, called: str = "protocol", listed_by: str = "tribunal protocols") -> Protocol:
     """Return the protocol of this name; raise `BadInput` if there is none (what was meant, where that can be told)."""
     held = load_protocols()
     if name not in held:
-        near = suggest_name(name, [*held, PAPER])
+        near = suggest_name(name, [*held, *([PAPER] if called == "protocol" else [])])
         raise BadInput(
-            f"protocol: {name!r}: there is none of that name{near and f'; {near}'} (`tribunal protocols` lists them)"
+            f"{called}: {name!r}: there is none of that name{near and f'; {near}'} (`{listed_by}` lists them)"
         )
     return held[name]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from tribunal.contents import keep_files_read
 from tribunal.context import Context, settings_for_record
 from tribunal.errors import BadInput
+from tribunal.eval.runs.decider import encode_line
 from tribunal.eval.runs.engine import decide_posts
 from tribunal.eval.runs.job import AS_USUAL, RunJob, RunOptions
 from tribunal.eval.runs.journal import (
@@ -23,13 +24,13 @@ from tribunal.eval.runs.journal import (
 from tribunal.eval.runs.parts import PartsFolder
 from tribunal.eval.runs.pins import collect_pins, pins_of_run
 from tribunal.eval.runs.prices import PRICES
-from tribunal.eval.runs.result_lines import insert_reviewed_results
 from tribunal.eval.runs.run_file import begin_run, read_begun_run, write_run_file
 from tribunal.eval.runs.tally import RunTally
 from tribunal.files import LockHeld, hold_lock, write_whole
 from tribunal.loops import run_many
 from tribunal.model_objects import refuse_objects
-from tribunal.schema import JSON
+from tribunal.schema import JSON, Record
+from tribunal.text import parse_json
 from tribunal.threshold import Threshold, read_threshold
 
 
@@ -124,6 +125,41 @@ def _threshold_warnings(context: Context, data: JSON) -> list[str]:
         f"the threshold was fitted on {then}, and this is {now if now != then else 'another file'}: it promises "
         "nothing for posts unlike those"
     ]
+
+
+async def insert_reviewed_results(folder: Path) -> tuple[int, int]:
+    """Replace the results that waited for a person by what that person decided.
+
+    Returns:
+        How many were decided since, and how many still wait.
+    """
+    waiting = sum(start.outcome == "pending" for start in read_line_starts(folder / RESULTS))
+    if not waiting:
+        return 0, 0
+    from tribunal.cases.docket import docket_here  # SQLite, for those who have such results
+
+    docket = await docket_here()
+    decided = {entry.thread for entry in await docket.entries(decided=True) if entry.status == "decided"}
+    fresh: dict[int, bytes] = {}
+    for start in read_line_starts(folder / RESULTS):
+        if start.outcome == "pending" and (old := parse_json(start.line)).get("thread") in decided:
+            with suppress(BadInput):  # its texts were forgotten
+                fresh[start.offset] = _replace_record(old, await docket.record(old["thread"]))
+    replaced = replace_results(folder, lambda start: fresh.get(start.offset)) if fresh else 0
+    return replaced, waiting - replaced
+
+
+def _replace_record(old: JSON, record: Record) -> bytes:
+    """Return a line with another record; its place and what the data set says of the post stay.
+
+    The calls that the graph made past `ask` before a person decided lie in no checkpoint, so they are carried over.
+    """
+    unseen = max(record.unseen_calls, old.get("unseen_calls") or 0)
+    record = record.model_copy(update={"unseen_calls": unseen, "kept": old.get("kept")})
+    beside: JSON = {
+        name: old[name] for name in ("gold", "has_image", "fields", "group", "likeness", "text") if name in old
+    }
+    return encode_line(old["place"], old["repeat"], old["seconds"], record, beside)
 
 
 @contextmanager

@@ -15,9 +15,8 @@ from functools import partial
 from tribunal.context import Context
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.decider import DecidedPost, RunStopped
+from tribunal.eval.runs.decider import DecidedPost, RunStopped, record_of_unusable_post, result_line
 from tribunal.eval.runs.job import RunOrder
-from tribunal.eval.runs.result_lines import record_of_unusable_post, result_line
 from tribunal.eval.runs.results import ResultSummary
 from tribunal.models.registry import ModelRegistry
 from tribunal.schema import JSON
@@ -169,8 +168,9 @@ class WorkerPool:
         if "bad_input" in message:
             self._wrong_setting = message["bad_input"]
         elif "rest" in message:
-            self._registry.rest_key_quietly(*message["rest"])
-            self._announce_rest(*message["rest"], but=worker)
+            provider, number, seconds = message["rest"]
+            self._registry.rest_key_quietly(provider, number, seconds)
+            self._announce_rest(provider, number, seconds, but=worker)
 
     def _announce_rest(self, provider: str, number: int, seconds: float, but: Worker | None = None) -> None:
         self._rests[provider, number] = max(time.monotonic() + seconds, self._rests.get((provider, number), 0.0))

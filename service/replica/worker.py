@@ -15,8 +15,8 @@ from tribunal.cases.trials import TrialResult, Trials, trusted_graph
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
+from tribunal.eval.runs.decider import record_of_unusable_post
 from tribunal.eval.runs.prices import Prices
-from tribunal.eval.runs.result_lines import record_of_unusable_post
 from tribunal.schema import JSON, Record
 from tribunal.service.replica.queues import DATABASE_AWAY, retry_while_away
 from tribunal.service.telemetry.observers import Telemetry, TrialObserver

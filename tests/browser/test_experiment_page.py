@@ -37,11 +37,9 @@ async def chromium() -> AsyncIterator[Browser]:
     ],
 )
 async def test_a_papers_table_is_read_on_a_telephone(name: str, chromium: Browser, tmp_path: Path) -> None:
-    held, models = find_experiment(name), ChosenModels(own=(HOSTILE,))
+    held = find_experiment(name, ChosenModels(own=(HOSTILE,)))
     columns = read_columns(write_run(tmp_path / "run", answers("0101", "0110", scheme="binary", gold_scheme="binary")))
-    table = build_table(
-        held, {run.name: columns for run in held.planned_runs(held.dataset_names, models)}, models, {"x": HOSTILE}
-    )
+    table = build_table(held, {run.name: columns for run in held.planned_runs(held.dataset_names)}, {"x": HOSTILE})
     page = write_table(table, tmp_path)[1]
     async with opened(chromium, page) as read:
         await is_read(read, held.protocol.title)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.eval.experiments.commanded import arguments, called, cells, error, scripted, told
 from tests.eval.experiments.small_sets import write_small
-from tribunal.eval.experiments.experiment import load_experiments
+from tribunal.eval.protocols.protocol import load_protocols
 
 PRICES = '["openai:m"]\ninput = 2.0\noutput = 8.0\n'
 
@@ -29,12 +29,12 @@ def a_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_experiments_are_listed() -> None:
     said = called("experiment", "list").stdout
-    for name, held in load_experiments().items():
-        assert f"{name}: {held.protocol.paper}, {held.protocol.table}. {held.protocol.title}\n" in said
+    for name, held in load_protocols().items():
+        assert f"{name}: {held.paper}, {held.table}. {held.title}\n" in said
     assert "    data: sbic, ghc, 4chan; runs with one model of yours: 6\n" in said
     assert "    not at hand: 4chan: its authors give it on request\n" in said
     listed = json.loads(called("experiment", "list", "--json").stdout)
-    assert [each["name"] for each in listed] == list(load_experiments())
+    assert [each["name"] for each in listed] == list(load_protocols())
     assert {each["name"]: each["runs"] for each in listed}["predict-table1"] == 35
 
 

@@ -21,7 +21,7 @@ from tests.eval.experiments.small_sets import (
     stance,
     write_small,
 )
-from tribunal.eval.experiments.experiment import load_experiments
+from tribunal.eval.protocols.protocol import load_protocols
 
 # The others are slow; a table of each paper is worked out below.
 IN_CI = ("arcade-table8",)
@@ -34,7 +34,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in IN_CI else pytest.mark.slow) for name in load_experiments()]
+    "name", [pytest.param(name, marks=() if name in IN_CI else pytest.mark.slow) for name in load_protocols()]
 )
 def test_an_experiment_end_to_end(name: str, sets: Path) -> None:
     """As many calls as were planned, no failure, no cell that lacks what is at hand; and nothing is asked again."""
@@ -60,11 +60,11 @@ def test_an_experiment_end_to_end(name: str, sets: Path) -> None:
         told("run", name, sets, *more)  # nothing is left, so nobody is asked whether to spend
         assert len(server.requests) == asked
     lacking = {cell["gap"] for cell in cells().values() if cell["gap"]}
-    known = {row.not_run for row in load_experiments()[name].shape.rows}
+    known = {row.not_run for row in load_protocols()[name].shape.rows}
     assert {gap for gap in lacking - known if not gap.startswith(("model not at hand", "no post is"))} == set()
     assert any(cell["measured"] for cell in cells().values())
     for file in ("table.md", "table.html", "table.csv"):
-        assert "your model" in Path("runs", file).read_text("utf-8") or not load_experiments()[name].shape.asks
+        assert "your model" in Path("runs", file).read_text("utf-8") or not load_protocols()[name].shape.asks
 
 
 # ------------------------------------------------------------------------------------------------- worked out by hand

@@ -19,7 +19,6 @@ from tribunal.cases.records import protocol
 from tribunal.commands import app
 from tribunal.contents import remembered_text
 from tribunal.errors import BadInput
-from tribunal.eval.experiments.experiment import load_experiments
 from tribunal.eval.protocols import protocol as protocol_files
 from tribunal.eval.runs.pins import describe_surroundings
 from tribunal.graph_form import settings_of
@@ -37,10 +36,7 @@ POST = "Well done, you parked on my foot."
 
 def forget_packages() -> None:
     """Let the next look find what is installed by then."""
-    files = (
-        protocol_files.load_protocols,
-        load_experiments,
-    )
+    files = (protocol_files.load_protocols,)
     for cached in (plugins._declared, plugins.load_all, prompts_with_system, *files):
         cached.cache_clear()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 
 from tests.result_lines import answers, line, write_run
 from tribunal.calls import REHEARSAL
-from tribunal.eval.experiments.experiment import ChosenModels, Experiment, PlannedRun, find_experiment, load_experiments
+from tribunal.eval.experiments.experiment import ChosenModels, Experiment, PlannedRun, find_experiment
 from tribunal.eval.experiments.table import ExperimentCell, ExperimentRow, ExperimentTable, build_table
 from tribunal.eval.measures.columns import RunColumns, read_columns
+from tribunal.eval.protocols.protocol import load_protocols
 
 YOURS = ChosenModels(own=("openai:one",))
 Lines = list[dict[str, Any]]
@@ -23,10 +25,10 @@ def made(
     name: str, folder: Path, of: Callable[[PlannedRun], Lines | None], models: ChosenModels = YOURS
 ) -> ExperimentTable:
     """The table of runs with these lines, the same list for the same results; None is a run that isn't there."""
-    held = find_experiment(name)
-    wanted = {run.name: of(run) for run in held.planned_runs(held.dataset_names, models)}
+    held = find_experiment(name, models)
+    wanted = {run.name: of(run) for run in held.planned_runs(held.dataset_names)}
     once = {id(lines): read(folder / name, lines) for name, lines in wanted.items() if lines is not None}
-    return build_table(held, {name: once.get(id(lines)) for name, lines in wanted.items()}, models)
+    return build_table(held, {name: once.get(id(lines)) for name, lines in wanted.items()})
 
 
 def read(folder: Path, lines: Lines, **run: Any) -> RunColumns:
@@ -238,13 +240,13 @@ def test_mv_debate_figure_2_has_what_the_text_prints(tmp_path: Path) -> None:
 
 
 def test_a_cell_that_can_not_be_filled_says_why(tmp_path: Path) -> None:
-    held = find_experiment("arcade-table4")
-    names = {run.protocol: run.name for run in held.planned_runs(["fhm"], YOURS)}
+    held = find_experiment("arcade-table4", YOURS)
+    names = {run.protocol: run.name for run in held.planned_runs(["fhm"])}
     fair = balanced(10, 1.0, 1.0)
 
     def gap(lines: Lines, **run: Any) -> str:
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
-        table = build_table(held, {names["arcade-table4/arcade"]: read(folder, lines, dataset="fhm", **run)}, YOURS)
+        table = build_table(held, {names["arcade-table4/arcade"]: read(folder, lines, dataset="fhm", **run)})
         return row(table, "your model (openai:one) w/ Ours", "✗").cells[0].gap
 
     assert gap(fair) == ""
@@ -253,12 +255,12 @@ def test_a_cell_that_can_not_be_filled_says_why(tmp_path: Path) -> None:
     blind = [{**each, "has_image": False} for each in fair]
     assert gap(blind) == "images not here: no post was shown to a model with its image"
     why = "set not at hand: fhm (--data fhm=FOLDER)"
-    table = build_table(held, {}, YOURS, {names["arcade-table4/arcade"]: why})
+    table = build_table(held, {}, {names["arcade-table4/arcade"]: why})
     assert row(table, "your model (openai:one) w/ Ours", "✗").cells[0].gap == why
     assert row(table, "your model (openai:one)", "✗").cells[0].gap.startswith("not run: arcade-table4_baseline_fhm")
 
 
-@pytest.mark.parametrize("held", load_experiments().values(), ids=list(load_experiments()))
+@pytest.mark.parametrize("held", [Experiment(each) for each in load_protocols().values()], ids=list(load_protocols()))
 def test_every_cell_of_every_table_can_be_measured(held: Experiment, tmp_path: Path) -> None:
     """One small run stands for all: each cell that a run is planned for has a figure in the form of the paper's."""
     fields = [
@@ -270,8 +272,8 @@ def test_every_cell_of_every_table_can_be_measured(held: Experiment, tmp_path: P
     ]
     passes = [{**each, "repeat": repeat} for repeat in (0, 1) for each in lines]
     columns = read(tmp_path / "run", passes)
-    models = ChosenModels(paper=True) if held.name != "antihate-table4" else YOURS
-    table = build_table(held, {run.name: columns for run in held.planned_runs(held.dataset_names, models)}, models)
+    held = replace(held, models=ChosenModels(paper=True) if held.name != "antihate-table4" else YOURS)
+    table = build_table(held, {run.name: columns for run in held.planned_runs(held.dataset_names)})
     for line_ in table.lines:
         for cell in line_.cells:
             if cell.gap:

@@ -9,8 +9,9 @@ import pytest
 
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.experiments.experiment import ChosenModels, Experiment, PlannedRun, find_experiment, load_experiments
+from tribunal.eval.experiments.experiment import ChosenModels, Experiment, PlannedRun, find_experiment
 from tribunal.eval.protocols.following import RunRequest, follow_protocol
+from tribunal.eval.protocols.protocol import load_protocols
 from tribunal.line_up import LINE_UPS
 from tribunal.models.providers import model_names
 from tribunal.unused_settings import refuse_unused_settings
@@ -30,7 +31,7 @@ def runs(name: str, models: ChosenModels) -> list[PlannedRun]:
     held = find_experiment(name)
     if not compares_models(held):
         models = replace(models, own=() if models.paper else models.own[:1])
-    return held.planned_runs(held.dataset_names, models)
+    return replace(held, models=models).planned_runs(held.dataset_names)
 
 
 def names(name: str, models: ChosenModels) -> set[str]:
@@ -38,7 +39,7 @@ def names(name: str, models: ChosenModels) -> set[str]:
 
 
 def test_every_table_and_figure_that_is_to_be_had_is_there() -> None:
-    assert list(load_experiments()) == [
+    assert list(load_protocols()) == [
         "arcade-table3", "arcade-table4", "arcade-table5", "arcade-table7", "arcade-table8",
         "predict-table1", "predict-table2", "predict-table4", "predict-table6",
         "antihate-table2", "antihate-table3", "antihate-table4", "antihate-figure3",
@@ -51,7 +52,7 @@ def test_every_table_and_figure_that_is_to_be_had_is_there() -> None:
         find_experiment("arcade-tabel3")
 
 
-@pytest.mark.parametrize("held", load_experiments().values(), ids=list(load_experiments()))
+@pytest.mark.parametrize("held", [Experiment(each) for each in load_protocols().values()], ids=list(load_protocols()))
 def test_each_figure_has_its_place_and_each_place_its_figure(held: Experiment) -> None:
     for row in held.shape.rows:
         for column, printed in zip(held.shape.columns, row.paper, strict=True):
@@ -69,7 +70,7 @@ def test_each_figure_has_its_place_and_each_place_its_figure(held: Experiment) -
 def test_each_run_follows_its_protocol_and_is_heeded(models: ChosenModels) -> None:
     """Nothing departs from the paper, no setting is without effect, and a name stands for one run in all tables."""
     known: dict[str, PlannedRun] = {}
-    for name in load_experiments():
+    for name in load_protocols():
         for run in runs(name, models):
             same = known.setdefault(run.name, run)
             assert (same.protocol, same.dataset, same.settings) == (run.protocol, run.dataset, run.settings)
@@ -134,16 +135,16 @@ def test_who_is_asked() -> None:
 def test_a_model_that_has_no_place_is_refused() -> None:
     ablation = find_experiment("arcade-table5")
     with pytest.raises(BadInput, match="model: openai:one, openai:two: arcade-table5 compares no models; give one"):
-        ablation.planned_runs(["fhm"], OWN)
+        replace(ablation, models=OWN).planned_runs(["fhm"])
     with pytest.raises(BadInput, match="leaves it no seat; leave one of the two out"):
-        ablation.planned_runs(["fhm"], BOTH)
+        replace(ablation, models=BOTH).planned_runs(["fhm"])
     # Whom the paper asked can't be named there: one's own model takes every seat.
-    assert len(find_experiment("antihate-table4").planned_runs(["sbic"], BOTH)) == 5
+    assert len(find_experiment("antihate-table4", BOTH).planned_runs(["sbic"])) == 5
 
 
 def test_a_set_that_is_not_at_hand_has_no_run() -> None:
-    table5 = find_experiment("arcade-table5")
-    assert {run.dataset for run in table5.planned_runs(["fhm"], YOURS)} == {"fhm"}
-    figure3 = find_experiment("antihate-figure3")
-    assert figure3.planned_runs(["sbic"], YOURS) == []
-    assert len(figure3.planned_runs(["sbic", "ghc"], YOURS)) == 10
+    table5 = find_experiment("arcade-table5", YOURS)
+    assert {run.dataset for run in table5.planned_runs(["fhm"])} == {"fhm"}
+    figure3 = find_experiment("antihate-figure3", YOURS)
+    assert figure3.planned_runs(["sbic"]) == []
+    assert len(figure3.planned_runs(["sbic", "ghc"])) == 10

@@ -21,13 +21,13 @@ MODELS = ChosenModels(own=("openai:one|two",))
 @pytest.fixture
 def table(tmp_path: Path) -> ExperimentTable:
     """ARCADE's Table 4, with 30 of 40 right by ARCADE, of which one run is of fewer posts than the paper's."""
-    held = find_experiment("arcade-table4")
+    held = find_experiment("arcade-table4", MODELS)
     gold, given = "01" * 20, "01" * 15 + "10" * 5
     departures = {"samples": {"paper": 500, "run": 40}}
     lines = answers(gold, given, scheme="binary", gold_scheme="binary")
     folder = write_run(tmp_path / "run", lines, n=40, protocol={"departures": departures})
-    name = next(run.name for run in held.planned_runs(["fhm"], MODELS) if run.condition == "arcade")
-    return build_table(held, {name: read_columns(folder)}, MODELS)
+    name = next(run.name for run in held.planned_runs(["fhm"]) if run.condition == "arcade")
+    return build_table(held, {name: read_columns(folder)})
 
 
 def test_markdown_is_the_table_with_the_papers_lines_and_ones_own(table: ExperimentTable, tmp_path: Path) -> None:
