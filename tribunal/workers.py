@@ -1,6 +1,6 @@
 """Have child processes do jobs.
 
-A `Worker` takes messages, and sends some: JSON and bytes, either way; a `WorkerProcess` by its pipes. The workers of a
+A `JobWorker` takes messages, and sends some: JSON and bytes, either way; a `WorkerProcess` by its pipes. The workers of a
 run (`tribunal.eval.runs.worker_pool`) have many posts under way in each; those of a `tribunal.sandbox.SandboxPool` one
 job at a time.
 """
@@ -60,7 +60,7 @@ def take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
     return jobs, answers
 
 
-class Worker:
+class JobWorker:
     """Have another process do jobs, by messages. A subclass starts it, and carries them.
 
     Attributes:
@@ -130,7 +130,7 @@ class Worker:
         self.pending.clear()
 
 
-class WorkerProcess(Worker):
+class WorkerProcess(JobWorker):
     """Have a child process do jobs. It is started at once, on the running event loop."""
 
     def __init__(self, command: Sequence[str], *, environment: Mapping[str, str], quiet: bool = False) -> None:

@@ -25,7 +25,7 @@ from tribunal.eval.runs.job import RunEngine, RunOrder
 from tribunal.eval.runs.worker import serve_posts
 from tribunal.schema import JSON
 from tribunal.terminal import redirect_library_output
-from tribunal.workers import Worker
+from tribunal.workers import JobWorker
 
 _TRACE_SECONDS = 10
 # Of runs one after another: how many workers the cluster has room for that the first of them joined.
@@ -68,7 +68,7 @@ class ClusterWorker:
         await asyncio.to_thread(wait_for_all_tracers)
 
 
-class ActorWorker(Worker):
+class ActorWorker(JobWorker):
     """Have an actor of the cluster decide posts."""
 
     def __init__(self, order: RunOrder, *, alone: bool) -> None:

@@ -20,7 +20,7 @@ from tribunal.eval.runs.job import RunOrder
 from tribunal.eval.runs.results import ResultSummary
 from tribunal.models.registry import ModelRegistry
 from tribunal.schema import JSON
-from tribunal.workers import Worker, WorkerDied, WorkerProcess
+from tribunal.workers import JobWorker, WorkerDied, WorkerProcess
 
 # A post that was under way in so many processes when they ended is decided alone, which shows whether it ended them.
 _MOST_LOSSES = 2
@@ -29,7 +29,7 @@ _IN_A_ROW = 3
 _FIELDS_OF_SAMPLE = set(Sample.model_fields)  # what a table's row holds beside stays with its leader
 
 
-def start_child(order: RunOrder, secret: Mapping[str, str], *, alone: bool) -> Worker:
+def start_child(order: RunOrder, secret: Mapping[str, str], *, alone: bool) -> JobWorker:
     """Start a child process that decides posts, with secrets in its environment; `alone` makes no difference here."""
     worker = WorkerProcess(("-m", "tribunal.eval.runs.worker"), environment={**os.environ, **secret})
     worker.send({"order": order.model_dump(mode="json")})
@@ -45,7 +45,7 @@ class WorkerPool:
         context: Context,
         registry: ModelRegistry,
         number: int,
-        start: Callable[..., Worker],
+        start: Callable[..., JobWorker],
         on_loss: Callable[[], None],
     ) -> None:
         """Make a pool of so many processes; none is started yet.
@@ -55,12 +55,12 @@ class WorkerPool:
         """
         self._order, self._context, self._registry = order, context, registry
         self._number, self._start, self._on_loss = number, start, on_loss
-        self._workers: list[Worker] = []  # those that have ended, too
-        self._answers: dict[Worker, JSON] = {}  # the last of each
+        self._workers: list[JobWorker] = []  # those that have ended, too
+        self._answers: dict[JobWorker, JSON] = {}  # the last of each
         self._alone = asyncio.Lock()
-        self._solo_worker: Worker | None = None
+        self._solo_worker: JobWorker | None = None
         self._crashes, self._wrong_setting = 0, ""
-        self._failed_starts: set[Worker] = set()  # in a row
+        self._failed_starts: set[JobWorker] = set()  # in a row
         self._rests: dict[tuple[str, int], float] = {}
         registry.on_rest = self._announce_rest
 
@@ -103,13 +103,13 @@ class WorkerPool:
         self._registry.on_rest = None
         await asyncio.gather(*(each.close() for each in self._workers))
 
-    def _least_busy_worker(self) -> Worker:
+    def _least_busy_worker(self) -> JobWorker:
         """Return a process that has begun, if there is one: a cluster may have no room for another yet."""
         live = [each for each in self._workers if not each.ended and each is not self._solo_worker]
         live += [self._start_worker() for _ in range(self._number - len(live))]
         return min([each for each in live if each.ready] or live, key=lambda each: len(each.pending))
 
-    def _start_worker(self, *, alone: bool = False) -> Worker:
+    def _start_worker(self, *, alone: bool = False) -> JobWorker:
         worker = self._start(alone=alone)
         worker.on_message = partial(self._take_message, worker)
         now = time.monotonic()
@@ -119,7 +119,7 @@ class WorkerPool:
         self._workers.append(worker)
         return worker
 
-    async def _try_worker(self, worker: Worker, job: JSON, sample: bytes) -> DecidedPost | WorkerDied | None:
+    async def _try_worker(self, worker: JobWorker, job: JSON, sample: bytes) -> DecidedPost | WorkerDied | None:
         """Have a process decide a post.
 
         Returns:
@@ -136,7 +136,7 @@ class WorkerPool:
         self._crashes = 0
         return DecidedPost(ResultSummary.model_validate_json(line), line)
 
-    def _note_death(self, worker: Worker, died: WorkerDied) -> WorkerDied | None:
+    def _note_death(self, worker: JobWorker, died: WorkerDied) -> WorkerDied | None:
         if self._wrong_setting:
             raise BadInput(self._wrong_setting) from None
         if worker.ready:
@@ -163,7 +163,7 @@ class WorkerPool:
         record = record_of_unusable_post(sample, self._order.graph, self._context, why, "crash")
         return DecidedPost(record, result_line(place, repeat, 0.0, record, sample, self._order.keep_text))
 
-    def _take_message(self, worker: Worker, message: JSON) -> None:
+    def _take_message(self, worker: JobWorker, message: JSON) -> None:
         """Take a setting that is wrong as a process sees it, or a server's request to wait, which all are told."""
         if "bad_input" in message:
             self._wrong_setting = message["bad_input"]
@@ -172,7 +172,7 @@ class WorkerPool:
             self._registry.rest_key_quietly(provider, number, seconds)
             self._announce_rest(provider, number, seconds, but=worker)
 
-    def _announce_rest(self, provider: str, number: int, seconds: float, but: Worker | None = None) -> None:
+    def _announce_rest(self, provider: str, number: int, seconds: float, but: JobWorker | None = None) -> None:
         self._rests[provider, number] = max(time.monotonic() + seconds, self._rests.get((provider, number), 0.0))
         for each in self._workers:
             if each is not but and not each.ended:
