@@ -1,8 +1,8 @@
 """Have child processes do jobs.
 
-A `JobWorker` takes messages, and sends some: JSON and bytes, either way; a `WorkerProcess` by its pipes. The workers of a
-run (`tribunal.eval.runs.worker_pool`) have many posts under way in each; those of a `tribunal.sandbox.SandboxPool` one
-job at a time.
+A `JobWorker` takes messages, and sends some: JSON and bytes, either way; a `WorkerProcess` by its pipes. The workers of
+a run (`tribunal.eval.runs.worker_pool`) have many posts under way in each; those of a `tribunal.sandbox.SandboxPool`
+one job at a time.
 """
 
 from __future__ import annotations
