@@ -84,7 +84,7 @@ def export(
     """
     from tribunal.eval.annotation.exporting import AnnotationRequest, export_tasks
     from tribunal.eval.runs.progress import describe_progress
-    from tribunal.exports.label_studio_format import LOCAL_FILES
+    from tribunal.exports.label_studio import LOCAL_FILES
 
     if inline_images and image_prefix is not None:
         raise BadInput("image_prefix: stands before the name of a copy; leave --inline-images out, or it")

@@ -62,7 +62,7 @@ def export(
     from tribunal.exports import label_studio
     from tribunal.exports.case_tables import export_decided
     from tribunal.exports.finished_cases import log_export
-    from tribunal.exports.label_studio_format import LOCAL_FILES
+    from tribunal.exports.label_studio import LOCAL_FILES
 
     kind, begin, end = export_format(form, out, LABEL_STUDIO), epoch_seconds(since), epoch_seconds(until)
     if kind != LABEL_STUDIO and (decided or image_prefix is not None):

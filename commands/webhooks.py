@@ -46,7 +46,7 @@ def add_webhook(
     database: Database = None,
 ) -> None:
     """Add a webhook and print the secret that signs its messages. It is shown only once."""
-    from tribunal.cases.webhook_payload import EVENTS, CoopTarget
+    from tribunal.cases.outbox import EVENTS, CoopTarget
     from tribunal.service.replica import webhooks as endpoints
 
     item_type, _, action = (coop or "").partition(":")

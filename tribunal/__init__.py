@@ -119,7 +119,7 @@ def _case_options(
     }
 
 
-def _with_arguments_of(model: Callable[Given, Any]) -> Callable[[Callable[..., Result]], Callable[Given, Result]]:
+def with_arguments_of(model: Callable[Given, Any]) -> Callable[[Callable[..., Result]], Callable[Given, Result]]:
     """Return what declares that a function takes the arguments of another, for editors and type checkers."""
 
     def declare(function: Callable[..., Result]) -> Callable[Given, Result]:
@@ -148,27 +148,19 @@ async def adecide(thread: str, answer: dict[str, Any], *, config: RunnableConfig
     return await submit_review(thread, answer, config=config)
 
 
-@_with_arguments_of(ajudge)
+@with_arguments_of(ajudge)
 def judge(text: str | None = None, **given: Any) -> Record:
     """Decide one post and wait for it; arguments, result and errors are those of `ajudge`.
 
     Raises:
         RuntimeError: an event loop runs already, as in a notebook; await `ajudge` there.
     """
-    import asyncio
-
     from tribunal.model_objects import run_to_end
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return run_to_end(ajudge(text, **given), given)
-    raise RuntimeError(
-        "tribunal.judge() can't wait where an event loop runs, as in a notebook; write: await tribunal.ajudge(…)"
-    )
+    return run_to_end(ajudge, text, **given)
 
 
-@_with_arguments_of(ajudge)
+@with_arguments_of(ajudge)
 async def trial(text: str | None = None, **given: Any) -> AsyncGenerator[dict[str, Any] | Record]:
     """Decide one post, and watch it being decided. Arguments and errors are those of `ajudge`.
 

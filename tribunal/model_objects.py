@@ -12,7 +12,7 @@ import json
 import re
 import sys
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
@@ -84,19 +84,33 @@ def name_objects(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Bas
     return named, tuple(objects)
 
 
-def run_to_end(work: Coroutine[Any, Any, Outcome], settings: Mapping[str, Any]) -> Outcome:
-    """Run a coroutine and return its result to a caller that can't await.
+def run_to_end(call: Callable[..., Coroutine[Any, Any, Outcome]], *given: Any, **settings: Any) -> Outcome:
+    """Call an asynchronous function of `tribunal`, and return its result to a caller that can't await.
 
     A model object has connections of its own, which belong to an event loop, so that all such calls with one share the
-    background loop of the process. Without one the coroutine has a loop of its own.
+    background loop of the process. Without one the call has a loop of its own.
 
     Args:
-        work: the coroutine.
-        settings: those that the caller was given.
+        call: the function; its name is that of the one that waits, behind an `a`.
+        given: its arguments.
+        settings: those by name, the settings among them.
+
+    Raises:
+        RuntimeError: an event loop runs already, as in a notebook.
     """
-    seats = settings.get("seats")
-    named = [*map(settings.get, FIELDS), *(seats.values() if isinstance(seats, Mapping) else ())]
-    return run_in_background(lambda: work) if any(map(_is_object, named)) else asyncio.run(work)
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        seats = settings.get("seats")
+        named = [*map(settings.get, FIELDS), *(seats.values() if isinstance(seats, Mapping) else ())]
+        if any(map(_is_object, named)):
+            return run_in_background(lambda: call(*given, **settings))
+        return asyncio.run(call(*given, **settings))
+    name = call.__name__
+    raise RuntimeError(
+        f"tribunal.{name.removeprefix('a')}() can't wait where an event loop runs, as in a notebook; write: "
+        f"await tribunal.{name}(…)"
+    )
 
 
 def _is_object(value: Any) -> bool:

@@ -32,7 +32,7 @@ from tribunal.eval.runs.lifecycle import carry_out_run
 from tribunal.eval.runs.results import read_full_line, read_results
 from tribunal.eval.runs.tally import RunTally
 from tribunal.exports.case_tables import copy_image
-from tribunal.exports.label_studio_format import LOCAL_FILES
+from tribunal.exports.label_studio import LOCAL_FILES
 from tribunal.files import write_atomically, write_whole
 from tribunal.nodes.peers.single_call import decision_scheme
 from tribunal.prompts.policy import load_policy

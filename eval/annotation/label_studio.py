@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 from tribunal.errors import BadInput
 from tribunal.eval.annotation.sheet import SIDES, AnnotationFolder, AnnotationHead, AnnotationPost, Side
-from tribunal.exports.label_studio_format import (
+from tribunal.exports.label_studio import (
     TASKS,
     Annotation,
     ExportModel,

@@ -25,10 +25,8 @@ from sqlalchemy import Delete, Update, and_, delete, exists, select, update
 from standardwebhooks import Webhook
 
 from tribunal import __version__
-from tribunal.cases import webhook_payload as payload
-from tribunal.cases.outbox import Outbox
+from tribunal.cases.outbox import COOP_EVENTS, EVENTS, TEST, CoopTarget, Outbox, message_body
 from tribunal.cases.problem import Problem
-from tribunal.cases.webhook_payload import COOP_EVENTS, EVENTS, CoopTarget
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
@@ -208,7 +206,7 @@ async def send_test_message(store: Store, webhook_id: str, seconds: float) -> De
         Problem: there is no such endpoint.
     """
     row = await find_webhook(store, webhook_id)
-    body = payload.body(payload.TEST, {"webhook": webhook_id})
+    body = message_body(TEST, {"webhook": webhook_id})
     sender = MessageSender(seconds)
     try:
         return await sender.send(row["url"], row["secret"], new_id("msg"), body)

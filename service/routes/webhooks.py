@@ -7,10 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from tribunal.cases import webhook_payload as payload
-from tribunal.cases.outbox import Status
+from tribunal.cases.outbox import EVENTS, CoopTarget, EventType, Status
 from tribunal.cases.problem import Problem
-from tribunal.cases.webhook_payload import CoopTarget
 from tribunal.errors import BadInput
 from tribunal.service.replica import webhooks as endpoints
 from tribunal.service.replica.webhooks import send_test_message
@@ -22,7 +20,7 @@ _WEBHOOK_ID, _MESSAGE_ID = "hook-9f86d081884c", "msg-0198c5d1f3a1b2c3d4e5f60"
 WebhookId = Annotated[str, api.id_path("webhook", _WEBHOOK_ID)]
 Url = Annotated[str, Field(description="where messages are sent", examples=["https://example.com/tribunal"])]
 Events = Annotated[
-    list[payload.EventType],
+    list[EventType],
     Field(description="the types of messages that are sent there", examples=[["case.decided"]]),
 ]
 _COOP = Field(
@@ -36,7 +34,7 @@ class WebhookRequest(api.RequestBody):
     """An endpoint to add."""
 
     url: Url = Field(max_length=endpoints.MAX_URL, description="https, unless the operator allows http")
-    events: Events = Field(default=list(payload.EVENTS), min_length=1)
+    events: Events = Field(default=list(EVENTS), min_length=1)
     with_record: bool = Field(False, description="whether the whole record is sent, with the words of the post")
     coop: CoopTarget | None = _COOP
 

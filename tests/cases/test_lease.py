@@ -135,14 +135,14 @@ def everything() -> list[Any]:
 
 
 async def test_a_lease_is_renewed_while_its_process_works(monkeypatch: Any) -> None:
-    monkeypatch.setattr("tribunal.cases.leases.LEASE", 0.6)
+    monkeypatch.setattr("tribunal.cases.docket.LEASE", 0.6)
     docket = await Docket.open()
 
     async def last_heartbeat() -> float:
         async with docket.store.reading() as connection:
             return float(await connection.scalar(select(replicas.c.seen)) or 0)
 
-    async with docket._heartbeat:
+    async with docket._heartbeats():
         first = await last_heartbeat()
         await asyncio.sleep(1.5)
         assert await last_heartbeat() - first > 0.9

@@ -31,7 +31,6 @@ from tribunal.store.audit import (
     FIELDS,
     KINDS,
     NOTHING,
-    Checked,
     Head,
     LogWalk,
     chained,
@@ -130,7 +129,7 @@ async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPat
         assert by["case.answered"]["details"]["note_sha"] == sha("post-words were quoted")
         assert "words" not in json.dumps(found), "an entry quotes nothing"
         assert (end["seq"], end["hash"]) == (len(found), found[-1]["hash"])
-        assert await verify(store, end["hash"]) == Checked(entries=len(found), head=end["hash"], kept_at=len(found))
+        assert await verify(store, end["hash"]) == LogWalk(entries=len(found), head=end["hash"], kept_at=len(found))
 
 
 async def none_taken(*_: object) -> list[Any]:
@@ -214,13 +213,12 @@ LOG = log(1000)
 END = Head(seq=1000, hash=LOG[-1]["hash"])
 
 
-def walked(rows: list[Row], end: Head = END, kept: str | None = None) -> Checked:
+def walked(rows: list[Row], end: Head = END, kept: str | None = None) -> LogWalk:
     """What a walk through these rows comes to, in the order in which a database gives them."""
     walk = LogWalk(kept)
-    for row in sorted(rows, key=lambda row: row["seq"]):
-        if (fault := walk.step(row)) is not None:
-            return walk.check_result(fault)
-    return walk.check_result(walk.fault_at(end))
+    if all(walk.step(row) for row in sorted(rows, key=lambda row: row["seq"])):
+        walk.check_end(end)
+    return walk
 
 
 PLACES = st.integers(0, 999)
@@ -301,7 +299,7 @@ async def test_a_log_that_was_changed_in_its_database(database: str) -> None:
                 assert says in str((await verify(store)).fault)
         cut = [delete(audit).where(audit.c.seq > 4), update(audit_head).values(seq=4, hash=rows[3]["hash"])]
         async with tampered(store, cut):
-            assert await verify(store) == Checked(entries=4, head=rows[3]["hash"])
+            assert await verify(store) == LogWalk(entries=4, head=rows[3]["hash"])
             assert "cut before it" in str((await verify(store, end.hash)).fault)
         async with tampered(store, [update(audit_head).values(hash=rows[0]["hash"])]):
             assert "isn't the one that the head of the log names" in str((await verify(store)).fault)

@@ -10,11 +10,10 @@ from typing import Any
 from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.cases import webhook_payload as payload
 from tribunal.cases.decision_effects import Sampling, cancel_appeal_trial, write_effects
 from tribunal.cases.erasure import post_without_words, without_words
 from tribunal.cases.leases import MINE, Held, NewCase, existing_for_request, held_case_from_row, owner_is_dead
-from tribunal.cases.outbox import Outbox
+from tribunal.cases.outbox import Outbox, cancel_message, decision_message
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import cancel_entry, decision_entry, intake_entry, record_columns, store_texts
 from tribunal.schema import JSON, Frozen, Record
@@ -216,7 +215,7 @@ class CaseStore:
                 await connection.execute(delete(events).where(events.c.case_id == held.id))
             if held.appeal_id is None:
                 link = self.outbox.link(held.id)
-                event, told = payload.decision_message(held.id, held.graph, record, values["record"], link)
+                event, told = decision_message(held.id, held.graph, record, values["record"], link)
                 await self.outbox.announce(connection, event, told)
             sampling = None if forgotten else self._sampling  # nobody could read it any more
             effects = await write_effects(self._store, connection, self.outbox, sampling, record, held, now)
@@ -243,7 +242,7 @@ class CaseStore:
             return
         values: JSON = {"status": "cancelled", "finished": time.time(), "record": {"cancelled": why}}
         post_id = (held.post or {}).get("post_id")
-        told = payload.cancel_message(held.id, held.graph, post_id, why, self.outbox.link(held.id), keep=held.keep)
+        told = cancel_message(held.id, held.graph, post_id, why, self.outbox.link(held.id), keep=held.keep)
         async with self._store.transaction() as connection:
             if (await connection.execute(_LET_GO, {**self.lease_of(held), **values})).rowcount:
                 await delete_checkpoints(connection, [held.id])

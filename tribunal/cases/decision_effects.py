@@ -14,9 +14,8 @@ import secrets as random
 from sqlalchemy import func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.cases import webhook_payload as payload
 from tribunal.cases.leases import Held
-from tribunal.cases.outbox import Outbox
+from tribunal.cases.outbox import EventType, Outbox, appeal_message
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import LogEntry
 from tribunal.store.engine import Store
@@ -118,7 +117,7 @@ def _trial_entry(held: Held, appeal: JSON, record: Record | None) -> LogEntry:
 
 
 async def announce_step(
-    connection: AsyncConnection, outbox: Outbox, event: payload.EventType, appeal: JSON, case: JSON | None = None
+    connection: AsyncConnection, outbox: Outbox, event: EventType, appeal: JSON, case: JSON | None = None
 ) -> None:
     """Tell the webhooks of a step of an appeal; `case` has graph and record of its case, where they are at hand."""
     if case is None:
@@ -126,7 +125,7 @@ async def announce_step(
         case = dict((await connection.execute(wanted)).mappings().one())
     if case["record"] is not None:  # else it was erased: there is nothing to tell
         record, link = Record.model_validate(case["record"]), outbox.link(appeal["case_id"])
-        await outbox.announce(connection, event, payload.appeal_message(appeal, case["graph"], record, link))
+        await outbox.announce(connection, event, appeal_message(appeal, case["graph"], record, link))
 
 
 async def insert_decision(

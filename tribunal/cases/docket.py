@@ -11,8 +11,8 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
 
 from langchain_core.runnables import RunnableConfig
@@ -23,12 +23,19 @@ from tribunal.cases.archive import store_here
 from tribunal.cases.case_store import CaseStore, Spending
 from tribunal.cases.checkpoints import TakenOver
 from tribunal.cases.decision_effects import Sampling, load_sampling
-from tribunal.cases.docket_entries import DocketEntry, decided_line, entry_of_row, holder_line
-from tribunal.cases.leases import LEASE, Heartbeat, Held, NewCase, held_case_from_row, new_owner
-from tribunal.cases.old_docket import Checkpoints, find_old_docket, insert_old_case, read_old_docket
+from tribunal.cases.leases import LEASE, Held, NewCase, held_case_from_row, new_owner
+from tribunal.cases.old_docket import copy_old_cases, find_old_docket
 from tribunal.cases.problem import Problem
 from tribunal.cases.trials import TrialResult, Trials, trusted_graph
-from tribunal.cases.waiting_cases import SOMEBODY, WaitingCases, check_waits
+from tribunal.cases.waiting_cases import (
+    SOMEBODY,
+    DocketEntry,
+    WaitingCases,
+    check_waits,
+    decided_line,
+    entry_of_row,
+    holder_line,
+)
 from tribunal.context import Context, context_from, settings_for_record
 from tribunal.errors import BadInput
 from tribunal.graphs import load_seats
@@ -63,7 +70,8 @@ class Docket:
         self.waiting = WaitingCases(store)
         # Each step is on disk before the next begins, so that a crash costs no call but those in flight.
         self._trials = Trials(store, self._cases, moment=0)
-        self._heartbeat = Heartbeat(self._send_heartbeat, self._cases.deregister)
+        self._beating: asyncio.Task[None] | None = None
+        self._at_work, self._at_rest = 0, asyncio.Event()
 
     @classmethod
     async def open(cls, database: str | None = None) -> Docket:
@@ -92,8 +100,8 @@ class Docket:
         graph = await asyncio.to_thread(trusted_graph, graph)
         given = {name: value for name, value in post.items() if value}
         new = NewCase(graph=graph, post=given, settings=settings_for_record(context), via="python")
-        async with self._heartbeat:
-            with database_problems(self.store.address):
+        async with self._heartbeats():
+            with self._problems_as_bad_input():
                 held = await self._cases.begin(new)
             try:
                 result = await self._try(held, listen, context, config, forgiving=True)
@@ -128,12 +136,12 @@ class Docket:
             with stored_settings():
                 if (await self._trials.look(row, context)).standing == "waiting":
                     raise BadInput(f"thread: {thread}: is pending, and not in the middle of a trial; decide it")
-        async with self._heartbeat:
-            with database_problems(self.store.address):
+        async with self._heartbeats():
+            with self._problems_as_bad_input(thread):
                 held = await (self._cases.reopen(row) if waits else self._cases.take_up(thread, any_way_in=True))
-            if held is None:
-                await self._check_at_rest(await self.row(thread), resumed=True)
-                raise _taken_over(thread)
+                if held is None:
+                    await self._check_at_rest(await self.row(thread), resumed=True)
+                    raise TakenOver
             return await self._finish(held, await self._try(held, listen, context))
 
     async def decide(
@@ -152,12 +160,12 @@ class Docket:
         row = await self.row(thread)
         await self._check_at_rest(row)
         context = await self._context(row)
-        with _as_bad_input(thread), database_problems(self.store.address, reading=thread), stored_settings():
+        with self._problems_as_bad_input(thread, reading=thread), stored_settings():
             check_waits(row, reviewer)
             await self._trials.check_answer(row, answer)
         by = Who(who="operator", name=reviewer)
-        async with self._heartbeat:
-            with _as_bad_input(thread), database_problems(self.store.address):
+        async with self._heartbeats():
+            with self._problems_as_bad_input(thread):
                 changed = await self.waiting.take_answer(row, reviewer, answer, by, self._cases.replica)
             held = held_case_from_row(changed)
             try:
@@ -181,7 +189,7 @@ class Docket:
             raise BadInput(f"thread: {thread}: its words were erased, and only this is left: {decided_line(row)}")
         if row["status"] != "done":
             await self._check_at_rest(row)
-        with database_problems(self.store.address, reading=thread):
+        with self._problems_as_bad_input(reading=thread):
             return Record.model_validate(row["record"])
 
     async def row(self, thread: str) -> JSON:
@@ -190,7 +198,7 @@ class Docket:
         Raises:
             BadInput: there is no such case.
         """
-        with database_problems(self.store.address, reading=thread):
+        with self._problems_as_bad_input(reading=thread):
             try:
                 row = await self._cases.case(thread)
                 entry_of_row({**row, "seen": None})  # else it is told that the row can't be read
@@ -208,43 +216,78 @@ class Docket:
         meant = [cases.c.waits_since.is_not(None), under_way, *([cases.c.reviewer.is_not(None)] if decided else [])]
         shown = select(cases, replicas.c.seen).join(replicas, replicas.c.id == cases.c.owner, isouter=True)
         wanted = shown.where(or_(*meant), cases.c.appeal_id.is_(None)).order_by(cases.c.created, cases.c.id)
-        with database_problems(self.store.address, reading="the list"):
+        with self._problems_as_bad_input(reading="the list"):
             return [entry_of_row(row) for row in await self.store.fetch_rows(wanted)]
 
-    async def adopt(self, row: JSON, checkpoints: Checkpoints) -> None:
-        """Bring in a case of an earlier release's docket.
+    async def settle_copied(self, thread: str) -> None:
+        """Let a case that was copied from an earlier release's docket wait, or be decided, as it did there.
 
-        It is written as one that was cut off, and then looked at: it waits, or is decided, as it did. One whose graph
-        isn't allowed here, or that was in the middle of a trial, stays cut off, and says why when somebody resumes it.
+        One whose graph isn't allowed here, or that was in the middle of a trial, stays cut off, and says why when
+        somebody resumes it.
         """
-        with database_problems(self.store.address):
-            async with self.store.transaction() as connection:
-                if not await insert_old_case(self.store, connection, row, checkpoints):
-                    return
         with suppress(BadInput):
+            row = await self.row(thread)
             context = await self._context(row)
             with stored_settings():
                 standing = (await self._trials.look(row, context)).standing
-            async with self._heartbeat:
-                if standing in ("waiting", "over") and (held := await self._cases.take_up(row["id"], any_way_in=True)):
-                    await self._finish(held, await self._try(held, None, context))
+            if standing in ("waiting", "over"):
+                await self.resume(thread)
 
     # How a case is worked on
 
-    async def _send_heartbeat(self) -> None:
-        with database_problems(self.store.address):
-            await self._cases.send_heartbeat()
+    @asynccontextmanager
+    async def _heartbeats(self) -> AsyncIterator[None]:
+        """Give a heartbeat while any such block is open, by which others know that this process has its cases still.
+
+        What the first heartbeat raises is raised here.
+        """
+        self._at_work += 1
+        try:
+            if self._at_work == 1:
+                with self._problems_as_bad_input():
+                    await self._cases.send_heartbeat()
+                self._at_rest.clear()
+                self._beating = asyncio.create_task(self._beat_until_rest())
+            yield
+        finally:
+            self._at_work -= 1
+            if not self._at_work:
+                self._at_rest.set()
+                if self._beating is not None:  # not cancelled: it may be writing
+                    await self._beating
+                    self._beating = None
+                with suppress(Exception):
+                    await self._cases.deregister()
+
+    async def _beat_until_rest(self) -> None:
+        while not self._at_rest.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._at_rest.wait(), LEASE / 6)
+            if not self._at_rest.is_set():
+                with suppress(Exception):  # a disk that is full for a while; it beats again in a moment
+                    await self._cases.send_heartbeat()
+
+    @contextmanager
+    def _problems_as_bad_input(self, thread: str = "", *, reading: str = "") -> Iterator[None]:
+        """Raise what is the matter with the database, as `database_problems`, or with a case, as the terminal does."""
+        try:
+            with database_problems(self.store.address, reading=reading):
+                yield
+        except TakenOver:
+            raise BadInput(
+                f"thread: {thread}: another process has taken this case over, so nothing of this one was kept; "
+                f"tribunal review show {thread} has it"
+            ) from None
+        except Problem as problem:
+            raise BadInput(f"thread: {thread}: {problem.message.removeprefix(f'case: {thread}: ')}") from None
 
     async def _try(
         self, held: Held, listen: Listener | None, context: Context, config: RunnableConfig | None = None,
         *, forgiving: bool = False,
     ) -> TrialResult:  # fmt: skip
         """Let a case go on until it ends or waits, as `Trials.run`; one that isn't new has stored settings."""
-        try:
-            with database_problems(self.store.address), nullcontext() if forgiving else stored_settings():
-                return await self._trials.run(held, listen, context, config, forgiving=forgiving)
-        except TakenOver:
-            raise _taken_over(held.id) from None
+        with self._problems_as_bad_input(held.id), nullcontext() if forgiving else stored_settings():
+            return await self._trials.run(held, listen, context, config, forgiving=forgiving)
 
     async def _finish(self, held: Held, result: TrialResult) -> Record:
         """Write down how a case came to rest; one that nobody has to decide is forgotten.
@@ -255,7 +298,7 @@ class Docket:
         """
         seen = held.record or {}
         record = result.record.model_copy(update={"kept": seen.get("kept")})
-        with database_problems(self.store.address):
+        with self._problems_as_bad_input(held.id):
             if (result.question is None and record.review is None) or not result.readable:
                 await self._cases.discard(held)
                 return _without_thread(record)
@@ -265,7 +308,7 @@ class Docket:
             spending = Spending(calls=usage.calls, tokens=usage.prompt_tokens + usage.completion_tokens)
             money = None if calls else 0.0  # what calls cost, the service's price table says
             if not await self._cases.finish(held, record, question, spent=spending, money=money):
-                raise _taken_over(held.id)
+                raise TakenOver
         return record
 
     async def _discard(self, held: Held) -> None:
@@ -316,22 +359,6 @@ def _without_thread(record: Record, *warnings: str) -> Record:
     return record.model_copy(update={"thread": None, "warnings": (*record.warnings, *warnings)})
 
 
-def _taken_over(thread: str) -> BadInput:
-    return BadInput(
-        f"thread: {thread}: another process has taken this case over, so nothing of this one was kept; "
-        f"tribunal review show {thread} has it"
-    )
-
-
-@contextmanager
-def _as_bad_input(thread: str) -> Iterator[None]:
-    """Raise a conflict of the case store as the terminal does."""
-    try:
-        yield
-    except Problem as problem:
-        raise BadInput(f"thread: {thread}: {problem.message.removeprefix(f'case: {thread}: ')}") from None
-
-
 async def migrate_old_docket(store: Store) -> None:
     """Bring an earlier release's docket into the database beside it; on any other database, log that it is left alone.
 
@@ -350,15 +377,9 @@ async def migrate_old_docket(store: Store) -> None:
             "tribunal review list moves them to %s", file, store.address, beside,
         )  # fmt: skip
         return
-    try:
-        old = await asyncio.to_thread(read_old_docket, file)
-    except BadInput:
-        if await asyncio.to_thread(find_old_docket):
-            raise
-        return  # another process has just brought them in
     docket = Docket(store)
-    for row, checkpoints in old:
-        await docket.adopt(row, checkpoints)
+    for thread in await asyncio.to_thread(copy_old_cases, file, store.file):
+        await docket.settle_copied(thread)
     for suffix in ("", "-wal", "-shm"):
         file.with_name(f"{file.name}{suffix}").unlink(missing_ok=True)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import ValidationError
 from typing_extensions import Unpack
 
+from tribunal import with_arguments_of
 from tribunal.cases.author_letter import load_image, write_letter
 from tribunal.cases.case_view import AuthorLetter, CaseStatus, CaseView
 from tribunal.cases.deciders import read_reason
@@ -90,32 +91,14 @@ async def aexplain(
     return await RunnableLambda(explain_to_poster).ainvoke(record, merge_metadata(run, about))
 
 
-def explain(
-    record: Record,
-    *,
-    text: str | None = None,
-    image: str | None = None,
-    policy: str | None = None,
-    told_to: Literal["auditor", "poster"] = "auditor",
-    language: str | None = None,
-    config: RunnableConfig | None = None,
-    **settings: Unpack[CallKeywords],
-) -> CaseView | AuthorLetter:
+@with_arguments_of(aexplain)
+def explain(record: Record, **given: Any) -> CaseView | AuthorLetter:
     """Explain a case and wait for it; arguments, result and errors are those of `aexplain`.
 
     Raises:
         RuntimeError: an event loop runs already, as in a notebook; await `aexplain` there.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        explaining = aexplain(
-            record, text=text, image=image, policy=policy, told_to=told_to, language=language, config=config, **settings
-        )
-        return run_to_end(explaining, settings)
-    raise RuntimeError(
-        "tribunal.explain() can't wait where an event loop runs, as in a notebook; write: await tribunal.aexplain(…)"
-    )
+    return run_to_end(aexplain, record, **given)
 
 
 async def explain_case(at_hand: CaseAtHand, price: PriceOfCall | None = None, *, files: bool = True) -> CaseView:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
 import socket
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import and_, bindparam, select, update
@@ -90,47 +88,6 @@ MINE = and_(
     cases.c.owner == bindparam("its_owner"),
     cases.c.attempt == bindparam("its_attempt"),
 )
-
-
-class Heartbeat:
-    """Gives a heartbeat while any block of it is open, by which others know that this process has its cases still."""
-
-    def __init__(self, beat: Callable[[], Awaitable[None]], stop: Callable[[], Awaitable[None]]) -> None:
-        """Rest; `beat` gives one heartbeat, and `stop` says that there will be none."""
-        self._beat, self._stop, self._open = beat, stop, 0
-        self._at_rest = asyncio.Event()
-        self._beating: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> None:
-        """Begin; what the first heartbeat raises is raised here."""
-        self._open += 1
-        try:
-            if self._open == 1:
-                await self._beat()
-                self._at_rest.clear()
-                self._beating = asyncio.create_task(self._go_on())
-        except BaseException:
-            await self.__aexit__()
-            raise
-
-    async def __aexit__(self, *error: object) -> None:
-        """End, where no other block is open."""
-        self._open -= 1
-        if not self._open:
-            self._at_rest.set()
-            if self._beating is not None:  # not cancelled: it may be writing
-                await self._beating
-                self._beating = None
-            with suppress(Exception):
-                await self._stop()
-
-    async def _go_on(self) -> None:
-        while not self._at_rest.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._at_rest.wait(), LEASE / 6)
-            if not self._at_rest.is_set():
-                with suppress(Exception):  # a disk that is full for a while; it beats again in a moment
-                    await self._beat()
 
 
 # The same request, sent again: by a client that gave up waiting, or whose connection broke

@@ -10,6 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from pydantic import Field
@@ -119,22 +120,6 @@ class Head(Frozen):
     hash: str
 
 
-class Checked(Frozen):
-    """What a walk through the log came to.
-
-    Attributes:
-        entries: how many follow from one another.
-        head: the hash of the last of these.
-        fault: the first entry that is wrong, and how, in words; None where there is none.
-        kept_at: the entry whose hash is the head that was kept elsewhere.
-    """
-
-    entries: int
-    head: str
-    fault: str | None = None
-    kept_at: int | None = None
-
-
 async def head(store: Store) -> Head | None:
     """Return the head as it is written down; None where that is gone."""
     row = await store.fetch_row(select(audit_head.c.seq, audit_head.c.hash))
@@ -192,79 +177,86 @@ def readable(row: JSON) -> JSON:
     return {**shown, "details": details if isinstance(details, dict) else None}
 
 
-async def verify(store: Store, kept: str | None = None) -> Checked:
+async def verify(store: Store, kept: str | None = None) -> LogWalk:
     """Walk through the log, a page at a time, up to the first entry that is wrong.
 
     `kept` is the hash of a head that was kept elsewhere.
     """
     walk = LogWalk(kept)
     while True:
-        rows = await page(store, walk.last)
-        for row in rows:
-            if (fault := walk.step(row)) is not None:
-                return walk.check_result(fault)
+        rows = await page(store, walk.entries or None)
+        if not all(map(walk.step, rows)):
+            return walk
         if rows:
             continue
         end = await head(store)
-        if end is not None and end.seq > walk.seq and await page(store, walk.last, 1):
+        if end is not None and end.seq > walk.entries and await page(store, walk.entries or None, 1):
             continue  # written since the page was read
-        return walk.check_result(walk.fault_at(end))
+        walk.check_end(end)
+        return walk
 
 
+@dataclass
 class LogWalk:
-    """A walk through the entries in their order.
+    """A walk through the entries in their order, and what it has come to.
 
     Attributes:
-        seq: how many follow from one another so far.
-        last: the number of the last one; None before the first.
+        kept: the hash of a head that was kept elsewhere.
+        entries: how many follow from one another so far.
+        head: the hash of the last of these.
+        fault: the first entry that is wrong, and how, in words; None where there is none.
+        kept_at: the entry whose hash is the head that was kept elsewhere.
     """
 
-    def __init__(self, kept: str | None = None) -> None:
-        """Begin before the first entry; `kept` is the hash of a head that was kept elsewhere."""
-        self.seq = 0
-        self.last: int | None = None
-        self._hash, self._kept = NOTHING, kept
-        self._kept_at = 0 if kept == NOTHING else None
+    kept: str | None = field(default=None, compare=False)
+    entries: int = 0
+    head: str = NOTHING
+    fault: str | None = None
+    kept_at: int | None = None
 
-    def step(self, row: JSON) -> str | None:
-        """Go on to the next entry, and return what is wrong with it, or before it, if anything is."""
-        seq, expected = row["seq"], self.seq + 1
+    def __post_init__(self) -> None:
+        """Find the head of an empty log before the first entry."""
+        if self.kept == NOTHING:
+            self.kept_at = 0
+
+    def step(self, row: JSON) -> bool:
+        """Go on to the next entry, unless something is wrong with it, or before it; return whether nothing is."""
+        seq, expected = row["seq"], self.entries + 1
+        said = content(row)
         if not isinstance(seq, int) or seq < expected:
-            return f"entry {seq}: was inserted; after entry {self.seq} comes entry {expected}"
-        if seq > expected:
-            return f"entry {expected}: is gone" if seq == expected + 1 else f"entries {expected} to {seq - 1}: are gone"
-        said, fault = content(row), ""
-        if chained(row["previous"], seq, said) != row["hash"]:
-            fault = _how_changed(row, said, self._hash)
-        elif row["previous"] != self._hash:
-            fault = f"doesn't follow from entry {self.seq}; one of the two was put in place of another"
-        if fault:
-            shown = readable(row)
-            return f"entry {seq} ({shown['kind']} of {shown['subject']}): {fault}"
-        self.seq = self.last = seq
-        self._hash = row["hash"]
-        if self._hash == self._kept:
-            self._kept_at = seq
-        return None
+            self.fault = f"entry {seq}: was inserted; after entry {self.entries} comes entry {expected}"
+        elif seq > expected:
+            gone = f"entry {expected}: is" if seq == expected + 1 else f"entries {expected} to {seq - 1}: are"
+            self.fault = f"{gone} gone"
+        elif chained(row["previous"], seq, said) != row["hash"]:
+            self.fault = f"{_shown_entry(row)}: {_how_changed(row, said, self.head)}"
+        elif row["previous"] != self.head:
+            follows = f"doesn't follow from entry {self.entries}; one of the two was put in place of another"
+            self.fault = f"{_shown_entry(row)}: {follows}"
+        else:
+            self.entries, self.head = seq, row["hash"]
+            self.kept_at = seq if self.head == self.kept else self.kept_at
+        return self.fault is None
 
-    def fault_at(self, end: Head | None) -> str | None:
-        """Return what is wrong with the end of the log, after its last entry, if anything is; `end` is its head."""
+    def check_end(self, end: Head | None) -> None:
+        """Find what is wrong with the end of the log, after its last entry; `end` is its head."""
         if end is None:
-            return "the row that holds the head of the log is gone"
-        if end.seq > self.seq:
-            cut = f"entry {end.seq}: is" if end.seq == self.seq + 1 else f"entries {self.seq + 1} to {end.seq}: are"
-            return f"{cut} gone; the log was cut at its end"
-        if end.seq < self.seq:
-            return f"entry {end.seq + 1}: was added past the head of the log, which is entry {end.seq}"
-        if end.hash != self._hash:
-            return f"entry {end.seq}: isn't the one that the head of the log names; one of the two was altered"
-        if self._kept is not None and self._kept_at is None:
-            return f"no entry has the hash {self._kept}: the log was cut before it, or written anew"
-        return None
+            self.fault = "the row that holds the head of the log is gone"
+        elif end.seq > self.entries:
+            first = self.entries + 1
+            cut = f"entry {end.seq}: is" if end.seq == first else f"entries {first} to {end.seq}: are"
+            self.fault = f"{cut} gone; the log was cut at its end"
+        elif end.seq < self.entries:
+            self.fault = f"entry {end.seq + 1}: was added past the head of the log, which is entry {end.seq}"
+        elif end.hash != self.head:
+            self.fault = f"entry {end.seq}: isn't the one that the head of the log names; one of the two was altered"
+        elif self.kept is not None and self.kept_at is None:
+            self.fault = f"no entry has the hash {self.kept}: the log was cut before it, or written anew"
 
-    def check_result(self, fault: str | None) -> Checked:
-        """Return what the walk came to."""
-        return Checked(entries=self.seq, head=self._hash, fault=fault, kept_at=self._kept_at)
+
+def _shown_entry(row: JSON) -> str:
+    shown = readable(row)
+    return f"entry {shown['seq']} ({shown['kind']} of {shown['subject']})"
 
 
 def _how_changed(row: JSON, said: str, before: str) -> str:

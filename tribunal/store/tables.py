@@ -15,13 +15,24 @@ METADATA = MetaData()
 VERSION = "0002"  # of these tables: the last of the migrations
 
 
+def _table(name: str, *columns: Column[Any]) -> Table:
+    return Table(name, METADATA, *columns)
+
+
+def _claim() -> tuple[Column[Any], Column[Any]]:
+    return Column("claimed_by", Text, comment="the person who has it before them"), Column("claimed_until", Double)
+
+
+def _case_id(**given: Any) -> Column[Any]:
+    return Column("case_id", Text, ForeignKey("cases.id", ondelete="CASCADE"), **given)
+
+
 def _index(name: str, *columns: Any, where: Any = None, unique: bool = False) -> None:
     sa.Index(name, *columns, unique=unique, postgresql_where=where, sqlite_where=where)
 
 
-batches = Table(
+batches = _table(
     "batches",
-    METADATA,
     Column("id", Text, primary_key=True),
     Column("created", Double, nullable=False),
     Column("finished", Double, comment="when its last row was decided or cancelled"),
@@ -41,9 +52,8 @@ batches = Table(
 )
 _index("batches_by_status", batches.c.status, batches.c.created)
 
-cases = Table(
+cases = _table(
     "cases",
-    METADATA,
     Column("id", Text, primary_key=True, comment="the case's, given out by the service"),
     Column("created", Double, nullable=False),
     Column("finished", Double),
@@ -63,8 +73,7 @@ cases = Table(
     Column("record", JSON(none_as_null=True)),
     Column("attempts_before", Integer, nullable=False, default=0, comment="those before a person last decided"),
     Column("question", JSON(none_as_null=True), comment="what a person is asked, while one has to decide"),
-    Column("claimed_by", Text, comment="the person who has it before them"),
-    Column("claimed_until", Double),
+    *_claim(),
     Column("answer", JSON(none_as_null=True), comment="what a person said, until the case has gone on from it"),
     Column("batch_id", Text, ForeignKey("batches.id", ondelete="CASCADE"), comment="whose row it is"),
     Column("place", Integer, comment="of the row in the batch, from 0"),
@@ -108,10 +117,9 @@ _index(
 )  # fmt: skip
 
 # What people decided, one row a decision, and none is ever changed. Their words stand in the case's record.
-decisions = Table(
+decisions = _table(
     "decisions",
-    METADATA,
-    Column("case_id", Text, ForeignKey("cases.id", ondelete="CASCADE"), primary_key=True),
+    _case_id(primary_key=True),
     Column("number", Integer, primary_key=True, comment="1, 2, …, of the case"),
     Column("at", Double, nullable=False),
     Column("kind", Text, nullable=False, comment="review, appeal or reopened"),
@@ -125,11 +133,10 @@ decisions = Table(
 )
 _index("decisions_by_time", decisions.c.at, decisions.c.kind, decisions.c.result, decisions.c.case_id)
 
-appeals = Table(
+appeals = _table(
     "appeals",
-    METADATA,
     Column("id", Text, primary_key=True),
-    Column("case_id", Text, ForeignKey("cases.id", ondelete="CASCADE"), nullable=False),
+    _case_id(nullable=False),
     Column("kind", Text, nullable=False, comment="appeal, or reopened: by a lead"),
     Column("created", Double, nullable=False),
     Column("key_id", Text, comment="whose request it was"),
@@ -137,8 +144,7 @@ appeals = Table(
     Column("reason", Text, nullable=False, info={"erased": ""}),
     Column("context", Text, nullable=False, comment="what is new", info={"erased": ""}),
     Column("status", Text, nullable=False, comment="waiting, trying, tried or decided"),
-    Column("claimed_by", Text, comment="the person who has it before them"),
-    Column("claimed_until", Double),
+    *_claim(),
     Column("reviewer", Text, comment="who ordered the new trial, and then who decided"),
     Column("trial_id", Text, comment="the case that is the new trial"),
     Column("trial_ordered", Double),
@@ -155,17 +161,15 @@ _index("appeals_open", appeals.c.case_id, unique=True, where=appeals.c.decided.i
 _index("appeals_of_case", appeals.c.case_id, appeals.c.created)
 _index("appeals_by_status", appeals.c.status, appeals.c.created)
 
-second_opinions = Table(
+second_opinions = _table(
     "second_opinions",
-    METADATA,
     Column("id", Text, primary_key=True, comment="another than the case's, which would tell what was decided"),
-    Column("case_id", Text, ForeignKey("cases.id", ondelete="CASCADE"), nullable=False, unique=True),
+    _case_id(nullable=False, unique=True),
     Column("created", Double, nullable=False),
     Column("first", Text, nullable=False, comment="who decided: a person, or the court"),
     Column("first_category", Text, nullable=False),
     Column("status", Text, nullable=False, comment="waiting, agreed, disagreed or settled"),
-    Column("claimed_by", Text),
-    Column("claimed_until", Double),
+    *_claim(),
     Column("second", Text, comment="who gave it"),
     Column("second_category", Text),
     Column("note", Text, nullable=False, info={"erased": ""}),
@@ -178,52 +182,46 @@ _index("second_opinions_by_status", second_opinions.c.status, second_opinions.c.
 _index("second_opinions_by_time", second_opinions.c.given)
 
 # One secret a purpose, made by whichever replica needs it first.
-secrets = Table(
+secrets = _table(
     "secrets",
-    METADATA,
     Column("name", Text, primary_key=True),
     Column("value", Text, nullable=False),
 )
 
-contents = Table(
+contents = _table(
     "contents",
-    METADATA,
     Column("kind", Text, primary_key=True, comment="policy, prompts or protocol"),
     Column("sha", Text, primary_key=True, comment="as records name it: the first 16 digits of the hash of the text"),
     Column("text", Text, nullable=False, comment="in full; prompts as JSON, by name"),
     Column("created", Double, nullable=False),
 )
 
-events = Table(
+events = _table(
     "events",
-    METADATA,
-    Column("case_id", Text, ForeignKey("cases.id", ondelete="CASCADE"), primary_key=True),
+    _case_id(primary_key=True),
     Column("number", Integer, primary_key=True),
     Column("attempt", Integer, nullable=False),
     Column("event", JSON, nullable=False),
 )
 
-notes = Table(
+notes = _table(
     "notes",
-    METADATA,
     Column("id", Text, primary_key=True),
-    Column("case_id", Text, ForeignKey("cases.id", ondelete="CASCADE"), nullable=False, index=True),
+    _case_id(nullable=False, index=True),
     Column("at", Double, nullable=False),
     Column("person", Text, nullable=False, comment="whose it is"),
     Column("kind", Text, nullable=False, comment="note, escalated or skipped"),
     Column("words", Text, nullable=False, info={"erased": ""}, comment="their own, which may quote the post"),
 )
 
-replicas = Table(
+replicas = _table(
     "replicas",
-    METADATA,
     Column("id", Text, primary_key=True),
     Column("seen", Double, nullable=False, comment="its last sign of life"),
 )
 
-api_keys = Table(
+api_keys = _table(
     "api_keys",
-    METADATA,
     Column("id", Text, primary_key=True, comment="the part of the key that may be shown"),
     Column("name", Text, nullable=False),
     Column("hash", Text, nullable=False, comment="SHA-256 of the secret part, which is random"),
@@ -236,9 +234,8 @@ api_keys = Table(
     Column("daily_money", Double, comment="in the currency of the price table"),
 )
 
-desk_sessions = Table(
+desk_sessions = _table(
     "desk_sessions",
-    METADATA,
     Column("id", Text, primary_key=True, comment="SHA-256 of what the browser holds"),
     Column("key_id", Text, comment="the key that it was begun with"),
     Column("proxied", Text, comment="the user that a trusted proxy named"),
@@ -248,17 +245,15 @@ desk_sessions = Table(
     Column("hard", Integer, nullable=False, comment="hard cases that were decided in a row"),
 )
 
-desk_tries = Table(
+desk_tries = _table(
     "desk_tries",
-    METADATA,
     Column("address", Text, primary_key=True, comment="from where somebody tried to sign in in vain"),
     Column("minute", BigInteger, primary_key=True),
     Column("number", Integer, nullable=False),
 )
 
-usage = Table(
+usage = _table(
     "usage",
-    METADATA,
     Column("key_id", Text, primary_key=True),
     Column("period", Text, primary_key=True, comment="a day, 2026-11-22, or a minute of one, 2026-11-22T09:30"),
     Column("requests", BigInteger, nullable=False, default=0),
@@ -267,9 +262,8 @@ usage = Table(
     Column("money", Double, nullable=False, default=0.0),
 )
 
-idempotency = Table(
+idempotency = _table(
     "idempotency",
-    METADATA,
     Column("key_id", Text, primary_key=True),
     Column("key", Text, primary_key=True),
     Column("request", Text, nullable=False, comment="SHA-256 of what was asked, so that another request is refused"),
@@ -277,9 +271,8 @@ idempotency = Table(
     Column("created", Double, nullable=False),
 )
 
-webhooks = Table(
+webhooks = _table(
     "webhooks",
-    METADATA,
     Column("id", Text, primary_key=True),
     Column("url", Text, nullable=False),
     Column("secret", Text, nullable=False, comment="readable, since each message is signed with it"),
@@ -290,12 +283,11 @@ webhooks = Table(
     Column("disabled", Double, comment="since when nothing is sent there"),
 )
 
-deliveries = Table(
+deliveries = _table(
     "deliveries",
-    METADATA,
     Column("id", Text, primary_key=True, comment="the message's, the same in every attempt"),
     Column("webhook_id", Text, ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
-    Column("case_id", Text, ForeignKey("cases.id", ondelete="CASCADE"), index=True),
+    _case_id(index=True),
     Column("event", Text, nullable=False),
     Column("body", Text, nullable=False, comment="what is signed and sent, to the letter"),
     Column("created", Double, nullable=False),
@@ -310,9 +302,8 @@ deliveries = Table(
 _index("deliveries_due", deliveries.c.status, deliveries.c.webhook_id, deliveries.c.due)
 
 # What was said to a public register outlives the case that it was said of, so it refers to nothing.
-statements = Table(
+statements = _table(
     "statements",
-    METADATA,
     Column("puid", Text, primary_key=True, comment="the one id that the register is told"),
     Column("case_id", Text, nullable=False),
     Column("created", Double, nullable=False),
@@ -329,9 +320,8 @@ _index("statements_by_case", statements.c.case_id)
 _index("statements_by_status", statements.c.status, statements.c.file, statements.c.place)
 
 # What stands in the audit log outlives what it tells of, so it refers to nothing.
-audit = Table(
+audit = _table(
     "audit",
-    METADATA,
     Column("seq", BigInteger, primary_key=True, autoincrement=False, comment="1, 2, 3, … without a gap"),
     Column("at", Double, nullable=False),
     Column("who", Text, nullable=False, comment="operator, key or replica"),
@@ -346,9 +336,8 @@ audit = Table(
 _index("audit_by_subject", audit.c.subject, audit.c.seq)
 _index("audit_by_time", audit.c.at)
 
-audit_head = Table(
+audit_head = _table(
     "audit_head",
-    METADATA,
     Column("id", Integer, primary_key=True, autoincrement=False, comment="1: there is one row"),
     Column("seq", BigInteger, nullable=False, comment="of the last entry"),
     Column("previous", Text, nullable=False),
