@@ -15,7 +15,6 @@ from rich.text import Text
 from tribunal.cases.case_drawing import TerminalLine, draw_for_terminal, line_of_case
 from tribunal.cases.case_view import CaseView
 from tribunal.cases.quotations import MarkedCue, quoted_spans
-from tribunal.cases.trial_table import cue_line, quote_claim, turn_title
 from tribunal.schema import JSON, Argument, Cue, Opinion, Record, Turn
 from tribunal.terminal import screen
 from tribunal.text import make_visible, one_line
@@ -136,7 +135,7 @@ class CasePrinter:
         """Print a turn; of a cue that was shown before, the id alone."""
         if turn.cues and turn.stage != "scan":  # the gatekeeper's cues are its own; the prosecutor's are the case's
             self._print_post(turn.cues)
-        self._print_head(turn_title(turn), _COLOURS.get(turn.seat) or _SIDES.get(turn.stance or "", "white"))
+        self._print_head(line_of_case("turn", turn), _COLOURS.get(turn.seat) or _SIDES.get(turn.stance or "", "white"))
         for cue in turn.cues:
             self._print_cue(cue)
         for argument in turn.arguments:
@@ -160,7 +159,7 @@ class CasePrinter:
             self._print_words(f"{cue.id}, as above")
             return
         self._claims[cue.id] = cue
-        self._print_words(cue_line(cue), cue.justification)
+        self._print_words(line_of_case("cue", cue), cue.justification)
 
     def _print_argument(self, argument: Argument) -> None:
         """Print what is said about a cue; its claim only where it wasn't quoted before."""
@@ -168,7 +167,7 @@ class CasePrinter:
         if argument.cue_id in self._claims:
             self._print_words(stance + argument.argument)
         else:
-            self._print_words(stance + quote_claim(argument.claim), argument.argument)
+            self._print_words(stance + line_of_case("quoted", argument.claim), argument.argument)
 
     def _print_opinion(self, opinion: Opinion) -> None:
         """Print what a perspective says, with the examples that it saw."""

@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from tribunal.calls import DEMO_NOTICE
 from tribunal.cases.case_view import AuthorLetter, CaseView, ViewedPost
+from tribunal.shared_settings import VIEWS
 from tribunal.templates import make_template_environment
 from tribunal.text import count_noun, escape_markdown, make_visible, one_line, parse_toml
 from tribunal.times import format_date
@@ -121,7 +122,7 @@ def content_security_policy() -> str:
     return "; ".join(("default-src 'none'", *allowed))
 
 
-def line_of_case(macro: Literal["decision", "outcome", "track", "views", "debate"], *values: Any) -> str:
+def line_of_case(macro: str, *values: Any) -> str:
     """Return a line about a case in plain text, by the macro of `lines.jinja`."""
     return str(getattr(_environment("lines").get_template("lines.jinja").module, macro)(*values))
 
@@ -168,6 +169,7 @@ def _environment(kind: str) -> Environment:
 
     made = make_template_environment(_source, escape)
     made.globals |= {"demo_notice": DEMO_NOTICE, "count_noun": count_noun, "format_date": format_date}
+    made.globals |= {"view_titles": VIEWS}
     made.filters |= {"block": _markdown_block, "cell": _markdown_cell, "marked": _markdown_post, "shorten": _shorten}
     return made
 

@@ -12,26 +12,17 @@ from tribunal.contents import remembered_text
 from tribunal.errors import BadInput
 from tribunal.prompts.policy import Policy, list_shipped_policies, load_policy, parse_policy
 from tribunal.schema import JSON, Record, Review
-from tribunal.text import count_noun
 from tribunal.times import format_date
 
 PriceOfCall = Callable[[Call], float | None]
 _DECIDING_SEATS = ("judge", "classifier", "summary", "annotator", "triage")
 _UNKNOWN_TIME = "not recorded"
 _UNNAMED = "an unnamed reviewer"
-# Why a case needs review, as people read it; a record has the words on the left.
-_REASONS = {
-    "the verdict is uncertain": "the model was unsure",
-    "the verdict is a tie": "the votes were tied",
-    "no confidence is stated": "the model stated no confidence",
-    "it was tried again for a reviewer's question": "it ran again with a reviewer's question",
-    "somebody sent it here by hand": "it was sent to review by hand",
-}
 
 
 def read_reason(reason: str | None) -> str:
     """Return why a case needs review, as people read it."""
-    return _REASONS.get(reason or "", reason or "")
+    return line_of_case("reason", reason)
 
 
 def cost_of_case(record: Record, price: PriceOfCall | None) -> CaseCost:
@@ -39,22 +30,11 @@ def cost_of_case(record: Record, price: PriceOfCall | None) -> CaseCost:
     by_model: dict[str, list[Call]] = {}
     for call in record.calls:
         by_model.setdefault(call.model, []).append(call)
-    usage = record.usage
-    total = (
-        f"{count_noun(usage.calls, 'call')}, {usage.prompt_tokens} + {usage.completion_tokens} tokens, "
-        f"{usage.seconds:.2f} s"
-    )
-    counts = (
-        (sum(call.cached for call in record.calls), "answer", "from the cache"),
-        (sum(each.calls for each in record.saved), "call", "saved"),
-        (sum(each.tokens for each in record.saved), "token", "saved"),
-    )
-    parts = [f"{total} in calls", *(f"{count_noun(number, noun)} {how}" for number, noun, how in counts if number)]
     return CaseCost(
         models=tuple(_model_use(model, calls, price) for model, calls in by_model.items()),
-        total=total,
+        total=line_of_case("usage", record.usage),
         money=_money(record.calls, price),
-        line=f"{record.post_id} · {', '.join(parts)}",
+        line=line_of_case("cost", record),
     )
 
 

@@ -5,65 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from tribunal.cases.case_drawing import line_of_case
 from tribunal.cases.case_view import ChipKind, SpokenTurn, StepRemark, StepRow, StepTable, ViewedCue, ViewedTrial
 from tribunal.cases.quotations import MarkedCue, quoted_spans
 from tribunal.schema import Argument, Cue, Turn
-from tribunal.shared_settings import VIEWS
 
-_STAGES = {
-    "scan": "rapid scan",
-    "indictment": "indictment",
-    "investigation": "investigation",
-    "argument": "argument",
-    "rebuttal": "defence",
-    "opening": "argument",
-    "response": "answer",
-    "answer": "answer",
-    "score": "scores",
-    "reflection": "reflection",
-    "revision": "answer after the reflection",
-}
-_SPEAKERS = {"debater:hate": "Debater for hate", "debater:not_hate": "Debater for non-hate"}
 _CHIPS: dict[str, ChipKind] = {
     "press": "pressed", "withdraw": "withdrawn", "refute": "refuted", "concede": "conceded",
 }  # fmt: skip
 _CUE_STAGES = ("scan", "indictment", "investigation", "argument", "rebuttal")
 
 
-def _speaker_name(seat: str) -> str:
-    """Return a seat in words: a view by its title, others by their kind and name."""
-    kind, _, name = seat.partition(":")
-    if kind == "view" and name in VIEWS:
-        return VIEWS[name]
-    return _SPEAKERS.get(seat) or f"{kind.capitalize()} {name}".strip()
-
-
-def quote_claim(claim: str) -> str:
-    """Return a claim between quotation marks, of which it may have brought its own."""
-    return claim if claim.startswith("“") and claim.endswith("”") and claim.count("“") == 1 else f"“{claim}”"
-
-
-def turn_title(turn: Turn) -> str:
-    """Return who speaks in a turn, in which round and stage."""
-    round_named = f", round {turn.round}" if turn.round else ""
-    return f"{_speaker_name(turn.seat)}{round_named}: {_STAGES[turn.stage]}"
-
-
-def cue_line(cue: Cue) -> str:
-    """Return a cue without its justification: its id, type, whom it attacks, its category and its claim."""
-    return f"{cue.id} {cue.type} · {cue.attacked_group} · {cue.category}: {quote_claim(cue.claim)}"
-
-
 def spoken_turn(turn: Turn, listed: Sequence[Cue] = ()) -> SpokenTurn:
     """Return a turn in words; `listed` are cues that stand in full beside it, so that it only names them."""
     ids = {cue.id for cue in listed}
-    words = [f"{cue.id}, as above" if cue in listed else f"{cue_line(cue)} {cue.justification}" for cue in turn.cues]
+    words = [
+        f"{cue.id}, as above" if cue in listed else f"{line_of_case('cue', cue)} {cue.justification}"
+        for cue in turn.cues
+    ]
     for each in turn.arguments:
-        claim = "" if each.cue_id in ids else f"{quote_claim(each.claim)} "
+        claim = "" if each.cue_id in ids else f"{line_of_case('quoted', each.claim)} "
         words.append(f"{each.cue_id} {each.says}: {claim}{each.argument}")
     if turn.text or not words:
         words.append(": ".join(each for each in (turn.stance, turn.text or "nothing") if each))
-    return SpokenTurn(title=turn_title(turn), words=tuple(words))
+    return SpokenTurn(title=line_of_case("turn", turn), words=tuple(words))
 
 
 def mark_cues(turns: Sequence[Turn], cues: Sequence[Cue], text: str | None) -> list[MarkedCue]:
@@ -144,7 +109,7 @@ def _remark_on_cue(turn: Turn, argument: Argument) -> StepRemark:
     """Return an argument as a remark with its chip."""
     kind = _CHIPS[argument.stance]
     chip = f"{kind}, unchanged" if argument.held else kind
-    return StepRemark(speaker=_speaker_name(turn.seat), chip=chip, kind=kind, text=argument.argument)
+    return StepRemark(speaker=line_of_case("speaker", turn.seat), chip=chip, kind=kind, text=argument.argument)
 
 
 def _cue_table(
@@ -159,7 +124,7 @@ def _cue_table(
         for cue in turn.cues:
             same = _find_scanned(cue, marked, text) if scan else None
             if number := same.number if same else numbers.get(cue.id):
-                chip, speaker = "found" if scan else "brought", _speaker_name(turn.seat)
+                chip, speaker = "found" if scan else "brought", line_of_case("speaker", turn.seat)
                 remark = StepRemark(speaker=speaker, chip=chip, kind="found", text=cue.justification)
                 column.setdefault(number, []).append(remark)
         for argument in turn.arguments:
@@ -190,11 +155,10 @@ def _speaker_table(turns: Sequence[Turn]) -> StepTable:
     rows: dict[str, dict[str, list[StepRemark]]] = {}
     columns: dict[str, None] = {}
     for turn in turns:
-        stage = _STAGES[turn.stage]
-        step = f"Round {turn.round}: {stage}" if turn.round else stage.capitalize()
+        step = line_of_case("step", turn)
         columns[step] = None
         remark = StepRemark(chip=turn.stance or "", text=turn.text)
-        rows.setdefault(_speaker_name(turn.seat), {}).setdefault(step, []).append(remark)
+        rows.setdefault(line_of_case("speaker", turn.seat), {}).setdefault(step, []).append(remark)
     return StepTable(
         caption="Who said what, step by step",
         rows_are="speaker",

@@ -40,7 +40,6 @@ _ERASED = "The text of this case was erased: the post, and what was said about i
 # An image that stands in the page itself, or a path on the server that the page comes from.
 _OWN_IMAGE = re.compile(r"data:image/(?:png|jpeg|webp|gif|bmp);base64,[A-Za-z0-9+/=]*\Z|/(?![/\\])[\w./-]*\Z")
 _SHARED_CAUSE = 40  # characters from which a text in two warnings is a cause of both
-_ORDINALS = ("First", "Second", "Third", "Fourth", "Fifth")
 PostAtHand = Post | Mapping[str, Any] | str | None
 
 
@@ -87,7 +86,7 @@ def view_case(
     outcome = str(verdict.get("outcome") or record.outcome)
     ended_by = {"verdict": "Judge", "refusal": "Refusal", "failure": "Failure"}.get(outcome, "Outcome")
     has_image = bool(at_hand.get("image")) or image is not None or any(cue.box for cue in record.cues)
-    title, tone = _title_and_tone(record)
+    decided: Tone = "hate" if record.label else "other"
     reasons = [record.explanation]
     if record.outcome == "pending" and record.review:  # the models' reasons come first
         reasons.insert(0, str(verdict.get("explanation") or ""))
@@ -95,8 +94,8 @@ def view_case(
     return CaseView(
         case=case,
         erased=erased,
-        title=title,
-        tone=tone,
+        title=line_of_case("title", record),
+        tone=decided if record.outcome == "verdict" else "open",
         outcome=record.outcome,
         first=line_of_case("decision", record, verdict, read_reason(record.review.reason) if record.review else ""),
         track=line_of_case("track", record),
@@ -116,17 +115,14 @@ def view_case(
             record.transcript,
             marked,
             text,
-            title=f"{_ordinal(len(record.trials) + 1)} run, the latest" if record.trials else "Debate",
+            title=line_of_case("run", len(record.trials) + 1) if record.trials else "Debate",
             last_column="Dismissal" if record.track == "dismissed" else ended_by,
             outcome=str(verdict.get("category") or outcome),
             reasons=str(verdict.get("explanation") or ""),
             notes=[line_of_case("debate", entry) for entry in record.debate],
         ),
         earlier_trials=tuple(
-            _view_earlier_trial(
-                each,
-                f"{_ordinal(number)} run, returned by {each.reviewer or 'a reviewer'}, {format_date(each.at)}",
-            )
+            _view_earlier_trial(each, line_of_case("run", number, each))
             for number, each in enumerate(record.trials, start=1)
         ),
         applied=applied_policy(record, recorded_policy(record, policy_text)),
@@ -185,22 +181,10 @@ def post_at_hand(post: PostAtHand) -> Mapping[str, Any]:
     return fields
 
 
-def _title_and_tone(record: Record) -> tuple[str, Tone]:
-    """Return the outcome in capitals, and which way it goes."""
-    if record.outcome == "verdict":
-        title = (record.category or "").upper()  # so is a category that isn't hate
-        if record.task == "hate" and (record.hateful or not record.label):
-            title = "HATE SPEECH" if record.hateful else "NOT HATE SPEECH"
-        return title, "hate" if record.label else "other"
-    titles: dict[str, str] = {"pending": "NEEDS REVIEW", "refusal": "REFUSED", "failure": "FAILED"}
-    return titles[record.outcome], "open"
-
-
 def _view_image(source: str | None, size: tuple[int, int], absent: str, marked: Sequence[MarkedCue]) -> ViewedImage:
     """Return the image with the regions that cues mark in it; strangers' addresses are left out."""
     regions = tuple(ImageRegion(cue=each.number, box=each.cue.box) for each in marked if each.cue.box)
-    seen = "; ".join(f"cue {each.number}: {each.cue.claim}" for each in marked if each.cue.box)
-    alt = f"The image of the post. Marked in it: {seen}" if seen else "The image of the post, without a description."
+    alt = line_of_case("alt", [each for each in marked if each.cue.box])
     if source is not None and not _OWN_IMAGE.match(source):
         source = None
     absent = "" if source else absent
@@ -220,10 +204,6 @@ def _view_earlier_trial(trial: Trial, title: str) -> ViewedTrial:
         reasons=str(outcome.get("explanation") or ""),
         question=trial.question,
     )
-
-
-def _ordinal(number: int) -> str:
-    return _ORDINALS[number - 1] if number <= len(_ORDINALS) else f"{number}th"
 
 
 def _evidence_card(evidence: Evidence, record: Record) -> EvidenceCard:
