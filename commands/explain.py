@@ -16,7 +16,7 @@ from tribunal.terminal import as_json, say, say_json
 
 if TYPE_CHECKING:
     from tribunal.cases.case_view import AuthorLetter, CaseView
-    from tribunal.cases.explanations import CaseAtHand
+    from tribunal.cases.view_maker import CaseAtHand
 
 Format = Literal["html", "markdown", "json"]
 # The settings of a case that its letter heeds too: the models that were asked, but none that only argue.
@@ -92,14 +92,7 @@ def explain(
             return await explain_case(at_hand, table.cost_of_call if table else None)
         settings = {name: value for name, value in (at_hand.settings or {}).items() if name in _CALL_SETTINGS}
         context = context_from({**settings, **({"model": model} if model else {})})
-        return await write_letter(
-            at_hand.record,
-            post=at_hand.post,
-            policy_text=at_hand.policy_text,
-            language=language,
-            context=context,
-            case=at_hand.case,
-        )
+        return await write_letter(at_hand, language=language, context=context)
 
     picture = asyncio.run(draw())
     for warning in picture.warnings if told_to == "poster" else ():

@@ -100,7 +100,8 @@ def _write_explanation(record: Record, post: JSON, out: Path) -> None:
     import asyncio
     import time
 
-    from tribunal.cases.explanations import CaseAtHand, explain_case
+    from tribunal.cases.explanations import explain_case
+    from tribunal.cases.view_maker import CaseAtHand
     from tribunal.times import format_date
 
     at_hand = CaseAtHand(record, post, decided_at=format_date(time.time()))

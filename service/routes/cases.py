@@ -18,10 +18,11 @@ from tribunal.cases.author_letter import LETTER_SETTINGS, write_letter
 from tribunal.cases.case_drawing import content_security_policy, draw_markdown, draw_page
 from tribunal.cases.case_store import CaseStore, add_spending
 from tribunal.cases.case_view import AuthorLetter, CaseView
-from tribunal.cases.explanations import CaseAtHand, case_from_row
+from tribunal.cases.explanations import case_from_row
 from tribunal.cases.explanations import explain_case as explain_case_at_hand
 from tribunal.cases.problem import Problem
 from tribunal.cases.trials import ReviewerQuestion
+from tribunal.cases.view_maker import CaseAtHand
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Call, Record, Usage
@@ -247,10 +248,7 @@ async def _explain_to_poster(
     # The prompts are the operator's: a folder that a case names may be gone.
     settings["prompts"] = replica.options.settings.get("prompts")
     context = context_from({name: value for name, value in settings.items() if name in LETTER_SETTINGS})
-    letter = await write_letter(
-        case.record, post=case.post, policy_text=case.policy_text, language=language, context=context, files=False,
-        case=case.case,
-    )  # fmt: skip
+    letter = await write_letter(case, language=language, context=context, files=False)
     if who.key_id and letter.calls:
         paid = [Call.model_validate(each) for each in letter.calls]
         spent, _ = spending_of(paid, Usage.from_calls(list(letter.calls)), replica.prices)

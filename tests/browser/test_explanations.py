@@ -13,7 +13,8 @@ from playwright.async_api import Browser, async_playwright
 from tests.browser.test_own_pages import ARGUMENTS, CHROMIUM, HOSTILE, hostile_record, is_read, opened
 from tribunal.cases.case_drawing import draw_fragment, draw_page, stylesheet
 from tribunal.cases.case_view import AuthorLetter
-from tribunal.cases.explanations import CaseAtHand, explain_case
+from tribunal.cases.explanations import explain_case
+from tribunal.cases.view_maker import CaseAtHand
 from tribunal.exhibit import Box
 from tribunal.schema import Appealed, Precedent, Trial
 

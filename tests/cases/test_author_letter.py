@@ -16,6 +16,7 @@ from tribunal.cases.author_letter import write_letter
 from tribunal.cases.case_drawing import draw_markdown, draw_page
 from tribunal.cases.case_view import AuthorLetter
 from tribunal.cases.session import submit_review
+from tribunal.cases.view_maker import CaseAtHand, PostAtHand, post_at_hand
 from tribunal.context import Context
 from tribunal.errors import BadInput
 from tribunal.schema import Record
@@ -25,13 +26,18 @@ FIXED = "We looked at your post and decided that it is hate speech. Our rules do
 ONE_GROUND = {"indictment": {"cues": [CUE, OTHER]}, "judge": VERDICT | {"explanation": "C1 decides it."}}
 
 
+def case_of(record: Record, post: PostAtHand) -> CaseAtHand:
+    """The case of a record, with its post at hand."""
+    return CaseAtHand(record, dict(post_at_hand(post)))
+
+
 async def asked(
     *answers: Any, post: Any = POST, language: str | None = None, **court: Any
 ) -> tuple[AuthorLetter, list[Request]]:
     """A decided case explained by these answers, and what was sent for it."""
     async with ScriptedServer(told(*answers, **{**ONE_GROUND, **court})) as server:
         record = await decide(server, POST)
-        made = await write_letter(record, post=post, language=language, context=SCRIPTED)
+        made = await write_letter(case_of(record, post), language=language, context=SCRIPTED)
         return made, [request for request in server.requests if is_explainer(request)]
 
 
@@ -107,7 +113,7 @@ async def test_nothing_of_anybody_else_is_shown_to_the_model_or_to_them() -> Non
         record = await decide(server, POST, graph="tribunal", review=True)
         edit = {"type": "edit", "args": {"action": "decide", "args": {"category": "Religious", "note": "secret-note"}}}
         done = await submit_review(str(record.thread), {**edit, "reviewer": "kim (desk)"})
-        made = await write_letter(done, post=post, context=SCRIPTED)
+        made = await write_letter(case_of(done, post), context=SCRIPTED)
         first, second = [request for request in server.requests if is_explainer(request)]
     assert made.source == "written"
     assert "names 'kim'" in second.text
@@ -130,11 +136,11 @@ async def test_where_nothing_is_held_against_it_no_ground_is_named() -> None:
 async def test_what_waits_or_failed_is_said_plainly_and_asks_nobody() -> None:
     async with ScriptedServer(told(judge={**VERDICT, "confidence": 0.2})) as server:
         record = await decide(server, POST, graph="tribunal", review=True)
-        made = await write_letter(record, post=POST, context=SCRIPTED)
+        made = await write_letter(case_of(record, POST), context=SCRIPTED)
         assert (made.outcome, made.hateful, made.source, made.quoted) == ("pending", None, "fixed", ())
         assert "A person will look at it" in made.text
         failed = record.model_copy(update={"outcome": "failure"})
-        assert "Nothing is held against it" in (await write_letter(failed, post=POST, context=SCRIPTED)).text
+        assert "Nothing is held against it" in (await write_letter(case_of(failed, POST), context=SCRIPTED)).text
         assert not [request for request in server.requests if is_explainer(request)]
 
 
@@ -157,10 +163,10 @@ async def test_the_image_is_shown_and_one_that_is_gone_is_not_missed(tmp_path: P
 async def test_the_rehearsal_model_writes_it_too() -> None:
     for graph in ("arcade", "baseline", "mv_debate"):
         record: Record = await tribunal.ajudge("Immigrants: the weeds in our garden.", graph=graph)
-        made = await write_letter(record, post="Immigrants: the weeds in our garden.")
+        made = await write_letter(case_of(record, "Immigrants: the weeds in our garden."))
         assert (made.source, made.hateful) == ("written", True), graph
     sarcastic = await tribunal.ajudge("Lovely weather, as always.", graph="mv_debate", task="sarcasm")
     with pytest.raises(BadInput, match="only decisions on hate speech"):
-        await write_letter(sarcastic, post="x")
+        await write_letter(case_of(sarcastic, "x"))
     with pytest.raises(BadInput, match="language"):
-        await write_letter(record, post="x", language="no such")
+        await write_letter(case_of(record, "x"), language="no such")

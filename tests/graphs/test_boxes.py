@@ -12,7 +12,8 @@ from PIL import Image
 from tests.cases.letters import POST, Page, told
 from tests.court import cue, decide, part
 from tests.doubles import Request, ScriptedServer
-from tribunal.cases.explanations import CaseAtHand, explain_case
+from tribunal.cases.explanations import explain_case
+from tribunal.cases.view_maker import CaseAtHand
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS
 from tribunal.schema import Record

@@ -17,7 +17,7 @@ from tests.service.conftest import serving
 from tribunal.cases import author_letter, view_maker
 from tribunal.cases.author_letter import write_letter
 from tribunal.cases.case_drawing import TO_AUTHORS, draw_markdown, draw_page
-from tribunal.cases.view_maker import view_case
+from tribunal.cases.view_maker import CaseAtHand, view_case
 from tribunal.commands import app
 from tribunal.eval.view import cases
 from tribunal.schema import Record
@@ -43,7 +43,7 @@ def one_field_more(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_field_that_is_added_shows_in_all_six(sqlite: str) -> None:
     terminal = await asyncio.to_thread(CliRunner().invoke, app, ["judge", TEXT], env={"COLUMNS": "200"})
     record = await tribunal.ajudge(TEXT, graph="arcade")
-    view, letter = view_case(record, post=TEXT), await write_letter(record, post=TEXT)
+    view, letter = view_case(record, post=TEXT), await write_letter(CaseAtHand(record, {"text": TEXT}))
     sample = {**line("a", 1, 1), **record.dump()}
     sample_page = cases.view_sample(sample, None)
     async with serving(sqlite, **ALL) as client:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import ValidationError
@@ -16,7 +16,7 @@ from tribunal.cases.author_letter import load_image, write_letter
 from tribunal.cases.case_view import AuthorLetter, CaseStatus, CaseView
 from tribunal.cases.deciders import read_reason
 from tribunal.cases.graph_run import caller_config, merge_metadata
-from tribunal.cases.view_maker import view_case
+from tribunal.cases.view_maker import CaseAtHand, view_case
 from tribunal.cases.waiting_cases import names_of_person
 from tribunal.context import context_from, describe_validation_error
 from tribunal.errors import BadInput
@@ -31,19 +31,6 @@ if TYPE_CHECKING:
     from tribunal.cases.deciders import PriceOfCall
     from tribunal.store.engine import Store
     from tribunal.typed_names import CallKeywords
-
-
-class CaseAtHand(NamedTuple):
-    """A case, and what is at hand of it. `post` is what was asked: text, image, language, earlier."""
-
-    record: Record
-    post: JSON | None = None
-    policy_text: str | None = None
-    decided_at: str | None = None
-    case: str | None = None
-    settings: JSON | None = None
-    erased: str | None = None
-    status: CaseStatus | None = None
 
 
 async def aexplain(
@@ -78,14 +65,14 @@ async def aexplain(
         BadInput: the policy is another one than the record names, or a setting is wrong.
     """
     post = {"text": text, "image": image} if text is not None or image is not None else None
-    policy_text = (await policy_in_force(policy)).source if policy else None
+    at_hand = CaseAtHand(record, post, (await policy_in_force(policy)).source if policy else None)
     context, run = context_from({**settings}), caller_config(config)
     if told_to == "auditor":
-        return await explain_case(CaseAtHand(record, post, policy_text))
+        return await explain_case(at_hand)
     mask_traces()
 
     async def explain_to_poster(_: Record) -> AuthorLetter:
-        return await write_letter(record, post=post, policy_text=policy_text, language=language, context=context)
+        return await write_letter(at_hand, language=language, context=context)
 
     about = {"graph": record.graph, "post_id": record.post_id, "policy": record.policy.get("sha")}
     return await RunnableLambda(explain_to_poster).ainvoke(record, merge_metadata(run, about))

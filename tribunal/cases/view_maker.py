@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tribunal.cases.case_drawing import line_of_case
@@ -31,7 +31,7 @@ from tribunal.cases.deciders import (
 )
 from tribunal.cases.quotations import MarkedCue, cut_segments
 from tribunal.cases.trial_table import mark_cues, view_trial
-from tribunal.schema import Evidence, Post, Record, Trial
+from tribunal.schema import JSON, Evidence, Post, Record, Trial
 from tribunal.text import count_noun
 from tribunal.times import format_date
 
@@ -41,6 +41,19 @@ _ERASED = "The text of this case was erased: the post, and what was said about i
 _OWN_IMAGE = re.compile(r"data:image/(?:png|jpeg|webp|gif|bmp);base64,[A-Za-z0-9+/=]*\Z|/(?![/\\])[\w./-]*\Z")
 _SHARED_CAUSE = 40  # characters from which a text in two warnings is a cause of both
 PostAtHand = Post | Mapping[str, Any] | str | None
+
+
+class CaseAtHand(NamedTuple):
+    """A case, and what is at hand of it. `post` is what was asked: text, image, language, earlier."""
+
+    record: Record
+    post: JSON | None = None
+    policy_text: str | None = None
+    decided_at: str | None = None
+    case: str | None = None
+    settings: JSON | None = None
+    erased: str | None = None
+    status: CaseStatus | None = None
 
 
 def view_case(
