@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
@@ -31,19 +31,39 @@ from tribunal.text import parse_json
 
 _AT_ONCE = 100  # cases in one transaction
 _ERASED = "its words were erased"
-# Parts of a record that hold no words of a post, of a person or of a model.
-_OF_RECORD = (
-    "outcome", "post_id", "graph", "task", "scheme", "label", "category", "hateful", "rehearsed", "track", "rounds",
-    "calls", "usage", "shown", "policy", "prompts", "protocol", "language", "language_from", "image_sha256", "tie",
-    "confidence", "uncertain", "saved", "thread", "kept", "precedents",
-)  # fmt: skip
-_OF_OUTCOME = (
-    "outcome", "task", "label", "category", "hateful", "rehearsed", "track", "tie", "confidence", "uncertain", "seat",
-    "role", "model", "form", "error",
-)  # fmt: skip
 _OF_MESSAGE = (
     "id", "graph", "outcome", "category", "hateful", "confidence", "uncertain", "rehearsed", "policy_sha", "link",
 )  # fmt: skip
+_AS_IT_IS: Any = object()
+# What is left of an outcome, a trial and a record: parts that hold no words of a post, of a person or of a model, and
+# what stands in place of the words that can't be missing.
+_OUTCOME: JSON = {
+    **dict.fromkeys((
+        "outcome", "task", "label", "category", "hateful", "rehearsed", "track", "tie", "confidence", "uncertain",
+        "seat", "role", "model", "form", "error",
+    ), _AS_IT_IS),
+    "explanation": "",
+}  # fmt: skip
+_TRIAL: JSON = {
+    **dict.fromkeys(("id", "reviewer", "at"), _AS_IT_IS),
+    "question": "", "outcome": _OUTCOME, "cues": [], "transcript": [],
+}  # fmt: skip
+_RECORD: JSON = {
+    **dict.fromkeys((
+        "outcome", "post_id", "graph", "task", "scheme", "label", "category", "hateful", "rehearsed", "track", "rounds",
+        "calls", "usage", "shown", "policy", "prompts", "protocol", "language", "language_from", "image_sha256", "tie",
+        "confidence", "uncertain", "saved", "thread", "kept", "precedents",
+    ), _AS_IT_IS),
+    "explanation": "", "transcript": [], "cues": [], "warnings": [],
+    "votes": {**dict.fromkeys(("label", "category", "confidence"), _AS_IT_IS), "explanation": ""},
+    "fault": dict.fromkeys(("seat", "role", "model", "kind"), _AS_IT_IS),
+    "review": {**dict.fromkeys(("reason", "action", "reviewer", "at"), _AS_IT_IS), "court": _OUTCOME},
+    "trials": _TRIAL,
+    "appeals": {
+        **dict.fromkeys(("id", "kind", "at", "decided_by", "result", "reviewer", "decided"), _AS_IT_IS),
+        "appellant": "", "reason": "", "before": _OUTCOME, "trial": _TRIAL,
+    },
+}  # fmt: skip
 
 
 class ErasureRequest(Frozen):
@@ -181,45 +201,23 @@ def _row_without_words(row: JSON) -> JSON:
     }  # fmt: skip
 
 
-def _only(held: Mapping[str, object], *names: str) -> JSON:
-    return {name: held[name] for name in names if name in held}
-
-
 def without_words(record: JSON) -> JSON:
     """Return a record, as it is stored, without words; still a `Record`."""
-    kept = {**_only(record, *_OF_RECORD), "explanation": "", "transcript": [], "cues": [], "warnings": []}
-    kept["votes"] = [{**vote, "explanation": ""} for vote in record.get("votes") or []]
-    if fault := record.get("fault"):
-        kept["fault"] = _only(fault, "seat", "role", "model", "kind")
-    if review := record.get("review"):
-        stays = _only(review, "reason", "action", "reviewer", "at")
-        kept["review"] = {**stays, "court": _outcome_without_words(review["court"])}
-    kept["trials"] = [_trial_without_words(trial) for trial in record.get("trials") or []]
-    kept["appeals"] = [
-        {
-            **_only(each, "id", "kind", "at", "decided_by", "result", "reviewer", "decided"),
-            "appellant": "",
-            "reason": "",
-            "before": _outcome_without_words(each["before"]),
-            "trial": _trial_without_words(each["trial"]) if each.get("trial") else None,
-        }
-        for each in record.get("appeals") or []
-    ]
-    return Record.model_validate(kept).dump()
+    return Record.model_validate(_keep(record, _RECORD)).dump()
 
 
-def _outcome_without_words(held: Mapping[str, object]) -> JSON:
-    return {**_only(held, *_OF_OUTCOME), "explanation": ""}
-
-
-def _trial_without_words(trial: JSON) -> JSON:
-    outcome = _outcome_without_words(trial["outcome"])
-    return {**_only(trial, "id", "reviewer", "at"), "question": "", "outcome": outcome, "cues": [], "transcript": []}
+def _keep(held: Any, left: Any) -> Any:
+    """Return what is left of a part of a record."""
+    if left is _AS_IT_IS or held is None:
+        return held
+    if isinstance(held, list) and isinstance(left, dict):
+        return [_keep(each, left) for each in held]
+    return {name: _keep(held[name], left[name]) for name in left if name in held} if isinstance(left, dict) else left
 
 
 def post_without_words(post: JSON | None) -> JSON | None:
     """Return what stays of a post as it was given: what its platform calls it."""
-    return _only(post or {}, "post_id") or None
+    return {"post_id": post["post_id"]} if post and "post_id" in post else None
 
 
 # What erased words leave on this machine's disk
