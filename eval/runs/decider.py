@@ -99,7 +99,7 @@ class PostDecider:
         self._registry = await current_registry()
         self._lowered_before = {model: turns.lowered for model, turns in self._registry.limits.concurrency.items()}
         if self._job.keep is not None:
-            from tribunal.cases.archive import check_database  # SQLAlchemy, for those who keep
+            from tribunal.cases.record_rows import check_database  # SQLAlchemy, for those who keep
 
             await check_database(self._job.keep)
         if self._pinned is not None:
@@ -162,7 +162,7 @@ class PostDecider:
             return record
         costs = [self._prices.cost_of_call(call) or 0.0 for call in record.calls] if self._prices else None
         settings = settings_for_record(self._job.context)
-        from tribunal.cases.archive import keep_record
+        from tribunal.cases.record_rows import keep_record
 
         money = None if costs is None else sum(costs)
         kept = await keep_record(self._job.keep, record, sample.post, settings, money)

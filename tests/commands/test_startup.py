@@ -34,7 +34,7 @@ OF_PROVIDERS = {
 OURS_UNUSED = {
     "tribunal.cases.docket", "tribunal.commands.evaluate", "tribunal.commands.review", "tribunal.eval",
     "tribunal.cases.author_letter", "tribunal.cases.explanations", "tribunal.graphs.predict",
-    "tribunal.cases.archive", "tribunal.models.cache",
+    "tribunal.cases.record_rows", "tribunal.models.cache",
     "tribunal.models.embeddings", "tribunal.pieces",
     "tribunal.retrievers.perspectives", "tribunal.retrievers.precedents", "tribunal.retrievers.web.library",
     "tribunal.service",

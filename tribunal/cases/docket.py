@@ -19,13 +19,13 @@ from langchain_core.runnables import RunnableConfig
 from sqlalchemy import and_, or_, select
 
 from tribunal.calls import Usage
-from tribunal.cases.archive import store_here
 from tribunal.cases.case_store import CaseStore, Spending
 from tribunal.cases.checkpoints import TakenOver
 from tribunal.cases.decision_effects import Sampling, load_sampling
 from tribunal.cases.leases import LEASE, Held, NewCase, held_case_from_row, new_owner
 from tribunal.cases.old_docket import copy_old_cases, find_old_docket
 from tribunal.cases.problem import Problem
+from tribunal.cases.record_rows import store_here
 from tribunal.cases.trials import TrialResult, Trials, trusted_graph
 from tribunal.cases.waiting_cases import (
     SOMEBODY,

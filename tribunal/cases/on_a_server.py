@@ -10,8 +10,8 @@ from uuid import UUID
 from langchain_core.callbacks import AsyncCallbackHandler
 from langgraph.callbacks import GraphCallbackHandler, GraphInterruptEvent
 
-from tribunal.cases.archive import keep_record
 from tribunal.cases.keep_options import keep_options
+from tribunal.cases.record_rows import keep_record
 from tribunal.cases.records import check_state, make_record
 from tribunal.cases.trials import paused_state
 from tribunal.context import context_from

@@ -57,7 +57,7 @@ async def judge_post(
     post = await graph_input(text, image, post_id, language, earlier, appeal)
     if keep is None:
         return await _judge(post, graph, context, listen, config, database)
-    from tribunal.cases.archive import check_database, keep_record  # SQLAlchemy, for those who keep
+    from tribunal.cases.record_rows import check_database, keep_record  # SQLAlchemy, for those who keep
 
     await check_database(keep)
     record = await _judge(post, graph, context, listen, config, keep.database)
@@ -122,8 +122,8 @@ async def resume_case(thread: str, *, keep: KeepOptions | None = None, database:
     Raises:
         BadInput: there is no such case, or it isn't in the middle of anything.
     """
-    from tribunal.cases.archive import keep_record
     from tribunal.cases.docket import docket_here
+    from tribunal.cases.record_rows import keep_record
 
     docket = await docket_here(database)
     row = await docket.row(thread)
