@@ -26,6 +26,7 @@ COMMANDS = {
     "view": Command("results:view"),
     "export": Command("results:export", extra="eval"),
     "doctor": Command("doctor:doctor"),
+    "trust": Command("trust:trust"),
     "explain": Command("explain:explain"),
     "graphs": Command("catalogue:graphs"),
     "transparency": Command("dsa:transparency", extra="service"),

@@ -29,12 +29,13 @@ from tests.eval.experiments.small_sets import write_small
 from tests.langsmith_server import KEY, LangSmithServer, TracedRun, langsmith_server
 from tests.service.command import started
 from tests.service.live import sqlite
-from tribunal.environment import export_langsmith
+from tribunal.environment import export_trusted_dotenv
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate
 from tribunal.eval.runs.job import RunEngine, RunOptions
 from tribunal.schema import Record
 from tribunal.testing import Fault, ScriptedModel
+from tribunal.trusted_folders import TRUST_DOTENV
 
 POST = "Immigrants: the weeds in our garden."
 OPENAI_KEY = "sk-proj-the-model-key-of-the-tests-0123456789"
@@ -327,29 +328,20 @@ def test_langsmith_gets_every_call_of_the_langgraph_server(traced: LangSmithServ
     assert b"base64," not in b"".join(traced.bodies)
 
 
-def test_langsmith_s_settings_in_dotenv_count(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    for name in (
-        "LANGSMITH_TRACING",
-        "LANGSMITH_API_KEY",
-        "LANGCHAIN_API_KEY",
-        "LANGSMITH_ENDPOINT",
-        "LANGSMITH_PROJECT",
-    ):
+def test_langsmith_s_settings_in_a_trusted_dotenv_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("LANGSMITH_TRACING", "LANGSMITH_API_KEY", "LANGCHAIN_API_KEY", "LANGSMITH_ENDPOINT"):
         monkeypatch.setenv(name, "")
-    file = tmp_path / ".env"
-    file.write_text("LANGSMITH_TRACING=true\nLANGSMITH_ENDPOINT=http://127.0.0.1:9/a\nOTHER=1\n")
-    export_langsmith()
-    assert (os.environ["LANGSMITH_TRACING"], os.environ["LANGSMITH_ENDPOINT"]) == ("true", "")
-    assert "OTHER" not in os.environ
-    assert "LANGSMITH_ENDPOINT is ignored" in caplog.text
-    file.write_text("LANGSMITH_ENDPOINT=http://127.0.0.1:9/b\nLANGSMITH_API_KEY=mine\nLANGSMITH_PROJECT=posts\n")
     monkeypatch.setenv("LANGSMITH_PROJECT", "set-outside")
-    export_langsmith()
-    assert os.environ["LANGSMITH_ENDPOINT"] == "http://127.0.0.1:9/b"
+    lines = "LANGSMITH_TRACING=true\nLANGSMITH_ENDPOINT=http://127.0.0.1:9/a\nLANGSMITH_API_KEY=mine\nOTHER=1\n"
+    (tmp_path / ".env").write_text(f"{lines}LANGSMITH_PROJECT=posts\n")
+    export_trusted_dotenv()
+    assert (os.environ["LANGSMITH_TRACING"], os.environ["LANGSMITH_ENDPOINT"]) == ("", "")
+    monkeypatch.setenv(TRUST_DOTENV, "1")
+    export_trusted_dotenv()
+    assert (os.environ["LANGSMITH_TRACING"], os.environ["LANGSMITH_API_KEY"]) == ("true", "mine")
+    assert os.environ["LANGSMITH_ENDPOINT"] == "http://127.0.0.1:9/a"
     assert os.environ["LANGSMITH_PROJECT"] == "set-outside"
-    assert "http://127.0.0.1:9/b is taken from .env" in caplog.text
+    assert "OTHER" not in os.environ
 
 
 @pytest.mark.long
@@ -359,4 +351,6 @@ def test_a_command_traces_by_its_dotenv(tmp_path: Path) -> None:
         outside = {name: value for name, value in os.environ.items() if not name.startswith(("LANGSMITH", "LANGCHAIN"))}
         command = [sys.executable, "-m", "tribunal", "judge", POST, "--graph", "baseline", "--model", "rehearsal"]
         subprocess.run(command, env=outside, check=True, capture_output=True)
+        assert server.bodies == []
+        subprocess.run(command, env=outside | {TRUST_DOTENV: "1"}, check=True, capture_output=True)
         assert len(server.wait_for_calls(1)) == 1

@@ -1,8 +1,8 @@
 """What is set outside a run: the environment, a `.env` file, and the data folder. A run's own settings beat them.
 
 A `.env` file lies in the working folder, which may be anybody's: a cloned project, a data set. It may bring keys and
-say which model is used; but it must not lead the operator's own keys, or posts, to a place of its choice. So an address
-or a rule in it counts only beside a key in the same file, and is said aloud.
+say which model is used. Every other line of it (a data folder, a database, an address, a list of what is allowed, a
+trace) counts only once the operator trusts the file (`tribunal.trusted_folders`). No key lends trust to another line.
 """
 
 from __future__ import annotations
@@ -11,25 +11,50 @@ import io
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-
-from platformdirs import user_data_dir
+from typing import NamedTuple
 
 from tribunal.errors import BadInput
 from tribunal.files import read_regular
+from tribunal.trusted_folders import TRUST_DOTENV, answer_for, operators_folder
 
 FILE = ".env"
-# Those that lead somewhere or lift a rule, and belong to no provider of models; those that do know their own keys.
-RULES = ("TRIBUNAL_FETCH_ALLOW", "SEARXNG_URL")
 KEY_NAME = re.compile(r"\w+_API_KEY(?:_\d+)?")
-# By these LangSmith is reached, and its own library reads them from the process alone.
-_LANGSMITH = re.compile(
-    r"(?:LANGSMITH|LANGCHAIN)_(?:TRACING\w*|PROJECT|ENDPOINT|API_KEY|WORKSPACE_ID|HIDE_\w+|OTEL_\w+)"
+# By these LangSmith is reached: they say where posts are traced to, its key too.
+_LANGSMITH = re.compile(r"(?:LANGSMITH|LANGCHAIN)_\w+")
+# What counts in a `.env` file that isn't trusted: keys of models and whose account they are, and which model is asked.
+_HARMLESS = re.compile(rf"(?!{_LANGSMITH.pattern}){KEY_NAME.pattern}|OPENAI_(?:ORG|PROJECT)_ID|TRIBUNAL_MODEL")
+# Lines of other programs are nothing to ask about.
+_OURS = re.compile(
+    rf"TRIBUNAL_\w+|{_LANGSMITH.pattern}|SEARXNG_URL|(?:OPENAI|OLLAMA|GOOGLE|GEMINI|ANTHROPIC|AZURE|AWS)_\w+"
+    r"|\w+_(?:BASE_URL|API_BASE|ENDPOINT|API_VERSION)|(?i:\w+_proxy)"
 )
-_LANGSMITH_KEYS = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
 _log = logging.getLogger("tribunal")
 _said: set[str] = set()
+
+
+class DotEnv(NamedTuple):
+    """What a `.env` file says.
+
+    Attributes:
+        lines: its settings by name.
+        is_trusted: whether the operator trusts the file as it is now; None: that was never asked.
+        raw: its bytes.
+    """
+
+    lines: Mapping[str, str]
+    is_trusted: bool | None
+    raw: bytes = b""
+
+    @property
+    def places(self) -> dict[str, str]:
+        """Return the lines that count only if the file is trusted, and that the environment doesn't set itself."""
+        return {
+            name: value
+            for name, value in self.lines.items()
+            if _OURS.fullmatch(name) and not _HARMLESS.fullmatch(name) and not os.environ.get(name)
+        }
 
 
 class Environment(dict[str, str]):
@@ -37,72 +62,62 @@ class Environment(dict[str, str]):
 
     Attributes:
         beneath: the names of those that the `.env` file sets, and nothing above it.
+        untrusted: the lines of the `.env` file that don't count, since it isn't trusted.
     """
 
-    def __init__(self, held: Mapping[str, str], beneath: Iterable[str] = ()) -> None:
-        """Keep the settings."""
-        super().__init__(held)
-        self.beneath = frozenset(beneath)
+    def __init__(self, held: Mapping[str, str], file: DotEnv) -> None:
+        """Keep the settings of the environment, and beneath them those of the file that count."""
+        counted = {name: value for name, value in file.lines.items() if file.is_trusted or _HARMLESS.fullmatch(name)}
+        super().__init__({**counted, **held})
+        self.beneath = frozenset(counted) - frozenset(held)
+        self.untrusted = {} if file.is_trusted else file.places
 
 
-def dotenv() -> dict[str, str]:
+def read_dotenv() -> DotEnv:
     """Return what the `.env` file of the working directory sets. Reads files: call it off the event loop.
 
     Nothing is put in for `${NAME}`: it would carry a key of the environment into an address of the file's choice.
     """
+    file = Path.cwd() / FILE
     try:
-        text = read_regular(Path.cwd() / FILE, 2**20).decode("utf-8")
+        raw = read_regular(file, 2**20)
+        text = raw.decode("utf-8")
     except FileNotFoundError:
-        return {}
+        return DotEnv({}, is_trusted=False)
     except (OSError, ValueError) as error:
         _say(f"{FILE}: is not read: {getattr(error, 'strerror', None) or error}")
-        return {}
+        return DotEnv({}, is_trusted=False)
     from dotenv import dotenv_values  # only where there is such a file
 
-    return {name: value for name, value in dotenv_values(stream=io.StringIO(text), interpolate=False).items() if value}
+    held = dotenv_values(stream=io.StringIO(text), interpolate=False)
+    return DotEnv({name: value for name, value in held.items() if value}, answer_for(file, raw), raw)
 
 
-def environment(beneath: Mapping[str, str] | None = None) -> Environment:
+def environment(file: DotEnv | None = None) -> Environment:
     """Return the settings outside a run: the environment, and beneath it a `.env` file. Empty ones count as unset.
 
     Args:
-        beneath: what `dotenv` gave, if it has been read; else it is read now.
+        file: what `read_dotenv` gave, if it has been read; else it is read now.
     """
-    held = dotenv() if beneath is None else beneath
-    above = {name: value for name, value in os.environ.items() if value}
-    from_file = {name: value for name, value in held.items() if name not in above}
-    has_key = any(KEY_NAME.fullmatch(name) for name in from_file)
-    for name in RULES:
-        if name in from_file and has_key:
-            _say(f"{name}={from_file[name]} is taken from {FILE}")
-        elif name in from_file:
-            del from_file[name]
-            _say(f"{name} is ignored: it stands in {FILE} without a key; set it in the environment")
-    return Environment({**from_file, **above}, from_file)
+    found = Environment({name: value for name, value in os.environ.items() if value}, file or read_dotenv())
+    if found.untrusted:
+        _say(
+            f"{FILE}: {', '.join(found.untrusted)}: not in force, since you haven't said that you trust this file; run "
+            f"`tribunal trust` here, or set {TRUST_DOTENV}=1 in the environment"
+        )
+    return found
 
 
-def export_langsmith() -> None:
-    """Put LangSmith's settings of the `.env` file into the process environment, beneath those that are set there.
+def export_trusted_dotenv() -> None:
+    """Put the lines of a trusted `.env` file that name places into the process environment, beneath what is set there.
 
-    A command does so when it begins, before LangSmith's library is loaded. An address counts only if the key that is
-    used stands in the same file.
+    A command does so when it begins: other libraries, and the processes that it starts, read the process environment
+    alone.
     """
-    if not (Path.cwd() / FILE).exists():
-        return
-    from_file = {name: value for name, value in dotenv().items() if _LANGSMITH.fullmatch(name)}
-    has_key = any(from_file.get(name) for name in _LANGSMITH_KEYS)
-    own_key = has_key and not any(os.environ.get(name) for name in _LANGSMITH_KEYS)
-    for name, value in from_file.items():
-        if os.environ.get(name):
-            continue
-        if name.endswith("_ENDPOINT"):
-            if not own_key:
-                _say(f"{name} is ignored: it stands in {FILE}, and the key doesn't; set it in the environment")
-                continue
-            _say(f"{name}={value} is taken from {FILE}, with the key that stands beside it")
-        elif "TRACING" in name:
-            _say(f"{name}={value} is taken from {FILE}: every post and prompt is traced to LangSmith")
-        os.environ[name] = value
+    file = read_dotenv()
+    if file.is_trusted and (places := file.places):
+        _say(f"{FILE}, which you trust, sets {', '.join(places)}")
+        os.environ.update(places)
 
 
 def from_dotenv(environment: Mapping[str, str], name: str) -> bool:
@@ -110,26 +125,21 @@ def from_dotenv(environment: Mapping[str, str], name: str) -> bool:
     return isinstance(environment, Environment) and name in environment.beneath
 
 
-def check_origin(environment: Mapping[str, str], address: str, keys: Iterable[str]) -> None:
-    """Refuse an address from the `.env` file that would be used with a key from elsewhere, or with none.
+def check_trusted(environment: Mapping[str, str], address: str) -> None:
+    """Refuse to send a post elsewhere than an untrusted `.env` file says, since the operator may have meant it.
 
     Args:
         environment: the settings outside the run.
-        address: the setting that holds it.
-        keys: the settings that hold the keys which are sent there.
+        address: the setting that would hold the address.
 
     Raises:
-        BadInput: naming the address, and where it may stand.
+        BadInput: naming the address, and how the file is trusted.
     """
-    if not from_dotenv(environment, address):
-        return
-    beside = [from_dotenv(environment, key) for key in keys]
-    if not beside or not all(beside):
+    if isinstance(environment, Environment) and address in environment.untrusted:
         raise BadInput(
-            f"{address}: {environment[address]!r}: stands in {FILE}, and its key doesn't; set both in {FILE}, or the "
-            "address in the environment"
+            f"{address}: {environment.untrusted[address]!r}: stands in {FILE}, which you haven't said that you trust; "
+            f"run `tribunal trust` here, or set {address} or {TRUST_DOTENV}=1 in the environment"
         )
-    _say(f"{address}={environment[address]} is taken from {FILE}, with the key that stands beside it")
 
 
 def setting(name: str) -> str | None:
@@ -140,7 +150,7 @@ def setting(name: str) -> str | None:
 def data_folder() -> Path:
     """Return where this project keeps what it makes: TRIBUNAL_DATA, or the platform's own place. Not created here."""
     named = setting("TRIBUNAL_DATA")
-    return Path(named).expanduser() if named else Path(user_data_dir("tribunal", appauthor=False))
+    return Path(named).expanduser() if named else operators_folder()
 
 
 def _say(line: str) -> None:

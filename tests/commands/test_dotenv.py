@@ -2,88 +2,190 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests import PROJECT
 from tests.commands.test_judge import run, run_alone
 from tests.court import court_script
 from tests.doubles import ScriptedServer
-from tests.doubles.web import Site, SitePage
 
 
 def keys_sent(server: ScriptedServer) -> set[str]:
     return {request.headers.get("authorization", "") for request in server.requests}
 
 
+def trust_now() -> None:
+    done = run("trust")
+    assert done.exit_code == 0, done.output
+
+
+@pytest.fixture
+def own_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The platform's own data folder, with TRIBUNAL_DATA unset."""
+    monkeypatch.setenv("TRIBUNAL_DATA", "")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "own"))
+    return tmp_path / "own" / "tribunal"
+
+
+OPENAI = ("judge", "hi", "--model", "openai:any")
+# What a stranger's file says, the command that would heed it, and how that ends.
+PLACES = {
+    "a model's address": ("OPENAI_BASE_URL={url}/v1", OPENAI, 2),
+    "an address beside its key": ("OPENAI_BASE_URL={url}/v1\nOPENAI_API_KEY=sk-bait", OPENAI, 2),
+    "an address by its other name": ("OPENAI_API_BASE={url}/v1\nOPENAI_API_KEY=x", OPENAI, 2),
+    "a server without keys": ("OLLAMA_HOST={url}", ("judge", "hi", "--model", "ollama:any"), 2),
+    "a search": ("SEARXNG_URL={url}\nX_API_KEY=x", ("judge", "hi", "--graph", "antihate", "--search", "searxng"), 2),
+    "a rule of fetching": (
+        "TRIBUNAL_FETCH_ALLOW=127.0.0.1:{port}\nX_API_KEY=x", ("judge", "hi", "--image", "{url}/a.png"), 2,
+    ),
+    "a data folder": ("TRIBUNAL_DATA=theirs\nX_API_KEY=x", ("judge", "hi", "--keep"), 0),
+    "a database": ("TRIBUNAL_DATABASE=sqlite:///theirs/x.sqlite\nX_API_KEY=x", ("judge", "hi", "--keep"), 0),
+    "what is kept": ("TRIBUNAL_KEEP=yes\nX_API_KEY=x", ("judge", "hi"), 0),
+    "where posts are traced to": (
+        "LANGSMITH_ENDPOINT={url}\nLANGSMITH_TRACING=true\nLANGSMITH_API_KEY=x", ("judge", "hi"), 0,
+    ),
+}  # fmt: skip
+
+
 @pytest.mark.long
-def test_an_address_is_used_with_the_key_beside_it_and_said_aloud() -> None:
+@pytest.mark.usefixtures("own_data")
+@pytest.mark.parametrize(("file", "command", "status"), PLACES.values(), ids=list(PLACES))
+def test_a_stranger_s_file_leads_nowhere_and_is_named_in_one_line(
+    file: str, command: tuple[str, ...], status: int
+) -> None:
     with ScriptedServer(court_script(implicit=False)) as server:
-        Path(".env").write_text(f"OPENAI_BASE_URL={server.url}/v1\nOPENAI_API_KEY=sk-of-the-file\n")
-        done = run_alone("judge", "hi", "--json", "--model", "openai:any")
+        filled = {"url": server.url, "port": server.url.rpartition(":")[2]}
+        Path(".env").write_text(file.format(**filled))
+        done = run_alone(
+            *(each.format(**filled) for each in command), OPENAI_API_KEY="sk-real", LANGSMITH_TRACING="",
+        )  # fmt: skip
+        assert done.returncode == status, done.stderr
+        name = file.partition("=")[0]
+        [line] = [each for each in done.stderr.decode().splitlines() if each.startswith(".env: ")]
+        assert name in line
+        assert "run `tribunal trust` here" in line
+        assert (server.requests, server.others) == ([], [])
+        assert not Path("theirs").exists()
+        assert len(json.loads(run("cases", "list", "--json").stdout)) == ("--keep" in command)
+
+
+@pytest.mark.long
+def test_a_trusted_file_is_in_force_until_it_changes(own_data: Path) -> None:
+    with ScriptedServer(court_script(implicit=False)) as server:
+        file = f"OPENAI_BASE_URL={server.url}/v1\nOPENAI_API_KEY=sk-of-the-file\nTRIBUNAL_DATA=moved\n"
+        Path(".env").write_text(file)
+        trust_now()
+        done = run_alone(*OPENAI, "--json", "--keep")
         assert done.returncode == 0, done.stderr
         assert keys_sent(server) == {"Bearer sk-of-the-file"}
-        said = f"OPENAI_BASE_URL={server.url}/v1 is taken from .env, with the key that stands beside it\n"
-        assert done.stderr.decode() == said
+        assert done.stderr.decode() == ".env, which you trust, sets OPENAI_BASE_URL, TRIBUNAL_DATA\n"
         assert json.loads(done.stdout)["outcome"] == "verdict"
+        assert Path("moved/service.sqlite").exists()
+        assert [each.name for each in own_data.iterdir()] == ["trusted.json"]
+        asked = len(server.requests)
+        Path(".env").write_text(f"{file}SEARXNG_URL={server.url}\n")
+        again = run_alone(*OPENAI)
+        assert again.returncode == 2
+        assert b"stands in .env, which you haven't said that you trust" in again.stderr
+        assert len(server.requests) == asked
 
 
-@pytest.mark.parametrize(
-    ("file", "outside"),
-    [
-        ("OPENAI_BASE_URL={url}", {"OPENAI_API_KEY": "sk-real"}),
-        ("OPENAI_BASE_URL={url}\nOPENAI_API_KEY=sk-bait", {"OPENAI_API_KEY": "sk-real"}),
-        ("OPENAI_BASE_URL={url}\nOPENAI_API_KEY=sk-bait", {"OPENAI_API_KEY_1": "sk-real"}),
-        ("OPENAI_API_BASE={url}\nGOOGLE_API_KEY=sk-bait", {"OPENAI_API_KEY": "sk-real"}),
-        ("OPENAI_BASE_URL={url}", {}),
-    ],
-    ids=["no key", "a key that isn't used", "one of several keys", "another's key", "no key at all"],
-)
-def test_an_address_never_takes_a_key_from_elsewhere(file: str, outside: dict[str, str]) -> None:
+def test_a_file_is_trusted_no_longer() -> None:
     with ScriptedServer(court_script(implicit=False)) as server:
-        Path(".env").write_text(file.format(url=f"{server.url}/v1"))
-        for command in (("judge", "hi"), ("judge", "hi", "--graph", "baseline")):
-            done = run(*command, "--model", "openai:any", **outside)
-            assert done.exit_code == 2, done.output
-            assert (
-                "stands in .env, and its key doesn't; set both in .env, or the address in the environment"
-                in done.stderr
-            )
-        assert server.requests == []
+        Path(".env").write_text(f"OPENAI_BASE_URL={server.url}/v1\nOPENAI_API_KEY=x\n")
+        trust_now()
+        assert run(*OPENAI).exit_code == 0
+        assert "not trusted any more" in run("trust", "--remove").stdout
+        assert run(*OPENAI).exit_code == 2
+        assert "was not trusted" in run("trust", "--remove").stdout
 
 
-def test_a_server_without_keys_is_not_chosen_by_a_file() -> None:
+def test_the_environment_says_it_for_containers_and_ci() -> None:
     with ScriptedServer(court_script(implicit=False)) as server:
-        Path(".env").write_text(f"OLLAMA_HOST={server.url}\n")
-        done = run("judge", "hi", "--model", "ollama:any")
-        assert (done.exit_code, server.requests) == (2, [])
-        assert "OLLAMA_HOST" in done.stderr
+        Path(".env").write_text(f"OPENAI_BASE_URL={server.url}/v1\nOPENAI_API_KEY=x\n")
+        assert run(*OPENAI, TRIBUNAL_TRUST_DOTENV="1").exit_code == 0
+        assert run(*OPENAI, TRIBUNAL_TRUST_DOTENV="0").exit_code == 2
+        wrong = run(*OPENAI, TRIBUNAL_TRUST_DOTENV="perhaps")
+        assert wrong.exit_code == 2
+        assert "TRIBUNAL_TRUST_DOTENV: 'perhaps': is neither yes nor no" in wrong.stderr
+
+
+def test_what_a_file_would_set_is_shown_without_secrets() -> None:
+    Path(".env").write_text("LANGSMITH_API_KEY=lsv2-hidden\nOPENAI_BASE_URL=http://kim:hidden@host/v1\nOTHER=1\n")
+    shown = run("trust").stdout
+    assert "LANGSMITH_API_KEY=…" in shown
+    assert "OPENAI_BASE_URL=http://…@host/v1" in shown
+    assert "hidden" not in shown
+    assert "OTHER" not in shown
+
+
+def test_a_folder_without_a_file_has_nothing_to_trust() -> None:
+    done = run("trust")
+    assert done.exit_code == 2
+    assert ".env: there is none in this folder that can be read" in done.stderr
+
+
+@pytest.mark.usefixtures("own_data")
+def test_the_list_of_trusted_files_lies_where_no_file_leads_it() -> None:
+    theirs = Path("theirs").absolute()
+    Path(".env").write_text(f"TRIBUNAL_DATA={theirs}\nOPENAI_BASE_URL=http://127.0.0.1:9\n")
+    theirs.mkdir()
+    digest = hashlib.sha256(Path(".env").read_bytes()).hexdigest()
+    (theirs / "trusted.json").write_text(json.dumps({str(Path(".env").resolve()): f"{digest} yes"}))
+    assert run(*OPENAI, OPENAI_API_KEY="x").exit_code == 2
+
+
+@pytest.mark.parametrize("damaged", [b"{", b"[]", b'{"x": 3}', b"\xff\x00"])
+def test_a_damaged_list_trusts_nothing(damaged: bytes) -> None:
+    Path(".env").write_text("OPENAI_BASE_URL=http://127.0.0.1:9\nOPENAI_API_KEY=x\n")
+    trust_now()
+    (Path(os.environ["TRIBUNAL_DATA"]) / "trusted.json").write_bytes(damaged)
+    done = run(*OPENAI)
+    assert done.exit_code == 2
+    assert "you haven't said that you trust" in done.stderr
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="there are no terminals")
+@pytest.mark.parametrize(("answer", "status"), [(b"y\n", 0), (b"n\n", 2)])
+def test_a_terminal_is_asked_once(answer: bytes, status: int) -> None:
+    with ScriptedServer(court_script(implicit=False)) as server:
+        Path(".env").write_text(f"OPENAI_BASE_URL={server.url}/v1\nOPENAI_API_KEY=x\n")
+        command = [sys.executable, "-m", "tribunal", *OPENAI, "--json"]
+        environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+        for typed in (answer, b""):
+            ours, theirs = os.openpty()
+            with subprocess.Popen(
+                command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, env=environment
+            ) as process:  # fmt: skip
+                os.close(theirs)
+                os.write(ours, typed)
+                process.communicate(timeout=120)
+            said = b""
+            with suppress(OSError):  # the end of a terminal
+                while piece := os.read(ours, 4096):
+                    said += piece
+            os.close(ours)
+            assert process.returncode == status, said
+            assert (b"Trust this file?" in said) == bool(typed)
+            assert not typed or f"OPENAI_BASE_URL={server.url}/v1".encode() in said
 
 
 def test_no_key_of_the_environment_is_put_into_a_file_s_address() -> None:
     with ScriptedServer(court_script(implicit=False)) as server:
         Path(".env").write_text(f"OPENAI_API_KEY=any\nOPENAI_BASE_URL={server.url}/${{GOOGLE_API_KEY}}/v1\n")
-        run("judge", "hi", "--model", "openai:any", "--set", "attempts=1", GOOGLE_API_KEY="sk-real")
+        trust_now()
+        run(*OPENAI, "--set", "attempts=1", GOOGLE_API_KEY="sk-real")
+        assert server.requests or server.others
         assert "sk-real" not in str([vars(request) for request in (*server.requests, *server.others)])
-
-
-@pytest.mark.long
-async def test_a_fetch_rule_without_a_key_is_ignored_and_said() -> None:
-    async with Site({"/a.png": SitePage(b"x", "image/png")}) as site:
-        Path(".env").write_text(f"TRIBUNAL_FETCH_ALLOW={site.host}\n")
-        done = run_alone("judge", "hi", "--image", f"{site.url}/a.png")
-        assert done.returncode == 2
-        assert b"TRIBUNAL_FETCH_ALLOW is ignored: it stands in .env without a key" in done.stderr
-        assert site.log == []
-
-
-@pytest.mark.long
-def test_a_rule_with_a_key_is_said() -> None:
-    Path(".env").write_text("TRIBUNAL_FETCH_ALLOW=127.0.0.1:9\nOPENAI_API_KEY=any\n")
-    done = run_alone("judge", "hi", "--image", "http://127.0.0.1:9/a.png")
-    assert b"TRIBUNAL_FETCH_ALLOW=127.0.0.1:9 is taken from .env\n" in done.stderr
 
 
 @pytest.mark.long

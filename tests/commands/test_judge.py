@@ -148,10 +148,8 @@ def test_trace_shows_prompts_on_standard_error_alone() -> None:
 
 def test_a_model_named_in_dotenv_is_used(tmp_path: Path) -> None:
     with ScriptedServer(court_script(implicit=False)) as server:
-        Path(".env").write_text(
-            f"TRIBUNAL_MODEL=openai:from-dotenv\nOPENAI_BASE_URL={server.url}/v1\nOPENAI_API_KEY=any\n"
-        )
-        record = json.loads(run("judge", "hi", "--json").stdout)
+        Path(".env").write_text("TRIBUNAL_MODEL=openai:from-dotenv\nOPENAI_API_KEY=any\n")
+        record = json.loads(run("judge", "hi", "--json", OPENAI_BASE_URL=f"{server.url}/v1").stdout)
     assert record["calls"][0]["model"] == "openai:from-dotenv"
 
 

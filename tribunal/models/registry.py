@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tribunal.calls import REHEARSAL
 from tribunal.context import Context
-from tribunal.environment import dotenv, environment, from_dotenv
+from tribunal.environment import DotEnv, environment, from_dotenv, read_dotenv
 from tribunal.errors import BadInput
 from tribunal.loops import PerLoop
 from tribunal.model_objects import object_numbered, secrets_in
@@ -53,10 +53,10 @@ class ModelRegistry:
             else uses these keys.
     """
 
-    def __init__(self, beneath: Mapping[str, str]) -> None:
-        """`beneath` is what the `.env` file sets."""
-        self._beneath = beneath
-        self.environment: Mapping[str, str] = environment(beneath)
+    def __init__(self, dotenv: DotEnv) -> None:
+        """`dotenv` is what the `.env` file sets."""
+        self._dotenv = dotenv
+        self.environment: Mapping[str, str] = environment(dotenv)
         self.secrets: set[str] = set()
         self.on_rest: Callable[[str, int, float], None] | None = None
         self._elsewhere: dict[tuple[str, int], float] = {}  # until when others were told to let a key rest
@@ -72,7 +72,7 @@ class ModelRegistry:
 
     def refresh_environment(self) -> None:
         """Take in the environment as it is now; a new key or address makes new clients (a notebook sets it late)."""
-        before, self.environment = self.environment, environment(self._beneath)
+        before, self.environment = self.environment, environment(self._dotenv)
         if before == self.environment:
             return
         self._servers = {}
@@ -161,7 +161,7 @@ class ModelRegistry:
 
 
 async def _open_registry() -> ModelRegistry:
-    return ModelRegistry(await asyncio.to_thread(dotenv))
+    return ModelRegistry(await asyncio.to_thread(read_dotenv))
 
 
 _registries = PerLoop(_open_registry, ModelRegistry.close)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from tribunal.environment import check_origin
+from tribunal.environment import check_trusted
 from tribunal.errors import BadInput
 from tribunal.models.providers.http import add_path
 from tribunal.schema import JSON
@@ -163,13 +163,13 @@ class Provider:
         """Return its address.
 
         Raises:
-            BadInput: it stands in a `.env` file, and the key that would be sent there doesn't.
+            BadInput: it stands in a `.env` file that isn't trusted.
         """
         name = self.address_setting(environment)
         if name is None:
+            for each in self.base_urls:
+                check_trusted(environment, each)
             return self.default_url
-        read = [each for each in self.read_by_its_client if environment.get(each)]
-        check_origin(environment, name, [*self._key_settings(environment), *read])
         url = environment[name]
         if self.bare_port is None or "://" in url:
             return url
@@ -217,6 +217,7 @@ class Provider:
         if own is None or not own.base_urls:
             return self
         apart = replace(self, keys=own.keys, base_urls=own.base_urls, read_by_its_client=(), account=())
+        apart.base_url(environment)  # refuses an address of its own that isn't trusted
         if apart.address_setting(environment):
             return apart
         if apart.key_pool(environment):

@@ -1,0 +1,61 @@
+"""`tribunal trust`: the `.env` file of this folder, and whether its lines are in force."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tribunal.environment import FILE, DotEnv, read_dotenv
+from tribunal.errors import BadInput
+from tribunal.terminal import say
+from tribunal.trusted_folders import forget_answer, remember_answer
+
+
+def trust(
+    remove: Annotated[bool, typer.Option("--remove", help="Trust the file no longer.")] = False,
+) -> None:
+    """Put the .env file of this folder in force: addresses, data folder, database and whatever else it names.
+
+    Keys and TRIBUNAL_MODEL of a .env file count without it. A file that has changed since is not trusted any more.
+    """
+    file = Path.cwd() / FILE
+    if remove:
+        say(f"{FILE} is not trusted any more" if forget_answer(file) else f"{FILE} was not trusted")
+        return
+    held = read_dotenv()
+    if not held.raw:
+        raise BadInput(f"{FILE}: there is none in this folder that can be read; write one, or go to its folder")
+    _show_places(held, aside=False)
+    remember_answer(file, held.raw, trusted=True)
+    say(f"{FILE} is trusted as it is now")
+
+
+def ask_about_dotenv() -> None:
+    """Ask once about a `.env` file whose lines aren't in force, where somebody sits at the terminal."""
+    is_watched = sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()
+    needs_none = {"trust", "--help", "--version"} & set(sys.argv[1:]) or "_TRIBUNAL_COMPLETE" in os.environ
+    if not is_watched or needs_none:
+        return
+    held = read_dotenv()
+    if held.is_trusted is not None or not held.places:
+        return
+    _show_places(held, aside=True)
+    answer = typer.confirm("Trust this file?", err=True)
+    try:
+        remember_answer(Path.cwd() / FILE, held.raw, trusted=answer)
+    except OSError as error:
+        say(f"the answer can't be kept, so it doesn't count: {error}", aside=True)
+
+
+def _show_places(held: DotEnv, *, aside: bool) -> None:
+    """Print the lines that a trusted file puts in force."""
+    say(f"{Path.cwd() / FILE} sets:" if held.places else f"{FILE} sets nothing that needs trust", aside=aside)
+    for name, value in held.places.items():
+        is_secret = name.endswith(("KEY", "TOKEN", "PASSWORD", "SECRET"))
+        shown = "…" if is_secret else re.sub(r"//[^/@\s]*@", "//…@", value)
+        say(f"  {name}={shown}", aside=aside)
