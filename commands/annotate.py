@@ -42,7 +42,7 @@ Tasks = Annotated[Path, typer.Option(metavar="DIR", help="The folder that annota
 def export(
     data: Annotated[Path, typer.Argument(metavar="IN", help="A table of posts, or the files of a data set.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The annotation's folder, new or begun.")],
-    dataset: Annotated[str, typer.Option(help="Its name (docs/datasets.md).")] = "table",
+    dataset: Annotated[str, typer.Option(help="The data set (docs/datasets.md).")] = "table",
     split: Split = None,
     columns: Columns = None,
     labels: Labels = None,
@@ -177,7 +177,7 @@ def import_annotations(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take in what annotators chose: consensus, agreement, gold labels, patterns; and the data set of it."""
+    """Import what annotators chose: consensus, agreement, gold labels, patterns, and the data set."""
     from tribunal.commands.review_export import export_format
     from tribunal.eval.annotation.consensus import LACKS
     from tribunal.eval.annotation.importing import import_labels, summarize_labels, write_dataset

@@ -114,9 +114,9 @@ def decide(
         str | None, typer.Option(metavar="CATEGORY", help="Another category of the case's policy, by name or number.")
     ] = None,
     retry: Annotated[
-        bool, typer.Option("--retry", help="A new trial that hears the appeal; a replica that runs holds it.")
+        bool, typer.Option("--retry", help="Order a new trial that hears the appeal; a running replica holds it.")
     ] = False,
-    note: Annotated[str, typer.Option(help="Why. A change wants it.")] = "",
+    note: Annotated[str, typer.Option(help="Why. Required with --change.")] = "",
     database: Database = None,
 ) -> None:
     """Decide an appeal: uphold the decision, change it, or order a new trial and decide after it."""

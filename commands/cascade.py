@@ -50,15 +50,16 @@ def plan_cascade(
     of: Annotated[
         PromiseScope,
         typer.Option(
-            help="The posts that agreement is promised of: all, those of people included; or those of models."
+            help="all: promise agreement of every post, also those left to people. models: of the posts that models "
+            "decide."
         ),
     ] = PromiseScope.all,
     cost_person: Annotated[
         float | None,
         typer.Option(
             metavar="COST",
-            help="What a post costs that a person decides, in the unit of the prices. Default: the fewest posts for "
-            "people, and of such plans the one with the cheapest models.",
+            help="The cost of a post that a person decides, in the prices' unit. Default: the plan with the "
+            "fewest posts for people, then with the cheapest models.",
         ),
     ] = None,
     person_accuracy: Annotated[

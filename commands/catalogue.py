@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def graphs(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Which; default: all of them.", autocompletion=graph_names),
+        typer.Argument(metavar="[NAME]...", help="The graphs. Default: all.", autocompletion=graph_names),
     ] = None,
 ) -> None:
     """Draw each graph, its subgraphs included, as Mermaid text; those of installed systems too."""
@@ -32,9 +32,7 @@ def graphs(
 
 
 def protocols(
-    name: Annotated[
-        str | None, typer.Argument(help="One of them, to be shown in full.", autocompletion=protocol_names)
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="A table to show in full.", autocompletion=protocol_names)] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the tables of the papers that `tribunal eval --protocol NAME` follows, or show one in full."""
@@ -75,7 +73,7 @@ def _common_settings(held: Protocol) -> JSON:
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Prompts: what every role is told. A folder of your own takes their place, by --prompts FOLDER.",
+    help="Prompts: what every role is told. Your own folder replaces them: --prompts FOLDER.",
 )
 
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder of prompts.")]

@@ -38,7 +38,7 @@ To = Annotated[
         "is read from TRIBUNAL_DSA_TOKEN.",
     ),
 ]
-Attempts = Annotated[int, typer.Option(min=1, max=100, help="How often a batch is tried where the register is busy.")]
+Attempts = Annotated[int, typer.Option(min=1, max=100, help="How often a batch is tried if the register is busy.")]
 TOKEN = "TRIBUNAL_DSA_TOKEN"  # noqa: S105  # where it is read from
 
 

@@ -44,13 +44,13 @@ if TYPE_CHECKING:
 def evaluate(
     data: Annotated[
         list[str],
-        typer.Option(metavar="PATH", help="Where its files are; of several sets, NAME=PATH for each, given again."),
+        typer.Option(metavar="PATH", help="The data set's files; of several sets, NAME=PATH for each, given again."),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The run's folder, new or begun.")],
     dataset: Annotated[
         str | None,
         typer.Option(
-            help="Its name: h-vli, fhm, sbic, …, or table (docs/datasets.md); several, joined by +. Default: the "
+            help="The data set: h-vli, fhm, sbic, …, or table (docs/datasets.md); several, joined by +. Default: the "
             "protocol's.",
             autocompletion=dataset_names,
         ),
@@ -81,8 +81,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="FIELD,…",
-            help="pattern: an equal quota of each SMI pattern; label, or a field of the set such as implicit: so many "
-            "of each label or value, of several of each combination.",
+            help="pattern: an equal quota of each SMI pattern. label, or a field of the set such as implicit: "
+            "--samples posts of each value; of several, of each combination.",
         ),
     ] = None,
     protocol: Annotated[

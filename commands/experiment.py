@@ -50,7 +50,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as arcade-table3
 
 @app.command("list")
 def list_(as_json: AsJson = False) -> None:
-    """List the experiments: table, data sets, how many runs, and what isn't at hand."""
+    """List the experiments: table, data sets, number of runs, and what is missing here."""
     from tribunal.eval.protocols.protocol import load_protocols
 
     rows = [_experiment_as_json(name) for name in load_protocols()]
@@ -123,14 +123,12 @@ def _plan_runs(
         typer.Option(
             "--model",
             metavar="MODEL",
-            help="A model of yours, in the place of those that the table compares; given again, a row each.",
+            help="Your model, instead of those that the table compares; given again, a row each.",
         ),
     ] = None,
     aux_model: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODEL", help="Who argues or looks things up, whichever --model decides: asked once for all."
-        ),
+        typer.Option(metavar="MODEL", help="The model that argues or looks things up, asked once for every --model."),
     ] = None,
     paper_models: PaperModels = False,
     samples: Samples = None,
@@ -143,21 +141,21 @@ def _plan_runs(
             "--set",
             metavar="NAME=VALUE",
             help="Any setting of every run by its name, such as search=searxng or seats.judge=openai:gpt-5 "
-            "(docs/settings.md). May be given again. One that departs from the paper is said in the table.",
+            "(docs/settings.md). May be given again. The table names those that depart from the paper.",
         ),
     ] = None,
     in_flight: InFlight = 16,
     prices: PriceTable = None,
-    rate: Annotated[float | None, typer.Option(min=0.001, help="Calls a second, for the time that it takes.")] = None,
+    rate: Annotated[float | None, typer.Option(min=0.001, help="Calls a second, to estimate the time.")] = None,
     call_seconds: Annotated[
-        float, typer.Option(min=0.001, help="Seconds a call, for the time that it takes where no rate is given.")
+        float, typer.Option(min=0.001, help="Seconds a call, to estimate the time without --rate.")
     ] = 3.0,
     measured_in: Annotated[
         Path | None,
         typer.Option(
             "--measured-in",
             metavar="DIR",
-            help="Estimate by what the runs in this folder have taken a post, such as a trial of a few posts.",
+            help="Estimate from the runs in this folder, such as a trial of a few posts.",
         ),
     ] = None,
 ) -> PlannedRuns:

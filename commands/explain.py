@@ -37,7 +37,7 @@ def explain(
         Format | None,
         typer.Option("--format", help="html, markdown or json. Default: as --out ends; without --out, markdown."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write it there, and print the file's name.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write to this file, and print its name.")] = None,
     told_to: Annotated[
         Literal["auditor", "poster"],
         typer.Option(

@@ -42,7 +42,7 @@ def judge(
     trace: Annotated[bool, typer.Option(help="Show every prompt and raw answer, on standard error.")] = False,
     explain: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write what led to the outcome as a page to look at (.html, .md or .json)."),
+        typer.Option(metavar="FILE", help="Write a page that explains the outcome (.html, .md or .json)."),
     ] = None,
     keep: Keep = None,
     keep_text: KeepText = None,

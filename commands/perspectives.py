@@ -74,7 +74,7 @@ def build(
 
 @app.command("list")
 def list_() -> None:
-    """List the perspectives there are, which of them can be used, and the folder in which each index lies."""
+    """List the perspectives, which of them can be used, and each index's folder."""
     from tribunal.retrievers.perspectives.store import list_perspectives
 
     folders: dict[str, Path] = {}

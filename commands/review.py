@@ -31,7 +31,7 @@ app.command("import")(review_export.import_)
 
 @app.command("list")
 def list_(
-    decided: Annotated[bool, typer.Option("--decided", help="Show those that were decided, too.")] = False,
+    decided: Annotated[bool, typer.Option("--decided", help="Show decided cases, too.")] = False,
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:

@@ -66,7 +66,7 @@ InFlight = Annotated[int, typer.Option("--concurrency", min=1, max=1024, help="P
 KeepTexts = Annotated[bool, typer.Option("--keep-text", help="Write the posts' texts into the results.")]
 Retry = Annotated[
     list[str] | None,
-    typer.Option(help="Decide again the posts that ended so: failures, refusals; may be given again."),
+    typer.Option(help="Decide posts with this outcome again: failures or refusals; may be given again."),
 ]
 PriceTable = Annotated[Path | None, typer.Option("--prices", metavar="FILE", help="A TOML file of prices, by model.")]
 RunPrices = Annotated[

@@ -39,7 +39,7 @@ def add_webhook(
         str | None,
         typer.Option(
             metavar="ITEM_TYPE:ACTION",
-            help="Tell it as ROOST Coop calls back: the ids of the item type and of the action on hateful posts.",
+            help="Send ROOST Coop's callbacks: the ids of the item type and of the action on hateful posts.",
         ),
     ] = None,
     http: Annotated[bool, typer.Option("--http", help="Accept an address without TLS.")] = False,
