@@ -210,12 +210,20 @@ def _values(schema: dict[str, Any]) -> str:
     if "enum" in kind:
         return ", ".join(kind["enum"])
     types = {
-        "integer": "whole number", "number": "number", "boolean": "true or false", "array": "list of names",
+        "integer": "integer", "number": "number", "boolean": "true/false", "array": "list of names",
         "object": "table, by seat", "string": "text",
     }  # fmt: skip
-    bounds = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to"}
-    said = [f"{word} {str(kind[bound]).removesuffix('.0')}" for bound, word in bounds.items() if bound in kind]
-    return " ".join([types[kind["type"]], *said])
+    if "minimum" in kind and "maximum" in kind:
+        bounds = f"{_number(kind['minimum'])}–{_number(kind['maximum'])}"
+    else:
+        words = {"minimum": "from", "exclusiveMinimum": "above", "maximum": "to"}
+        bounds = " ".join(f"{word} {_number(kind[bound])}" for bound, word in words.items() if bound in kind)
+    return f"{types[kind['type']]} {bounds}".rstrip()
+
+
+def _number(bound: float) -> str:
+    """Return a bound without a needless decimal."""
+    return str(bound).removesuffix(".0")
 
 
 def test_the_page_of_settings_is_the_model() -> None:
