@@ -59,9 +59,8 @@ def measure_index(number: int) -> dict[str, Any]:
     import faiss
     import pyarrow.parquet
 
-    from tribunal.retrievers.perspectives.building import build_index
     from tribunal.retrievers.perspectives.perspective import Perspective
-    from tribunal.retrievers.perspectives.store import open_index
+    from tribunal.retrievers.perspectives.store import build_index, open_index
 
     del faiss, pyarrow  # loaded now, so that libraries don't count as memory of the index
 

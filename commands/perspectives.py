@@ -59,9 +59,8 @@ def build(
 
     A stopped build goes on where it was. The same index is rebuilt unasked; only --replace overwrites a different one.
     """
-    from tribunal.retrievers.perspectives.building import build_index
     from tribunal.retrievers.perspectives.perspective import perspectives_folder
-    from tribunal.retrievers.perspectives.store import resolve_perspective
+    from tribunal.retrievers.perspectives.store import build_index, resolve_perspective
 
     perspective, _ = resolve_perspective(spec)
     folder = (out or perspectives_folder()) / perspective.name

@@ -60,7 +60,7 @@ async def _find_evidence(
     from tribunal.retrievers.web.passages import cut_windows_in_thread, find_passage
 
     context, library = context_of(state), await library_of_case(state)
-    counter = await library.load_counter()
+    counter = await library.web.counter
     parts = await cut_windows_in_thread(page.text, context.window_tokens, context.window_overlap, counter)
     # Each page of a turn gets its share of what is left. Kept: the judgement after each page, whether it is enough, and
     # the verdict.

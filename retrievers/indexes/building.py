@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -21,23 +21,12 @@ from tribunal.models.embeddings import TFIDF, Embedder, Vectors
 from tribunal.retrievers.indexes.manifest import IndexFile, note_file
 from tribunal.retrievers.indexes.ngrams import fit_ngrams, write_ngrams
 from tribunal.retrievers.indexes.text_index import index_vectors
+from tribunal.schema import JSON
 
 # How many texts an embedder is given at once, where it doesn't say: a build that is stopped loses no more than these.
 BATCH = 256
 
 Progress = Callable[[int, int], None]
-
-
-class IndexParts(TypedDict):
-    """The fields of a build in the manifest of every kind of index."""
-
-    embedding: str
-    dimension: int
-    rows: int
-    built: str
-    index_file: IndexFile
-    rows_file: IndexFile
-    ngrams_file: IndexFile | None
 
 
 @contextmanager
@@ -75,8 +64,10 @@ async def build_files(
     model: Embedder | None,
     progress: Progress | None = None,
     known_vector: Callable[[str], Vectors | None] = lambda text: None,
-) -> IndexParts:
-    """Embed texts and write the files of an index, under names that carry their hashes. Needs `lock_build`.
+) -> JSON:
+    """Embed texts, write the files of an index under names that carry their hashes, and return their manifest's fields.
+
+    Needs `lock_build`.
 
     Args:
         folder: of the index.
@@ -112,22 +103,22 @@ async def build_files(
         vectors = await asyncio.to_thread(_add_batch, vectors, batch, partial / f"{plan}-{start:09}.npy")
         progress(vectors.ntotal, len(texts))
 
-    def write_files() -> IndexParts:
+    def write_files() -> JSON:
         import faiss
 
         faiss.write_index(vectors, str(partial / "index.faiss"))
         write_rows(partial / "rows.bin", rows)
         if fitted:
             write_ngrams(partial / "ngrams.bin", fitted)
-        return IndexParts(
-            embedding=embedding,
-            dimension=vectors.d,
-            rows=len(rows),
-            built=datetime.now(UTC).isoformat(timespec="seconds"),
-            index_file=_settle_file(folder, partial / "index.faiss"),
-            rows_file=_settle_file(folder, partial / "rows.bin"),
-            ngrams_file=_settle_file(folder, partial / "ngrams.bin") if fitted else None,
-        )
+        return {
+            "embedding": embedding,
+            "dimension": vectors.d,
+            "rows": len(rows),
+            "built": datetime.now(UTC).isoformat(timespec="seconds"),
+            "index_file": _settle_file(folder, partial / "index.faiss"),
+            "rows_file": _settle_file(folder, partial / "rows.bin"),
+            "ngrams_file": _settle_file(folder, partial / "ngrams.bin") if fitted else None,
+        }
 
     return await asyncio.to_thread(write_files)
 

@@ -164,10 +164,6 @@ class Library:
         self._replay = source if isinstance(source, Replay) else None
         self._notes: dict[str, list[str]] = {}
 
-    async def load_counter(self) -> TokenCounter:
-        """Return what measures reading windows."""
-        return await self.web.counter
-
     def warnings_for_run(self, run: str) -> list[str]:
         """Return what the verdict should say of how this case was looked up."""
         notes = list(self._notes.get(run, []))

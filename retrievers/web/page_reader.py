@@ -105,23 +105,19 @@ class PageReader:
     A process takes about a second to start; `warm_up` does it ahead.
     """
 
-    def __init__(
-        self, processes: int = 2, *, seconds: float = 20.0, memory: int = 2 * 2**30, start_seconds: float = 60.0
-    ) -> None:
+    def __init__(self, processes: int = 2, *, seconds: float = 20.0, memory: int = 2 * 2**30) -> None:
         """Make a reader; its processes start when they are needed.
 
         Args:
             processes: how many read at once.
             seconds: of reading one page; a PDF gives what it has by then.
             memory: bytes of address space of a process.
-            start_seconds: for a process to start.
         """
         self.seconds = seconds
         self.workers = SandboxPool(
             "tribunal.retrievers.web.page_parsing:run_reading_job",
             processes=processes,
             memory=memory,
-            start_seconds=start_seconds,
         )
 
     def warm_up(self) -> None:

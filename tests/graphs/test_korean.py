@@ -12,8 +12,8 @@ from tests.doubles import ScriptedServer
 from tests.graphs.panel_script import panel
 from tribunal.cases.session import judge_post
 from tribunal.context import context_from
-from tribunal.retrievers.perspectives.building import build_index
 from tribunal.retrievers.perspectives.perspective import find_perspective
+from tribunal.retrievers.perspectives.store import build_index
 
 DATA = SHARED_DATA / "korean"
 needs_data = pytest.mark.skipif(

@@ -20,9 +20,8 @@ from tests.retrievers.perspectives.mine import SPEC
 from tribunal.errors import BadInput
 from tribunal.models.embeddings import find_embedder
 from tribunal.models.providers import model_names
-from tribunal.retrievers.perspectives.building import build_index
 from tribunal.retrievers.perspectives.perspective import find_perspective, perspectives_folder
-from tribunal.retrievers.perspectives.store import open_store
+from tribunal.retrievers.perspectives.store import build_index, open_store
 from tribunal.schema import Record
 
 PLACE = "tests.models.plugged:PROVIDER"

@@ -103,14 +103,15 @@ async def open_answer(
     """
     pinned = _PinnedBackend(addresses[:_ADDRESSES], route)
     try:
-        async with httpcore.AsyncHTTPConnection(
-            origin=httpcore.Origin(target.scheme.encode(), target.host.encode(), target.port),
-            ssl_context=trusted,
-            network_backend=pinned,
-        ) as connection:
-            request = httpcore.Request(
-                method="GET",
-                url=httpcore.URL(
+        async with (
+            httpcore.AsyncHTTPConnection(
+                origin=httpcore.Origin(target.scheme.encode(), target.host.encode(), target.port),
+                ssl_context=trusted,
+                network_backend=pinned,
+            ) as connection,
+            connection.stream(
+                "GET",
+                httpcore.URL(
                     scheme=target.scheme.encode(),
                     host=target.host.encode(),
                     port=target.port,
@@ -130,12 +131,9 @@ async def open_answer(
                         "write": limits.read_seconds,
                     }
                 },
-            )
-            response = await connection.handle_async_request(request)
-            try:
-                yield SiteAnswer(target, pinned.connected, response)
-            finally:
-                await response.aclose()
+            ) as response,
+        ):
+            yield SiteAnswer(target, pinned.connected, response)
     except (httpcore.TimeoutException, httpcore.NetworkError, httpcore.ProtocolError) as error:
         raise FetchFailed(_failure_reason(error), f"{type(error).__name__} {error}".strip(), target.url) from error
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.retrievers.perspectives.mine import LETTERS, SPEC, TEXTS, write_rows
-from tribunal.retrievers.perspectives.building import build_index
 from tribunal.retrievers.perspectives.perspective import Perspective, find_perspective, perspectives_folder
-from tribunal.retrievers.perspectives.store import PerspectiveStore, open_store
+from tribunal.retrievers.perspectives.store import PerspectiveStore, build_index, open_store
 
 
 @pytest.fixture

@@ -16,10 +16,9 @@ from tests import PROJECT
 from tests.retrievers.perspectives.mine import LETTERS, TEXTS, Counting, write_rows
 from tribunal.errors import BadInput, CallFailed
 from tribunal.retrievers.indexes import building as index_building
-from tribunal.retrievers.perspectives import building
-from tribunal.retrievers.perspectives.building import build_index
+from tribunal.retrievers.perspectives import store as stores
 from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, find_perspective, perspectives_folder
-from tribunal.retrievers.perspectives.store import PerspectiveManifest, open_store
+from tribunal.retrievers.perspectives.store import PerspectiveManifest, build_index, open_store
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_a_killed_build_goes_on(mine: Perspective, tmp_path: Path) -> None:
     code = f"""
 import asyncio, pathlib, time
 from tribunal.retrievers.indexes import building as index_building
-from tribunal.retrievers.perspectives.building import build_index
+from tribunal.retrievers.perspectives.store import build_index
 from tribunal.retrievers.perspectives.perspective import find_perspective
 from tests.retrievers.perspectives.mine import LETTERS
 index_building.BATCH = 32
@@ -179,7 +178,7 @@ async def test_the_same_index_is_built_again_and_another_is_not_overwritten(mine
 async def test_one_that_ended_meanwhile_is_not_overwritten_either(mine: Perspective, tmp_path: Path) -> None:
     """Two builds of one name: the second gets the lock when the first is done, and looks again."""
     write_rows(tmp_path, TEXTS[:60])
-    looked = building._refuse_to_overwrite
+    looked = stores._refuse_to_overwrite
     folder = perspectives_folder() / "mine"
 
     def beaten(*given: object) -> None:
@@ -188,7 +187,7 @@ async def test_one_that_ended_meanwhile_is_not_overwritten_either(mine: Perspect
             asyncio.run(build_index(mine, tmp_path / "rows", embedding=LETTERS, replace=True))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(building, "_refuse_to_overwrite", beaten)
+        patch.setattr(stores, "_refuse_to_overwrite", beaten)
         with pytest.raises(BadInput, match=rf"holds another index: 60 texts .* by {LETTERS.name}"):
             await build_index(mine, tmp_path / "rows")
 

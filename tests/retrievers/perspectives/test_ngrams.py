@@ -25,9 +25,8 @@ from tribunal.retrievers.indexes.ngrams import (
     map_ngrams,
     write_ngrams,
 )
-from tribunal.retrievers.perspectives.building import build_index
 from tribunal.retrievers.perspectives.perspective import Perspective, find_perspective, perspectives_folder
-from tribunal.retrievers.perspectives.store import open_store
+from tribunal.retrievers.perspectives.store import build_index, open_store
 from tribunal.text import normalize_text
 
 

@@ -13,9 +13,8 @@ from tribunal.errors import BadInput
 from tribunal.retrievers.indexes import manifest, text_index
 from tribunal.retrievers.indexes.ngrams import NgramEmbedder, map_ngrams, write_ngrams
 from tribunal.retrievers.indexes.table_rows import file_hash
-from tribunal.retrievers.perspectives.building import build_index
 from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, perspectives_folder
-from tribunal.retrievers.perspectives.store import PerspectiveStore, open_index, open_store, open_stores
+from tribunal.retrievers.perspectives.store import PerspectiveStore, build_index, open_index, open_store, open_stores
 
 
 async def test_with_none_named_the_examples_play_from_memory() -> None:

@@ -14,9 +14,8 @@ from tests.retrievers.perspectives.mine import LETTERS, TEXTS, Counting, write_r
 from tribunal.errors import BadInput, CallFailed
 from tribunal.models.embeddings import Vectors
 from tribunal.retrievers.indexes import text_index
-from tribunal.retrievers.perspectives.building import build_index
 from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, find_perspective
-from tribunal.retrievers.perspectives.store import PerspectiveStore, open_in_memory, open_store, search_all
+from tribunal.retrievers.perspectives.store import PerspectiveStore, build_index, open_in_memory, open_store, search_all
 from tribunal.schema import Example
 
 
