@@ -121,7 +121,7 @@ def _wrong_and_left(walked: PlanOutcome) -> tuple[Floats, Floats]:
 
 
 class PostsNeeded(NamedTuple):
-    """How many labelled posts a promise takes, in all, each a cluster of its own.
+    """Hold how many labelled posts a promise takes, in all, each a cluster of its own.
 
     `least`: where no verdict were wrong. `likely`: where as many were wrong as of the surest plan on the half that
     chooses; None where no number would do. `seen` is that share; None where no plan decides anything.

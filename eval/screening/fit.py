@@ -46,7 +46,7 @@ _OF_A_LANGUAGE = 20, 0.01  # posts, and the share of all, from which a language 
 
 
 class ScreenerPromise(NamedTuple):
-    """What a screening classifier is to promise, as `Manifest` has it."""
+    """Hold what a screening classifier is to promise, by the names of `ScreenerManifest`."""
 
     missed_hate: float = 0.05
     false_alarms: float = 0.05

@@ -88,7 +88,7 @@ class LinearModel(NamedTuple):
 
 
 class ScreenerScale(NamedTuple):
-    """How scores are read, as the manifest of a screening classifier has it."""
+    """Hold how scores are read, by the names of `ScreenerManifest`."""
 
     bias: float
     slope: float

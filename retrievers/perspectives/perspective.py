@@ -1,4 +1,4 @@
-"""What a perspective is: a labelling criterion, and where its labelled texts come from (PREDICT, section 3.1).
+"""Describe a perspective: a labelling criterion, and where its labelled texts come from (PREDICT, section 3.1).
 
 A perspective is a TOML file. The paper's five and five small English examples are shipped in `specs/`; a user's own
 lies in the data folder under `perspectives/`, or is given by its path. Its texts are either named (`[source]`: the
@@ -34,14 +34,14 @@ EXAMPLES = (
 
 
 class LabelNames(Frozen):
-    """What the two labels are called in the perspective's own words (paper, Appendix D)."""
+    """Hold what the two labels are called in the perspective's own words (paper, Appendix D)."""
 
     hate: str = Field(default="Hate", min_length=1)
     not_hate: str = Field(default="Not Hate", min_length=1)
 
 
 class LabelRule(Frozen):
-    """How a row's label follows: from the values of one `column`, or from `any_of` several 0/1 columns.
+    """Say how a row's label follows: from the values of one `column`, or from `any_of` several 0/1 columns.
 
     With `column`, a row is hate when its value is one of `hate`, and not hate when it is one of `not_hate`; of the two
     lists one may be left out, and then holds every other value. With `separator` (or where a cell holds a list) the

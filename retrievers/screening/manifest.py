@@ -42,7 +42,7 @@ class EmbeddingNote(Frozen):
 
 
 class ScreenerManifest(Frozen):
-    """What a screening classifier is, what it promises, and on what that rests.
+    """Hold what a screening classifier is, what it promises, and on what that rests.
 
     `missed_hate`, `false_alarms` and `level` are what was asked for. A threshold is None where none could be shown to
     keep the promise: then posts are never called so.

@@ -85,7 +85,7 @@ def _hash_feature(feature: str) -> int:
 
 
 class ScreeningResult(NamedTuple):
-    """What a screening classifier makes of a post. `kind` is None if it declines, and `why` says why."""
+    """Hold what a screening classifier makes of a post. `kind` is None if it declines, and `why` says why."""
 
     kind: Kind | None
     chance: float | None  # of hate, calibrated

@@ -1,4 +1,4 @@
-"""Where research looks things up, and where it writes down what it found: search, pages, the archive, a replay.
+"""Look things up for research, and write down what it found: search, pages, the archive, a replay.
 
 One library serves all cases of an event loop that share its settings; it is opened at first use.
 """
@@ -35,7 +35,7 @@ _OF_SEARCH = ("hits", "engine", "failures")
 
 @dataclass
 class WebReader:
-    """What fetches and reads pages, for an event loop. The tables of the counter load while other things are done."""
+    """Fetch and read pages, for an event loop. The tables of the counter load while other things are done."""
 
     fetcher: Fetcher
     reader: PageReader

@@ -38,7 +38,7 @@ def made(folder: Path) -> Screener:
 
 
 def noted(look: Screener, ranges: list[tuple[int, int]], wrong: int) -> list[str]:
-    """What processes that note these posts at once print: why the screening classifier is off."""
+    """Return what processes that note these posts at once print: why the screening classifier is off."""
     asked = [[sys.executable, "-c", NOTING, str(look.folder), *map(str, (*each, wrong))] for each in ranges]
     running = [subprocess.Popen(each, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for each in asked]
     ends = [each.communicate() for each in running]

@@ -132,7 +132,7 @@ async def resolve_checked_addresses(
 
 @dataclass(frozen=True, slots=True)
 class FetchedPage:
-    """What a URL gave, and how it was come by."""
+    """Hold what a URL gave, and how it was come by."""
 
     url: str  # as it was asked for
     final_url: str  # where it was found, spelt as it was sent

@@ -44,7 +44,7 @@ NAMES = ("duckduckgo", "searxng", "langchain:NAME", "none", "module:object")
 
 
 class EngineFailure(Frozen):
-    """Why an engine of a chain gave no answer."""
+    """Say why an engine of a chain gave no answer."""
 
     engine: str
     kind: FailureKind
@@ -52,7 +52,7 @@ class EngineFailure(Frozen):
 
 
 class SearchResult(Frozen):
-    """What a chain gave for a query. `engine` is the one that answered, be it with nothing; None where all failed."""
+    """Hold what a chain gave for a query. `engine` is the one that answered, be it with nothing; None where all failed."""
 
     query: str
     hits: tuple[Hit, ...] = ()
@@ -168,7 +168,7 @@ class SearchChain:
 
 
 class _EnginePace:
-    """When an engine may be asked next."""
+    """Keep count of when an engine may be asked next."""
 
     LONGEST_REST = 120.0
 

@@ -1,4 +1,4 @@
-"""What a search engine is, the hits that it sends, and how it fails.
+"""Define a search engine, the hits that it sends, and how it fails.
 
 Sizes of hits are bounded, their types checked, and whatever is no web address is dropped.
 """
@@ -115,7 +115,7 @@ class SearchFailed(TribunalError):
 
 @runtime_checkable
 class SearchEngine(Protocol):
-    """What finds pages by a query."""
+    """Find pages by a query."""
 
     @property
     def name(self) -> str:

@@ -105,7 +105,7 @@ def project(owner: httpx.Client, folder: Path) -> dict[str, int]:
 
 
 def valid(folder: Path) -> list[bool]:
-    """Of each prediction, whether the interface has its controls and choices: the import takes any."""
+    """Return of each prediction whether the interface has its controls and choices: the import takes any."""
     script = (
         "import json, sys; from label_studio_sdk.label_interface import LabelInterface as I; "
         "held = I(open(sys.argv[1]).read()); held.validate(); "

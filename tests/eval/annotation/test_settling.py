@@ -1,4 +1,4 @@
-"""What several people's labels come to: the rules of the ARCADE paper's Appendix C and Table 1, case by case."""
+"""Test what several people's labels come to: the rules of the ARCADE paper's Appendix C and Table 1, case by case."""
 
 from __future__ import annotations
 

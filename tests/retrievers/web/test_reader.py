@@ -116,7 +116,7 @@ async def test_memory_has_a_limit() -> None:
 
 
 def _environment(pid: int) -> str:
-    """Of a process, where the system shows it."""
+    """Return the environment of a process, where the system shows it."""
     shown = Path(f"/proc/{pid}/environ")
     return shown.read_text() if shown.exists() else ""
 

@@ -1,4 +1,4 @@
-"""How much work a function does, without a clock."""
+"""Measure how much work a function does, without a clock."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def calls(work: Callable[[], object]) -> int:
-    """How many functions are called while it runs, C's among them."""
+    """Return how many functions are called while it runs, C's among them."""
     counted = 0
 
     def count(frame: object, event: str, argument: object) -> None:

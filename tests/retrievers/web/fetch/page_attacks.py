@@ -1,4 +1,4 @@
-"""What a page must not be able to do: be remembered, be believed."""
+"""Try what a page must not be able to do: be remembered, be believed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be connected to."""
+"""Test what may be connected to."""
 
 from __future__ import annotations
 

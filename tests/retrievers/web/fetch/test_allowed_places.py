@@ -1,4 +1,4 @@
-"""What an operator allows, and nothing beside it."""
+"""Test what an operator allows, and nothing beside it."""
 
 from __future__ import annotations
 

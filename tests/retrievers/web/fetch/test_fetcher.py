@@ -1,4 +1,4 @@
-"""What a fetch gives when nobody attacks."""
+"""Test what a fetch gives when nobody attacks."""
 
 from __future__ import annotations
 

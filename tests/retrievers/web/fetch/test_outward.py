@@ -1,4 +1,4 @@
-"""What doesn't count as carrying the post outward."""
+"""Test what doesn't count as carrying the post outward."""
 
 from __future__ import annotations
 

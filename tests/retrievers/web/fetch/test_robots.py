@@ -1,4 +1,4 @@
-"""When robots.txt is asked, and what its rules mean (RFC 9309)."""
+"""Test when robots.txt is asked, and what its rules mean (RFC 9309)."""
 
 from __future__ import annotations
 

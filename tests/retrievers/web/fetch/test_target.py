@@ -1,4 +1,4 @@
-"""What a URL names."""
+"""Test what a URL names."""
 
 from __future__ import annotations
 

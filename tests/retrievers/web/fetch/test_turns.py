@@ -1,4 +1,4 @@
-"""Who waits for whom: one connection a host at a time, many hosts together, a loop that is never held up."""
+"""Test who waits for whom: one connection a host at a time, many hosts together, a loop that is never held up."""
 
 from __future__ import annotations
 
