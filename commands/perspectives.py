@@ -16,7 +16,7 @@ from tribunal.errors import BadInput
 from tribunal.terminal import print_table, say, screen
 
 if TYPE_CHECKING:
-    from tribunal.retrievers.indexes.building import Progress
+    from tribunal.retrievers.indexes.text_index import Progress
 
 app = typer.Typer(
     no_args_is_help=True,

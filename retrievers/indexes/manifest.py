@@ -9,7 +9,7 @@ An index is a folder:
   rename, and names the other files by their hash: a reader sees the old index or the new one, never half of each.
 - `verified.json`: sizes and times of the files when their hashes were last compared. Hashing 300 MB takes longer than
   an index may take to open, so opening compares hashes only when a size or time has changed; `verify` always does.
-- `partial/`: a build under way (`building.py`).
+- `partial/`: a build under way (`text_index.py`).
 
 An index may come from somebody else. Nothing in it is code, a manifest names files of its own folder alone, and what a
 file says of its size is held against the manifest before it is read.

@@ -16,10 +16,16 @@ from pydantic import Field
 from tribunal.contents import read_once
 from tribunal.errors import BadInput, TribunalError
 from tribunal.models.embeddings import TFIDF, Embedder, Vectors, find_embedder
-from tribunal.retrievers.indexes.building import Progress, build_files, lock_build
 from tribunal.retrievers.indexes.manifest import MANIFEST, FileNote, IndexManifest, note_file
 from tribunal.retrievers.indexes.ngrams import fit_ngrams
-from tribunal.retrievers.indexes.text_index import TextIndex, index_vectors, map_index
+from tribunal.retrievers.indexes.text_index import (
+    Progress,
+    TextIndex,
+    build_files,
+    index_vectors,
+    lock_build,
+    map_index,
+)
 from tribunal.retrievers.perspectives.perspective import (
     EXAMPLES,
     LabelledText,

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from tribunal.errors import BadInput
 from tribunal.models.embeddings import TFIDF, Embedder, Vectors, find_embedder
-from tribunal.retrievers.indexes.building import build_files, lock_build
 from tribunal.retrievers.indexes.manifest import MANIFEST
+from tribunal.retrievers.indexes.text_index import build_files, lock_build
 from tribunal.retrievers.precedents.store import (
     DECISION_KINDS,
     MOST_CASES,

@@ -22,14 +22,12 @@ from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from tribunal.environment import setting
 from tribunal.retrievers.web.fetch import FetchFailed, FetchLimits, FetchRefused, HostLocks, NetworkClock
 from tribunal.retrievers.web.fetch.robots import RobotsCache
 from tribunal.retrievers.web.fetch.target import (
     FetchTarget,
     carries_text,
     follow_redirect,
-    parse_allowed_places,
     parse_url,
     why_forbidden,
 )
@@ -145,24 +143,13 @@ class FetchedPage:
     fetched_at: datetime  # in UTC
 
 
-def load_allowed_places() -> frozenset[str]:
-    """Return the places where an operator lifted the address and port rules: `TRIBUNAL_FETCH_ALLOW`.
-
-    Reads a file, `.env`: call it off the event loop.
-
-    Raises:
-        BadInput: naming the entry that is not host:port.
-    """
-    return parse_allowed_places(setting("TRIBUNAL_FETCH_ALLOW") or "")
-
-
 class Fetcher:
     """Fetches pages, one connection a host at a time, many hosts together.
 
     One serves any number of fetches at once, on one event loop at a time. There is nothing to close.
 
     Args:
-        allow: places (`host:port`, see `allowed_places`) where the address and port rules are lifted.
+        allow: places (`host:port`, see `parse_allowed_places`) where the address and port rules are lifted.
         limits: what one fetch may take.
         resolver: looks names up; the system's by default. Asked once a connection.
         route: where the addresses that have been checked lead to; to themselves by default. For tests.

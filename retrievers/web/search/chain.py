@@ -52,7 +52,7 @@ class EngineFailure(Frozen):
 
 
 class SearchResult(Frozen):
-    """Hold what a chain gave for a query. `engine` is the one that answered, be it with nothing; None where all failed."""
+    """Hold what a chain gave. `engine` is the one that answered, be it with nothing; None where all failed."""
 
     query: str
     hits: tuple[Hit, ...] = ()

@@ -1,4 +1,4 @@
-"""Test that a screening classifier keeps its promise, in simulated worlds whose truth is known, and its audit notices."""
+"""Test that a screening classifier keeps its promise in simulated worlds of known truth, and that its audit notices."""
 
 from __future__ import annotations
 

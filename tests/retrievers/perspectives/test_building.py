@@ -15,7 +15,7 @@ import pytest
 from tests import PROJECT
 from tests.retrievers.perspectives.mine import LETTERS, TEXTS, Counting, write_rows
 from tribunal.errors import BadInput, CallFailed
-from tribunal.retrievers.indexes import building as index_building
+from tribunal.retrievers.indexes import text_index
 from tribunal.retrievers.perspectives import store as stores
 from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, find_perspective, perspectives_folder
 from tribunal.retrievers.perspectives.store import PerspectiveManifest, build_index, open_store
@@ -55,7 +55,7 @@ async def test_a_build_says_what_it_was_made_from(
 async def test_a_stopped_build_goes_on_where_it_was(
     mine: Perspective, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_building, "BATCH", 64)
+    monkeypatch.setattr(text_index, "BATCH", 64)
     first = Counting(fails_after=2)
     with pytest.raises(CallFailed, match="the line is dead"):
         await build_index(mine, tmp_path / "rows", embedding=first)
@@ -79,11 +79,11 @@ def test_a_killed_build_goes_on(mine: Perspective, tmp_path: Path) -> None:
     """A process that is killed in the midst leaves what the next one goes on from."""
     code = f"""
 import asyncio, pathlib, time
-from tribunal.retrievers.indexes import building as index_building
+from tribunal.retrievers.indexes import text_index
 from tribunal.retrievers.perspectives.store import build_index
 from tribunal.retrievers.perspectives.perspective import find_perspective
 from tests.retrievers.perspectives.mine import LETTERS
-index_building.BATCH = 32
+text_index.BATCH = 32
 def slowly(done, total):
     print(done, flush=True)
     time.sleep(0.05)
@@ -106,7 +106,7 @@ asyncio.run(build_index(find_perspective("mine"), pathlib.Path({str(tmp_path / "
 
 
 async def test_other_rows_begin_anew(mine: Perspective, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_building, "BATCH", 64)
+    monkeypatch.setattr(text_index, "BATCH", 64)
     with pytest.raises(CallFailed):
         await build_index(mine, tmp_path / "rows", embedding=Counting(fails_after=2))
     write_rows(tmp_path, TEXTS[::-1])

@@ -209,8 +209,8 @@ async def test_an_index_of_another_kind_never_reaches_faiss(monkeypatch: pytest.
 
 @pytest.mark.parametrize("cell", [{"how": "executed"}, {"text": "x" * 9000}, {"category": "x" * 121}])
 async def test_a_cell_that_no_store_of_ours_holds_is_refused(cell: dict[str, Any]) -> None:
-    from tribunal.retrievers.indexes.building import write_rows
     from tribunal.retrievers.indexes.manifest import note_file
+    from tribunal.retrievers.indexes.text_index import write_rows
 
     built = await store_of()
     path = built.folder / built.manifest.rows_file.name

@@ -8,7 +8,8 @@ import pytest
 
 from tests.retrievers.web.fetch.small_web import Site, Web, outcome, to
 from tribunal.retrievers.web.fetch import FetchLimits
-from tribunal.retrievers.web.fetch.fetcher import Fetcher, load_allowed_places
+from tribunal.retrievers.web.fetch.fetcher import Fetcher
+from tribunal.retrievers.web.library import WebReader
 
 
 def allowing(port: int, host: str = "127.0.0.1") -> Fetcher:
@@ -45,7 +46,13 @@ async def test_an_allowed_ipv6_place() -> None:
     assert f"Host: [::1]:{site.port}".encode() in site.heads[0]
 
 
-def test_the_operator_names_places_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert load_allowed_places() == frozenset()
-    monkeypatch.setenv("TRIBUNAL_FETCH_ALLOW", "LocalHost:8080, [::1]:80")
-    assert load_allowed_places() == {"localhost:8080", "[::1]:80"}
+@pytest.mark.parametrize(
+    ("named", "allowed"), [("", set()), ("LocalHost:8080, [::1]:80", {"localhost:8080", "[::1]:80"})]
+)
+async def test_the_operator_names_places_in_the_environment(
+    monkeypatch: pytest.MonkeyPatch, named: str, allowed: set[str]
+) -> None:
+    monkeypatch.setenv("TRIBUNAL_FETCH_ALLOW", named)
+    web = await WebReader.open()
+    await web.close()
+    assert web.fetcher.allow == allowed
