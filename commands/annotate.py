@@ -83,7 +83,7 @@ def export(
     The same command on the same folder goes on where it stopped.
     """
     from tribunal.eval.annotation.exporting import AnnotationRequest, export_tasks
-    from tribunal.eval.runs.progress import describe_progress
+    from tribunal.eval.runs.tally import describe_progress
     from tribunal.exports.label_studio import LOCAL_FILES
 
     if inline_images and image_prefix is not None:

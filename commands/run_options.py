@@ -64,8 +64,8 @@ def _parse_engine(
     Raises:
         BadInput: an address is given, and no engine that has one.
     """
-    from tribunal.eval.runs.budget import RunLimits
     from tribunal.eval.runs.job import RunEngine
+    from tribunal.eval.runs.prices import RunLimits
 
     if address is not None and engine != "ray":
         raise BadInput(f"address: {address}: is that of a Ray cluster; give --engine ray with it")
@@ -81,7 +81,7 @@ def watch_run(
     from functools import cache
 
     from tribunal.eval.runs.job import RunOptions
-    from tribunal.eval.runs.progress import show_progress
+    from tribunal.eval.runs.tally import show_progress
 
     with show_progress(priced=prices is not None, quiet=quiet) as watch:
         yield RunOptions(in_flight, retry or (), prices, watch, cache(print_warning), **more)
@@ -134,7 +134,7 @@ def report_output_errors(tally: RunTally) -> Iterator[None]:
 
 def print_totals(tally: RunTally, *, priced: bool) -> None:
     """Print what all results of a run came to, and the first failure of this start."""
-    from tribunal.eval.runs.progress import describe_progress
+    from tribunal.eval.runs.tally import describe_progress
 
     progress = describe_progress(tally, priced=priced)
     say(f"{tally.decided_count:,} processed ({tally.done:,} now, {tally.before:,} before): {progress}")

@@ -23,10 +23,10 @@ from tribunal.eval.datasets import open_datasets
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED, SamplePlan, choose_samples
 from tribunal.eval.measures.metrics import measure_run, save_metrics
 from tribunal.eval.protocols.following import ProtocolRun, RunRequest, follow_protocol
-from tribunal.eval.runs.budget import NO_SPENDING, RunSpending, total_spending
 from tribunal.eval.runs.job import AS_USUAL, RunJob, RunOptions, load_ray_engine
 from tribunal.eval.runs.lifecycle import carry_out_run
-from tribunal.eval.runs.results import read_full_line, read_results, read_run_file
+from tribunal.eval.runs.prices import NO_SPENDING, RunSpending, total_spending
+from tribunal.eval.runs.results import read_results, read_run_file
 from tribunal.eval.runs.run_file import describe_run
 from tribunal.eval.runs.tally import RunTally
 from tribunal.graphs import graph
@@ -172,14 +172,10 @@ def tokens_by_post(folder: Path) -> dict[str, int]:
     """
     read_run_file(folder)
     tokens: dict[str, int] = {}
-    for offset, result in read_results(folder):
-        if result.repeat:
-            continue
-        spent = result.usage.prompt_tokens + result.usage.completion_tokens
-        if any(call.cached for call in result.calls):
-            calls = read_full_line(folder, offset)["calls"]
-            spent = sum(call["prompt_tokens"] + call["completion_tokens"] for call in calls)
-        tokens[result.post_id] = max(1, spent)
+    for _, result in read_results(folder):
+        if not result.repeat:
+            spent = sum(call.prompt_tokens + call.completion_tokens for call in result.calls)
+            tokens[result.post_id] = max(1, spent)
     return tokens
 
 

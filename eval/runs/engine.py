@@ -12,7 +12,6 @@ from pathlib import Path
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.budget import RunBudget, RunSpending, read_spending, spending_of_calls
 from tribunal.eval.runs.decider import DecidedPost, PostDecider, RunStopped
 from tribunal.eval.runs.job import (
     AS_USUAL,
@@ -24,7 +23,7 @@ from tribunal.eval.runs.job import (
 )
 from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, read_line_starts, shows_rehearsal
 from tribunal.eval.runs.outage import LOCKED_OUT, LOST_IN_A_ROW, UnansweredPosts, is_unanswered, kind_of_failure
-from tribunal.eval.runs.prices import Prices
+from tribunal.eval.runs.prices import Prices, RunBudget, RunSpending, read_spending, spending_of_calls
 from tribunal.eval.runs.results import AnyResult, summarize_result
 from tribunal.eval.runs.tally import RunTally
 from tribunal.eval.runs.worker_pool import WorkerPool, start_child

@@ -15,8 +15,7 @@ from tribunal.cases.keep_options import KeepOptions
 from tribunal.context import Context, settings_for_record
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.budget import NO_LIMITS, RunLimits
-from tribunal.eval.runs.prices import Prices
+from tribunal.eval.runs.prices import NO_LIMITS, Prices, RunLimits
 from tribunal.model_objects import refuse_objects
 from tribunal.plugins import require_extra
 from tribunal.schema import JSON, Frozen

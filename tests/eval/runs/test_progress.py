@@ -16,8 +16,7 @@ import pytest
 
 from tests import PROJECT
 from tests.doubles import Reply, ScriptedServer
-from tribunal.eval.runs.progress import ProgressLine
-from tribunal.eval.runs.tally import ResultCounts, RunTally
+from tribunal.eval.runs.tally import ProgressLine, ResultCounts, RunTally
 from tribunal.screen import Screen
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"}, prompt_tokens=1000, completion_tokens=100)
