@@ -167,7 +167,7 @@ def _plan_runs(
     from tribunal.eval.evaluate import Evaluation
     from tribunal.eval.experiments.estimate import CallPace, estimate_plan
     from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
-    from tribunal.eval.experiments.plan import ExperimentRequest, plan_experiment
+    from tribunal.eval.experiments.plan import plan_experiment
 
     shared = Evaluation(
         data=parse_data(data),
@@ -178,9 +178,8 @@ def _plan_runs(
         skip_missing_images=skip_missing_images,
     )
     models = ChosenModels(own=tuple(dict.fromkeys(model or ())), paper=paper_models, aux=aux_model)
-    request = ExperimentRequest(find_experiment(name, models), shared, out or Path("runs") / name)
     table = read_price_table(prices)
-    plan = plan_experiment(request)
+    plan = plan_experiment(find_experiment(name, models), shared, out or Path("runs") / name)
     return PlannedRuns(plan, estimate_plan(plan, measured_in), CallPace(in_flight, rate, call_seconds), table)
 
 
@@ -218,14 +217,14 @@ def run(
     spends = any((each.ready.decisions_left or retry) and not each.ready.rehearsed for each in planned.estimates)
     ask_to_go_on("experiment run", yes=yes or not spends)
     running: dict[str, Any] = {"in_flight": planned.pace.in_flight, "retry": retry, **carried}
-    out = planned.plan.request.out
+    out = planned.plan.out
     with watch_run(planned.prices, quiet=as_json, **running) as options:
         ran = run_plan(planned.plan, options, lambda text: None if as_json else say(text, aside=True))
         with report_output_errors(ran.tallies[-1][1]):
             files = write_table(ran.table, out)
             if as_json:
                 result = {
-                    "experiment": planned.plan.request.experiment.name,
+                    "experiment": planned.plan.experiment.name,
                     "out": str(out),
                     "runs": [{"run": name, **summarize_run(tally, out / name)} for name, tally in ran.tallies],
                     "gaps": dict(planned.plan.gaps),

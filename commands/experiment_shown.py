@@ -53,7 +53,7 @@ def print_plan(
 
     console = screen(aside=aside, wide=True)
     numbers = {} if _fits_screen(grid(names), console) else dict(enumerate(names, start=1))
-    print_template("experiment_plan", aside=aside, part="head", experiment=plan.request.experiment)
+    print_template("experiment_plan", aside=aside, part="head", experiment=plan.experiment)
     console.print(grid([*map(str, numbers)] or names))
     missing: dict[str, list[str]] = {}
     for name, why in plan.gaps.items():
@@ -70,7 +70,7 @@ def print_plan(
         priced=prices is not None,
         unpriced=unpriced,
         missing=[*(f"{why}: {', '.join(runs)}" for why, runs in missing.items())],
-        experiment=plan.request.experiment,
+        experiment=plan.experiment,
     )
 
 

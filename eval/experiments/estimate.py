@@ -237,7 +237,7 @@ class RunEstimate(NamedTuple):
 
 def estimate_plan(plan: ExperimentPlan, measured_in: Path | None = None) -> list[RunEstimate]:
     """Estimate what is left of each run of a plan; runs of its names in `measured_in` tell what a post takes."""
-    folders = [plan.request.out, *([measured_in] if measured_in else [])]
+    folders = [plan.out, *([measured_in] if measured_in else [])]
     jobs = [(ready.run.name, ready.job) for ready in plan.ready_runs]
     left = any(ready.decisions_left for ready in plan.ready_runs)
     nothing = PostEstimate(LoadRange({}, {}), by="measured")
@@ -303,13 +303,13 @@ def plan_as_json(plan: ExperimentPlan, lines: Sequence[RunEstimate], pace: CallP
         for ready, estimate, rest in lines
     ]  # fmt: skip
     return {
-        "experiment": plan.request.experiment.name,
-        "out": str(plan.request.out),
+        "experiment": plan.experiment.name,
+        "out": str(plan.out),
         "runs": rows,
         "sum": {
             "left": sum(line.ready.decisions_left for line in lines),
             **costs_as_json(sum_estimates(lines), pace, prices),
         },
         "gaps": dict(plan.gaps),
-        "not_at_hand": list(plan.request.experiment.protocol.missing),
+        "not_at_hand": list(plan.experiment.protocol.missing),
     }

@@ -26,15 +26,6 @@ from tribunal.models.registry import check_models, current_registry
 from tribunal.schema import JSON
 
 
-@dataclass(frozen=True)
-class ExperimentRequest:
-    """Hold what is asked for. `shared` is what all runs have in common; its data are one folder, or one by each set."""
-
-    experiment: Experiment
-    shared: Evaluation
-    out: Path
-
-
 class ReadyRun(NamedTuple):
     """Hold a run that can begin, how many of its decisions are done, and whether only the rehearsal's rules answer."""
 
@@ -59,44 +50,45 @@ class ReadyRun(NamedTuple):
 class ExperimentPlan:
     """Hold the runs that can begin, in their order, and why the others can't, by name."""
 
-    request: ExperimentRequest
+    experiment: Experiment
+    out: Path
     ready_runs: tuple[ReadyRun, ...]
     gaps: Mapping[str, str]
 
 
 @keep_files_read()
-def plan_experiment(request: ExperimentRequest) -> ExperimentPlan:
+def plan_experiment(experiment: Experiment, shared: Evaluation, out: Path) -> ExperimentPlan:
     """Plan an experiment.
+
+    Args:
+        experiment: what is to be filled.
+        shared: what all runs have in common; its data are one folder, or one by each set.
+        out: the folder of the runs.
 
     Raises:
         BadInput: nothing can be run (why), a set that was given can't be read, or none of the runs heeds a setting.
     """
-    folders = data_folders(request.experiment, request.shared.data)
-    every = request.experiment.planned_runs(single_datasets(request.experiment))
+    folders = data_folders(experiment, shared.data)
+    every = experiment.planned_runs(single_datasets(experiment))
     here = [run for run in every if is_at_hand(run.dataset, folders)]
     gaps = {run.name: _missing_data(run.dataset, folders) for run in every if run not in here}
-    ready, refused = asyncio.run(_ready_runs(request, here, folders))
+    evaluations = [_evaluation_of_run(shared, out, run, folders) for run in here]
+    ready, refused = asyncio.run(_ready_runs(list(zip(here, evaluations, strict=True)), out))
     for name, why in refused.items():
         gaps[name] = f"{'model not at hand' if ': no key; ' in why else 'not run'}: {why}"
     if not ready:
-        nobody = (
-            f"model: no run of {request.experiment.name} can be had but with the paper's models; add --paper-models"
-        )
+        nobody = f"model: no run of {experiment.name} can be had but with the paper's models; add --paper-models"
         raise BadInput(next(iter([*refused.values(), *gaps.values(), nobody])))
-    return ExperimentPlan(request, tuple(ready), gaps)
+    return ExperimentPlan(experiment, out, tuple(ready), gaps)
 
 
-async def _ready_runs(
-    request: ExperimentRequest, runs: list[PlannedRun], folders: Mapping[str, Path]
-) -> tuple[list[ReadyRun], dict[str, str]]:
+async def _ready_runs(runs: list[tuple[PlannedRun, Evaluation]], out: Path) -> tuple[list[ReadyRun], dict[str, str]]:
     """Return the runs whose models, perspectives and settings are at hand; and by name, why the others can't be had."""
     environment = (await current_registry()).environment
     fitting, refused, left_out = list[tuple[PlannedRun, Evaluation, JSON, bool]](), dict[str, str](), list[JSON]()
-    for run in runs:
+    for run, wanted in runs:
         try:
-            evaluation, unused = await fit_to_graph(
-                _evaluation_of_run(request, run, folders), run.settings, environment
-            )
+            evaluation, unused = await fit_to_graph(wanted, run.settings, environment)
             followed = evaluation.plan_run()
             context = context_from(followed.settings)
             pinned = await collect_pins(followed.graph, context)
@@ -109,7 +101,7 @@ async def _ready_runs(
     refuse_if_none_uses(left_out)
     ready = []
     for run, evaluation, pinned, rehearsed in fitting:
-        folder, (job, _, held, _) = request.out / run.name, prepare_run(evaluation)
+        folder, (job, _, held, _) = out / run.name, prepare_run(evaluation)
         if (folder / RUN).exists() and (begun := read_begun_run(folder)) is not None:
             check_unchanged(begun, {**held, **pinned}, folder)
         done = sum(1 for _ in read_line_starts(folder / RESULTS))
@@ -117,16 +109,16 @@ async def _ready_runs(
     return ready, refused
 
 
-def _evaluation_of_run(request: ExperimentRequest, run: PlannedRun, folders: Mapping[str, Path]) -> Evaluation:
+def _evaluation_of_run(shared: Evaluation, out: Path, run: PlannedRun, folders: Mapping[str, Path]) -> Evaluation:
     parts = run.dataset.split("+")
     own = {
         "data": folders[run.dataset] if len(parts) == 1 else {part: folders[part] for part in parts},
         "dataset": run.dataset,
-        "settings": {"cache": str(request.out / CACHE), **request.shared.settings, **run.settings},
+        "settings": {"cache": str(out / CACHE), **shared.settings, **run.settings},
         "protocol": run.protocol,
         "paper_models": run.paper_models,
     }
-    return request.shared.model_copy(update=own)
+    return shared.model_copy(update=own)
 
 
 # ------------------------------------------------------------------------------------------------------------ data sets
@@ -175,9 +167,9 @@ class ExperimentProgress(NamedTuple):
 def run_plan(plan: ExperimentPlan, options: RunOptions, announce: Callable[[str], None]) -> ExperimentProgress:
     """Run a plan, or go on with it. Arguments and errors as `tribunal.eval.evaluate.run_series`."""
     evaluations = [(ready.run.name, ready.evaluation) for ready in plan.ready_runs]
-    tallies = run_series(evaluations, plan.request.out, options, announce)
+    tallies = run_series(evaluations, plan.out, options, announce)
     columns: dict[str, RunColumns | None] = {}
     for name, _ in evaluations:
-        folder = plan.request.out / name
+        folder = plan.out / name
         columns[name] = read_columns(folder) if (folder / RUN).exists() else None
-    return ExperimentProgress(tallies, build_table(plan.request.experiment, columns, plan.gaps))
+    return ExperimentProgress(tallies, build_table(plan.experiment, columns, plan.gaps))

@@ -28,8 +28,8 @@ from tribunal.terminal import redirect_library_output
 from tribunal.workers import JobWorker
 
 _TRACE_SECONDS = 10
-# Of runs one after another: how many workers the cluster has room for that the first of them joined.
-_SHARED_WORKERS: ContextVar[list[int] | None] = ContextVar("_SHARED_WORKERS", default=None)
+# Whether runs one after another share the cluster that the first of them joins.
+_IS_SHARED: ContextVar[bool] = ContextVar("_IS_SHARED", default=False)
 
 
 class ClusterWorker:
@@ -131,9 +131,8 @@ def join_cluster(engine: RunEngine) -> Iterator[int]:
         )
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    shared = _SHARED_WORKERS.get()
     if ray.is_initialized():
-        yield engine.workers or (shared[0] if shared else _available_workers())
+        yield engine.workers or _available_workers()
         return
     own = address in (None, "", "local")
     place: JSON = {"address": address}
@@ -148,25 +147,22 @@ def join_cluster(engine: RunEngine) -> Iterator[int]:
         except (ConnectionError, OSError, RuntimeError, ValueError) as error:
             raise BadInput(f"address: {address}: can't be joined: {' '.join(str(error).split())[:300]}") from error
         try:
-            workers = engine.workers or _available_workers()
-            if shared is not None:
-                shared.append(workers)
-            yield workers
+            yield engine.workers or _available_workers()
         finally:
-            if shared is None:
+            if not _IS_SHARED.get():
                 ray.shutdown()
 
 
 @contextmanager
 def share_cluster() -> Iterator[None]:
     """Keep the cluster that a run joins for the runs after it: starting one takes seconds."""
-    shared: list[int] = []
-    token = _SHARED_WORKERS.set(shared)
+    is_own = not ray.is_initialized()
+    token = _IS_SHARED.set(True)
     try:
         yield
     finally:
-        _SHARED_WORKERS.reset(token)
-        if shared:  # else no run was left to be carried out, or the cluster is the caller's own
+        _IS_SHARED.reset(token)
+        if is_own:
             ray.shutdown()
 
 

@@ -19,7 +19,6 @@ from tribunal.eval.runs.job import (
     RunOptions,
     load_ray_engine,
     order_of_job,
-    remaining_posts,
 )
 from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, read_line_starts, shows_rehearsal
 from tribunal.eval.runs.outage import LOCKED_OUT, LOST_IN_A_ROW, UnansweredPosts, is_unanswered, kind_of_failure
@@ -132,7 +131,12 @@ class RunState:
         self._unanswered, self._budget = UnansweredPosts(job, folder), budget
         self.decider: PostDecider | WorkerPool = decider
         self.journal = Journal(folder)
-        self._left = remaining_posts(job.samples, job.count, job.repeats, done)
+        self._left = (
+            (place, repeat, sample)
+            for repeat in range(job.repeats)
+            for place, sample in enumerate(job.samples)
+            if not done[repeat * job.count + place]
+        )
         self._stop = False
         self._tasks: Sequence[asyncio.Future[None]] = ()
         self._settled = asyncio.Event()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
@@ -105,16 +105,6 @@ class RunJob:
     keep_text: bool = False
     keep: KeepOptions | None = None
     config: RunnableConfig = field(default_factory=RunnableConfig)
-
-
-def remaining_posts(
-    samples: Iterable[Sample], count: int, repeats: int, done: bytes | bytearray
-) -> Iterator[tuple[int, int, Sample]]:
-    """Yield place, repeat and sample of every post without a result, in order, as they are asked for."""
-    for repeat in range(repeats):
-        for place, sample in enumerate(samples):
-            if not done[repeat * count + place]:
-                yield place, repeat, sample
 
 
 class RunOrder(Frozen):

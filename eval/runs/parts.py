@@ -14,11 +14,11 @@ import io
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -26,21 +26,18 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.runs.journal import RESULTS, RUN, Journal, OutputUnwritten, read_line_starts
 from tribunal.eval.runs.run_file import check_unchanged, encode_run_file
-from tribunal.eval.runs.tables import OutputColumns
+from tribunal.eval.runs.tables import COLUMNS, OutputColumns
 from tribunal.eval.runs.tally import RunTally, Watch
-from tribunal.exports.table_files import arrow_schema
+from tribunal.exports.table_files import ColumnKind, arrow_schema
 from tribunal.files import write_whole
 from tribunal.locations import Location, Unreachable, write_whole_at
 from tribunal.schema import JSON, Frozen
 from tribunal.text import parse_json
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 # Readers of a folder of Parquet leave out what begins with an underscore.
 MANIFEST, FOLDER_RUN = "_manifest.json", "_run.json"
 _NAME = re.compile(r"part-(\d{5})-(\d{8})\.parquet")
-_OWN = ("place", "repeat", "record")
+_OWN: dict[str, ColumnKind] = {"place": "integer", "repeat": "integer", "record": "text"}
 _ROWS = 500  # of a part
 _SECONDS = 120.0  # after which fewer are written
 
@@ -69,57 +66,48 @@ class Manifest(Frozen):
     parts: tuple[PartFile, ...] = ()
 
 
-class PartColumns(NamedTuple):
-    """Describe the input columns of a run's parts with their types."""
+class PartColumns:
+    """Name and type the columns of a run's parts: the input's, those of the outcome, and the last three."""
 
-    given: tuple[tuple[str, str], ...]
+    def __init__(self, given: Mapping[str, str]) -> None:
+        """Take the input's columns, with their types in Arrow."""
+        import pyarrow as pa
+
+        self._columns = OutputColumns(given, {**COLUMNS, **_OWN})
+        own = [(name, pa.type_for_alias(kind)) for name, kind in given.items()]
+        schema = pa.schema([*own, *arrow_schema(self._columns.added_kinds)])
+        repeat = len(schema) - 2  # of which there are few
+        self._schema = schema.set(repeat, pa.field(schema.names[repeat], pa.int32()))
 
     @classmethod
     def of_table(cls, table: PostTable) -> PartColumns:
         """Return the columns of a table. Parquet columns keep types that JSON has too; all others are texts."""
-        names = dict.fromkeys(name for cells in table.cells() for name in cells)
-        kinds: dict[str, str] = {}
+        kinds = dict.fromkeys((name for cells in table.cells() for name in cells), "string")
         if all(file.suffix == ".parquet" for file in table.tables.files):
             import pyarrow as pa
             import pyarrow.parquet as pq
 
             for field in pq.read_schema(table.files[0]):
                 plain = pa.types.is_signed_integer(field.type) or pa.types.is_boolean(field.type)
-                if plain or pa.types.is_floating(field.type):
+                if field.name in kinds and (plain or pa.types.is_floating(field.type)):
                     kinds[field.name] = str(field.type).replace("halffloat", "float")
-        return cls(tuple((name, kinds.get(name, "string")) for name in names))
+        return cls(kinds)
 
     def encode_part(self, rows: Iterable[ResultRow]) -> bytes:
         """Return the bytes of a part's file."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        columns, schema = self._arrow_schema()
-        texts = {field.name for field in schema if pa.types.is_string(field.type)}
+        texts = {field.name for field in self._schema if pa.types.is_string(field.type)}
         held = []
         for row in rows:
-            given, added = columns.row_cells(row.cells, parse_json(row.line))
-            cells = {
-                name: str(cell) if name in texts and cell is not None else cell
-                for name, cell in ((name, given.get(name)) for name in columns.given)
-            }
-            own = (row.place, row.repeat, row.line.decode().rstrip("\n"))
-            held.append({**cells, **added, **dict(zip(schema.names[-3:], own, strict=True))})
+            line = row.line.decode().rstrip("\n")
+            given, added = self._columns.row_cells(row.cells, {**parse_json(line), "record": line})
+            cells = {name: str(cell) if name in texts and cell is not None else cell for name, cell in given.items()}
+            held.append({**cells, **added})
         file = io.BytesIO()
-        pq.write_table(pa.Table.from_pylist(held, schema=schema), file, compression="zstd")
+        pq.write_table(pa.Table.from_pylist(held, schema=self._schema), file, compression="zstd")
         return file.getvalue()
-
-    def _arrow_schema(self) -> tuple[OutputColumns, pa.Schema]:
-        import pyarrow as pa
-
-        columns = OutputColumns(name for name, _ in self.given)
-        given = [(name, pa.type_for_alias(kind)) for name, kind in self.given]
-        taken, named = {*columns.given, *columns.added.values()}, []
-        for name, kind in zip(_OWN, (pa.int64(), pa.int32(), pa.string()), strict=True):
-            while name in taken:
-                name = f"tribunal_{name}"
-            named.append((name, kind))
-        return columns, pa.schema([*given, *arrow_schema(columns.added_kinds), *named])
 
 
 class PartsFolder:

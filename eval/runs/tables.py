@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -82,29 +82,25 @@ def _read_decided_rows(dataset: PostTable, path: Path, count: int) -> Iterator[t
 class OutputColumns:
     """Name the columns of an output table.
 
-    `given` are the input's, of all its rows. `added` leads `COLUMNS` to what they are called in the output:
-    tribunal_NAME where the input has a column of that name.
+    `given` are the input's, of all its rows. `added` leads those beside them to what they are called in the output:
+    tribunal_NAME where the input has a column of that name. `added_kinds` are what they hold, by these names.
     """
 
-    def __init__(self, given: Iterable[str]) -> None:
+    def __init__(self, given: Iterable[str], beside: Mapping[str, ColumnKind] = COLUMNS) -> None:
         """Name the columns that are added to the input's."""
         self.given = list(dict.fromkeys(given))
-        self.added = {name: self._free_name(name) for name in COLUMNS}
+        self.added = {name: self._free_name(name) for name in beside}
+        self.added_kinds = {called: beside[name] for name, called in self.added.items()}
 
     def _free_name(self, name: str) -> str:
         while name in self.given:
             name = f"tribunal_{name}"
         return name
 
-    @property
-    def added_kinds(self) -> dict[str, ColumnKind]:
-        """Return the added columns, by their names in the output, with what they hold."""
-        return {called: COLUMNS[name] for name, called in self.added.items()}
-
     def row_cells(self, row: JSON, record: JSON) -> tuple[JSON, JSON]:
         """Return a row's own cells and the added cells, by their names in the output.
 
-        The record of a row that has none is whatever of `COLUMNS` is to be said of it.
+        The record of a row that has none is whatever of the added columns is to be said of it.
         """
         usage, review = record.get("usage", {}), record.get("review")
         found = {

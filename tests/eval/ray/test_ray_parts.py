@@ -131,7 +131,7 @@ async def test_a_command_that_another_has_taken_over_from_is_ended_and_its_late_
     with pytest.raises(BadInput, match="another command has begun to go on with this run"):
         first.finish(whole=False)
     late = tmp_path / "out" / "part-00001-00000007.parquet"
-    late.write_bytes(PartColumns((("text", "string"),)).encode_part([ResultRow(1, 0, line(1, "late"), {})]))
+    late.write_bytes(PartColumns({"text": "string"}).encode_part([ResultRow(1, 0, line(1, "late"), {})]))
     decide(other, *range(6))
     second.finish(whole=True)
     assert not late.exists()
@@ -152,7 +152,7 @@ async def test_a_folder_that_was_begun_otherwise_is_refused(tmp_path: Path) -> N
 
 
 def test_a_part_with_the_cells_of_its_rows_is_read_by_anybody(tmp_path: Path) -> None:
-    shape = PartColumns((("text", "string"), ("record", "string"), ("likes", "int64")))
+    shape = PartColumns({"text": "string", "record": "string", "likes": "int64"})
     cells = {"text": "a post", "record": 7, "likes": 12}
     (tmp_path / "part-00001-00000000.parquet").write_bytes(shape.encode_part([ResultRow(3, 0, line(3), cells)]))
     [told] = pq.read_table(tmp_path).to_pylist()
