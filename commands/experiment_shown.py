@@ -37,8 +37,8 @@ def print_plan(
 
     names, rows = [], []
     posts = done = 0
-    for ready, estimate, rest in estimates:
-        names.append(ready.run.name + ("*" if estimate.by == "measured" and ready.decisions_left else ""))
+    for ready, rest, _, by, _ in estimates:
+        names.append(ready.run.name + ("*" if by == "measured" and ready.decisions_left else ""))
         repeats = f" × {ready.job.repeats}" if ready.job.repeats > 1 else ""
         costs = _cost_cells(costs_as_json(rest, pace, prices))
         rows.append([f"{ready.job.count:,}{repeats}", f"{ready.done:,}", *costs])
@@ -65,7 +65,7 @@ def print_plan(
         part="end",
         numbers=numbers,
         estimates=estimates,
-        by={line.estimate.by for line in estimates if line.ready.decisions_left},
+        by={line.by for line in estimates if line.ready.decisions_left},
         pace=pace,
         priced=prices is not None,
         unpriced=unpriced,

@@ -59,47 +59,49 @@ class LoadRange(NamedTuple):
     least: ModelLoad
     most: ModelLoad
 
-    def scale_by(self, factor: float) -> LoadRange:
-        """Return this range times a factor."""
-        return LoadRange(_scale_load(self.least, factor), _scale_load(self.most, factor))
+
+class RunEstimate(NamedTuple):
+    """Hold a run of a plan, and what the rest of it will take; None where that can't be told, as `why` says.
+
+    It is told by so many posts, `tried` offline or `measured` in a run.
+    """
+
+    ready: ReadyRun
+    rest: LoadRange | None
+    posts: int = 0
+    by: Literal["tried", "measured", "nothing"] = "nothing"
+    why: str = ""
+
+
+def estimate_plan(plan: ExperimentPlan, measured_in: Path | None = None) -> list[RunEstimate]:
+    """Estimate what is left of each run of a plan. No model is asked, and nothing is looked up.
+
+    Runs of its names in `measured_in` tell what a post takes, unless the plan's own have results already.
+    """
+    if not any(ready.decisions_left for ready in plan.ready_runs):
+        return [RunEstimate(ready, LoadRange({}, {}), by="measured") for ready in plan.ready_runs]
+    folders = [plan.out, *([measured_in] if measured_in else [])]
+    with TemporaryDirectory(prefix="tribunal-") as scratch:
+        tried = asyncio.run(_try_runs(plan.ready_runs, Path(scratch)))
+    return [_measure_run(ready, folders) or estimate for ready, estimate in zip(plan.ready_runs, tried, strict=True)]
 
 
 def _scale_load(load: ModelLoad, factor: float) -> ModelLoad:
     return {key: amount * factor for key, amount in load.items()}
 
 
-class PostEstimate(NamedTuple):
-    """Hold what one post takes; by how many posts, `tried` offline or `measured` in a run.
-
-    `load` is None where it can't be told; `why` then says so.
-    """
-
-    load: LoadRange | None = None
-    posts: int = 0
-    by: Literal["tried", "measured", "nothing"] = "nothing"
-    why: str = ""
-
-
-def estimate_posts(jobs: Sequence[tuple[str, RunJob]], folders: Sequence[Path]) -> list[PostEstimate]:
-    """Estimate what a post of each run takes. No model is asked, and nothing is looked up.
-
-    Runs of these names may have results in the folders, of which the first counts.
-    """
-    with TemporaryDirectory(prefix="tribunal-") as scratch:
-        tried = asyncio.run(_try_jobs([job for _, job in jobs], Path(scratch)))
-    return [_measure_run(name, folders) or estimate for (name, _), estimate in zip(jobs, tried, strict=True)]
-
-
-def _measure_run(name: str, folders: Sequence[Path]) -> PostEstimate | None:
+def _measure_run(ready: ReadyRun, folders: Sequence[Path]) -> RunEstimate | None:
+    """Return what is left of a run, by its results in the first folder that has some."""
     for folder in folders:
         load, posts = ModelLoad(), 0
-        for start in itertools.islice(read_line_starts(folder / name / RESULTS), _READ):
+        for start in itertools.islice(read_line_starts(folder / ready.run.name / RESULTS), _READ):
             if (result := summarize_result(start.line)) is not None:
                 posts += 1
                 for call in result.calls:
                     _add_call(load, call, call.model)
         if posts:
-            return PostEstimate(LoadRange(load, load).scale_by(1 / posts), posts, "measured")
+            rest = _scale_load(load, ready.decisions_left / posts)
+            return RunEstimate(ready, LoadRange(rest, rest), posts, "measured")
     return None
 
 
@@ -116,18 +118,21 @@ def _add_call(load: ModelLoad, call: Call | ResultCall, model: str, image_tokens
 # ---------------------------------------------------------------------------------------------------------------- tried
 
 
-async def _try_jobs(jobs: Sequence[RunJob], scratch: Path) -> list[PostEstimate]:
+async def _try_runs(runs: Sequence[ReadyRun], scratch: Path) -> list[RunEstimate]:
     """Try each route, all runs in their order."""
     tried: list[list[tuple[ModelLoad, int, str]]] = []
     for way in ROUTE_LENGTHS:
         made_before: _CallsSeen = {}
-        tried.append([await _try_one_way(job, way, scratch, made_before) for job in jobs])
-    return [
-        PostEstimate(LoadRange(_scale_load(least, 1 / posts), _scale_load(most, 1 / also)), min(posts, also), "tried")
-        if posts and also
-        else PostEstimate(why=why or "no post could be tried")
-        for (least, posts, why), (most, also, _) in zip(*tried, strict=True)
-    ]
+        tried.append([await _try_one_way(ready.job, way, scratch, made_before) for ready in runs])
+    estimates = []
+    for ready, (least, posts, why), (most, also, _) in zip(runs, *tried, strict=True):
+        if posts and also:
+            left = ready.decisions_left
+            rest = LoadRange(_scale_load(least, left / posts), _scale_load(most, left / also))
+            estimates.append(RunEstimate(ready, rest, min(posts, also), "tried"))
+        else:
+            estimates.append(RunEstimate(ready, None, why=why or "no post could be tried"))
+    return estimates
 
 
 # By the text and image of a post, what a call is known by, and how often it was made.
@@ -227,27 +232,6 @@ class CallPace:
         return calls / self.rate if self.rate else calls * self.call_seconds / self.in_flight
 
 
-class RunEstimate(NamedTuple):
-    """Hold a run of a plan, and what the rest of it will take; None where that can't be told."""
-
-    ready: ReadyRun
-    estimate: PostEstimate
-    rest: LoadRange | None
-
-
-def estimate_plan(plan: ExperimentPlan, measured_in: Path | None = None) -> list[RunEstimate]:
-    """Estimate what is left of each run of a plan; runs of its names in `measured_in` tell what a post takes."""
-    folders = [plan.out, *([measured_in] if measured_in else [])]
-    jobs = [(ready.run.name, ready.job) for ready in plan.ready_runs]
-    left = any(ready.decisions_left for ready in plan.ready_runs)
-    nothing = PostEstimate(LoadRange({}, {}), by="measured")
-    found = estimate_posts(jobs, folders) if left else [nothing] * len(jobs)
-    return [
-        RunEstimate(ready, estimate, estimate.load and estimate.load.scale_by(ready.decisions_left))
-        for ready, estimate in zip(plan.ready_runs, found, strict=True)
-    ]
-
-
 def sum_estimates(lines: Iterable[RunEstimate]) -> LoadRange:
     """Sum what all runs take whose rest can be told."""
     whole = LoadRange({}, {})
@@ -297,10 +281,10 @@ def plan_as_json(plan: ExperimentPlan, lines: Sequence[RunEstimate], pace: CallP
             "run": ready.run.name, "protocol": ready.run.protocol, "dataset": ready.run.dataset,
             "model": ready.run.model or None, "posts": ready.job.count, "repeats": ready.job.repeats,
             "done": ready.done, "left": ready.decisions_left, "rehearsed": ready.rehearsed,
-            "estimated": {"by": estimate.by, "posts": estimate.posts, "why": estimate.why or None},
+            "estimated": {"by": by, "posts": posts, "why": why or None},
             **costs_as_json(rest, pace, prices),
         }
-        for ready, estimate, rest in lines
+        for ready, rest, posts, by, why in lines
     ]  # fmt: skip
     return {
         "experiment": plan.experiment.name,
