@@ -146,7 +146,7 @@ def join_cluster(engine: RunEngine) -> Iterator[int]:
             )
         except Exception as error:  # noqa: BLE001 (Ray raises a bare one if its processes take over 30 s to start)
             said = f"{address or 'local'}: can't be joined: {' '.join(str(error).split())[:300]}"
-            raise BadInput(f"address: {said}; see to the machine's load, and run again") from error
+            raise BadInput(f"address: {said}; see to the cluster, and run again") from error
         try:
             yield engine.workers or _available_workers()
         finally:
