@@ -144,7 +144,7 @@ def join_cluster(engine: RunEngine) -> Iterator[int]:
             ray.init(
                 **place, namespace="tribunal", configure_logging=True, logging_level=logging.ERROR, log_to_driver=False
             )
-        except Exception as error:  # noqa: BLE001 (Ray raises a bare one if its processes take over 30 s to start)
+        except Exception as error:  # a bare one if its processes take over 30 s to start
             said = f"{address or 'local'}: can't be joined: {' '.join(str(error).split())[:300]}"
             raise BadInput(f"address: {said}; see to the cluster, and run again") from error
         try:
