@@ -60,7 +60,7 @@ async def one_research(search_url: str) -> float:
     from tribunal.retrievers.web.library import open_web_reader
 
     graph("antihate")
-    (await open_web_reader()).reader.warm_up()
+    (await open_web_reader()).reader.workers.warm_up()
     await judge_post(
         "warming up", graph="antihate", context=context_from({"model": "openai:scripted", "mode": "no-knowledge"})
     )

@@ -65,7 +65,7 @@ async def _switched(search_url: str, latency: float, names: Iterable[str]) -> li
     from tribunal.context import context_from
     from tribunal.retrievers.web.library import open_web_reader
 
-    (await open_web_reader()).reader.warm_up()
+    (await open_web_reader()).reader.workers.warm_up()
     await asyncio.sleep(4)
     rows = []
     for name in names:

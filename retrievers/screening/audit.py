@@ -149,14 +149,6 @@ def switch_off_reason(screener: Screener) -> str:
     return f"{row[0]} ({row[1]})" if row else ""
 
 
-def read_audit_tests(screener: Screener) -> list[AuditTest]:
-    """Return how each test stands. Blocks."""
-    if not (screener.folder / AUDIT).exists():
-        return []
-    with _open_database(screener.folder) as database:
-        return _audit_tests(database, screener)
-
-
 def note_outcome(screener: Screener, post_id: str, by: AuditSource, kind: Kind, wrong: bool) -> str:
     """Note what became of an audited post, test the promise, and return why the classifier is off, if it is. Blocks.
 
@@ -196,15 +188,19 @@ def reset_audit(screener: Screener) -> None:
 
 
 def audit_as_json(screener: Screener) -> JSON:
-    """Return how the audit stands, as JSON. Blocks."""
-    tests = [
+    """Return how the audit stands, and each test of it, as JSON. Blocks."""
+    tests: list[AuditTest] = []
+    if (screener.folder / AUDIT).exists():
+        with _open_database(screener.folder) as database:
+            tests = _audit_tests(database, screener)
+    shown = [
         {
             **{"by": each.by, "kind": each.kind, "n": each.n, "wrong": each.wrong, "capital": each.betting_score},
             "borne": max_error_rate(screener, each.by, each.kind),
         }
-        for each in read_audit_tests(screener)
+        for each in tests
     ]
-    return {"off": switch_off_reason(screener) or None, "needed": score_to_switch_off(screener), "tests": tests}
+    return {"off": switch_off_reason(screener) or None, "needed": score_to_switch_off(screener), "tests": shown}
 
 
 def _audit_tests(database: sqlite3.Connection, screener: Screener) -> list[AuditTest]:

@@ -267,14 +267,6 @@ class Archive:
         except DatabaseError as error:
             raise ArchiveError(f"archive {self.path}: can't be written: {error.__cause__}") from error
 
-    async def list_runs(self) -> list[ArchivedRun]:
-        """Return the runs, in the order in which they began.
-
-        Raises:
-            BadInput: the file is damaged. So for all methods that read.
-        """
-        return [ArchivedRun.model_validate(dict(row)) for row in await self._read_rows(f"{_RUN} ORDER BY number")]
-
     async def run_to_replay(self, post_text: str = "") -> str:
         """Return the id of the latest run of a post, or of all, in which a model was asked; if none was, the latest.
 
@@ -296,15 +288,21 @@ class Archive:
         return str(found[0]["id"])
 
     async def list_overviews(self) -> list[RunOverview]:
-        """Return all runs in short, in the order in which they began."""
+        """Return all runs in short, in the order in which they began.
+
+        Raises:
+            BadInput: the file is damaged. So for all methods that read.
+        """
         rows = await self._read_rows(
-            "SELECT run, sum(kind = 'search') AS searches,"
-            " sum(kind = 'fetch' AND json_extract(body, '$.page') IS NOT NULL) AS pages,"
+            "SELECT runs.id, post_id, post_sha, started, settings,"
+            " count(CASE kind WHEN 'search' THEN 1 END) AS searches,"
+            " count(CASE kind WHEN 'fetch' THEN json_extract(body, '$.page') END) AS pages,"
             " max(CASE WHEN kind = 'decision' AND topic = 'verdict' THEN body END) AS verdict"
-            " FROM entries GROUP BY run"
+            " FROM runs LEFT JOIN entries ON run = runs.id GROUP BY runs.number ORDER BY runs.number"
         )
-        found = {row["run"]: dict(row) for row in rows}
-        return [RunOverview.model_validate({**found.get(run.id, {}), "run": run}) for run in await self.list_runs()]
+        found = [dict(row) for row in rows]
+        runs = [{name: each.pop(name) for name in ArchivedRun.model_fields} for each in found]
+        return [RunOverview.model_validate({**each, "run": run}) for each, run in zip(found, runs, strict=True)]
 
     async def load_trail(self, which: str | None = None) -> Trail:
         """Return everything of a run: by its id; the latest run of a post, by the post's id; or the latest of all.

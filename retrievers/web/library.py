@@ -179,7 +179,7 @@ class Library:
         if self._replay:
             self._replay.rewind()
         else:
-            self.web.reader.warm_up()
+            self.web.reader.workers.warm_up()
         try:
             return await self.archive.begin_run(post.id, post.text, settings)
         except ArchiveError as error:

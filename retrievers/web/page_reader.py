@@ -102,7 +102,7 @@ def language_tag(value: str) -> str | None:
 class PageReader:
     """Turns pages into text. Serves any number of readings at once; pages above `processes` wait.
 
-    A process takes about a second to start; `warm_up` does it ahead.
+    A process takes about a second to start; `workers.warm_up` does it ahead, and `workers.close` ends them all.
     """
 
     def __init__(self, processes: int = 2, *, seconds: float = 20.0, memory: int = 2 * 2**30) -> None:
@@ -119,10 +119,6 @@ class PageReader:
             processes=processes,
             memory=memory,
         )
-
-    def warm_up(self) -> None:
-        """Start the processes now, without waiting for them."""
-        self.workers.warm_up()
 
     async def read_page(self, body: bytes, content_type: str, charset: str | None = None) -> PageText:
         """Return the text of a page: decompressed bytes of a media type (HTML, XHTML, PDF, plain text).
@@ -145,7 +141,3 @@ class PageReader:
         if "reason" in answer:
             raise PageUnreadable(**answer)
         return PageText(**answer)
-
-    def close(self) -> None:
-        """End the processes. A reading under way fails."""
-        self.workers.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tribunal.retrievers.screening.audit import read_audit_tests, reset_audit, score_to_switch_off, switch_off_reason
+from tribunal.retrievers.screening.audit import audit_as_json, reset_audit, score_to_switch_off, switch_off_reason
 from tribunal.retrievers.screening.manifest import ScreenerArrays, ScreenerManifest, write_screener
 from tribunal.retrievers.screening.screener import Screener, open_screener
 
@@ -51,14 +51,14 @@ def test_what_processes_note_at_once_is_one_count_and_one_switch(tmp_path: Path)
     look = made(tmp_path / "model")
     # One post is wrong, which is less than is promised; a third of the posts is noted twice.
     assert noted(look, [(0, 30), (15, 45)], wrong=50) == ["", ""]
-    [held] = read_audit_tests(look)
-    assert (held.by, held.kind, held.n, held.wrong) == ("trial", "harmless", 45, 1)
-    assert held.betting_score < score_to_switch_off(look)
+    [held] = audit_as_json(look)["tests"]
+    assert (held["by"], held["kind"], held["n"], held["wrong"]) == ("trial", "harmless", 45, 1)
+    assert held["capital"] < score_to_switch_off(look)
     # No process notes enough to switch it off; all of them together do, and all know it from then on.
     noted(look, [(1_000, 1_004), (2_000, 2_004), (3_000, 3_004)], wrong=1)
-    [held] = read_audit_tests(look)
-    assert (held.n, held.wrong) == (57, 13)
-    assert held.betting_score >= score_to_switch_off(look)
+    [held] = audit_as_json(look)["tests"]
+    assert (held["n"], held["wrong"]) == (57, 13)
+    assert held["capital"] >= score_to_switch_off(look)
     assert "by trials, and at most 5.0% was promised" in switch_off_reason(look)
     reset_audit(look)
-    assert (read_audit_tests(look), switch_off_reason(look)) == ([], "")
+    assert (audit_as_json(look)["tests"], switch_off_reason(look)) == ([], "")

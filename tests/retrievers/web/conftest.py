@@ -15,7 +15,7 @@ from tribunal.retrievers.web.page_reader import PageReader
 def reader() -> Iterator[PageReader]:
     reader = PageReader(processes=1)
     yield reader
-    reader.close()
+    reader.workers.close()
 
 
 @pytest.fixture

@@ -62,8 +62,7 @@ async def test_runs_are_found_by_their_id_and_by_their_post(tmp_path: Path, open
     with pytest.raises(BadInput, match="holds no run yet"):
         await held.load_trail()
     first, second, other = await a_run(held), await a_run(held), await a_run(held, "p2", "other")
-    assert [each.id for each in await held.list_runs()] == [first, second, other]
-    assert [each.post_id for each in await held.list_runs()].count("p1") == 2
+    assert [each.run.id for each in await held.list_overviews()] == [first, second, other]
     assert (await held.load_trail()).run.id == other
     assert (await held.load_trail("p1")).run.id == second
     assert (await held.load_trail(first)).run.id == first
@@ -223,7 +222,7 @@ async def test_an_archive_in_a_locked_folder_can_be_read(tmp_path: Path, opened:
     await held.close()
     folder.chmod(0o500)
     try:
-        assert await (await opened(folder / "e.sqlite", existing=True)).list_runs()
+        assert await (await opened(folder / "e.sqlite", existing=True)).list_overviews()
         with pytest.raises(BadInput, match="can't be opened"):
             await opened(folder / "new.sqlite")
     finally:

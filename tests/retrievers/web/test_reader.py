@@ -38,7 +38,7 @@ async def test_a_page_that_takes_long_holds_up_neither_the_loop_nor_the_others()
         assert not long.done()
         long.cancel()
     finally:
-        reader.close()
+        reader.workers.close()
 
 
 @pytest.mark.long
@@ -46,14 +46,14 @@ async def test_however_often_it_is_warmed_no_more_processes_are_started() -> Non
     reader = PageReader(processes=2)
     try:
         for _ in range(3):
-            reader.warm_up()
+            reader.workers.warm_up()
         await _until(lambda: len(reader.workers._idle) == 2)
         for _ in range(3):
-            reader.warm_up()
+            reader.workers.warm_up()
         assert (await reader.read_page(b"a page", "text/plain")).text == "a page"
         assert len(reader.workers._all) == 2
     finally:
-        reader.close()
+        reader.workers.close()
 
 
 async def test_a_text_is_cut_at_a_million_characters(reader: PageReader) -> None:
@@ -65,7 +65,7 @@ async def test_a_text_is_cut_at_a_million_characters(reader: PageReader) -> None
 async def test_a_page_that_takes_too_long_is_given_up_and_the_next_one_read() -> None:
     reader = PageReader(processes=1, seconds=0.01)
     try:
-        reader.warm_up()
+        reader.workers.warm_up()
         await _until(lambda: bool(reader.workers._idle))
         os.kill(reader.workers._idle[0].pid, signal.SIGSTOP)
         with pytest.raises(PageUnreadable) as caught:
@@ -73,7 +73,7 @@ async def test_a_page_that_takes_too_long_is_given_up_and_the_next_one_read() ->
         assert caught.value.reason == "timeout"
         assert (await reader.read_page(b"next", "text/plain")).text == "next"
     finally:
-        reader.close()
+        reader.workers.close()
 
 
 async def _until(true: Callable[[], bool]) -> None:
@@ -85,7 +85,7 @@ async def _until(true: Callable[[], bool]) -> None:
 async def test_a_page_that_crashes_its_reader_and_the_next_one_read() -> None:
     reader = PageReader(processes=1)
     try:
-        reader.warm_up()
+        reader.workers.warm_up()
         await _until(lambda: bool(reader.workers._idle))
         (worker,) = reader.workers._all
         os.kill(worker.pid, signal.SIGSTOP)
@@ -101,7 +101,7 @@ async def test_a_page_that_crashes_its_reader_and_the_next_one_read() -> None:
         await _until(lambda: worker.ended)
         assert (await reader.read_page(b"after that", "text/plain")).text == "after that"
     finally:
-        reader.close()
+        reader.workers.close()
 
 
 @pytest.mark.long
@@ -112,7 +112,7 @@ async def test_memory_has_a_limit() -> None:
             await reader.read_page(b"a" * 2**28, "text/plain")
         assert (await reader.read_page(b"next", "text/plain")).text == "next"
     finally:
-        reader.close()
+        reader.workers.close()
 
 
 def _environment(pid: int) -> str:
@@ -124,11 +124,11 @@ def _environment(pid: int) -> str:
 async def test_the_reading_processes_know_no_keys_and_end_with_their_reader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-something")
     reader = PageReader(processes=1)
-    reader.warm_up()
+    reader.workers.warm_up()
     await reader.read_page(b"x", "text/plain")
     (worker,) = reader.workers._all
     assert "sk-something" not in _environment(worker.pid)
-    reader.close()
+    reader.workers.close()
     assert worker.ended
     assert not reader.workers._all
 
@@ -139,5 +139,5 @@ async def test_modules_in_the_working_folder_are_not_run(tmp_path: Path) -> None
     try:
         assert (await reader.read_page(b"x", "text/plain")).text == "x"
     finally:
-        reader.close()
+        reader.workers.close()
     assert not (tmp_path / "ran").exists()

@@ -49,7 +49,7 @@ async def instructed(web: Web, visible: str) -> str:
     try:
         return (await reader.read_page(page.body, page.content_type, page.charset)).text
     finally:
-        reader.close()
+        reader.workers.close()
 
 
 @ATTACKS.add(
