@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tribunal.text import make_visible
+
 if TYPE_CHECKING:
     from jinja2 import Environment
 
@@ -29,3 +31,12 @@ def make_template_environment(
         autoescape=autoescape,  # noqa: S701  # without it, `show_value` escapes
         finalize=show_value,
     )
+
+
+def visible_value(value: Any) -> Any:
+    """Return what stands for a value on a page: foreign text with all of it visible, which Jinja escapes then."""
+    from markupsafe import Markup
+
+    if value is None:
+        return "–"
+    return make_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

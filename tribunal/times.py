@@ -6,6 +6,7 @@ import re
 import time
 import uuid
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
 
@@ -68,6 +69,18 @@ def seconds_of(written: str) -> float:
     if found is None:
         raise ValueError(f"{written[:40]!r} is no length of time; give such as 90d, 12h or 30m")
     return float(found[1]) * _SECONDS_OF_UNIT[found[2]]
+
+
+def seconds_until_retry(header: str) -> float | None:
+    """Return the seconds that a `Retry-After` header asks for, a number or a date; None if it is neither."""
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(header).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
 
 
 def new_id(kind: str = "case") -> str:

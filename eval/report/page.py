@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment
 from markupsafe import Markup
 
-from tribunal.templates import make_template_environment
-from tribunal.text import make_visible, one_line
+from tribunal.templates import make_template_environment, visible_value
+from tribunal.text import one_line
 
 if TYPE_CHECKING:
     from tribunal.schema import JSON
@@ -44,7 +44,7 @@ def render_template(template: str, held: JSON) -> str:
         return _jinja_environment(_line_value, autoescape=False).get_template(template).render(**held)
     style = _read_template("report.css")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    page = _jinja_environment(_visible_value, autoescape=True).get_template(template)
+    page = _jinja_environment(visible_value, autoescape=True).get_template(template)
     return page.render(**held, style=Markup(style), digest=digest)  # noqa: S704  # our own file
 
 
@@ -88,7 +88,7 @@ def _keep_words_whole(value: Any, longest: int = _LONGEST_WORD) -> Markup:
         Markup('<span class="{}">{}</span>').format("whole" if len(word) <= longest else "long", word)
         if len(word) > longest or (len(word) > 1 and not word.isalnum())
         else word
-        for word in str(_visible_value(value)).split()
+        for word in str(visible_value(value)).split()
     )
 
 
@@ -100,12 +100,6 @@ def _line_value(value: Any) -> Any:
     return one_line(value) if isinstance(value, str) else value
 
 
-def _visible_value(value: Any) -> Any:
-    if value is None:
-        return _NOTHING
-    return make_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
 # What begins markup inside a line, a mention, or an address that a viewer would make a link of.
 _SPECIAL = re.compile(r"[&<>`*_{}\[\]#|~\\@$]|:(?=/)|(?<=\w)\.(?=[^\W\d])")
 # The same inside HTML, and what ends an HTML block or begins a block of Markdown's: a viewer may show no HTML.
@@ -114,7 +108,7 @@ _FENCES = re.compile("`+")
 
 
 def _visible_in_markdown(value: Any) -> Any:
-    shown = _visible_value(value)
+    shown = visible_value(value)
     if not isinstance(shown, str) or isinstance(shown, Markup):
         return shown
     text = one_line(shown)
@@ -134,5 +128,5 @@ def _as_html(value: Any) -> Markup:
 
     Line breaks are written out: a blank line would end the block.
     """
-    text = str(_visible_value(value)).strip() or _NOTHING
+    text = str(visible_value(value)).strip() or _NOTHING
     return Markup(_SPECIAL_IN_HTML.sub(lambda found: f"&#{ord(found[0])};", text))  # noqa: S704  # just escaped

@@ -10,10 +10,11 @@ from starlette.applications import Starlette
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tribunal.cases.page_files import HEADERS, KEPT_LONG, MEDIA_TYPES, read_page_file
 from tribunal.errors import BadInput
 from tribunal.eval.view.cases import SampleMoved
 from tribunal.eval.view.pages import PageMissing, Pages, render_problem
-from tribunal.eval.view.rendering import ASSETS, HEADERS, asset_address, read_asset
+from tribunal.eval.view.rendering import ASSETS, asset_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -88,5 +89,5 @@ class _HostGuard:
 
 
 def _answer_asset(name: str, request: Request) -> Response:
-    kept = {**HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
-    return Response(read_asset(name), media_type=ASSETS[name], headers=kept)
+    read, kind = read_page_file(str(__package__), name), MEDIA_TYPES[name.rpartition(".")[2]]
+    return Response(read, media_type=kind, headers={**HEADERS, **KEPT_LONG})

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from tribunal.cases.page_files import HEADERS
 from tribunal.errors import BadInput
 from tribunal.eval.view.cases import SampleMoved, SamplePage, find_image_file, read_sample_line, view_sample
-from tribunal.eval.view.rendering import HEADERS, flatten_settings, render_view
+from tribunal.eval.view.rendering import flatten_settings, render_view
 from tribunal.eval.view.rows import kept_text
 from tribunal.eval.view.sample_filter import SampleFilter
 from tribunal.eval.view.samples import select_samples

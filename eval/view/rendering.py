@@ -1,11 +1,7 @@
-"""The pages, from templates. Whatever is put into one is a stranger's words: made visible, and escaped by Jinja.
-
-A page runs one script and has one stylesheet, both our own files; it loads nothing else, and says so to the browser.
-"""
+"""The pages, from templates. Whatever is put into one is a stranger's words: made visible, and escaped by Jinja."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from functools import cache, partial
@@ -13,27 +9,15 @@ from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment
-from markupsafe import Markup
 
-from tribunal.cases.case_drawing import stylesheet
+from tribunal.cases.page_files import hashed_name
 from tribunal.eval.view.rows import FACETS, KINDS, RIGHT
 from tribunal.eval.view.sample_filter import KIND, NUMBERS, PAIRED, SORTS
 from tribunal.eval.view.samples import PAGE
-from tribunal.templates import make_template_environment
-from tribunal.text import make_visible, one_line
+from tribunal.templates import make_template_environment, visible_value
+from tribunal.text import one_line
 
-ASSETS = {"view.css": "text/css; charset=utf-8", "view.js": "text/javascript; charset=utf-8"}
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "X-Frame-Options": "DENY",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Cache-Control": "no-store",
-}
+ASSETS = ("view.css", "view.js")
 TITLES = {KIND: "Against the gold", **FACETS}
 _MOST_VALUES = 12  # of a facet, before a reader asks for more
 _FIRST_WORDS, _LONGEST_SETTING = 200, 300
@@ -49,18 +33,9 @@ def render_view(template: str, **held: Any) -> str:
     return _template_environment().get_template(template).render(held)
 
 
-@cache
-def read_asset(name: str) -> bytes:
-    """Return a file that the pages load: the script, or the stylesheet with that of cases in it."""
-    read = read_source(name).encode()
-    return read + stylesheet().encode() if name.endswith(".css") else read
-
-
-@cache
 def asset_address(name: str) -> str:
-    """Return where a page loads a file: under another name whenever it changes, so that it may be kept for long."""
-    stem, _, kind = name.rpartition(".")
-    return f"/{stem}.{hashlib.sha256(read_asset(name)).hexdigest()[:16]}.{kind}"
+    """Return where a page loads a file."""
+    return f"/{hashed_name(str(__package__), name)}"
 
 
 def first_words(text: str) -> str:
@@ -81,7 +56,7 @@ def flatten_settings(run: Any, under: str = "") -> Iterator[tuple[str, str]]:
 
 @cache
 def _template_environment() -> Environment:
-    environment = make_template_environment(lambda name: read_source(f"templates/{name}"), _visible_value)
+    environment = make_template_environment(lambda name: read_source(f"templates/{name}"), visible_value)
     environment.filters |= {"figure": _format_figure, "words": first_words}
     environment.globals |= {
         "asset": asset_address, "titles": TITLES, "kinds": KINDS, "numbers": NUMBERS, "sorts": SORTS, "paired": PAIRED,
@@ -94,12 +69,6 @@ def _template_environment() -> Environment:
 def read_source(name: str) -> str:
     """Return a file of this folder, as text."""
     return files(__package__).joinpath(*name.split("/")).read_text("utf-8")
-
-
-def _visible_value(value: Any) -> Any:
-    if value is None:
-        return "–"
-    return make_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _format_figure(value: float | None, digits: int = 2) -> str:

@@ -56,7 +56,7 @@ def serve_runs(
 
     _check_host(host, open_to_others)
     runs = ViewedRuns(folders, data, prices)
-    with closing(_bind_socket(host, port)) as listening, closing(runs):
+    with closing(bind_socket(host, port)) as listening, closing(runs):
         runs.begin_reading()
         named = f"[{host}]" if ":" in host else host
         address = f"http://{named}:{listening.getsockname()[1]}/"
@@ -98,7 +98,8 @@ def _check_host(host: str, open_to_others: bool) -> None:
         )
 
 
-def _bind_socket(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
+    """Return a socket on the host and the port; raise BadInput if they can't be had."""
     made = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

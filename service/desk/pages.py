@@ -6,44 +6,28 @@ page runs one script and has one stylesheet, both our own files; it loads nothin
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment
-from markupsafe import Markup
 
-from tribunal.cases.case_drawing import stylesheet
+from tribunal.cases import page_files
 from tribunal.cases.deciders import read_reason
 from tribunal.cases.problem import Problem
-from tribunal.templates import make_template_environment
-from tribunal.text import count_noun, make_visible
+from tribunal.templates import make_template_environment, visible_value
+from tribunal.text import count_noun
 from tribunal.times import format_duration, format_time, format_time_left
 
 router = APIRouter()
 DESK = "/desk"
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-    "X-Frame-Options": "DENY",
-    "X-Content-Type-Options": "nosniff",
-    # With no-referrer a form of ours would be sent with `Origin: null`.
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Cache-Control": "no-store",
-}
-ASSETS = {
-    "desk.css": "text/css; charset=utf-8",
-    "desk.js": "text/javascript; charset=utf-8",
-    "icon.svg": "image/svg+xml",
-}
+# With no-referrer a form of ours would be sent with `Origin: null`.
+HEADERS = {**page_files.HEADERS, "Referrer-Policy": "same-origin"}
+ASSETS = ("desk.css", "desk.js", "icon.svg")
 
 
 def desk_address(request: Request, path: str = "") -> str:
@@ -77,8 +61,8 @@ async def serve_asset(name: str) -> Response:
     plain = f"{stem.partition('.')[0]}.{kind}"
     if plain not in ASSETS:
         raise Problem("not_found", "file not found")
-    headers = {**HEADERS, "Cache-Control": "public, max-age=31536000, immutable"}
-    return Response(_read_asset(plain), media_type=ASSETS[plain], headers=headers)
+    read, media_type = page_files.read_page_file(str(__package__), plain), page_files.MEDIA_TYPES[kind]
+    return Response(read, media_type=media_type, headers={**HEADERS, **page_files.KEPT_LONG})
 
 
 @router.api_route("/{rest:path}", methods=["GET", "POST", "PUT", "DELETE", "PATCH"])
@@ -88,33 +72,14 @@ async def answer_unknown_page(rest: str) -> Response:
 
 
 @cache
-def _read_asset(name: str) -> bytes:
-    """Return a file that the pages load: the script, the icon, or the stylesheet with that of cases in it."""
-    read = files(__package__).joinpath(name).read_bytes()
-    return read + stylesheet().encode() if name.endswith(".css") else read
-
-
-@cache
-def _hashed_asset_name(name: str) -> str:
-    """Return the name under which a page loads a file: another one whenever it changes, so that it may be kept long."""
-    stem, _, kind = name.rpartition(".")
-    return f"{stem}.{hashlib.sha256(_read_asset(name)).hexdigest()[:16]}.{kind}"
-
-
-@cache
 def _template_environment() -> Environment:
     environment = make_template_environment(
-        lambda name: files(__package__).joinpath("templates", name).read_text("utf-8"), _visible_value
+        lambda name: files(__package__).joinpath("templates", name).read_text("utf-8"), visible_value
     )
     environment.filters |= {"when": format_time, "duration": format_duration, "reason": read_reason}
-    environment.globals |= {"count_noun": count_noun, "time_left": format_time_left, "asset": _hashed_asset_name}
+    asset = partial(page_files.hashed_name, __package__)
+    environment.globals |= {"count_noun": count_noun, "time_left": format_time_left, "asset": asset}
     return environment
-
-
-def _visible_value(value: Any) -> Any:
-    if value is None:
-        return "–"
-    return make_visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def parse_days(given: Mapping[str, str]) -> dict[str, float]:

@@ -8,10 +8,8 @@ failure.
 
 from __future__ import annotations
 
-import email.utils
 import json
 import re
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +17,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from tribunal.models.providers.wire_errors import REDIRECTS_TO
 from tribunal.text import scrub, shared_start
+from tribunal.times import seconds_until_retry
 
 FaultKind = Literal[
     "refused", "authentication", "quota", "rate_limit", "timeout", "connection", "server", "request", "moved",
@@ -310,14 +309,9 @@ def _retry_after(headers: Mapping[str, str], chain: list[BaseException]) -> floa
             return max(0.0, float(milliseconds) / 1000)
         except ValueError:
             pass
-    if value := headers.get("retry-after") or headers.get("Retry-After"):
-        try:
-            return max(0.0, float(value))
-        except ValueError:
-            try:
-                return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-            except ValueError:
-                pass
+    seconds = seconds_until_retry(headers.get("retry-after") or headers.get("Retry-After") or "")
+    if seconds is not None:
+        return seconds
     details = next((found for each in chain if (found := getattr(each, "details", None))), None)
     found = re.search(r"retryDelay'?\"?:\s*'?\"?(\d+(?:\.\d+)?)s", str(details)) if details else None
     return float(found[1]) if found else None
