@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -24,8 +25,8 @@ from tribunal.service.desk import appeals_page, case_lists, case_page, pages, si
 from tribunal.service.dropins import coop, moderations, perspective
 from tribunal.service.dropins.errors import error_response
 from tribunal.service.limits import OPTIONS, BodyLimits
+from tribunal.service.replica.background_loops import DATABASE_AWAY
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.replica.queues import DATABASE_AWAY
 from tribunal.service.replica.replica import open_replica
 from tribunal.service.routes import appeals, batches, cases, judge, monitoring, reviews, webhooks
 from tribunal.service.telemetry.observers import RequestTelemetry, Telemetry
@@ -52,7 +53,7 @@ def create_app(options: ServiceOptions) -> FastAPI:
         finally:
             await telemetry.close()
 
-    app = DocumentedApp(
+    app = FastAPI(
         title="Tribunal",
         summary="Decides whether a social-media post is hate speech, and shows why.",
         version=__version__,
@@ -60,7 +61,11 @@ def create_app(options: ServiceOptions) -> FastAPI:
         docs_url=None,
         redoc_url=None,
     )
-    app.show_document()
+    # Swagger UI from our own files: where the service runs, a CDN may be out of reach.
+    app.mount("/docs/files", StaticFiles(packages=[("fastapi_offline", "static")]), name="document_files")
+    app.add_api_route("/docs", _show_document, include_in_schema=False, response_class=HTMLResponse)
+    make_document = app.openapi
+    app.openapi = cache(lambda: _complete_document(make_document()))  # type: ignore[method-assign]
     for each in _ROUTERS:
         app.include_router(each)
     for page in _PAGES:
@@ -135,25 +140,7 @@ _RECORD_EXAMPLE: JSON = {
 }  # fmt: skip
 
 
-class DocumentedApp(FastAPI):
-    """An application whose document is complete."""
-
-    def openapi(self) -> dict[str, Any]:
-        """Return the document, which is made once."""
-        is_complete = self.openapi_schema is not None
-        document = super().openapi()
-        if not is_complete:
-            _complete_document(document)
-        return document
-
-    def show_document(self) -> None:
-        """Show it at `/docs` by Swagger UI from our own files: where the service runs, a CDN may be out of reach."""
-        files = StaticFiles(packages=[("fastapi_offline", "static")])
-        self.mount("/docs/files", files, name="document_files")
-        self.add_api_route("/docs", _swagger_page, include_in_schema=False, response_class=HTMLResponse)
-
-
-def _swagger_page(request: Request) -> HTMLResponse:
+def _show_document(request: Request) -> HTMLResponse:
     root = request.scope.get("root_path", "").rstrip("/")
     return get_swagger_ui_html(
         openapi_url=f"{root}/openapi.json",
@@ -164,16 +151,15 @@ def _swagger_page(request: Request) -> HTMLResponse:
     )
 
 
-def _complete_document(document: JSON) -> None:
+def _complete_document(document: JSON) -> JSON:
+    """Return the document of the application with the errors and examples that FastAPI leaves out."""
     schemas: JSON = document["components"]["schemas"]
-    for name in (
-        "HTTPValidationError",
-        "ValidationError",
-    ):  # never sent: a wrong field is 400, in the route's own shape
+    for name in ("HTTPValidationError", "ValidationError"):  # never sent: a wrong field is 400, in the route's shape
         schemas.pop(name, None)
     for methods in document["paths"].values():
         for operation in methods.values():
             _complete_operation(operation, schemas)
+    return document
 
 
 def _complete_operation(operation: JSON, schemas: JSON) -> None:

@@ -1,4 +1,4 @@
-"""How much a client may send, how slowly, and by how many connections: one rule for every route.
+"""Limits of what a client may send, how slowly, and by how many connections: one rule for every route.
 
 uvicorn has none of these limits: its `timeout_keep_alive` begins after an answer, its `limit_concurrency` counts idle
 connections as work and then refuses everybody, and it waits without end for a client that never reads its answer. h11,
@@ -88,7 +88,7 @@ class LimitedConnection(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no request is being answered on it."""
+        """Return whether no request is being answered on it."""
         return self.cycle is None or self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]

@@ -23,11 +23,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from prometheus_client.multiprocess import mark_process_dead
 from uvicorn.supervisors import Multiprocess
 
 from tribunal.calls import REHEARSED
 from tribunal.environment import setting
-from tribunal.errors import BadInput
+from tribunal.eval.view.server import bind_socket
+from tribunal.loops import leave_loaded_alone
 from tribunal.service.limits import LimitedConnection
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.telemetry.logs import log_to_stderr, logger
@@ -54,7 +56,7 @@ def run(options: ServiceOptions) -> None:
     log_to_stderr(options.log_level, posts=options.log_posts, database=options.database)
     for each in (signal.SIGTERM, signal.SIGINT):  # uvicorn sends itself the signal that stopped it once more at its end
         signal.signal(each, lambda *_: sys.exit(0))
-    with closing(bind_socket(options)) as listener:
+    with closing(bind_socket(options.host, options.port)) as listener:
         database = asyncio.run(_check_start(options))
         config = uvicorn_config(partial(_make_app, options), options)
         say_started = partial(_say_started, options, listener.getsockname()[1], database)
@@ -71,19 +73,6 @@ def run(options: ServiceOptions) -> None:
             supervisor.run()
         if any((each.exitcode or 0) > 0 for each in supervisor.processes):
             raise SystemExit(1)
-
-
-def bind_socket(options: ServiceOptions) -> socket.socket:
-    """Return a socket on the host and the port; raise BadInput if they can't be had."""
-    listener = socket.socket(socket.AF_INET6 if ":" in options.host else socket.AF_INET)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((options.host, options.port))
-    except OSError as error:
-        listener.close()
-        why = error.strerror or str(error)
-        raise BadInput(f"port: {options.host}:{options.port}: {why}; give another --host or --port") from error
-    return listener
 
 
 async def _check_start(options: ServiceOptions) -> str:
@@ -130,6 +119,7 @@ def _make_app(options: ServiceOptions) -> FastAPI:
         _LOG.info("worker process started", pid=os.getpid())
         threading.Thread(target=_stop_after, args=(supervisor.join,), daemon=True).start()
     app = create_app(options)
+    leave_loaded_alone()
     inner = app.router.lifespan_context
 
     @asynccontextmanager
@@ -197,7 +187,7 @@ class _Server(uvicorn.Server):
 
 
 class _Supervisor(Multiprocess):
-    """uvicorn's supervisor. It says where its processes listen, logs one that died, and passes on a second signal."""
+    """uvicorn's supervisor: says where its processes listen, notes one that died, and passes on a second signal."""
 
     say_started: Callable[[], None]
 
@@ -212,6 +202,7 @@ class _Supervisor(Multiprocess):
         for process in before:
             if process not in self.processes:
                 _LOG.error("worker process died", pid=process.pid, status=process.exitcode)
+                mark_process_dead(process.pid)  # type: ignore[no-untyped-call]
 
     def join_all(self) -> None:
         while alive := [each.pid for each in self.processes if each.process.is_alive()]:

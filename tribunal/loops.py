@@ -87,15 +87,19 @@ async def run_in_thread(work: Callable[[], Resource], name: str) -> Resource:
     return await done
 
 
+def leave_loaded_alone() -> None:
+    """Have the garbage collector leave what is loaded by now, and look at the rest at every 20,000 new objects."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
 def run_many(main: Coroutine[Any, Any, Resource]) -> Resource:
     """Run a coroutine as `asyncio.run` does, on uvloop's event loop if that is installed.
 
     A run or a service waits for many models at once, and with uvloop a call costs a tenth less of the processor. A
-    command that makes few calls would pay more for its import. The garbage collector leaves alone what has been loaded
-    by then, and looks at the rest at every 20,000 new objects.
+    command that makes few calls would pay more for its import.
     """
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    leave_loaded_alone()
     try:
         from uvloop import new_event_loop
     except ImportError:  # Windows

@@ -103,7 +103,7 @@ MODULES_OF_EXTRA: dict[str, tuple[str, ...]] = {
     "ollama": ("langchain_ollama",),
     "ray": ("ray",),
     "screening": ("sklearn",),
-    "service": ("pyarrow", "scipy", "fastapi", "psycopg", "procrastinate"),
+    "service": ("pyarrow", "scipy", "fastapi", "psycopg"),
     "view": ("starlette", "uvicorn"),
     "web": ("brotli", "pypdf"),
 }

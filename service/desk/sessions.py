@@ -1,4 +1,4 @@
-"""Who is signed in to the desk: sessions in the database, so that every replica knows them and any can end them.
+"""Sessions of the desk, in the database, so that every replica knows who is signed in and any can end a session.
 
 The browser holds 256 random bits; the database has their hash. The key itself is held by neither.
 """

@@ -1,4 +1,4 @@
-"""Who visits the desk: by a session, and never by another site's page; and the pages that their role sees.
+"""Visits to the desk: by a session, and never by another site's page; and the pages that a role sees.
 
 Every request is held to where it comes from, and every form to what only a page of this session holds.
 """
@@ -81,7 +81,7 @@ async def redirect_to_sign_in(request: Request, error: Exception) -> Response:
 
 
 class FormResult(Frozen):
-    """What a page says of the form that was sent to it: what was done, or what is wrong, and what was typed."""
+    """Result of a form that was sent to a page: what was done, or what is wrong, and what was typed."""
 
     said: str | None = None
     wrong: str | None = None

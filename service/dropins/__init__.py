@@ -1,1 +1,1 @@
-"""What stands in place of two APIs that people call already: the Perspective API, and OpenAI's moderations."""
+"""Drop-ins for APIs that people call already: the Perspective API, OpenAI's moderations, and a signal for Coop."""

@@ -1,11 +1,10 @@
-"""What drop-ins share: a request's posts are decided as cases like any other, and a verdict becomes a score."""
+"""Scores for drop-ins: a request's posts are decided as cases like any other, and a verdict becomes a score."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from fastapi import Request
 
@@ -18,7 +17,7 @@ from tribunal.schema import JSON, Record
 from tribunal.service.replica.case_intake import OpenCase
 from tribunal.service.replica.keys import Caller
 from tribunal.service.replica.replica import Replica
-from tribunal.service.routes.judge import wait_for_disconnect
+from tribunal.service.routes.judge import wait_while_connected
 from tribunal.settings import SETTINGS
 from tribunal.threshold import Threshold
 
@@ -55,19 +54,15 @@ async def _decide_posts(
     """
     opened_posts: list[_OpenedPost] = []
     outcomes: asyncio.Future[list[Record | None]] | None = None
-    disconnect = asyncio.create_task(wait_for_disconnect(request))
     is_late = False
     try:
         for new in posts:
             opened_posts.append(_OpenedPost(new, await _open_case(replica, who, new)))
         deadline = asyncio.get_running_loop().time() + min(replica.options.longest_wait, MAX_SECONDS)
         outcomes = asyncio.gather(*(_wait_for_outcome(replica, who, each, deadline) for each in opened_posts))
-        waiting: list[asyncio.Future[Any]] = [outcomes, disconnect]
-        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        found = outcomes.result() if outcomes.done() else [None]
+        found = outcomes.result() if await wait_while_connected(request, outcomes) else [None]
         is_late = outcomes.done() and None in found
     finally:
-        disconnect.cancel()
         if outcomes is not None:
             outcomes.cancel()
         for each in opened_posts:
@@ -90,16 +85,11 @@ async def _wait_for_outcome(replica: Replica, who: Caller, post: _OpenedPost, de
     clock = asyncio.get_running_loop().time
     while True:
         try:
-            record = await post.opened.outcome(max(0.0, deadline - clock()))
+            return await post.opened.outcome(max(0.0, deadline - clock()))
         except BadInput:
             if not post.opened.found:
                 raise
             post.opened = await _open_case(replica, who, post.new)  # whoever it was begun for has gone away
-            continue
-        next_try = post.opened.case_for_another_replica
-        if record is not None or next_try is None or clock() >= deadline or replica.worker.stopping:
-            return record
-        post.opened = next_try  # the trial here came to nothing, and another replica may go on with it
 
 
 def _check_verdict(case_id: str, record: Record) -> None:

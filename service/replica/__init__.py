@@ -1,1 +1,1 @@
-"""What a replica of the service is made of: its cases, its queue, its worker, its keys."""
+"""Parts of a replica of the service: its cases, its worker, its batches, its webhooks, its keys."""

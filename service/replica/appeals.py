@@ -8,8 +8,8 @@ killed leaves nothing half done.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
 from sqlalchemy import func, select, update
@@ -26,10 +26,9 @@ from tribunal.service.replica.claims import (
     ClaimStore,
     add_appeal,
     appeal_result,
-    check_another_decides,
     check_not_erased,
     chosen_outcome,
-    deciders,
+    lock_case,
     policy_of_case,
 )
 from tribunal.store.audit import OPERATOR, Who, sha
@@ -46,7 +45,7 @@ _EVENTS: dict[str, Literal["case.appealed", "case.reopened"]] = {
 
 
 class NewAppeal(Frozen):
-    """What somebody says against a decision."""
+    """An appeal to be opened: what somebody says against a decision."""
 
     kind: Literal["appeal", "reopened"] = "appeal"
     appellant: str
@@ -60,12 +59,10 @@ class Appeals(ClaimStore):
     table, noun = appeals, "appeal"
     claimed_kind, released_kind = "appeal.claimed", "appeal.given_back"
 
-    def __init__(
-        self, store: Store, outbox: Outbox, days: float, put: Callable[[str], Awaitable[None]] | None = None
-    ) -> None:
-        """Keep where each step is told, how many days a decision may be appealed, and what queues a new trial."""
+    def __init__(self, store: Store, outbox: Outbox, days: float, queued: asyncio.Event | None = None) -> None:
+        """Keep where each step is told, how many days a decision may be appealed, and what is set for a new trial."""
         super().__init__(store)
-        self._outbox, self._days, self._put = outbox, days, put
+        self._outbox, self._days, self._queued = outbox, days, queued
 
     async def open_appeal(
         self, case_id: str, new: NewAppeal, key_id: str = "", by: Who = OPERATOR, *, idempotency_key: str | None = None
@@ -79,7 +76,7 @@ class Appeals(ClaimStore):
         async with self._store.transaction() as connection:
             # The new trial of an appeal is no case of its own.
             own = (cases.c.id == case_id) & cases.c.appeal_id.is_(None)
-            case = await _lock_case(connection, own, f"case: {case_id[:80]}")
+            case = await lock_case(connection, own, f"case: {case_id[:80]}")
             if idempotency_key is not None:
                 request = {"case": case_id, **new.dump()}
                 before = await existing_for_request(
@@ -121,7 +118,7 @@ class Appeals(ClaimStore):
             Problem: there is none, it is decided, or somebody else has it.
         """
         async with self._store.transaction() as connection:
-            _, appeal = await self._lock_both(connection, row_id)
+            _, appeal = await self._lock(connection, row_id)
             if not lead or appeal["status"] == "decided":
                 self._check_waits(appeal, reviewer)
             row = await self._update(connection, row_id, NO_CLAIM | ({"reviewer": None} if lead else {}))
@@ -153,7 +150,7 @@ class Appeals(ClaimStore):
             policy = await policy_of_case(self._store, case)
             after = chosen_outcome(policy, Record.model_validate(case["record"]), category)
         async with self._store.transaction() as connection:
-            case, appeal = await self._lock_both(connection, appeal_id)
+            case, appeal = await self._lock(connection, appeal_id)
             if _is_repeated(appeal, reviewer, action, note, after):
                 return appeal
             self._check_may_decide(case, appeal, reviewer)
@@ -162,8 +159,8 @@ class Appeals(ClaimStore):
             else:
                 row = await self._write_decision(connection, case, appeal, reviewer, note, after, by)
         self._outbox.send()
-        if action == "retry" and self._put is not None:
-            await self._put(row["trial_id"])
+        if action == "retry" and self._queued is not None:
+            self._queued.set()
         return row
 
     async def _write_decision(
@@ -216,31 +213,15 @@ class Appeals(ClaimStore):
         await self._log(connection, by, "appeal.trial", row, reviewer=reviewer, trial=trial_id, note_sha=sha(note))
         return row
 
-    def _check_waits(self, appeal: JSON, reviewer: str) -> None:
-        name = f"appeal: {appeal['id']}"
-        if appeal["status"] == "decided":
-            raise Problem("conflict", f"{name}: was decided already: {appeal['result']} by {appeal['reviewer']}")
-        if appeal["status"] == "trying":
+    def _check_waits(self, row: JSON, reviewer: str) -> None:
+        name = f"appeal: {row['id']}"
+        if row["status"] == "decided":
+            raise Problem("conflict", f"{name}: was decided already: {row['result']} by {row['reviewer']}")
+        if row["status"] == "trying":
             raise Problem("conflict", f"{name}: its new trial is under way; look again in a moment", retry_after=5)
-        if appeal["reviewer"] not in (None, reviewer):
-            raise Problem("conflict", f"{name}: is {appeal['reviewer']}'s, who ordered its new trial")
-        self._check_claim(appeal, reviewer)
-
-    def _check_may_decide(self, case: JSON, appeal: JSON, reviewer: str) -> None:
-        self._check_waits(appeal, reviewer)
-        check_another_decides(reviewer, deciders(Record.model_validate(case["record"])))
-
-    async def _lock_for(self, connection: AsyncConnection, row_id: str, reviewer: str) -> tuple[JSON, JSON]:
-        case, appeal = await self._lock_both(connection, row_id)
-        self._check_may_decide(case, appeal, reviewer)
-        return case, appeal
-
-    async def _lock_both(self, connection: AsyncConnection, appeal_id: str) -> tuple[JSON, JSON]:
-        """Return the case and the appeal, which nobody else can change before the transaction ends."""
-        of_appeal = select(appeals.c.case_id).where(appeals.c.id == appeal_id).scalar_subquery()
-        case = await _lock_case(connection, cases.c.id == of_appeal, f"appeal: {appeal_id[:80]}")
-        check_not_erased(case, f"case: {case['id']}")
-        return case, await self._update(connection, appeal_id, {})
+        if row["reviewer"] not in (None, reviewer):
+            raise Problem("conflict", f"{name}: is {row['reviewer']}'s, who ordered its new trial")
+        super()._check_waits(row, reviewer)
 
     async def trial(self, appeal: JSON) -> JSON | None:
         """Return the row of the new trial, or None if none was ordered, it is under way, or it came to nothing."""
@@ -280,15 +261,6 @@ def _is_repeated(appeal: JSON, reviewer: str, action: Action, note: str, after: 
         return bool(appeal["status"] == "trying")
     same = appeal["result"] == "upheld" if after is None else appeal["category"] == after["category"]
     return bool(appeal["status"] == "decided" and same)
-
-
-async def _lock_case(connection: AsyncConnection, which: Any, name: str) -> JSON:
-    """Return a case that nobody else can change before the transaction ends; raise Problem if there is none."""
-    same = update(cases).where(which).values(attempt=cases.c.attempt).returning(cases)
-    row = (await connection.execute(same)).mappings().first()
-    if row is None:
-        raise Problem("not_found", f"{name}: there is none")
-    return dict(row)
 
 
 async def _ended_trial(connection: AsyncConnection, appeal: JSON) -> JSON | None:

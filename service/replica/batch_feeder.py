@@ -7,10 +7,8 @@ it can try at once, and leaves some of its places to single posts.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -97,13 +95,11 @@ class BatchOutages:
         return True
 
 
-_LOG = logging.getLogger(__name__)
-_POLL_SECONDS = 1.0  # between two looks at the batches
 _REVOKED_KEY_SECONDS = 3600.0  # until a key that was revoked is looked at again
 
 
 class BatchFeeder:
-    """Takes rows of batches up, and has the worker try them."""
+    """Takes rows of batches up, and has the worker try them. Set `wake` when there may be something to do."""
 
     def __init__(self, options: ServiceOptions, store: Store, batches: BatchStore, worker: Worker) -> None:
         """Begin with no batch."""
@@ -112,47 +108,20 @@ class BatchFeeder:
         worker.retry_later = self._outages.retry_later
         self._max_rows = max(1, round(options.in_flight * options.batch_share))
         self._trials: set[asyncio.Task[object]] = set()
-        self._wake = asyncio.Event()
+        self.wake = asyncio.Event()
         self._last_turns: dict[str, float] = {}  # when each batch had its last turn
-        self._looked_after = 0.0
 
-    def wake(self) -> None:
-        """Look at the batches soon: there may be something to do."""
-        self._wake.set()
-
-    async def run(self) -> None:
-        """Feed until cancelled."""
-        while True:
-            self._wake.clear()
-            # A connection that is cancelled within a transaction may keep its locks, so a round is let end.
-            feeding = asyncio.create_task(self._run_round())
-            try:
-                rows = await asyncio.shield(feeding)
-            except asyncio.CancelledError:
-                await feeding
-                raise
-            if not rows:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), _POLL_SECONDS)
-
-    async def _run_round(self) -> int:
+    async def feed(self) -> int:
         """Give the free places to the batches in turn; return how many were taken."""
-        taken = 0
-        try:
-            if time.monotonic() - self._looked_after > self._options.takeover / 3:
-                self._looked_after = time.monotonic()
-                await self._batches.look_after(self._options.batch_forgotten)
-            free = min(self._max_rows - len(self._trials), self._worker.places)
-            if free <= 0:
-                return 0
-            turns = await self._batches.find_turns()
-            self._last_turns = {turn["id"]: self._last_turns.get(turn["id"], 0.0) for turn in turns}
-            turns.sort(key=lambda turn: self._last_turns[turn["id"]])
-            for place, turn in enumerate(turns):
-                fair_share = -(-(free - taken) // (len(turns) - place))
-                taken += await self._feed_from(turn, fair_share) if fair_share else 0
-        except Exception as error:  # noqa: BLE001 (the database may come back)
-            _LOG.warning("batches could not be looked after: %s", type(error).__name__)
+        taken, free = 0, min(self._max_rows - len(self._trials), self._worker.places)
+        if free <= 0:
+            return 0
+        turns = await self._batches.find_turns()
+        self._last_turns = {turn["id"]: self._last_turns.get(turn["id"], 0.0) for turn in turns}
+        turns.sort(key=lambda turn: self._last_turns[turn["id"]])
+        for place, turn in enumerate(turns):
+            fair_share = -(-(free - taken) // (len(turns) - place))
+            taken += await self._feed_from(turn, fair_share) if fair_share else 0
         return taken
 
     async def _feed_from(self, turn: JSON, count: int) -> int:
@@ -176,7 +145,7 @@ class BatchFeeder:
         if not rows:
             await self._batches.finish_if_done(batch_id)
         for row in rows:
-            trial = await self._worker.start_row(row)
+            trial = await self._worker.start(row)
             if trial is None:
                 self._outages.end(batch_id, row.id)
             else:
@@ -187,4 +156,4 @@ class BatchFeeder:
     def _end_trial(self, row: Held, trial: asyncio.Task[object]) -> None:
         self._trials.discard(trial)
         self._outages.end(row.batch_id or "", row.id)
-        self._wake.set()
+        self.wake.set()

@@ -26,10 +26,9 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable, TableSample
 from tribunal.eval.runs.tables import OutcomeTable, OutputColumns
 from tribunal.schema import JSON
-from tribunal.service.replica.batches import BatchRow, BatchStore, NewBatch
+from tribunal.service.replica.batches import BatchStore, NewBatch
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.store.audit import OPERATOR, Who
-from tribunal.text import parse_json
 from tribunal.trust import check_image, for_an_agent
 from tribunal.unused_settings import refuse_unused_settings
 
@@ -54,7 +53,7 @@ class Uploads:
     def __init__(self, options: ServiceOptions, batches: BatchStore) -> None:
         """Begin without an upload."""
         self._options, self._batches = options, batches
-        self._under_way = 0
+        self._places = asyncio.Semaphore(_AT_A_TIME)
         self._one = asyncio.Lock()
 
     @asynccontextmanager
@@ -64,10 +63,9 @@ class Uploads:
         Raises:
             Problem: too many rows wait, or too many uploads are under way.
         """
-        if self._under_way >= _AT_A_TIME:
+        if self._places.locked():
             raise Problem("busy", f"{_AT_A_TIME} uploads are under way already; come back later", retry_after=10)
-        self._under_way += 1
-        try:
+        async with self._places:
             if await self._batches.count_waiting() >= self._options.batch_queue:
                 most = self._options.batch_queue
                 raise Problem("busy", f"{most} rows of batches wait already; come back later", retry_after=60)
@@ -76,8 +74,6 @@ class Uploads:
                 yield Path(folder)
             finally:
                 await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-        finally:
-            self._under_way -= 1
 
     async def take_in(
         self, upload: Upload, wanted: JSON, key_id: str, idempotency_key: str | None, by: Who = OPERATOR
@@ -164,7 +160,8 @@ class _SentRows(PostTable):
 POST_BY_ROLE = {"id": "post_id", "text": "text", "image": "image", "language": "language", "earlier": "earlier"}
 
 
-def _batch_rows(posts: PostTable, columns: Mapping[str, str]) -> Iterator[BatchRow]:
+def _batch_rows(posts: PostTable, columns: Mapping[str, str]) -> Iterator[JSON]:
+    """Give the rows of a file as they are written down: the post, as a graph takes it, and the other columns."""
     for sample in posts:
         post = {
             "text": sample.text, "image": sample.image, "post_id": sample.id, "language": sample.language,
@@ -175,7 +172,7 @@ def _batch_rows(posts: PostTable, columns: Mapping[str, str]) -> Iterator[BatchR
         twice = {name for name, value in kept.items() if value and sample.cells.get(name) == value}
         fields = {name: cell for name, cell in sample.cells.items() if name not in twice}
         fields |= {name: None for name, value in kept.items() if value and name not in sample.cells}
-        yield BatchRow(post={name: value for name, value in post.items() if value}, fields=fields)
+        yield {"post": {name: value for name, value in post.items() if value}, "fields": fields}
 
 
 # What the readers don't bound, since on the command line the file is the operator's own. What they say better
@@ -196,11 +193,6 @@ def _check_lines(path: Path) -> None:
             if len(line) > MOST_ROW:
                 most = MOST_ROW // 1024**2
                 raise Problem("too_large", f"file: line {number}: is over {most} MB; send images by their address")
-            if path.suffix == ".jsonl":
-                content: object = None
-                with suppress(ValueError):
-                    content = parse_json(line)
-                _check_columns(len(content) if isinstance(content, dict) else 0)
 
 
 def _header_lines(file: IO[str]) -> Iterator[str]:

@@ -39,13 +39,6 @@ class NewBatch(Frozen):
     left_out: dict[str, int]
 
 
-class BatchRow(Frozen):
-    """A row of a file: the post, as a graph takes it, and the row's other columns."""
-
-    post: JSON
-    fields: JSON
-
-
 class RowCounts(Frozen):
     """How many rows of a batch are how far."""
 
@@ -72,13 +65,13 @@ class BatchStore:
             await connection.execute(batches.insert().values(**row, key_id=key_id or None))
         return str(row["id"])
 
-    async def add_rows(self, batch_id: str, new: NewBatch, key_id: str, rows: Sequence[BatchRow], first: int) -> None:
-        """Write rows of a batch down; `first` is the place of the first of them."""
+    async def add_rows(self, batch_id: str, new: NewBatch, key_id: str, rows: Sequence[JSON], first: int) -> None:
+        """Write rows of a batch down: `post`, as a graph takes it, and `fields`; `first` is the place of the first."""
         common = {
             "created": time.time(), "status": "waiting", "attempt": 0, "key_id": key_id or None, "graph": new.graph,
             "settings": new.settings, "keep": True, "batch_id": batch_id,
         }  # fmt: skip
-        added = [{**common, **row.model_dump(), "id": new_id(), "place": at} for at, row in enumerate(rows, first)]
+        added = [{**common, **row, "id": new_id(), "place": at} for at, row in enumerate(rows, first)]
         async with self._store.transaction() as connection:
             await connection.execute(cases.insert(), added)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from contextlib import suppress
-from typing import Any
 
 from tribunal.cases.case_store import CaseStore
 from tribunal.cases.leases import Held, NewCase, held_case_from_row
@@ -18,7 +16,6 @@ from tribunal.models.image import check_header
 from tribunal.schema import JSON, Record
 from tribunal.service.replica.keys import Caller
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.replica.queues import ProcrastinateQueue, TableQueue
 from tribunal.service.replica.worker import TrialOutcome, Worker
 from tribunal.store.audit import OPERATOR, Who
 from tribunal.store.engine import Store
@@ -30,11 +27,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two looks at a case 
 class CaseIntake:
     """Takes cases in, and starts their trials."""
 
-    def __init__(
-        self, options: ServiceOptions, case_store: CaseStore, queue: ProcrastinateQueue | TableQueue, worker: Worker
-    ) -> None:
-        """Keep the parts of the replica that it works with."""
-        self.options, self.case_store, self.queue, self.worker = options, case_store, queue, worker
+    def __init__(self, options: ServiceOptions, case_store: CaseStore, queued: asyncio.Event, worker: Worker) -> None:
+        """Keep the parts of the replica that it works with; `queued` is set when a case waits."""
+        self.options, self.case_store, self.queued, self.worker = options, case_store, queued, worker
 
     def settings_for(self, requested: JSON) -> JSON:
         """Return the settings of a case: the operator's, and those of the request that the operator allows.
@@ -94,7 +89,7 @@ class CaseIntake:
         """Try a case that this replica has, or queue it if it doesn't have it."""
         if held is not None:
             return OpenCase(self, case_id, await self.worker.start(held))
-        await self.queue.put(case_id)
+        self.queued.set()
         return OpenCase(self, case_id)
 
 
@@ -107,30 +102,28 @@ class OpenCase:
         """Keep the case and its trial here, if it has one."""
         self._intake, self.id, self._trial, self.found = intake, case_id, trial, found
 
-    @property
-    def case_for_another_replica(self) -> OpenCase | None:
-        """Return the case as another replica may go on with it; None if it has no trial here that came to nothing."""
-        return OpenCase(self._intake, self.id) if self._trial is not None else None
-
     async def outcome(self, seconds: float) -> Record | None:
         """Return the record, or None if it takes longer than this; raise BadInput if what was asked can't be judged."""
-        if self._trial is None:
-            return await self._outcome_elsewhere(seconds)
-        try:
-            ended = await asyncio.wait_for(asyncio.shield(self._trial), seconds)
-        except TimeoutError:
-            return None
-        except asyncio.CancelledError:
-            if self._trial.cancelled() and self._intake.worker.stopping:
-                return None  # it was handed back: another replica has it, or this one when it is up again
-            raise
-        if isinstance(ended, BadInput):
-            raise ended
-        return ended
-
-    async def _outcome_elsewhere(self, seconds: float) -> Record | None:
         loop = asyncio.get_running_loop()
-        deadline, pause = loop.time() + seconds, _FIRST_PAUSE
+        deadline = loop.time() + seconds
+        if self._trial is not None:
+            try:
+                ended = await asyncio.wait_for(asyncio.shield(self._trial), seconds)
+            except TimeoutError:
+                return None
+            except asyncio.CancelledError:
+                if self._trial.cancelled() and self._intake.worker.stopping:
+                    return None  # it was handed back: another replica has it, or this one when it is up again
+                raise
+            if isinstance(ended, BadInput):
+                raise ended
+            if ended is not None or self._intake.worker.stopping:
+                return ended
+        return await self._outcome_elsewhere(deadline)
+
+    async def _outcome_elsewhere(self, deadline: float) -> Record | None:
+        """Return the record of a case that has no trial here, or whose trial here came to nothing. As `outcome`."""
+        loop, pause = asyncio.get_running_loop(), _FIRST_PAUSE
         while True:
             row = await self._intake.case_store.case(self.id)
             if row["status"] == "done":
@@ -200,17 +193,3 @@ class Reviews(WaitingCases):
 
         # On its own, so that whoever goes away doesn't leave it between its row and its trial.
         return await asyncio.shield(asyncio.create_task(write_and_go_on()))
-
-
-def case_as_json(row: JSON) -> dict[str, Any]:
-    """Return a case of the store as the service shows it."""
-    names = ("id", "status", "created", "finished", "batch_id", "graph", "post", "settings", "via", "erased")
-    cancelled = row["record"]["cancelled"] if row["status"] == "cancelled" else None
-    claimed = row["claimed_until"] is not None and row["claimed_until"] > time.time()
-    return {
-        **{name: row[name] for name in names},
-        "cancelled": cancelled,
-        "record": None if cancelled else row["record"],
-        "question": row["question"] if row["status"] == "done" else None,
-        "claim": {"by": row["claimed_by"], "until": row["claimed_until"]} if claimed else None,
-    }

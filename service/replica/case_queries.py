@@ -38,7 +38,7 @@ _counted_choices: WeakKeyDictionary[Store, tuple[float, Choices]] = WeakKeyDicti
 
 
 class QueueFilter(Frozen):
-    """Which waiting cases, and in which order. Ages are in hours, confidence from 0 to 1."""
+    """A filter of waiting cases, and their order. Ages are in hours, confidence from 0 to 1."""
 
     reason: str | None = None
     policy: str | None = None
@@ -52,7 +52,7 @@ class QueueFilter(Frozen):
 
 
 class QueueCounts(Frozen):
-    """How many cases wait by what one may choose from, in all, and of what was asked for."""
+    """Numbers of waiting cases by what one may choose from, in all, and of what was asked for."""
 
     reasons: dict[str, int]
     policies: dict[str, int]

@@ -72,18 +72,31 @@ class ClaimStore:
             await self._log(connection, by, self.released_kind, row, reviewer=reviewer)
         return row
 
-    async def _lock_for(self, connection: AsyncConnection, row_id: str, reviewer: str) -> tuple[JSON, JSON]:
-        """Return a case and its row, which this person may decide and nobody else can change meanwhile.
+    async def _lock(self, connection: AsyncConnection, row_id: str) -> tuple[JSON, JSON]:
+        """Return a row and, before it, its case, which nobody else can change before the transaction ends.
 
         The case is locked first: two that lock both never wait for each other.
 
         Raises:
-            Problem: as `claim`.
+            Problem: there is none, or the words of its case were erased.
         """
-        raise NotImplementedError
+        of_row = select(self.table.c.case_id).where(self.table.c.id == row_id).scalar_subquery()
+        case = await lock_case(connection, cases.c.id == of_row, f"{self.noun}: {row_id[:80]}")
+        check_not_erased(case, f"{self.noun}: {row_id}")
+        return case, await self._update(connection, row_id, {})
 
-    def _check_claim(self, row: JSON, reviewer: str) -> None:
-        """Check that nobody else has claimed a row; raise Problem if somebody has."""
+    async def _lock_for(self, connection: AsyncConnection, row_id: str, reviewer: str) -> tuple[JSON, JSON]:
+        """Return a case and its row as `_lock`, which this person may decide; raise Problem as `claim`."""
+        case, row = await self._lock(connection, row_id)
+        self._check_may_decide(case, row, reviewer)
+        return case, row
+
+    def _check_may_decide(self, case: JSON, row: JSON, reviewer: str) -> None:
+        self._check_waits(row, reviewer)
+        check_another_decides(reviewer, deciders(Record.model_validate(case["record"])))
+
+    def _check_waits(self, row: JSON, reviewer: str) -> None:
+        """Check that a row waits for this person; raise Problem if it is decided or somebody else has claimed it."""
         left = (row["claimed_until"] or 0.0) - time.time()
         if row["claimed_by"] not in (None, *names_of_person(reviewer)) and left > 0:
             left_seconds = max(1, round(left))
@@ -104,6 +117,15 @@ class ClaimStore:
     async def _log(self, connection: AsyncConnection, by: Who, kind: Kind, row: JSON, **details: object) -> None:
         entry = LogEntry(kind=kind, subject=row["case_id"], details={self.noun: row["id"], **details})
         await append(connection, by, entry)
+
+
+async def lock_case(connection: AsyncConnection, which: Any, name: str) -> JSON:
+    """Return a case that nobody else can change before the transaction ends; raise Problem if there is none."""
+    same = update(cases).where(which).values(attempt=cases.c.attempt).returning(cases)
+    row = (await connection.execute(same)).mappings().first()
+    if row is None:
+        raise Problem("not_found", f"{name}: there is none")
+    return dict(row)
 
 
 # The fields of a record that are its outcome.

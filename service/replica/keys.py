@@ -27,7 +27,7 @@ _MARK = "tribunal"  # so that a secret scanner knows one when it sees it
 
 
 class KeyLimits(Frozen):
-    """What a key may spend; None: no limit."""
+    """Limits of what a key may spend; None: no limit."""
 
     per_minute: int | None = None
     daily_calls: int | None = None
@@ -36,7 +36,7 @@ class KeyLimits(Frozen):
 
 
 class Caller(Frozen):
-    """Who makes a request. Without any key in the store everybody is the operator, on loopback only."""
+    """The one who makes a request. Without any key in the store everybody is the operator, on loopback only."""
 
     key_id: str
     name: str

@@ -1,4 +1,4 @@
-"""What the operator of a service sets. No request can change any of it."""
+"""Options that the operator of a service sets. No request can change any of it."""
 
 from __future__ import annotations
 

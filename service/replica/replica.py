@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 from sqlalchemy import and_, case, or_, select, update
 
@@ -21,13 +22,13 @@ from tribunal.errors import BadInput
 from tribunal.eval.runs.prices import read_prices
 from tribunal.exports.finished_cases import forget_erased_precedents
 from tribunal.service.replica.appeals import Appeals
+from tribunal.service.replica.background_loops import repeat
 from tribunal.service.replica.batch_feeder import BatchFeeder
 from tribunal.service.replica.batch_files import Uploads
 from tribunal.service.replica.batches import BatchStore
 from tribunal.service.replica.case_intake import CaseIntake, Reviews
 from tribunal.service.replica.keys import has_keys
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.replica.queues import ProcrastinateQueue, TableQueue, repeat
 from tribunal.service.replica.second_opinions import SecondOpinions
 from tribunal.service.replica.webhooks import WebhookSender
 from tribunal.service.replica.worker import Worker
@@ -37,7 +38,7 @@ from tribunal.store.engine import Store
 from tribunal.store.tables import VERSION, cases
 
 _LOG = logging.getLogger(__name__)
-_POLL_SECONDS = 60.0  # between two looks
+_SHORT_PAUSE, _LONG_PAUSE = 1.0, 60.0  # seconds between two looks
 
 
 class Retention:
@@ -47,10 +48,6 @@ class Retention:
         """Keep how many seconds words stay after a case was decided; None: until somebody erases them."""
         self._store, self._replica, self._seconds = store, replica, seconds
         self._wipe_again = False  # a write-ahead log still holds old pages
-
-    async def run(self) -> None:
-        """Erase old words from time to time, until cancelled."""
-        await repeat(self.erase_old_words, _POLL_SECONDS, "words could not be erased")
 
     async def erase_old_words(self) -> None:
         """Erase what is old enough now."""
@@ -87,7 +84,6 @@ class Retention:
             self._wipe_again = not await asyncio.to_thread(wipe_file, self._store.file, rewrite=False)
 
 
-_CANCEL_AGAIN_SECONDS = 0.5  # until a task that was cancelled is cancelled again
 _DATABASE_SECONDS = 3.0  # in which the database has to answer
 _LAST_SENDS_SECONDS = 5.0  # that a stop waits for webhooks that are being sent
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -99,22 +95,17 @@ class Replica:
     def __init__(self, options: ServiceOptions, store: Store, case_store: CaseStore, telemetry: Telemetry) -> None:
         """Put the parts together; `open_replica` starts them."""
         self.options, self.store, self.case_store, self.prices = options, store, case_store, telemetry.prices
-        self.queue: ProcrastinateQueue | TableQueue = (
-            ProcrastinateQueue(case_store, options.database or "", options.in_flight, options.takeover)
-            if store.postgres
-            else TableQueue(case_store, options.in_flight)
-        )
+        self.queued = asyncio.Event()  # set when a case waits that this replica may take up
         self.worker = Worker(case_store, store, options.in_flight, telemetry)
-        self.intake = CaseIntake(options, case_store, self.queue, self.worker)
+        self.intake = CaseIntake(options, case_store, self.queued, self.worker)
         self.reviews = Reviews(store, self.intake)
-        self.appeals = Appeals(store, case_store.outbox, options.appeal_days, self.queue.put)
+        self.appeals = Appeals(store, case_store.outbox, options.appeal_days, self.queued)
         self.second_opinions = SecondOpinions(store, self.appeals)
         self.batches = BatchStore(store, case_store.replica, options.takeover)
         self.feeder = BatchFeeder(options, store, self.batches, self.worker)
         self.uploads = Uploads(options, self.batches)
         self.retention = Retention(store, case_store.replica, options.retain_words)
         self.work_tasks: list[asyncio.Task[None]] = []  # what brings it new work
-        self.queue_runs = True
         self.last_heartbeat = time.monotonic()
         self._orphans: set[tuple[str, int]] = set()
 
@@ -126,7 +117,7 @@ class Replica:
         """Return why this replica can't do its work now, or None if it can."""
         if self.worker.stopping:
             return "stopping"
-        if not self.queue_runs or any(task.done() for task in self.work_tasks):
+        if any(task.done() for task in self.work_tasks):
             return "queue"
         if time.monotonic() - self.last_heartbeat > self.options.takeover:
             return "no sign of life"  # another replica takes its cases over
@@ -162,14 +153,31 @@ class Replica:
             _LOG.warning("case %s: was in this replica's name, and not tried", case_id)
         self._orphans = found - self._orphans
 
-    async def run_queue(self) -> None:
-        """Hand the queue's cases to the worker until cancelled."""
-        self.queue_runs = True
-        try:
-            await self.queue.run(self.worker.take_up)
-        except Exception:
-            self.queue_runs = False
-            raise
+    async def take_up_free_cases(self) -> int:
+        """Take up the cases that wait or whose replica is dead, a few at a time, and return how many there were.
+
+        The table of cases is the queue. Others may see the same ones: `CaseStore.take_up` gives each to one replica.
+        """
+        case_ids = await self.case_store.list_free(self.options.in_flight)
+        for case_id in case_ids:
+            await self.worker.start(case_id)
+        return len(case_ids)
+
+    def start_loops(self, sender: WebhookSender) -> list[asyncio.Task[None]]:
+        """Begin the work that is repeated in the background; return that which goes on while the replica drains."""
+        batches, feeder, forgotten = self.batches, self.feeder, self.options.batch_forgotten
+        queue = repeat(self.take_up_free_cases, _SHORT_PAUSE, "the queue could not be looked at", self.queued)
+        feeding = repeat(feeder.feed, _SHORT_PAUSE, "batches could not be fed", feeder.wake)
+        self.work_tasks += [asyncio.create_task(each) for each in (queue, feeding)]
+        takeover, outbox = self.options.takeover, self.case_store.outbox
+        others = (
+            repeat(self.send_heartbeat, takeover / 6, "no sign of life could be given"),
+            repeat(partial(batches.look_after, forgotten), takeover / 3, "batches could not be looked after"),
+            repeat(sender.send_due, _SHORT_PAUSE, "webhooks could not be looked after", outbox.put),
+            repeat(sender.delete_old, _LONG_PAUSE, "old messages could not be deleted"),
+            repeat(self.retention.erase_old_words, _LONG_PAUSE, "words could not be erased"),
+        )
+        return [asyncio.create_task(each) for each in others]
 
 
 async def check_options(options: ServiceOptions, store: Store) -> None:
@@ -211,10 +219,7 @@ async def open_replica(options: ServiceOptions, telemetry: Telemetry) -> AsyncIt
         replica = Replica(options, store, case_store, telemetry)
         days = options.webhook_days, options.webhook_dead_days
         sender = WebhookSender(store, outbox, options.webhook_retries, options.webhook_timeout, days)
-        queue_restarts = repeat(replica.run_queue, 1.0, "the queue stopped, and is begun again")
-        heartbeats = repeat(replica.send_heartbeat, options.takeover / 6, "no sign of life could be given")
-        replica.work_tasks += [asyncio.create_task(each) for each in (queue_restarts, replica.feeder.run())]
-        others = [asyncio.create_task(each) for each in (heartbeats, sender.run(), replica.retention.run())]
+        others = replica.start_loops(sender)
         try:
             yield replica
         finally:
@@ -223,20 +228,15 @@ async def open_replica(options: ServiceOptions, telemetry: Telemetry) -> AsyncIt
             await sender.stop(min(options.graceful, _LAST_SENDS_SECONDS))
             with suppress(Exception):
                 await case_store.deregister()
-            await replica.queue.close()
     finally:
         await store.close()
 
 
 async def _cancel_tasks(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel tasks until they have ended.
-
-    One cancellation may be lost: Python 3.11's `wait_for` forgets one that comes in the moment in which what it waits
-    for is there, and the pools of psycopg wait so.
-    """
+    """Cancel tasks until they have ended. Their rounds are let end, and are cancelled, too, if that takes too long."""
     pending = set(tasks)
     while pending:
         for task in pending:
             task.cancel()
-        _, pending = await asyncio.wait(pending, timeout=_CANCEL_AGAIN_SECONDS)
+        _, pending = await asyncio.wait(pending, timeout=_DATABASE_SECONDS)
     await asyncio.gather(*tasks, return_exceptions=True)

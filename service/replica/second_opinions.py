@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 
 from sqlalchemy import select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.cases.problem import Problem
 from tribunal.schema import JSON, Record
@@ -17,14 +16,12 @@ from tribunal.service.replica.claims import (
     NO_CLAIM,
     ClaimStore,
     category_named,
-    check_another_decides,
     check_not_erased,
-    deciders,
     policy_of_case,
 )
 from tribunal.store.audit import OPERATOR, Who, sha
 from tribunal.store.engine import Store
-from tribunal.store.tables import cases, second_opinions
+from tribunal.store.tables import second_opinions
 
 _POST = ("text", "image", "language", "earlier")  # what of a post is shown: its name may tell who decided on it
 
@@ -70,10 +67,10 @@ class SecondOpinions(ClaimStore):
         _, blind = await self.blind_case(opinion_id)
         chosen = category_named([each["name"] for each in blind["categories"]], category)
         async with self._store.transaction() as connection:
-            row = await self._update(connection, opinion_id, {})
+            case, row = await self._lock(connection, opinion_id)
             if row["second"] == reviewer and row["second_category"] == chosen and row["note"] == note:
                 return row  # given once more: the answer was lost on the way
-            await self._lock_for(connection, opinion_id, reviewer)
+            self._check_may_decide(case, row, reviewer)
             agrees = chosen == row["first_category"]
             row = await self._update(connection, opinion_id, {
                 "status": "agreed" if agrees else "disagreed", "second": reviewer, "second_category": chosen,
@@ -107,16 +104,10 @@ class SecondOpinions(ClaimStore):
             await self._log(connection, by, "opinion.settled", row, lead=lead, appeal=appeal_id)
         return row
 
-    async def _lock_for(self, connection: AsyncConnection, row_id: str, reviewer: str) -> tuple[JSON, JSON]:
-        row = await self._update(connection, row_id, {})
+    def _check_waits(self, row: JSON, reviewer: str) -> None:
         if row["status"] != "waiting":
-            raise Problem("conflict", f"opinion: {row_id}: was given already, by {row['second']}")
-        self._check_claim(row, reviewer)
-        found = await connection.execute(select(cases).where(cases.c.id == row["case_id"]))
-        case = dict(found.mappings().one())
-        check_not_erased(case, f"opinion: {row_id}")
-        check_another_decides(reviewer, deciders(Record.model_validate(case["record"])))
-        return case, row
+            raise Problem("conflict", f"opinion: {row['id']}: was given already, by {row['second']}")
+        super()._check_waits(row, reviewer)
 
 
 def _check_disagreed(row: JSON) -> None:

@@ -1,4 +1,4 @@
-"""What a periodic transparency report says of a time (Digital Services Act, articles 15 and 24): numbers, and no post.
+"""Numbers of a periodic transparency report (Digital Services Act, articles 15 and 24), and no post.
 
 The totals are the board's (`tribunal.service.replica.figures`); by category and by language they are counted by the
 same conditions. What isn't known is counted as unknown.

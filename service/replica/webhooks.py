@@ -13,9 +13,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -32,7 +30,7 @@ from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
 from tribunal.store.engine import Store
 from tribunal.store.tables import deliveries, webhooks
-from tribunal.times import new_id
+from tribunal.times import new_id, seconds_until_retry
 
 MAX_URL = 2000  # characters of an address
 _SECRET_PREFIX = "whsec_"  # noqa: S105 (the mark of one, by which scanners know it)
@@ -145,8 +143,6 @@ def _unknown_webhook(webhook_id: str) -> Problem:
 
 
 _LOG = logging.getLogger(__name__)
-_POLL_SECONDS = 1.0  # between two looks at what is due
-_CLEAN_UP_SECONDS = 60.0  # between two looks at what is old
 _MAX_AT_A_TIME = 4  # messages to one endpoint, so that a slow one holds up no other
 _MAX_PAUSE = 86_400.0  # seconds that an endpoint may ask us to wait
 _DAY = 86_400.0
@@ -154,49 +150,43 @@ _JITTER = 0.2  # of a pause; endpoints that failed together are not asked again 
 
 
 class DeliveryAnswer(NamedTuple):
-    """How an attempt went. `error` is None where it was taken."""
+    """Outcome of an attempt. `error` is None where it was taken."""
 
     status: int | None
     error: str | None
     retry_after: float | None = None
 
 
-class MessageSender:
-    """Sends messages, one attempt at a time. Nothing of an answer is kept but its status."""
+def _open_session() -> aiohttp.ClientSession:
+    # No cookies: one endpoint's would go to another on its host.
+    return aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
 
-    def __init__(self, timeout: float) -> None:
-        """Begin; `timeout`: seconds for an attempt, from the address look-up to the answer's status."""
-        self._timeout = timeout
-        self._session: aiohttp.ClientSession | None = None
 
-    async def send(self, url: str, secret: str, message_id: str, body: str) -> DeliveryAnswer:
-        """Send a message once. Redirects are not followed, and the answer's body is not read."""
-        now = datetime.now(UTC)
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": f"tribunal/{__version__}",
-            "webhook-id": message_id,
-            "webhook-timestamp": str(int(now.timestamp())),
-            "webhook-signature": Webhook(secret).sign(message_id, now, body),
-        }
-        if self._session is None:
-            # No cookies: one endpoint's would go to another on its host.
-            self._session = aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
-        try:
-            async with (
-                asyncio.timeout(self._timeout),
-                self._session.post(url, data=body.encode(), headers=headers, allow_redirects=False) as answer,
-            ):
-                return _as_answer(answer.status, answer.headers.get("Retry-After"))
-        except TimeoutError:
-            return DeliveryAnswer(None, f"no answer within {self._timeout:g} seconds")
-        except (aiohttp.ClientError, OSError, ValueError) as error:  # their texts may hold the address
-            return DeliveryAnswer(None, f"could not be sent: {type(error).__name__}")
+async def _post_message(
+    session: aiohttp.ClientSession, seconds: float, url: str, secret: str, message_id: str, body: str
+) -> DeliveryAnswer:
+    """Send a message once. Redirects are not followed, and of the answer only its status is read.
 
-    async def close(self) -> None:
-        """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
+    `seconds`: for the attempt, from the address look-up to the answer's status.
+    """
+    now = datetime.now(UTC)
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": f"tribunal/{__version__}",
+        "webhook-id": message_id,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": Webhook(secret).sign(message_id, now, body),
+    }
+    try:
+        async with (
+            asyncio.timeout(seconds),
+            session.post(url, data=body.encode(), headers=headers, allow_redirects=False) as answer,
+        ):
+            return _as_answer(answer.status, answer.headers.get("Retry-After", ""))
+    except TimeoutError:
+        return DeliveryAnswer(None, f"no answer within {seconds:g} seconds")
+    except (aiohttp.ClientError, OSError, ValueError) as error:  # their texts may hold the address
+        return DeliveryAnswer(None, f"could not be sent: {type(error).__name__}")
 
 
 async def send_test_message(store: Store, webhook_id: str, seconds: float) -> DeliveryAnswer:
@@ -207,31 +197,17 @@ async def send_test_message(store: Store, webhook_id: str, seconds: float) -> De
     """
     row = await find_webhook(store, webhook_id)
     body = message_body(TEST, {"webhook": webhook_id})
-    sender = MessageSender(seconds)
-    try:
-        return await sender.send(row["url"], row["secret"], new_id("msg"), body)
-    finally:
-        await sender.close()
+    async with _open_session() as session:
+        return await _post_message(session, seconds, row["url"], row["secret"], new_id("msg"), body)
 
 
-def _as_answer(status: int, retry_after: str | None) -> DeliveryAnswer:
+def _as_answer(status: int, retry_after: str) -> DeliveryAnswer:
     if 200 <= status < 300:
         return DeliveryAnswer(status, None)
     if 300 <= status < 400:
         return DeliveryAnswer(status, f"answered {status}; redirects are not followed")
-    return DeliveryAnswer(status, f"answered {status}", _pause_seconds(retry_after))
-
-
-def _pause_seconds(retry_after: str | None) -> float | None:
-    """Return the seconds that `Retry-After` asks for: a number of seconds, or a date."""
-    if not retry_after:
-        return None
-    if retry_after.isascii() and retry_after.isdigit():
-        return min(float(retry_after[:9]), _MAX_PAUSE)
-    try:
-        return max(0.0, min(parsedate_to_datetime(retry_after).timestamp() - time.time(), _MAX_PAUSE))
-    except (ValueError, OverflowError):
-        return None
+    pause = seconds_until_retry(retry_after)
+    return DeliveryAnswer(status, f"answered {status}", None if pause is None else min(pause, _MAX_PAUSE))
 
 
 class DueMessage(Frozen):
@@ -262,30 +238,14 @@ class WebhookSender:
             days: how long a delivered message is kept, and how long a dead one.
         """
         self._store, self._outbox, self._retries, self._days = store, outbox, retries, days
-        self._sender = MessageSender(timeout)
+        self._timeout = timeout
+        self._session: aiohttp.ClientSession | None = None  # opened with the first message
         # A replica that ended while it sent leaves the message to the others after this time. It is longer than an
         # attempt can take, so that the two are never under way together.
         self._lease = 2 * timeout
         self._sends: dict[asyncio.Task[None], str] = {}
 
-    async def run(self) -> None:
-        """Send until cancelled."""
-        cleaned_up = 0.0
-        while True:
-            self._outbox.put.clear()
-            try:
-                started = await self._start_due()
-                if time.monotonic() - cleaned_up > _CLEAN_UP_SECONDS:
-                    await self._delete_old()
-                    cleaned_up = time.monotonic()
-            except Exception as error:  # noqa: BLE001 (the database may come back)
-                _LOG.warning("webhooks could not be looked after: %s", type(error).__name__)
-                started = 0
-            if not started:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._outbox.put.wait(), _POLL_SECONDS)
-
-    async def _start_due(self) -> int:
+    async def send_due(self) -> int:
         """Take up what is due, as far as there is room, and return how many."""
         busy = Counter(self._sends.values())
         some_due = exists().where(self._is_due(webhooks.c.id))
@@ -326,7 +286,9 @@ class WebhookSender:
 
     async def _deliver(self, message: DueMessage) -> None:
         try:
-            answer = await self._sender.send(message.url, message.secret, message.id, message.body)
+            self._session = self._session or _open_session()
+            to = message.url, message.secret, message.id, message.body
+            answer = await _post_message(self._session, self._timeout, *to)
             await self._write_answer(message, answer)
         except asyncio.CancelledError:
             async with self._store.transaction() as connection:
@@ -365,7 +327,7 @@ class WebhookSender:
             return None
         return max(self._retries[failures - 1] * random.uniform(1.0, 1.0 + _JITTER), answer.retry_after or 0.0)
 
-    async def _delete_old(self) -> None:
+    async def delete_old(self) -> None:
         """Delete what is old, so that the table doesn't grow for ever."""
         now = time.time()
         async with self._store.transaction() as connection:
@@ -380,7 +342,8 @@ class WebhookSender:
         for send in sends:
             send.cancel()
         await asyncio.gather(*sends, return_exceptions=True)
-        await self._sender.close()
+        if self._session is not None:
+            await self._session.close()
 
 
 def _still_taken(message: DueMessage) -> Any:

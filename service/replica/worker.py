@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
+from contextlib import asynccontextmanager, suppress
+from itertools import count
 
 from tribunal.calls import Call, Usage
 from tribunal.cases.case_store import CaseStore, Spending
@@ -18,7 +19,7 @@ from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.runs.decider import record_of_unusable_post
 from tribunal.eval.runs.prices import Prices
 from tribunal.schema import JSON, Record
-from tribunal.service.replica.queues import DATABASE_AWAY, retry_while_away
+from tribunal.service.replica.background_loops import DATABASE_AWAY, retry_while_away
 from tribunal.service.telemetry.observers import Telemetry, TrialObserver
 from tribunal.store.engine import Store
 from tribunal.trust import for_an_agent, stored_settings
@@ -36,7 +37,6 @@ class Worker:
     def __init__(self, case_store: CaseStore, store: Store, in_flight: int, telemetry: Telemetry) -> None:
         """Begin with no case."""
         self.trials_on_checkpoints = Trials(store, case_store)
-        self._event_writer = EventWriter(case_store)
         self._case_store, self._telemetry = case_store, telemetry
         self._room, self._in_flight = asyncio.Semaphore(in_flight), in_flight
         self.stopping = False
@@ -61,35 +61,28 @@ class Worker:
         """Return how many more cases could be tried now; none while one waits for a place."""
         return max(self._in_flight - len(self.trials), 0) if self.has_room else 0
 
-    async def take_up(self, case_id: str) -> None:
-        """Take a case up once there is room, if it is still free; return when its trial has begun."""
-        await self._room.acquire()
-        held, is_triable = None, False
-        try:
-            if not self.stopping:  # else it stays in the queue, for whoever is there then
-                held = await self._case_store.take_up(case_id)
-            is_triable = held is not None and await self._check_triable(held)
-        finally:
-            if not is_triable:
-                self._room.release()
-        if held is not None and is_triable:
-            self._begin(held)
+    async def start(self, case: Held | str) -> asyncio.Task[TrialOutcome] | None:
+        """Try a case once there is room: one that this replica has, or, by its id, one that is still free then.
 
-    async def start(self, held: Held) -> asyncio.Task[TrialOutcome]:
-        """Try a case that was taken in by this replica, which has room."""
-        await self._wait_for_room(held)
-        return self._begin(held)
-
-    async def start_row(self, held: Held) -> asyncio.Task[TrialOutcome] | None:
-        """Try a row of a batch that was taken up, once there is room; return None if it can't be tried."""
-        await self._wait_for_room(held)
-        is_triable = False
+        Returns:
+            its trial, which has begun, or None if there is nothing to try here.
+        """
+        waiting = {case.id} if isinstance(case, Held) else set()
+        self._waiting |= waiting
         try:
-            is_triable = await self._check_triable(held)
+            await self._room.acquire()
         finally:
-            if not is_triable:
+            self._waiting -= waiting
+        held, trial = case if isinstance(case, Held) else None, None
+        try:
+            if isinstance(case, str) and not self.stopping:  # else it stays in the queue, for whoever is there then
+                held = await self._case_store.take_up(case)
+            if held is not None and await self._check_triable(held):
+                trial = self._begin(held)
+        finally:
+            if trial is None:
                 self._room.release()
-        return self._begin(held) if is_triable else None
+        return trial
 
     async def _check_triable(self, held: Held) -> bool:
         """Return whether a case can be tried here; if not, cancel it, or give it back when this replica stops."""
@@ -102,13 +95,6 @@ class Worker:
         else:
             return True
         return False
-
-    async def _wait_for_room(self, held: Held) -> None:
-        self._waiting.add(held.id)
-        try:
-            await self._room.acquire()
-        finally:
-            self._waiting.discard(held.id)
 
     def _begin(self, held: Held) -> asyncio.Task[TrialOutcome]:
         def end(_: object) -> None:
@@ -127,7 +113,7 @@ class Worker:
     async def _run(self, held: Held, observer: TrialObserver) -> TrialOutcome:
         """Try a case and write down what became of it."""
         try:
-            with self._event_writer.trial(held) as events:
+            async with self._writing_events() as events:
                 result = await self._run_graph(held, events, observer)
             record, paid = result.record, _without_earlier_calls(held, result.record)
             spent, money = spending_of(paid.calls, paid.usage, self._telemetry.prices)
@@ -138,7 +124,7 @@ class Worker:
             question = result.question.dump() if result.question else None
             counts = await retry_while_away(
                 lambda: self._case_store.finish(
-                    held, record, question, written=result.written, said=events.rows[:], spent=spent, money=money
+                    held, record, question, written=result.written, said=events[:], spent=spent, money=money
                 )
             )
             if not counts:
@@ -165,9 +151,11 @@ class Worker:
         observer.finish(paid)
         return record
 
-    async def _run_graph(self, held: Held, events: TrialEvents, observer: TrialObserver) -> TrialResult:
+    async def _run_graph(self, held: Held, events: list[JSON], observer: TrialObserver) -> TrialResult:
+        numbers = count(held.attempt * 100_000)
+
         def on_event(event: JSON) -> None:
-            events.add(event)
+            events.append({"case_id": held.id, "number": next(numbers), "attempt": held.attempt, "event": event})
             observer.observe_event(event)
 
         if held.via != "service":  # of the terminal: its settings and its image are the operator's
@@ -177,6 +165,37 @@ class Worker:
         with for_an_agent():
             # Nobody listens to the many of a batch.
             return await self.trials_on_checkpoints.run(held, on_event if held.batch_id is None else None)
+
+    @asynccontextmanager
+    async def _writing_events(self) -> AsyncIterator[list[JSON]]:
+        """Write a trial's events down while it runs, a moment later, for those who listen from any replica.
+
+        Gives the rows that aren't written yet. What is left when the trial ends is written with its record.
+        """
+        rows: list[JSON] = []
+        is_over = asyncio.Event()
+
+        async def write_regularly() -> None:
+            while True:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(is_over.wait(), _GATHER_SECONDS)
+                    return
+                written = rows[:]
+                try:
+                    await self._case_store.write_events(written)
+                except DATABASE_AWAY:
+                    continue  # it is written later; what is written twice has the same number
+                except Exception as error:  # noqa: BLE001 (the trial's end will tell)
+                    _LOG.warning("the events of a trial can't be written: %s", type(error).__name__)
+                    return
+                del rows[: len(written)]
+
+        writing = asyncio.create_task(write_regularly())
+        try:
+            yield rows
+        finally:
+            is_over.set()
+            await writing  # so that nothing is written after the record, which may delete them
 
     async def _end_without_trial(self, held: Held, why: str) -> None:
         """End a case that no model was asked about. A row of a batch is a failure among the others, as in a file."""
@@ -220,67 +239,3 @@ def _without_earlier_calls(held: Held, record: Record) -> Record:
         return record
     calls = record.calls[len(held.record["calls"]) :]
     return record.model_copy(update={"calls": calls, "usage": Usage.from_calls([call.dump() for call in calls])})
-
-
-class TrialEvents:
-    """The events of one trial. Attributes: `rows`, those that aren't written down yet."""
-
-    def __init__(self, held: Held) -> None:
-        """Begin with none."""
-        self.rows: list[JSON] = []
-        self._held, self._number = held, held.attempt * 100_000
-
-    def add(self, event: JSON) -> None:
-        """Add an event of the trial's stream."""
-        attempt = self._held.attempt
-        self.rows.append({"case_id": self._held.id, "number": self._number, "attempt": attempt, "event": event})
-        self._number += 1
-
-
-class EventWriter:
-    """Writes down the events of all trials of a replica, a moment later, for those who listen from any replica.
-
-    What is left when a trial ends is written with its record.
-    """
-
-    def __init__(self, case_store: CaseStore) -> None:
-        """Begin with no trial."""
-        self._case_store = case_store
-        self._trials: set[TrialEvents] = set()
-        self._writing: asyncio.Task[None] | None = None
-
-    @contextmanager
-    def trial(self, held: Held) -> Iterator[TrialEvents]:
-        """Write a trial's events down for as long as this is open."""
-        events = TrialEvents(held)
-        self._trials.add(events)
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write_regularly())
-        try:
-            yield events
-        finally:
-            self._trials.discard(events)
-
-    async def _write_regularly(self) -> None:
-        while self._trials:
-            await asyncio.sleep(_GATHER_SECONDS)
-            trials = [each for each in self._trials if each.rows]
-            if not await self._write(trials):
-                for events in trials:  # that of one can't be written: its end will tell which
-                    if not await self._write([events]):
-                        self._trials.discard(events)
-
-    async def _write(self, trials: list[TrialEvents]) -> bool:
-        """Return False if what these trials hold can't be written. What is written twice has the same number."""
-        rows = {events: events.rows[:] for events in trials}
-        try:
-            if trials:
-                await self._case_store.write_events([row for each in rows.values() for row in each])
-        except DATABASE_AWAY:
-            return True  # it is written later
-        except Exception as error:  # noqa: BLE001 (a log line is all that can be had of it)
-            _LOG.warning("the events of a trial can't be written: %s", type(error).__name__)
-            return False
-        for events, written in rows.items():
-            del events.rows[: len(written)]
-        return True

@@ -1,4 +1,4 @@
-"""Who may do what: every route names the scope that it asks for."""
+"""Access to routes: every route names the scope that it asks for."""
 
 from __future__ import annotations
 

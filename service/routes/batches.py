@@ -140,7 +140,7 @@ async def add_batch(
             "settings": replica.intake.settings_for(options.settings),
         }  # fmt: skip
         batch_id = await replica.uploads.take_in(upload, what, who.key_id, idempotency_key, who.audit_actor)
-    replica.feeder.wake()
+    replica.feeder.wake.set()
     response.headers["Location"] = f"/v1/batches/{batch_id}"
     return await _show_batch(replica, batch_id)
 
@@ -202,7 +202,7 @@ async def resume_batch(batch_id: BatchId, replica: CurrentReplica, who: Owner) -
     """Go on at once with a batch that is held. As long as its key may spend no more, it is held again."""
     await _own_batch(replica, batch_id, who, others="admin")
     await replica.batches.hold(batch_id, None, None)
-    replica.feeder.wake()
+    replica.feeder.wake.set()
     return await _show_batch(replica, batch_id)
 
 

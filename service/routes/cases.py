@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Annotated, Any, Literal
@@ -26,7 +27,6 @@ from tribunal.cases.view_maker import CaseAtHand
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Call, Record, Usage
-from tribunal.service.replica.case_intake import case_as_json
 from tribunal.service.replica.keys import Caller, check_key
 from tribunal.service.replica.worker import spending_of
 from tribunal.service.routes import parameters as api
@@ -65,6 +65,19 @@ class CaseResource(BaseModel):
     claim: Claimed | None = Field(default=None, description="the person who has it before them")
     via: WayIn = Field(default="service", description="the way it came in")
     erased: float | None = Field(default=None, description="when its words were erased, in seconds of the epoch")
+
+    @classmethod
+    def from_row(cls, row: JSON) -> CaseResource:
+        """Return a case of the store as the service shows it."""
+        cancelled = row["record"]["cancelled"] if row["status"] == "cancelled" else None
+        is_claimed = row["claimed_until"] is not None and row["claimed_until"] > time.time()
+        return cls.model_validate({
+            **{name: row[name] for name in cls.model_fields if name in row},
+            "cancelled": cancelled,
+            "record": None if cancelled else row["record"],
+            "question": row["question"] if row["status"] == "done" else None,
+            "claim": {"by": row["claimed_by"], "until": row["claimed_until"]} if is_claimed else None,
+        })  # fmt: skip
 
 
 class CaseFilters(api.PageQuery):
@@ -106,7 +119,7 @@ async def show_case(case_id: api.CaseId, replica: CurrentReplica, who: Reader) -
     A key sees the cases that it asked for; the scope review those that a person has to decide, or has decided, or that
     were appealed; audit sees all.
     """
-    return CaseResource.model_validate(case_as_json(await visible_case(replica.case_store, case_id, who)))
+    return CaseResource.from_row(await visible_case(replica.case_store, case_id, who))
 
 
 async def visible_case(case_store: CaseStore, case_id: str, who: Caller) -> JSON:
@@ -129,7 +142,7 @@ async def find_cases(replica: CurrentReplica, who: Finder, query: Annotated[Case
     rows = await case_search.find_cases(
         replica.store, wanted, before=query.before, limit=query.limit, columns=list(cases.c)
     )
-    page = [CaseResource.model_validate(case_as_json(row)) for row in rows]
+    page = [CaseResource.from_row(row) for row in rows]
     return Cases(cases=page, next=query.next_of(rows))
 
 
@@ -159,8 +172,8 @@ async def _trial_events(case_store: CaseStore, case_id: str, after: int) -> Asyn
             after = number
             yield ServerSentEvent(json.dumps(event), id=str(number), event=event.get("event", "message"))
         if status not in ("queued", "running"):
-            row = case_as_json(await case_store.case(case_id))
-            yield ServerSentEvent(CaseResource.model_validate(row).model_dump_json(), event="end")
+            case = CaseResource.from_row(await case_store.case(case_id))
+            yield ServerSentEvent(case.model_dump_json(), event="end")
             return
         await asyncio.sleep(_POLL_SECONDS)
 

@@ -13,7 +13,7 @@ from tribunal.cases.problem import Problem
 from tribunal.graphs import GRAPHS
 from tribunal.plugins import list_known_names, names
 from tribunal.schema import Record
-from tribunal.service.replica.case_intake import OpenCase, case_as_json
+from tribunal.service.replica.case_intake import OpenCase
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst
 from tribunal.service.routes.cases import CaseResource
@@ -151,24 +151,28 @@ async def answer_when_done(
         BadInput: what was asked can't be judged.
     """
     outcome = asyncio.create_task(opened.outcome(min(wait, replica.options.longest_wait)))
-    disconnect = asyncio.create_task(wait_for_disconnect(request))
-    try:
-        await asyncio.wait([outcome, disconnect], return_when=asyncio.FIRST_COMPLETED)
-        if not outcome.done() and only_here:
-            await opened.abandon()
-            await asyncio.wait([outcome])
-        record = None if outcome.cancelled() else await outcome  # cancelled as its trial was: nobody reads the answer
-    finally:
-        disconnect.cancel()
+    if not await wait_while_connected(request, outcome) and only_here:
+        await opened.abandon()
+        await asyncio.wait([outcome])
+    record = None if outcome.cancelled() else await outcome  # cancelled as its trial was: nobody reads the answer
     if record is not None:
         response.headers["Tribunal-Case"] = opened.id
         return record
     response.status_code = 202
     response.headers["Location"] = f"/v1/cases/{opened.id}"
-    return CaseResource.model_validate(case_as_json(await replica.case_store.case(opened.id)))
+    return CaseResource.from_row(await replica.case_store.case(opened.id))
 
 
-async def wait_for_disconnect(request: Request) -> None:
-    """Return when the client has gone away."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+async def wait_while_connected(request: Request, outcome: asyncio.Future[Any]) -> bool:
+    """Wait until there is an outcome or the client has gone away; return whether there is an outcome."""
+
+    async def wait_for_disconnect() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    disconnect = asyncio.create_task(wait_for_disconnect())
+    try:
+        await asyncio.wait([outcome, disconnect], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        disconnect.cancel()
+    return outcome.done()

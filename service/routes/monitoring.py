@@ -1,4 +1,4 @@
-"""What watches the service asks: its health, metrics, the board's numbers, and the audit log."""
+"""Routes for what watches the service: its health, metrics, the board's numbers, and the audit log."""
 
 from __future__ import annotations
 

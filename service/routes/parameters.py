@@ -1,4 +1,4 @@
-"""What several routes share: parameters, fields, the bodies of requests, and the errors that they answer with.
+"""Parts that several routes share: parameters, fields, the bodies of requests, and the errors that they answer with.
 
 `tribunal.service.limits` limits each body.
 """

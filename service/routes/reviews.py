@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tribunal.cases.problem import Problem
 from tribunal.schema import JSON, Record
-from tribunal.service.replica.case_intake import case_as_json, reviewer_name
+from tribunal.service.replica.case_intake import reviewer_name
 from tribunal.service.routes import parameters as api
 from tribunal.service.routes.access import CurrentReplica, KeyFirst, Lead, Reviewer
 from tribunal.service.routes.cases import CaseResource
@@ -40,7 +40,7 @@ async def claim_case(
     """Claim a case: until the claim ends nobody else can decide the case. Claim it again to keep it longer."""
     by = reviewer_name(who, body.reviewer)
     row = await replica.reviews.claim(case_id, by, body.seconds, who.audit_actor, leads=who.may("lead"))
-    return CaseResource.model_validate(case_as_json(row))
+    return CaseResource.from_row(row)
 
 
 @router.delete("/v1/cases/{case_id}/claim", responses=_CONFLICTS)
@@ -49,7 +49,7 @@ async def release_case(
 ) -> CaseResource:
     """Give a claim back: somebody else may take the case."""
     row = await replica.reviews.release(case_id, reviewer_name(who, reviewer), who.audit_actor)
-    return CaseResource.model_validate(case_as_json(row))
+    return CaseResource.from_row(row)
 
 
 @router.post(

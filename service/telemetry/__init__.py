@@ -1,1 +1,1 @@
-"""What the operator sees of a replica: log lines, metrics, traces."""
+"""Telemetry of a replica: log lines, metrics, traces."""

@@ -23,7 +23,7 @@ from tribunal.text import scrub
 
 Level = Literal["debug", "info", "warning", "error"]
 _MAX_FRAMES = 20
-_OWN_LOGGERS = ("tribunal", "uvicorn", "procrastinate")
+_OWN_LOGGERS = ("tribunal", "uvicorn")
 
 
 def logger(name: str) -> structlog.stdlib.BoundLogger:
@@ -45,7 +45,7 @@ def logger(name: str) -> structlog.stdlib.BoundLogger:
 
 
 def log_to_stderr(level: Level, *, posts: bool, database: str | None) -> None:
-    """Set this process's log up: ours, uvicorn's, Procrastinate's and everybody else's.
+    """Set this process's log up: ours, uvicorn's and everybody else's.
 
     Args:
         level: from which on a line is written; other libraries' lines are written from `warning` on, since at `debug`
@@ -79,7 +79,7 @@ def log_to_stderr(level: Level, *, posts: bool, database: str | None) -> None:
     for name in _OWN_LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers[:], logger.propagate = [], True
-        # At `info` these two tell each of their own steps; a case and a request have a line of ours.
+        # At `info` uvicorn tells each of its own steps; a case and a request have a line of ours.
         quiet = name != "tribunal" and level == "info"
         logger.setLevel("WARNING" if quiet else level.upper())
     logging.captureWarnings(True)

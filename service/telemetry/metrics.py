@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from tribunal.calls import Call
@@ -120,7 +118,6 @@ class Metrics:
         """
         registry = self._registry
         if self._shared:
-            _leave_out_dead(Path(self._shared))
             registry = CollectorRegistry()
             MultiProcessCollector(registry, self._shared)  # type: ignore[no-untyped-call]
         database = CollectorRegistry()
@@ -129,7 +126,7 @@ class Metrics:
 
 
 class _CaseCollector(Collector):
-    """What the database says at the moment of asking. A gauge of this process would be added to those of the others."""
+    """Counts cases in the database when asked. A gauge of this process would be added to those of the others."""
 
     def __init__(self, cases: Mapping[str, int]) -> None:
         self._cases = cases
@@ -141,14 +138,3 @@ class _CaseCollector(Collector):
         for status in ("queued", "running"):
             family.add_metric([status], self._cases.get(status, 0))
         yield family
-
-
-def _leave_out_dead(folder: Path) -> None:
-    """Leave out what processes had in flight that were killed and couldn't say so."""
-    for path in folder.glob("gauge_live*.db"):
-        with suppress(ValueError, PermissionError):
-            pid = int(path.stem.rpartition("_")[2])
-            try:
-                os.kill(pid, 0)
-            except ProcessLookupError:
-                mark_process_dead(pid, str(folder))  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""What is noted of every request and of every trial: a line of the log, numbers, and spans where they are collected."""
+"""Notes on every request and every trial: a line of the log, numbers, and spans where they are collected."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TrialEnd = Literal["record", "handed_back", "cancelled", "bad_input", "error", "
 
 
 class TrialObserver:
-    """What is seen of one trial. Whoever tries sets `end`, or ends it with a record. `on_call` is given each call."""
+    """Observes one trial. Whoever tries sets `end`, or ends it with a record. `on_call` is given each call."""
 
     def __init__(self, on_call: Callable[[Call], None]) -> None:
         """Begin to observe."""
@@ -65,7 +65,7 @@ class TrialObserver:
 
 
 class Telemetry:
-    """What one application shows of itself.
+    """Telemetry of one application.
 
     Attributes:
         metrics: its numbers.

@@ -21,7 +21,6 @@ from tests.service.test_checkpoints import COURT, UNSURE, written
 from tests.service.test_decisions import ACCEPT, waiting
 from tribunal.service.replica import keys
 from tribunal.service.replica import webhooks as endpoints
-from tribunal.service.replica.queues import ProcrastinateQueue, TableQueue
 from tribunal.service.replica.worker import Worker
 from tribunal.store import audit as audit_log
 from tribunal.store.tables import cases
@@ -206,17 +205,15 @@ async def test_two_reviewers_at_two_replicas_at_once_on_an_appeal(database: str)
 async def test_a_new_trial_outlives_the_replica_that_it_was_ordered_from(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def killed(*_: object) -> None:
+    def killed(*_: object) -> None:
         raise RuntimeError("killed between the order and the trial")
 
     async with ScriptedServer(court_script(explicit=True, judge=[SURE, CLEAN])) as server:
         async with serving(database, **COURT) as client:
             where = await appealed(client, await by_the_court(client, server))
             with monkeypatch.context() as patched:
-                patched.setattr(Worker, "take_up", killed)
-                for queue in (TableQueue, ProcrastinateQueue):
-                    patched.setattr(queue, "put", killed)
-                client.app.state.replica.appeals._put = killed  # type: ignore[attr-defined]
+                patched.setattr(Worker, "start", killed)
+                patched.setattr(client.app.state.replica.queued, "set", killed)  # type: ignore[attr-defined]
                 got = await client.post(f"{where}/decision", json={"action": "retry", "reviewer": "kim"})
                 assert got.status_code == 500
                 assert (await client.get(where)).json()["status"] == "trying"

@@ -19,7 +19,7 @@ from tests.service.conftest import serving
 from tests.service.live import key_of
 from tribunal.cases.case_store import CaseStore
 from tribunal.schema import Record
-from tribunal.service.replica.batches import BatchRow, BatchStore, NewBatch
+from tribunal.service.replica.batches import BatchStore, NewBatch
 from tribunal.service.replica.keys import revoke_key
 from tribunal.store.engine import Store
 from tribunal.store.tables import api_keys
@@ -143,7 +143,7 @@ async def test_rows_of_a_dead_replica_are_tried_by_another(database: str) -> Non
         file="a.csv", sha256="", graph="baseline", settings={"model": "openai:scripted"}, keep=True, columns={},
         given=["id", "text"], left_out={},
     )  # fmt: skip
-    rows = [BatchRow(post={"post_id": f"p{place}", "text": f"Good morning, {place}!"}, fields={}) for place in range(5)]
+    rows = [{"post": {"post_id": f"p{place}", "text": f"Good morning, {place}!"}, "fields": {}} for place in range(5)]
     store = await Store.open(database)
     dead = BatchStore(store, "dead", 3.0)
     batch_id, unread = await dead.begin(new, ""), await dead.begin(new, "")

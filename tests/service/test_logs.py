@@ -75,7 +75,7 @@ async def breaking(database: str) -> AsyncIterator[Any]:
 @pytest.fixture
 def log(capsys: pytest.CaptureFixture[str]) -> Any:
     """Sets the log up as the command does, and takes it down again."""
-    root, ours = logging.getLogger(), [logging.getLogger(name) for name in ("tribunal", "uvicorn", "procrastinate")]
+    root, ours = logging.getLogger(), [logging.getLogger(name) for name in ("tribunal", "uvicorn")]
     before = root.handlers[:], root.level, [each.level for each in ours]
     yield log_to_stderr
     logging.captureWarnings(False)
@@ -105,7 +105,7 @@ async def test_a_fault_of_ours_has_one_shape_and_its_words_stay_out_of_the_log(
 
 def test_other_libraries_lines_have_the_same_form(log: Any, capsys: pytest.CaptureFixture[str]) -> None:
     log("debug", posts=False, database="postgresql://me:a-pass-word@host/name")
-    logging.getLogger("procrastinate.worker").info("job %s of postgresql://me:a-pass-word@host", 1)
+    logging.getLogger("uvicorn.error").info("job %s of postgresql://me:a-pass-word@host", 1)
     logging.getLogger("asyncio").error("Task was never retrieved\nfuture: <Task exception=ValueError('Zanzibarian')>")
     logging.getLogger("openai").debug("Zanzibarian")
     try:
@@ -114,7 +114,7 @@ def test_other_libraries_lines_have_the_same_form(log: Any, capsys: pytest.Captu
         logging.getLogger("uvicorn.error").exception("Exception in ASGI application", exc_info=sys.exc_info())
     told = capsys.readouterr().err
     job, task, failed = [json.loads(line) for line in told.splitlines()]
-    assert (job["event"], job["logger"]) == ("job 1 of postgresql://me:[key]@host", "procrastinate.worker")
+    assert (job["event"], job["logger"]) == ("job 1 of postgresql://me:[key]@host", "uvicorn.error")
     assert task["event"] == "Task was never retrieved"
     assert (failed["error"], failed["level"]) == (["KeyError"], "error")
     assert "Zanzibarian" not in told

@@ -339,10 +339,6 @@ def _create_tables(connection: Connection, shown: str) -> None:
     connection.execute(audit_head.insert().values(id=1, seq=0, previous="0" * 64, hash="0" * 64))
     connection.exec_driver_sql(f"CREATE TABLE {_VERSIONS} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
     connection.exec_driver_sql(f"INSERT INTO {_VERSIONS} (version_num) VALUES ('{VERSION}')")  # noqa: S608
-    if connection.dialect.name == "postgresql":  # the queue's own tables; on SQLite the table of cases is the queue
-        statements = (files("procrastinate") / "sql" / "schema.sql").read_text("utf-8")
-        driver: Any = connection.connection
-        driver.cursor().execute(statements)  # by the driver itself: the text holds percent signs
 
 
 def _run_migrations(connection: Connection, shown: str, version: str) -> None:
