@@ -18,9 +18,9 @@ from tribunal.calls import was_rehearsed
 from tribunal.context import Context, warn_of_overruled_settings
 from tribunal.errors import BadInput, BudgetSpent, ModelError, WrongState
 from tribunal.loops import run_in_background
-from tribunal.nodes.chat import answer_message
+from tribunal.nodes.channels import find_wrong_channel
 from tribunal.nodes.state import channel_forms, outcome_of
-from tribunal.nodes.state_check import find_wrong_channel, is_closed
+from tribunal.nodes.verdict import end_case, is_closed
 from tribunal.schema import JSON
 from tribunal.stops import stop_at_head, stops_in_force, stops_passed_by
 
@@ -71,9 +71,8 @@ def take_part_while_open(function: Node) -> Node:
         except ModelError as fault:
             by_rules = was_rehearsed([*state.get("calls", ()), *fault.calls], state.get("warnings", ()))
             outcome = {**outcome_of(fault), "rehearsed": by_rules}
-            runtime.stream_writer({"event": "outcome", **outcome})
             log = {"calls": list(fault.calls), "warnings": list(fault.warnings)}
-            return {"outcome": outcome, **answer_message(state, outcome), **log}
+            return {**end_case(state, outcome, runtime), **log}
 
     return cast("Node", node(take_part))
 

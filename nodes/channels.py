@@ -1,14 +1,18 @@
-"""The declaration of a channel of a case: how an update joins what is held, and the model that nodes read it as."""
+"""A channel of a case: how an update joins what is held, and the form that nodes read it as."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-from pydantic import Field, GetJsonSchemaHandler, TypeAdapter
+from pydantic import Field, GetJsonSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema
 
 from tribunal.errors import WrongState
 from tribunal.schema import JSON
+from tribunal.text import shorten_repr
 
 
 def merge(held: list[JSON], new: list[JSON]) -> list[JSON]:
@@ -51,3 +55,51 @@ class Like:
 def says(words: str, **more: Any) -> Any:
     """Return the description of a channel, which Studio shows beside its value."""
     return Field(description=words, **more)
+
+
+@cache
+def _adapter(form: Any) -> TypeAdapter[Any]:
+    """Return what reads a form, made when it is first asked for: nodes read few of the channels."""
+    return TypeAdapter(form)
+
+
+def read_as(form: Any, channel: str, value: Any) -> Any:
+    """Return the value of a channel in its form.
+
+    Raises:
+        WrongState: it has another form.
+    """
+    try:
+        return _adapter(form).validate_python(value)
+    except (ValidationError, TypeError) as error:
+        raise WrongState(_describe_fault(channel, value, error)) from error
+
+
+def find_wrong_channel(state: Mapping[str, Any], forms: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the first channel that has another form than nodes read, and a line that says what is wrong with it.
+
+    The outcome is left out: `nodes.verdict` checks it.
+    """
+    for channel in forms:
+        if channel in state and channel != "outcome":
+            try:
+                read_as(forms[channel], channel, state[channel])
+            except WrongState as wrong:
+                return channel, str(wrong)
+    return None
+
+
+def _describe_fault(channel: str, value: Any, error: ValidationError | TypeError) -> str:
+    if not isinstance(error, ValidationError):
+        return f"{channel}: {shorten_repr(value)}: {error}"
+    first = error.errors(include_url=False)[0]
+    field = ".".join([channel, *(str(part) for part in first["loc"])])
+    way = "see the state's schema for its form"
+    if first["type"] == "missing":
+        return f"{field}: is missing; {way}"
+    return f"{field}: {shorten_repr(first['input'])}: {plain_reason(first['msg'])}; {way}"
+
+
+def plain_reason(message: str) -> str:
+    """Return what pydantic says is wrong, without the words that only a programmer reads."""
+    return re.sub(r" or instance of \w+", "", message.removeprefix("Value error, ").removeprefix("Input "))

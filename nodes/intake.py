@@ -20,9 +20,9 @@ from tribunal.line_up import LINE_UPS, apply_line_up_text
 from tribunal.models.image import Picture, load_picture, store_picture
 from tribunal.models.registry import check_models, current_registry
 from tribunal.nodes.agents import node
-from tribunal.nodes.certainty import describe_misfits, threshold_file_text
 from tribunal.nodes.chat import merge_messages, messages_taken_in, post_in_messages
 from tribunal.nodes.state import CaseState, PostInput
+from tribunal.nodes.verdict import describe_misfits
 from tribunal.prompts.policy import policy_in_force
 from tribunal.prompts.sets import load_prompts
 from tribunal.schema import JSON, Appeal, Image, Post
@@ -30,7 +30,7 @@ from tribunal.settings import GRAPHS
 from tribunal.stops import can_stop
 from tribunal.systems import system_of
 from tribunal.text import wellformed
-from tribunal.threshold import parse_threshold
+from tribunal.threshold import THRESHOLDS, parse_threshold
 from tribunal.times import new_id
 from tribunal.tracing import label_graph_run
 from tribunal.trust import for_clients
@@ -103,7 +103,8 @@ async def _take_post_in(state: CaseState, runtime: Runtime[Context], graph: str 
         )
     system = graph if graph and graph not in GRAPHS and system_of(graph) else None
     prompts = await load_prompts(context.prompts, afresh=True, system=system)
-    threshold = await threshold_file_text(context)
+    file = context.threshold_file if context.threshold is None else None
+    threshold = await THRESHOLDS.load(file, afresh=True) if file else None
     own = dict(prompts.own) or None
     texts = {"line_up": line_up, "threshold_file": threshold, "system": system, "prompts": own}
     held: JSON = {name: value for name, value in texts.items() if value is not None}

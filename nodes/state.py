@@ -19,9 +19,8 @@ from tribunal.calls import Call
 from tribunal.context import Context
 from tribunal.errors import CallFailed, ModelError, Refused
 from tribunal.models.ask import Answer
-from tribunal.nodes.channels import Like, merge, says, union
+from tribunal.nodes.channels import Like, merge, read_as, says, union
 from tribunal.nodes.chat import merge_messages
-from tribunal.nodes.state_check import read_as
 from tribunal.notes import (
     Absence,
     Ballot,

@@ -1,18 +1,25 @@
-"""Delivering a verdict: by label, in the names of the policy in force, streamed to whoever watches."""
+"""The outcome of a case: a verdict in the names of the policy in force, how sure it is, and what a wrong one lacks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from langgraph.runtime import Runtime
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from tribunal.calls import parts_shown, was_rehearsed
 from tribunal.context import Context, context_of
+from tribunal.errors import BadInput, WrongState
+from tribunal.nodes.channels import plain_reason
 from tribunal.nodes.chat import answer_message
-from tribunal.prompts.policy import policy_of
-from tribunal.schema import JSON, Post, Scheme, Task, Verdict
+from tribunal.prompts.policy import load_policy, parse_policy, policy_of, suggest_known
+from tribunal.schema import JSON, Failure, Outcome, Post, Scheme, Task, Verdict
 from tribunal.shared_settings import screener_path
+from tribunal.text import shorten_repr
+from tribunal.threshold import THRESHOLDS, Threshold, parse_threshold
 
 if TYPE_CHECKING:
     from tribunal.retrievers.screening.audit import AuditSource
@@ -31,7 +38,7 @@ async def deliver(
     words: str,
     state: Mapping[str, Any],
     runtime: Runtime[Context],
-    calls: Sequence[JSON] = (),
+    log: Mapping[str, Any] = MappingProxyType({}),
     *,
     reviewed: bool = False,
     by_policy: bool = False,
@@ -47,7 +54,7 @@ async def deliver(
         words: the explanation.
         state: the case so far.
         runtime: that of the run.
-        calls: those that led to the verdict and aren't in the state yet.
+        log: the calls that led to the verdict and aren't in the state yet, and their warnings; part of the update.
         reviewed: whether it is a person's, who is shown the policy's categories.
         by_policy: whether the label is one of the policy in force, though no call says that a model was shown it.
         **more: further fields of `Verdict`: track, tie, confidence, steps.
@@ -55,7 +62,7 @@ async def deliver(
     If a screening classifier is in force, its audit is told what was found of a post that went to trial.
     """
     context = context_of(state, runtime)
-    led = [*state.get("calls", ()), *calls]
+    led = [*state.get("calls", ()), *log.get("calls", ())]
     told = parts_shown(led)
     by_policy = by_policy or reviewed or told is None or "policy" in told
     if by_policy:
@@ -73,7 +80,7 @@ async def deliver(
         rehearsed=was_rehearsed(led, state.get("warnings", ())),
         **more,
     ).dump()
-    runtime.stream_writer({"event": "outcome", **verdict})
+    ending = end_case(state, verdict, runtime, "Decided by a reviewer." if reviewed else "")
     # The rehearsal model's rules are no trial; a person's word counts whoever argued before.
     counts = reviewed or not (more.get("first_look") or verdict["rehearsed"])
     if counts and context.triage and screener_path(context.triage) is not None and state.get("post"):
@@ -81,7 +88,184 @@ async def deliver(
 
         by: AuditSource = "person" if reviewed else "trial"
         await audit_decision(context.triage, Post.model_validate(state["post"]), scheme, hateful, by=by)
-    ending: JSON = {"outcome": verdict}
-    if state.get("messages"):
-        ending |= answer_message(state, verdict, "Decided by a reviewer." if reviewed else "")
-    return ending if by_policy else {**ending, "policy": {}}
+    return {**ending, **({} if by_policy else {"policy": {}}), **log}
+
+
+def end_case(state: Mapping[str, Any], outcome: JSON, runtime: Runtime[Context], reviewed: str = "") -> JSON:
+    """Stream the outcome of a case to whoever watches, and return the update that ends the case with it.
+
+    Args:
+        state: the case.
+        outcome: its outcome.
+        runtime: that of the run.
+        reviewed: what a person made of it, for the answer to the post's message.
+    """
+    runtime.stream_writer({"event": "outcome", **outcome})
+    return {"outcome": outcome, **answer_message(state, outcome, reviewed)}
+
+
+def failure_of(kind: str, message: str) -> JSON:
+    """Return the failure that a case ends in when its state or its outcome is wrong."""
+    return Failure(seat="", role="", model="", error=kind, explanation=message).dump()
+
+
+# How sure a verdict is
+
+USUAL_THRESHOLD = 0.75
+
+
+def confidence_wanted(context: Context) -> bool:
+    """Return whether anything in this run needs the judge's confidence; if nothing does, it isn't asked for."""
+    return bool(context.review or context.judge_draws > 1 or context.threshold is not None or context.threshold_file)
+
+
+async def is_uncertain(state: Mapping[str, Any], category: str, confidence: float | None) -> bool:
+    """Return whether a verdict of a judge is one for a person: the confidence stated isn't enough.
+
+    Args:
+        state: the case.
+        category: that the verdict chose.
+        confidence: that it states, from 0 to 1.
+
+    Raises:
+        BadInput: the threshold file that the run names isn't one.
+    """
+    context = context_of(state)
+    if not confidence_wanted(context):
+        return False
+    fitted = await fitted_threshold(context, state)
+    if fitted is None:
+        return confidence is None or confidence < (USUAL_THRESHOLD if context.threshold is None else context.threshold)
+    policy = await policy_of(state)
+    label = policy.label(context.scheme, category)
+    hate = policy.is_hate(context.scheme, label)
+    return not fitted.accepts("hateful" if (label > 0 if hate is None else hate) else "harmless", confidence)
+
+
+async def dismissal_is_uncertain(state: Mapping[str, Any]) -> bool:
+    """Return whether a summary dismissal, which states no confidence, is one for a person.
+
+    It is if the run names a fitted threshold that wasn't shown to hold for such verdicts. A threshold that is a number,
+    or the usual one, says nothing of them.
+
+    Raises:
+        BadInput: as `is_uncertain`.
+    """
+    fitted = await fitted_threshold(context_of(state), state)
+    return fitted is not None and not fitted.accepts("harmless", None)
+
+
+async def fitted_threshold(context: Context, case: Mapping[str, Any] | None = None) -> Threshold | None:
+    """Return the threshold of the file that the run names, if it names one and sets no threshold of its own.
+
+    Args:
+        context: the settings of a run.
+        case: a case that has begun: the file whose text lies in it is the one.
+
+    Raises:
+        BadInput: it isn't one, or a client of this server may not set what lies in the case.
+    """
+    name = context.threshold_file
+    if context.threshold is not None or not name:
+        return None
+    return parse_threshold(await THRESHOLDS.text_of_case(case, name), name)
+
+
+def describe_misfits(fitted: Threshold, graph: str | None, context: Context, policy_sha: str) -> list[str]:
+    """Say, for the verdict, what a threshold was fitted to and this run isn't; no graph: one without a name."""
+    models = {name: getattr(context, name) for name in ("model", "aux_model", "judge_model", "seats")}
+    differ = {
+        "graph": (fitted.graph, graph or fitted.graph),
+        "scheme": (fitted.scheme, context.scheme),
+        "policy": ((fitted.policy or "")[:12], policy_sha[:12]),
+        "line-up of models": (fitted.models, {name: value for name, value in models.items() if value}),
+    }
+    return [
+        f"the threshold was fitted to another {what} ({then}, now {now}), and promises nothing for this one"
+        for what, (then, now) in differ.items()
+        if then != now
+    ]
+
+
+# What is wrong with an outcome
+
+_OUTCOME: TypeAdapter[Any] = TypeAdapter(Outcome, config=ConfigDict(defer_build=True))
+_KINDS = ("verdict", "refusal", "failure")
+
+
+def is_closed(state: Mapping[str, Any]) -> bool:
+    """Return whether the case has its outcome, so that nobody has anything to add.
+
+    Raises:
+        WrongState: the outcome is none, or the policy in force doesn't have it.
+    """
+    if state.get("outcome") is not None and (fault := find_wrong_outcome(state, context_of(state))):
+        raise WrongState(fault)
+    return state.get("outcome") is not None
+
+
+def find_wrong_outcome(state: Mapping[str, Any], context: Context) -> str | None:
+    """Return a line that says what is wrong with the outcome of a case; None if nothing is.
+
+    Args:
+        state: the case.
+        context: its settings.
+    """
+    outcome = state.get("outcome")
+    if outcome is None or outcome == {}:
+        return f"outcome: there is none; a node has to write one of {', '.join(_KINDS)}"
+    if not isinstance(outcome, dict):
+        return f"outcome: {shorten_repr(outcome)}: is no JSON object; write what `.dump()` of a Verdict gives"
+    kind = outcome.get("outcome")
+    if kind not in _KINDS:
+        return f"outcome.outcome: {shorten_repr(kind)}: is no outcome; give one of {', '.join(_KINDS)}"
+    try:
+        # In JSON, so that a list passes for a tuple, and strictly, so that a label is no text.
+        read = _OUTCOME.validate_json(json.dumps(outcome), strict=True)
+    except ValidationError as error:
+        return _fault_of_outcome(kind, error)
+    except (TypeError, ValueError, RecursionError) as error:
+        return f"outcome: holds something else than JSON ({error}); write what `.dump()` of a Verdict gives"
+    if not read.explanation.strip():
+        return "outcome.explanation: is empty; say why the case ended so"
+    return _fault_by_policy(read, state, context) if isinstance(read, Verdict) else None
+
+
+def _fault_by_policy(verdict: Verdict, state: Mapping[str, Any], context: Context) -> str | None:
+    if verdict.task != context.task:
+        return f"outcome.task: {verdict.task!r}: is not the task of this run; give {context.task!r}"
+    scheme: Scheme = state.get("scheme") or context.scheme
+    shown, names = parts_shown(state.get("calls") or []), PLAIN[verdict.task]
+    if shown is not None and "policy" not in shown and verdict.label in (0, 1):
+        # No model was shown the policy: a plain yes or no has a name of its own.
+        hateful = bool(verdict.label) if verdict.task == "hate" else None
+        if verdict.category == names[verdict.label] and verdict.hateful == hateful:
+            return None
+    try:
+        text = (state.get("context") or {}).get("policy")
+        in_force = parse_policy(text, context.policy) if isinstance(text, str) else load_policy(context.policy)
+    except BadInput as error:
+        return str(error)
+    categories = in_force.categories(scheme)
+    known = [category.name for category in categories]
+    if verdict.category not in known:
+        lacks = f"the policy {in_force.name} has no such category in the scheme {scheme}"
+        return f"outcome.category: {shorten_repr(verdict.category)}: {lacks}{suggest_known(verdict.category, known)}"
+    label = known.index(verdict.category)
+    if verdict.label != label:
+        return f"outcome.label: {verdict.label}: is not the label of {verdict.category}; give {label}"
+    hateful = in_force.is_hate(scheme, label)
+    if verdict.hateful != hateful:
+        return f"outcome.hateful: {verdict.hateful}: contradicts the category {verdict.category}; give {hateful}"
+    return None
+
+
+def _fault_of_outcome(kind: str, error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    # Its place begins with the kind, by which pydantic has chosen the model.
+    field = ".".join(["outcome", *map(str, first["loc"][1:])])
+    if first["type"] == "extra_forbidden":
+        return f"{field}: is no field of a {kind}; leave it out"
+    if first["type"] == "missing":
+        return f"{field}: is missing; a {kind} has one"
+    return f"{field}: {shorten_repr(first['input'])}: {plain_reason(first['msg'])}"

@@ -18,8 +18,7 @@ from tribunal.nodes.antihate.roles import ENOUGH, VERDICT, WEIGH, ZERO_SHOT, Ver
 from tribunal.nodes.exhibits import evidence_of, evidence_shown, strike_unknown_citations
 from tribunal.nodes.forms import Mend, chain_menders, mend_percent, same_form
 from tribunal.nodes.state import ResearchState
-from tribunal.nodes.state_check import is_closed
-from tribunal.nodes.verdict import deliver
+from tribunal.nodes.verdict import deliver, is_closed
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours
 from tribunal.schema import JSON, Step
 
@@ -124,9 +123,7 @@ async def decide_by_evidence(state: ResearchState, runtime: Runtime[Context]) ->
     steps = tuple(Step(claim=each.claim, evidence=tuple(each.evidence)) for each in finding.steps)
     marks = [f" [{', '.join(step.evidence)}]" if step.evidence else "" for step in steps]
     words = " ".join(f"{step.claim.rstrip('.')}{mark}." for step, mark in zip(steps, marks, strict=True))
-    label, calls, sure = int(finding.label == "HATE"), answer.log["calls"], answer.confidence
-    done = await deliver(label, "binary", words, state, runtime, calls, confidence=sure, steps=steps)
-    warnings = []
+    warnings = [*answer.log["warnings"]]
     if researched and not evidence:
         warnings.append("no page could be read with evidence kept: the post alone decided")
     if researched and not state.get("sufficient"):
@@ -135,12 +132,12 @@ async def decide_by_evidence(state: ResearchState, runtime: Runtime[Context]) ->
         elif state["turn"] >= context.max_turns:
             warnings.append(f"the evidence was not found to be enough in {context.max_turns} turns")
     library = await library_of_case(state)
+    warnings += library.warnings_for_run(state["run"])
+    label, log = int(finding.label == "HATE"), {"calls": answer.log["calls"], "warnings": warnings}
+    how: JSON = {"confidence": answer.confidence, "steps": steps}
+    done = await deliver(label, "binary", words, state, runtime, log, **how)
     await library.add_decision(state["run"], "verdict", done["outcome"])
-    return {
-        **done,
-        **answer.log,
-        "warnings": [*answer.log["warnings"], *warnings, *library.warnings_for_run(state["run"])],
-    }
+    return done
 
 
 @agent
@@ -148,8 +145,7 @@ async def answer_zero_shot(state: ResearchState, runtime: Runtime[Context]) -> J
     """Answer in one zero-shot call, in words: the baseline (Appendix D)."""
     given = await ask(ZERO_SHOT, state, runtime)
     label, words = int(given.value.hateful), given.value.reason
-    verdict = await deliver(label, "binary", words, state, runtime, given.log["calls"])
-    return {"track": "baseline", **verdict, **given.log}
+    return {"track": "baseline", **await deliver(label, "binary", words, state, runtime, given.log)}
 
 
 def _citation_mender(ids: Sequence[str]) -> Mend[VerdictForm]:

@@ -19,7 +19,7 @@ from tribunal.nodes.antihate.roles import PASSAGES, RELEVANCE, RelevanceForm, re
 from tribunal.nodes.exhibits import short_line
 from tribunal.nodes.forms import Mend, same_form
 from tribunal.nodes.state import ResearchState
-from tribunal.nodes.state_check import is_closed
+from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.marks import Entry, entries, ours, quote
 from tribunal.schema import JSON
 from tribunal.stops import show_question, stop_at_head

@@ -22,7 +22,7 @@ from tribunal.nodes.antihate.roles import (
     UrlsForm,
 )
 from tribunal.nodes.state import ResearchState
-from tribunal.nodes.state_check import is_closed
+from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.marks import Entry, entries, listing, ours, quote
 from tribunal.retrievers.web.search.engine import normal_url
 from tribunal.schema import JSON

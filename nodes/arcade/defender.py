@@ -15,7 +15,7 @@ from tribunal.nodes.arcade.cues import arguments_form, arguments_from_form, quot
 from tribunal.nodes.arcade.prosecutor import admissible_arguments, is_settled
 from tribunal.nodes.exhibits import show_exhibits
 from tribunal.nodes.state import CaseState, cues_in, last_turn, write_turn
-from tribunal.nodes.state_check import is_closed
+from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.marks import ours
 from tribunal.schema import JSON, Turn
 

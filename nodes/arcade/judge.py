@@ -13,12 +13,10 @@ from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.cues import quote_transcript
-from tribunal.nodes.certainty import confidence_wanted, is_uncertain
 from tribunal.nodes.exhibits import cited_ids, show_exhibits, strike_unknown_citations
 from tribunal.nodes.forms import DecisionForm, chain_menders, decision_form, mend_percent, sure_decision_form
 from tribunal.nodes.state import CaseState, cues_in, transcript_of
-from tribunal.nodes.state_check import is_closed
-from tribunal.nodes.verdict import deliver
+from tribunal.nodes.verdict import confidence_wanted, deliver, is_closed, is_uncertain
 from tribunal.nodes.vote import poll
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import policy_of
@@ -80,25 +78,25 @@ async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
     known = [each for each in stated if each is not None]
     confidence = round(sum(known) / len(votes.drawn), 4) if known else None
     cited = tuple(cited_ids(state, won.value.explanation))
+    warnings = [warning for each in votes.drawn for warning in each.log["warnings"]]
+    warnings += [f"a draw of the judge was not counted: {fault}" for fault in votes.faults]
     update = await deliver_decision(
-        won,
-        state.get("track"),
+        won.value,
         state,
         runtime,
-        calls=calls,
+        {"calls": calls, "warnings": warnings},
+        track=state.get("track"),
         tie=votes.tie,
         confidence=confidence,
         uncertain=votes.tie or await is_uncertain(state, won.value.category, confidence),
         votes=await _votes_from_draws(votes.drawn, state) if context.judge_draws > 1 else (),
         steps=(Step(claim=won.value.explanation, evidence=cited),) if cited else (),
     )
-    warnings = [warning for each in votes.drawn for warning in each.log["warnings"]]
-    warnings += [f"a draw of the judge was not counted: {fault}" for fault in votes.faults]
     if votes.spared:
         how = f"{len(votes.drawn)} votes of the judge settled it"
         saving = Saving(id="judge_draws", calls=votes.spared, how=how)
         update["saved"] = [*state.get("saved", []), saving.dump()]
-    return {**update, "calls": calls, "warnings": warnings}
+    return update
 
 
 async def _votes_from_draws(drawn: Sequence[Answer[DecisionForm]], state: CaseState) -> tuple[Vote, ...]:
@@ -120,24 +118,9 @@ async def categories_in_force(state: CaseState) -> list[str]:
 
 
 async def deliver_decision(
-    answer: Answer[DecisionForm],
-    track: Any,
-    state: CaseState,
-    runtime: Runtime[Context],
-    calls: Sequence[JSON] = (),
-    **more: Any,
+    decision: DecisionForm, state: CaseState, runtime: Runtime[Context], log: JSON, **more: Any
 ) -> JSON:
-    """Return the verdict that a decision is, as an update of the state.
-
-    Args:
-        answer: the decision.
-        track: the way that the case took.
-        state: the case.
-        runtime: that of the run.
-        calls: those that led to it beside the answer's own.
-        **more: further fields of `Verdict`.
-    """
+    """Return the verdict that a decision is, as an update of the state; arguments are those of `deliver`."""
     scheme = context_of(state).scheme
-    label = (await policy_of(state)).label(scheme, answer.value.category)
-    heard, words = [*calls, *answer.log["calls"]], answer.value.explanation
-    return {**await deliver(label, scheme, words, state, runtime, heard, track=track, **more), **answer.log}
+    label = (await policy_of(state)).label(scheme, decision.category)
+    return await deliver(label, scheme, decision.explanation, state, runtime, log, **more)

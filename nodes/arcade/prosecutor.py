@@ -23,12 +23,10 @@ from tribunal.nodes.arcade.cues import (
     quote_turn,
 )
 from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
-from tribunal.nodes.certainty import dismissal_is_uncertain
 from tribunal.nodes.exhibits import show_exhibits, strike_unknown_citations
 from tribunal.nodes.forms import Maker, Mend, chain_menders
 from tribunal.nodes.state import CaseState, cues_in, last_turn, post_of, transcript_of, write_turn
-from tribunal.nodes.state_check import is_closed
-from tribunal.nodes.verdict import deliver
+from tribunal.nodes.verdict import deliver, dismissal_is_uncertain, is_closed
 from tribunal.prompts.marks import ours
 from tribunal.schema import JSON, CueType, Saving, Turn
 

@@ -18,7 +18,7 @@ from tribunal.nodes.agents import node, router
 from tribunal.nodes.antihate.research import begin_research
 from tribunal.nodes.predict.perspective import open_searchers
 from tribunal.nodes.state import Case, post_of
-from tribunal.nodes.state_check import is_closed
+from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON
 from tribunal.shared_settings import screener_path

@@ -10,7 +10,7 @@ from tribunal.context import Context, context_of
 from tribunal.errors import TribunalError
 from tribunal.nodes.agents import node
 from tribunal.nodes.state import Case, post_of
-from tribunal.nodes.state_check import is_closed
+from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.policy import Policy, policy_of
 from tribunal.schema import JSON, Precedent, Scheme
 

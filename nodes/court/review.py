@@ -35,8 +35,7 @@ from tribunal.nodes.court.case import review_reason
 from tribunal.nodes.exhibits import evidence_of
 from tribunal.nodes.forms import one_of
 from tribunal.nodes.state import Case, cues_in, post_of, transcript_of
-from tribunal.nodes.state_check import is_closed
-from tribunal.nodes.verdict import deliver
+from tribunal.nodes.verdict import deliver, is_closed
 from tribunal.prompts.policy import Policy, policy_of
 from tribunal.schema import JSON, Review, Scheme, Trial
 from tribunal.text import escape_markdown, one_line

@@ -6,9 +6,8 @@ from langgraph.runtime import Runtime
 
 from tribunal.context import Context, context_of
 from tribunal.nodes.arcade.judge import categories_in_force
-from tribunal.nodes.certainty import is_uncertain
 from tribunal.nodes.state import CaseState, post_of
-from tribunal.nodes.verdict import deliver
+from tribunal.nodes.verdict import deliver, is_uncertain
 from tribunal.prompts.policy import policy_of
 from tribunal.retrievers.screening.audit import ScreenedPost, screen_post
 from tribunal.retrievers.screening.screener import Screener, ScreeningResult
@@ -34,10 +33,10 @@ async def screen_by_classifier(folder: str, state: CaseState, runtime: Runtime[C
     if not clear:
         return {"warnings": warnings} if warnings else {}
     how: JSON = {"track": "triage", "confidence": result.confidence, "first_look": screened.screener.sha}
-    decided = await deliver(label, scheme, words, state, runtime, **how)
+    decided = await deliver(label, scheme, words, state, runtime, {"calls": [], "warnings": warnings}, **how)
     spared = "the screening classifier decided by itself; a trial takes 2 calls at least"
     saving = Saving(id="triage", calls=2, how=spared)
-    return {"track": "triage", **decided, "saved": [saving.dump()], "calls": [], "warnings": warnings}
+    return {"track": "triage", **decided, "saved": [saving.dump()]}
 
 
 def _explain_screening(screener: Screener, result: ScreeningResult, *, clear: bool, audited: bool) -> str:

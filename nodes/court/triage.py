@@ -10,10 +10,9 @@ from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import node
 from tribunal.nodes.arcade.judge import categories_in_force, deliver_decision
-from tribunal.nodes.certainty import is_uncertain
 from tribunal.nodes.forms import mend_percent, sure_decision_form
 from tribunal.nodes.state import CaseState
-from tribunal.nodes.state_check import is_closed
+from tribunal.nodes.verdict import is_closed, is_uncertain
 from tribunal.prompts.marks import operator_words
 from tribunal.schema import JSON, Saving
 from tribunal.shared_settings import screener_path
@@ -55,6 +54,6 @@ async def triage_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
     how = f"the first look was clear; a trial takes {least} to {most} calls"
     return {
         "track": "triage",
-        **await deliver_decision(answer, "triage", state, runtime, confidence=confidence),
+        **await deliver_decision(answer.value, state, runtime, answer.log, track="triage", confidence=confidence),
         "saved": [Saving(id="triage", calls=least - 1, how=how).dump()],
     }

@@ -40,7 +40,7 @@ from tribunal.nodes.mv_debate.history import (
 )
 from tribunal.nodes.mv_debate.views import dropout_update, dropouts_of_round, new_turn, spent_budget_update, views_of
 from tribunal.nodes.state import Views, write_turn
-from tribunal.nodes.state_check import is_closed
+from tribunal.nodes.verdict import is_closed
 from tribunal.prompts.marks import Material, ours, together
 from tribunal.schema import JSON, Turn
 from tribunal.stops import stop_at_head

@@ -22,8 +22,7 @@ from tribunal.nodes.mv_debate.history import (
 )
 from tribunal.nodes.mv_debate.views import NO, YES
 from tribunal.nodes.state import Views
-from tribunal.nodes.state_check import is_closed
-from tribunal.nodes.verdict import deliver
+from tribunal.nodes.verdict import deliver, is_closed
 from tribunal.schema import JSON
 
 
@@ -70,4 +69,4 @@ async def summarise_debate(state: Views, runtime: Runtime[Context]) -> JSON:
         log: JSON = {"calls": list(fault.calls), "warnings": [*fault.warnings, said]}
     else:
         side, words, log = answer.value.answer, answer.value.explanation, answer.log
-    return {**await deliver(int(side == YES), "binary", words, state, runtime, log["calls"]), **log}
+    return await deliver(int(side == YES), "binary", words, state, runtime, log)

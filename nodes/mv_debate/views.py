@@ -23,7 +23,6 @@ from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import node, router, take_part_while_open
 from tribunal.nodes.channels import Like, says
-from tribunal.nodes.chat import answer_message
 from tribunal.nodes.forms import REASON, Form, one_of, same_form, text_bounds
 from tribunal.nodes.mv_debate.history import (
     answer_in_words,
@@ -33,7 +32,7 @@ from tribunal.nodes.mv_debate.history import (
     turns_at_stage,
 )
 from tribunal.nodes.state import Views, outcome_of, write_turn
-from tribunal.nodes.state_check import is_closed
+from tribunal.nodes.verdict import end_case, is_closed
 from tribunal.prompts.marks import ours
 from tribunal.schema import JSON, Turn
 from tribunal.shared_settings import VIEWS
@@ -197,8 +196,7 @@ def outcome_of_dropouts(state: Views, left: int, runtime: Runtime[Context]) -> J
     words = f"{left} of {left + len(gone)} answered in round {number}, which is too few for a debate. {reasons}"
     named = {name: value for name, value in gone[0].items() if name not in ("id", "round", "stage")}
     outcome = {**named, "explanation": words}
-    runtime.stream_writer({"event": "outcome", **outcome})
-    return {"outcome": outcome, **answer_message(state, outcome)}
+    return end_case(state, outcome, runtime)
 
 
 @router

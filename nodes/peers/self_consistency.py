@@ -68,11 +68,9 @@ async def draw_votes(state: Views, runtime: Runtime[Context]) -> JSON:
         tie = "; of answers given equally often the first counts" if result.tie else ""
         words = f"{votes[won.category]} of {len(result.drawn)} draws say {won.category}{tie}. {words}"
     scheme = decision_scheme(context)
-    verdict = await deliver(won.label, scheme, words, state, runtime, budget.calls, tie=result.tie)
+    log = {"calls": budget.calls, "warnings": [*logged, *warnings]}
     return {
-        **verdict,
+        **await deliver(won.label, scheme, words, state, runtime, log, tie=result.tie),
         "debate": [{"id": "vote", "votes": dict(votes), "draws": context.draws, "spared": result.spared}],
-        "calls": budget.calls,
         "transcript": transcript,
-        "warnings": [*logged, *warnings],
     }

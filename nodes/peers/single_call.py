@@ -76,9 +76,8 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
 @agent
 async def _classify(state: Views, runtime: Runtime[Context]) -> JSON:
     made = await decide_alone(state, runtime)
-    scheme, calls = decision_scheme(context_of(state)), made.answer.log["calls"]
-    verdict = await deliver(made.label, scheme, made.words, state, runtime, calls, track="baseline")
-    return {"track": "baseline", **verdict, **made.answer.log}
+    scheme, log = decision_scheme(context_of(state)), made.answer.log
+    return {"track": "baseline", **await deliver(made.label, scheme, made.words, state, runtime, log, track="baseline")}
 
 
 @node

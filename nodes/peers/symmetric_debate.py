@@ -21,8 +21,7 @@ from tribunal.nodes.channels import says
 from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, turns_at_stage
 from tribunal.nodes.mv_debate.views import NO, YES, answer_form, outcome_of_dropouts, spent_budget_update, take_turn
 from tribunal.nodes.state import Views
-from tribunal.nodes.state_check import is_closed
-from tribunal.nodes.verdict import deliver
+from tribunal.nodes.verdict import deliver, is_closed
 from tribunal.prompts.marks import ours
 from tribunal.schema import JSON
 from tribunal.stops import stop_at_head

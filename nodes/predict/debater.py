@@ -12,16 +12,14 @@ from pydantic import create_model
 
 from tribunal.calls import was_rehearsed
 from tribunal.context import Context, context_of
-from tribunal.models.ask import Answer, ask
+from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
-from tribunal.nodes.chat import answer_message
 from tribunal.nodes.exhibits import show_exhibits
 from tribunal.nodes.forms import REASON, Form, one_of, same_form, text_bounds
-from tribunal.nodes.predict.perspective import ANNOTATOR, StanceForm, stance_form
+from tribunal.nodes.predict.perspective import ANNOTATOR, stance_form
 from tribunal.nodes.state import PanelState, opinions_of, transcript_of, write_turn
-from tribunal.nodes.state_check import is_closed
-from tribunal.nodes.verdict import deliver
+from tribunal.nodes.verdict import deliver, end_case, is_closed
 from tribunal.prompts.marks import Material, Ours, listing, ours, quote, together
 from tribunal.schema import JSON, Stance, Turn
 
@@ -165,20 +163,16 @@ async def judge_panel(state: PanelState, runtime: Runtime[Context]) -> JSON:
         heard.append(together([head, quote(turn.stage, turn.text)], "\n"))
     debate = together(heard or [ours("Neither side was heard.")])
     answer = await ask(JUDGE, state, runtime, shared=show_exhibits(state, opinions=False), debate=debate)
-    return await _deliver_answer(answer, state, runtime)
+    label, words = int(answer.value.label == "hate"), answer.value.reason
+    return await deliver(label, "binary", words, state, runtime, answer.log)
 
 
 @agent
 async def annotate_post(state: PanelState, runtime: Runtime[Context]) -> JSON:
     """Decide as the base agent: one call, without criterion, examples or debate (PREDICT, Table 1)."""
     answer = await ask(ANNOTATOR, state, runtime, hate=ours("hate"), not_hate=ours("non-hate"))
-    return await _deliver_answer(answer, state, runtime)
-
-
-async def _deliver_answer(answer: Answer[StanceForm], state: PanelState, runtime: Runtime[Context]) -> JSON:
-    """Return the verdict that one answer is."""
     label, words = int(answer.value.label == "hate"), answer.value.reason
-    return {**await deliver(label, "binary", words, state, runtime, answer.log["calls"]), **answer.log}
+    return await deliver(label, "binary", words, state, runtime, answer.log)
 
 
 @take_part_while_open
@@ -203,8 +197,7 @@ async def end_if_unheard(state: PanelState, runtime: Runtime[Context]) -> JSON:
         return {}
     outcome = {name: value for name, value in state["absent"][0].items() if name != "id"}
     outcome["rehearsed"] = was_rehearsed(state.get("calls", []), state.get("warnings", []))
-    runtime.stream_writer({"event": "outcome", **outcome})
-    return {"outcome": outcome, **answer_message(state, outcome)}
+    return end_case(state, outcome, runtime)
 
 
 @router

@@ -25,7 +25,7 @@ from tribunal.nodes.agents import node, router
 from tribunal.nodes.channels import Like, says
 from tribunal.nodes.forms import REASON, Form, one_of, same_form, text_bounds
 from tribunal.nodes.state import PanelState, outcome_of, post_of
-from tribunal.nodes.state_check import is_closed
+from tribunal.nodes.verdict import is_closed
 from tribunal.notes import Heard
 from tribunal.prompts.marks import Entry, entries, operator_words, ours
 from tribunal.prompts.policy import Policy

@@ -12,7 +12,7 @@ from tribunal.cases.leases import NewCase
 from tribunal.cases.problem import Problem
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.nodes.certainty import USUAL_THRESHOLD, confidence_wanted, describe_misfits, fitted_threshold
+from tribunal.nodes.verdict import USUAL_THRESHOLD, confidence_wanted, describe_misfits, fitted_threshold
 from tribunal.schema import JSON, Record
 from tribunal.service.replica.case_intake import OpenCase
 from tribunal.service.replica.keys import Caller

@@ -161,7 +161,7 @@ async def rule(state, runtime):
     answer = await ask(CLASSIFIER, state, runtime, categories=operator_words("NotHate, Racist"))
     label = 0
     from tribunal.nodes.verdict import deliver
-    return {**await deliver(label, "fine", answer.value.explanation, state, runtime, answer.log["calls"]), **answer.log}
+    return await deliver(label, "fine", answer.value.explanation, state, runtime, answer.log)
 
 builder = StateGraph(Case, context_schema=Context, input_schema=PostInput, output_schema=Ruling)
 builder.add_node("receive", receive)

@@ -13,7 +13,7 @@ from tribunal.cases.records import make_record
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS, builder
-from tribunal.nodes.state_check import find_wrong_outcome
+from tribunal.nodes.verdict import find_wrong_outcome
 
 # Before these nodes of each graph. At the others the same edits are made by the slow test.
 # With what is said there of one channel.

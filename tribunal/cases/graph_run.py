@@ -20,7 +20,7 @@ from tribunal.errors import BadInput, WrongState
 from tribunal.graphs import GRAPHS
 from tribunal.graphs import graph as graph_named
 from tribunal.nodes.intake import name_post
-from tribunal.nodes.state_check import failure_of
+from tribunal.nodes.verdict import failure_of
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Record
 from tribunal.tracing import mask_traces

@@ -22,9 +22,10 @@ from tribunal.context import Context
 from tribunal.errors import BadInput, WrongState
 from tribunal.graphs import GRAPHS, code_of
 from tribunal.models.image import store_image
+from tribunal.nodes.channels import find_wrong_channel
 from tribunal.nodes.exhibits import find_citations
 from tribunal.nodes.state import channel_forms
-from tribunal.nodes.state_check import failure_of, find_wrong_channel, find_wrong_outcome
+from tribunal.nodes.verdict import failure_of, find_wrong_outcome
 from tribunal.schema import JSON, Outcome, Post, Precedent, Record, Turn
 
 # What a post is given by, to a graph and to the functions that judge it.

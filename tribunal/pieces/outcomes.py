@@ -10,10 +10,8 @@ from langgraph.runtime import Runtime, get_runtime
 from tribunal.calls import was_rehearsed
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
-from tribunal.nodes.certainty import is_uncertain
-from tribunal.nodes.chat import answer_message
 from tribunal.nodes.state import CaseState
-from tribunal.nodes.verdict import deliver
+from tribunal.nodes.verdict import deliver, end_case, is_uncertain
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Refusal, Step, Track
 from tribunal.text import one_line, suggest_name
@@ -93,8 +91,7 @@ def refusal(state: Mapping[str, Any], explanation: str, *, seat: str, form: str 
         explanation=explanation,
         rehearsed=was_rehearsed(calls, state.get("warnings", ())),
     ).dump()
-    runtime.stream_writer({"event": "outcome", **outcome})
-    return {"outcome": outcome, **answer_message(state, outcome)}
+    return end_case(state, outcome, runtime)
 
 
 def _runtime_here() -> Runtime[Context]:
