@@ -1,24 +1,21 @@
 """ARCADE: a gatekeeper routes each post to a fast-track or deep-dive trial, and a judge decides (paper, section 4)."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END
 
-from tribunal.graph_form import settings_of
 from tribunal.graphs import keep_cases
 from tribunal.graphs.contracts import checked
 from tribunal.graphs.deep_dive import graph as deep_dive
 from tribunal.graphs.fast_track import graph as fast_track
 from tribunal.nodes.arcade.gatekeeper import scan_post, to_track
 from tribunal.nodes.arcade.judge import judge_debate, to_judge
-from tribunal.nodes.intake import received_by
-from tribunal.nodes.state import CaseState, CourtOutput, PostInput
+from tribunal.nodes.intake import begin_graph
+from tribunal.nodes.state import CaseState, CourtOutput
 
-builder = StateGraph(CaseState, context_schema=settings_of("arcade"), input_schema=PostInput, output_schema=CourtOutput)
-builder.add_node("receive", received_by("arcade"))
+builder = begin_graph("arcade", CaseState, CourtOutput)
 builder.add_node("gatekeeper", scan_post)
 builder.add_node("fast_track", fast_track)
 builder.add_node("deep_dive", deep_dive)
 builder.add_node("judge", judge_debate)
-builder.add_edge(START, "receive")
 builder.add_edge("receive", "gatekeeper")
 builder.add_conditional_edges("gatekeeper", to_track, {"explicit cue": "fast_track", "no cue": "deep_dive"})
 builder.add_edge("fast_track", "judge")

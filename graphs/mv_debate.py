@@ -1,22 +1,19 @@
 """MV-Debate: views debate in rounds, with a reflection that must earn its place, until they agree (the paper)."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END
 
-from tribunal.graph_form import settings_of
 from tribunal.graphs import keep_cases
 from tribunal.graphs.debate_round import graph as debate_round
-from tribunal.nodes.intake import received_by
+from tribunal.nodes.intake import begin_graph
 from tribunal.nodes.mv_debate.summary import summarise_debate, to_next_round
 from tribunal.nodes.mv_debate.views import open_debate
-from tribunal.nodes.state import DebateOutput, PostInput, Views
+from tribunal.nodes.state import DebateOutput, Views
 from tribunal.shared_settings import MAX_ROUNDS
 
-builder = StateGraph(Views, context_schema=settings_of("mv_debate"), input_schema=PostInput, output_schema=DebateOutput)
-builder.add_node("receive", received_by("mv_debate"))
+builder = begin_graph("mv_debate", Views, DebateOutput)
 builder.add_node("open", open_debate)
 builder.add_node("debate_round", debate_round)
 builder.add_node("summarise", summarise_debate)
-builder.add_edge(START, "receive")
 builder.add_edge("receive", "open")
 builder.add_edge("open", "debate_round")
 builder.add_conditional_edges(

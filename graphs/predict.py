@@ -1,12 +1,11 @@
 """PREDICT: perspectives with memory take their stances, two debaters argue from them, a judge decides (the paper)."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END
 
-from tribunal.graph_form import settings_of
 from tribunal.graphs import keep_cases
 from tribunal.graphs.debate import graph as debate
 from tribunal.graphs.perspectives import graph as perspectives
-from tribunal.nodes.intake import received_by
+from tribunal.nodes.intake import begin_graph
 from tribunal.nodes.predict.debater import (
     annotate_post,
     count_opinions,
@@ -16,12 +15,9 @@ from tribunal.nodes.predict.debater import (
     to_perspectives_or_annotator,
 )
 from tribunal.nodes.predict.perspective import convene_panel
-from tribunal.nodes.state import PanelState, PostInput, PredictOutput
+from tribunal.nodes.state import PanelState, PredictOutput
 
-builder = StateGraph(
-    PanelState, context_schema=settings_of("predict"), input_schema=PostInput, output_schema=PredictOutput
-)
-builder.add_node("receive", received_by("predict"))
+builder = begin_graph("predict", PanelState, PredictOutput)
 builder.add_node("convene", convene_panel)
 builder.add_node("perspectives", perspectives)
 builder.add_node("heard", end_if_unheard)
@@ -29,7 +25,6 @@ builder.add_node("debate", debate)
 builder.add_node("judge", judge_panel)
 builder.add_node("vote", count_opinions)
 builder.add_node("annotate", annotate_post)
-builder.add_edge(START, "receive")
 builder.add_edge("receive", "convene")
 builder.add_conditional_edges(
     "convene", to_perspectives_or_annotator, {"heard": "perspectives", "mode base": "annotate"}

@@ -1,24 +1,19 @@
 """Symmetric debate: equals see all the others' answers for some rounds, then vote (MV-Debate's MAD; Du et al.)."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END
 
-from tribunal.graph_form import settings_of
 from tribunal.graphs import keep_cases
-from tribunal.nodes.intake import received_by
+from tribunal.nodes.intake import begin_graph
 from tribunal.nodes.mv_debate.views import open_debate
 from tribunal.nodes.peers.symmetric_debate import answer_as_agent, open_next_round, to_agents, vote_on_answers
-from tribunal.nodes.state import DebateOutput, PostInput, Views
+from tribunal.nodes.state import DebateOutput, Views
 from tribunal.shared_settings import MAX_ROUNDS
 
-builder = StateGraph(
-    Views, context_schema=settings_of("symmetric_debate"), input_schema=PostInput, output_schema=DebateOutput
-)
-builder.add_node("receive", received_by("symmetric_debate"))
+builder = begin_graph("symmetric_debate", Views, DebateOutput)
 builder.add_node("open", open_debate)
 builder.add_node("next_round", open_next_round)
 builder.add_node("speak", answer_as_agent)
 builder.add_node("vote", vote_on_answers)
-builder.add_edge(START, "receive")
 builder.add_edge("receive", "open")
 builder.add_edge("open", "next_round")
 builder.add_conditional_edges(

@@ -1,8 +1,7 @@
 """The hybrid court: ARCADE's trial, with the web, perspectives and precedents at hand, and a person's last word."""
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import END
 
-from tribunal.graph_form import settings_of
 from tribunal.graphs import keep_cases
 from tribunal.graphs.contracts import checked
 from tribunal.graphs.deep_dive import graph as deep_dive
@@ -15,11 +14,10 @@ from tribunal.nodes.court.case import assign_track, open_case, to_court_unless_c
 from tribunal.nodes.court.precedents import find_precedents
 from tribunal.nodes.court.review import review_case, to_retrial
 from tribunal.nodes.court.triage import triage_post
-from tribunal.nodes.intake import received_by
-from tribunal.nodes.state import Case, PostInput, Ruling
+from tribunal.nodes.intake import begin_graph
+from tribunal.nodes.state import Case, Ruling
 
-builder = StateGraph(Case, context_schema=settings_of("tribunal"), input_schema=PostInput, output_schema=Ruling)
-builder.add_node("receive", received_by("tribunal"))
+builder = begin_graph("tribunal", Case, Ruling)
 builder.add_node("open_case", open_case)
 builder.add_node("triage", triage_post)
 builder.add_node("gatekeeper", scan_post)
@@ -31,7 +29,6 @@ builder.add_node("fast_track", fast_track)
 builder.add_node("deep_dive", deep_dive)
 builder.add_node("judge", judge_debate)
 builder.add_node("review", review_case)
-builder.add_edge(START, "receive")
 builder.add_edge("receive", "open_case")
 builder.add_conditional_edges(
     "open_case",

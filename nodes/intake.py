@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
+from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 from pydantic import ValidationError
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 from tribunal.calls import REHEARSAL
 from tribunal.context import Context, context_of_run, describe_validation_error, settings_for_record
 from tribunal.errors import BadInput
+from tribunal.graph_form import settings_of
 from tribunal.language import language_of_post
 from tribunal.line_up import LINE_UPS, apply_line_up_text
 from tribunal.models.image import Picture, load_picture, store_picture
@@ -80,6 +82,20 @@ def received_by(graph: str) -> Receive:
         return await _take_post_in(state, runtime, graph)
 
     return receive_here
+
+
+def begin_graph(graph: str, state: type[CaseState], output: Any) -> StateGraph[Any, Context, Any, Any]:
+    """Return the builder of one of our graphs, whose first node, `receive`, takes the post in.
+
+    Args:
+        graph: its name.
+        state: the channels of its state.
+        output: those that it gives back.
+    """
+    builder = StateGraph(state, context_schema=settings_of(graph), input_schema=PostInput, output_schema=output)
+    builder.add_node("receive", received_by(graph))
+    builder.add_edge(START, "receive")
+    return builder
 
 
 async def _take_post_in(state: CaseState, runtime: Runtime[Context], graph: str | None = None) -> JSON:
