@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -20,14 +21,14 @@ from typing import Any
 from jinja2 import DictLoader, StrictUndefined, TemplateError, TemplateSyntaxError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from tribunal.contents import note_own_text, prompts_as_text, prompts_in_case, read_once, remember_text, remembered_text
+from tribunal.contents import NamedTexts, remember_text, remembered_text
 from tribunal.errors import BadInput, WrongState
 from tribunal.files import read_regular
 from tribunal.prompts.marks import Material, Ours, PromptError, material_text
 from tribunal.prompts.policy import Category
 from tribunal.schema import JSON
 from tribunal.systems import system_of
-from tribunal.text import suggest_name
+from tribunal.text import parse_json, suggest_name
 
 SHIPPED = "tribunal"
 # What a system message may say of the policy, and what a role's prompt may; `ask` fills these in by itself.
@@ -188,82 +189,95 @@ def _prompt_name(root: Path, path: Path) -> str:
     return path.relative_to(root).with_suffix("").as_posix()
 
 
-def prompt_set(folder: str | None, system: str | None = None) -> PromptSet:
-    """Return the prompts in force: those of this folder, and ours where it has none. Every one of them is checked.
+def prompts_as_text(held: Mapping[str, str]) -> str:
+    """Return prompts by name as one text, which `parse_prompts` reads."""
+    return json.dumps(dict(held), sort_keys=True, ensure_ascii=False)
 
-    Where a system of one's own is named, its prompts are among ours. A file whose name begins with `_` is no prompt by
-    itself: the set's others include it. README and LICENSE are left alone.
+
+class _PromptFolders(NamedTexts):
+    """The texts that the setting `prompts` names: folders, each as one text. A case holds its prompts by name."""
+
+    def read_place(self, name: str) -> str:
+        """Return the prompts of a folder. README and LICENSE are left alone.
+
+        Raises:
+            BadInput: the folder can't be read, or holds no prompt, or a file that is none.
+        """
+        root, own = Path(name).expanduser(), dict[str, str]()
+        known = sorted(shipped_prompts().sources)
+        try:
+            if not root.is_dir():
+                raise BadInput(f"prompts: {name}: is no folder; give one with prompts, such as arcade/judge.md")
+            for path in sorted(root.rglob("*")):
+                within = path.relative_to(root)
+                hidden = any(part.startswith(".") for part in within.parts)
+                if path.is_dir() or hidden or path.stem.upper() in ("README", "LICENSE", "NOTICE"):
+                    continue
+                if path.suffix != ".md":
+                    raise _unknown_prompt(path, within.as_posix(), known)
+                own[_prompt_name(root, path)] = read_regular(path).decode("utf-8").rstrip()
+        except BadInput:
+            raise
+        except (OSError, ValueError) as error:
+            raise BadInput(f"prompts: {name}: {getattr(error, 'strerror', None) or error}; mend the folder") from error
+        if not own:
+            raise BadInput(f"prompts: {root}: holds no prompt; the prompts are {', '.join(known)}")
+        return prompts_as_text(own)
+
+    def text_from(self, held: Any) -> str:
+        """Return the prompts that lie in a case.
+
+        Raises:
+            BadInput: what lies there are none.
+        """
+        if not isinstance(held, Mapping) or not all(isinstance(each, str) for each in held.values()):
+            raise BadInput("context.prompts: are no prompts; give the text of each by its name, such as arcade/judge")
+        return prompts_as_text(held)
+
+
+def _unknown_prompt(path: Path, within: str, known: Iterable[str]) -> BadInput:
+    near = suggest_name(within, [f"{name}.md" for name in known])
+    way_out = near or f"the prompts are {', '.join(sorted(known))}"
+    return BadInput(f"prompts: {path}: no prompt is called so; {way_out}")
+
+
+@lru_cache(maxsize=64)
+def parse_prompts(text: str, folder: str, system: str | None = None) -> PromptSet:
+    """Return the prompts in force: those of this text, and ours where it has none. Every one of them is checked.
+
+    A prompt whose name begins with `_` is none by itself: the set's others include it.
+
+    Args:
+        text: of the prompts of a folder (`prompts_as_text`).
+        folder: where they lie, for errors.
+        system: the system of one's own whose prompts are among ours, if any.
+
+    Raises:
+        BadInput: there is no prompt of such a name, or one has a fault; with file and line.
+    """
+    base, root, own = prompts_with_system(system), Path(folder).expanduser(), parse_json(text)
+    files = {name: root / f"{name[:80]}.md" for name in own}
+    for name, path in files.items():
+        if name not in base.sources and not path.name.startswith("_"):
+            raise _unknown_prompt(path, f"{name[:80]}.md", base.sources)
+    prompts = PromptSet(root.resolve().name, {**base.sources, **{name: own[name].strip() for name in own}}, own)
+    for name, path in files.items():
+        _check_template(path, name, own[name], prompts.sources)
+    for name, path in files.items():
+        _check_variables(path, name, own[name], prompts, base)
+    return prompts
+
+
+PROMPT_TEXTS = _PromptFolders("prompts", "Markdown", parse_prompts, "give a folder")
+
+
+def prompt_set(folder: str | None, system: str | None = None) -> PromptSet:
+    """Return the prompts in force: those of this folder, and ours where it has none. Blocks.
 
     Raises:
         BadInput: the folder can't be read, a file is no prompt of ours, or a prompt has a fault; with file and line.
     """
-    base = prompts_with_system(system)
-    return base if folder is None else read_once(("prompts", folder, system), lambda: _read_folder(folder, base))
-
-
-def _read_folder(folder: str, base: PromptSet) -> PromptSet:
-    root = Path(folder).expanduser()
-    try:
-        if not root.is_dir():
-            raise BadInput(f"prompts: {folder}: is no folder; give one with prompts, such as arcade/judge.md")
-        own = {path: read_regular(path).decode("utf-8") for path in sorted(_find_prompt_files(root, base))}
-    except BadInput:
-        raise
-    except (OSError, ValueError) as error:
-        raise BadInput(f"prompts: {folder}: {getattr(error, 'strerror', None) or error}; mend the folder") from error
-    texts = {_prompt_name(root, path): (path, text) for path, text in own.items()}
-    prompts = _make_checked_set(root.resolve().name, texts, base)
-    note_own_text("prompts", prompts_as_text(prompts.own))
-    return prompts
-
-
-def _make_checked_set(name: str, own: Mapping[str, tuple[Path, str]], base: PromptSet) -> PromptSet:
-    """Return the set of these prompts, and of `base` where there is none; errors name the file beside each text."""
-    texts = {each: text.strip() for each, (_, text) in own.items()}
-    prompts = PromptSet(name, {**base.sources, **texts}, texts)
-    for each, (path, text) in own.items():
-        _check_template(path, each, text, prompts.sources)
-    for each, (path, text) in own.items():
-        _check_variables(path, each, text, prompts, base)
-    return prompts
-
-
-@lru_cache(maxsize=8)
-def prompt_set_of_case(name: str, own: tuple[tuple[str, str], ...], system: str | None) -> PromptSet:
-    """Return the set of prompts that lies in a case.
-
-    Raises:
-        BadInput: a name is none of a prompt, or a prompt has a fault.
-    """
-    base = prompts_with_system(system)
-    for each, _ in own:
-        if each not in base.sources and not each.rpartition("/")[2].startswith("_"):
-            raise BadInput(f"context.prompts: {each[:80]}: no prompt is called so")
-    return _make_checked_set(name, {each: (Path(f"{each}.md"), text) for each, text in own}, base)
-
-
-def _find_prompt_files(root: Path, base: PromptSet) -> Iterator[Path]:
-    """Yield the prompts in a folder.
-
-    Raises:
-        BadInput: it holds none, or a file that is none.
-    """
-    known = base.sources
-    found = False
-    for path in root.rglob("*"):
-        within = path.relative_to(root)
-        if path.is_dir() or any(part.startswith(".") for part in within.parts):
-            continue
-        if path.stem.upper() in ("README", "LICENSE", "NOTICE"):
-            continue
-        if path.suffix != ".md" or (_prompt_name(root, path) not in known and not path.name.startswith("_")):
-            way_out = suggest_name(within.as_posix(), [f"{name}.md" for name in known])
-            way_out = way_out or f"the prompts are {', '.join(sorted(known))}"
-            raise BadInput(f"prompts: {path}: no prompt is called so; {way_out}")
-        found = True
-        yield path
-    if not found:
-        raise BadInput(f"prompts: {root}: holds no prompt; the prompts are {', '.join(sorted(known))}")
+    return prompts_with_system(system) if folder is None else parse_prompts(PROMPT_TEXTS.read(folder), folder, system)
 
 
 def _check_template(path: Path, name: str, text: str, sources: Mapping[str, str]) -> None:
@@ -359,40 +373,28 @@ async def prompts_of_case(state: Mapping[str, Any], folder: str | None) -> Promp
         raise BadInput(
             f"context.system: {type(system).__name__}: is no name; give the name of a system, or leave it out"
         )
-    own = None
-    if folder is not None:
-        own = await prompts_in_case(state, folder, lambda: load_prompts(folder, afresh=True, system=system))
-    if own is None:
-        prompts = await load_prompts(folder, system=system)
-    elif (loaded := _loaded.get((folder, system))) is not None and loaded.own == own:
-        prompts = loaded
-    else:
-        name, texts = str(recorded_prompts(state).get("name") or ""), tuple(sorted(own.items()))
-        prompts = await asyncio.to_thread(prompt_set_of_case, name, texts, system)
+    prompts = await load_prompts(folder, state, system=system)
     if remembered_text("prompts", prompts.sha) is None:
         remember_text("prompts", prompts.sha, prompts_as_text(prompts.sources))
     return prompts
 
 
-async def load_prompts(folder: str | None, *, afresh: bool = False, system: str | None = None) -> PromptSet:
+async def load_prompts(
+    folder: str | None, case: Mapping[str, Any] | None = None, *, afresh: bool = False, system: str | None = None
+) -> PromptSet:
     """Return a `prompt_set`, read off the event loop and once.
 
     Args:
         folder: the setting `prompts`.
+        case: a case that has begun: the prompts that lie in it are those.
         afresh: look whether the folder has changed; so every case starts from it as it stands then.
         system: the system of one's own that the case is tried by, if any.
 
     Raises:
-        BadInput: as `prompt_set`.
+        BadInput: as `prompt_set`; or a client of this server may not set what lies in the case.
     """
     if folder is None:
         ready = system is None and shipped_prompts.cache_info().currsize
         return shipped_prompts() if ready else await asyncio.to_thread(prompts_with_system, system)
-    held = _loaded.get((folder, system))
-    if afresh or held is None:
-        read = await asyncio.to_thread(prompt_set, folder, system)
-        held = _loaded[folder, system] = held if held is not None and held.sha == read.sha else read
-    return held
-
-
-_loaded: dict[tuple[str | None, str | None], PromptSet] = {}
+    text = await (PROMPT_TEXTS.load(folder, afresh=True) if afresh else PROMPT_TEXTS.text_of_case(case, folder))
+    return await asyncio.to_thread(parse_prompts, text, folder, system)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cached_property
@@ -22,7 +21,6 @@ from typing import Any, Literal, TypeVar
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.files import read_regular, write_whole
-from tribunal.schema import JSON
 from tribunal.systems import resource
 from tribunal.text import suggest_name
 from tribunal.trust import check_words, for_clients
@@ -31,11 +29,6 @@ Kind = Literal["policy", "prompts", "line_up", "threshold_file"]
 _MOST = 512  # texts that are remembered of those met in cases
 _from_files: set[tuple[Kind, str]] = set()
 _met: OrderedDict[tuple[str, str], str] = OrderedDict()
-
-
-def prompts_as_text(held: Mapping[str, str]) -> str:
-    """Return a set of prompts as one text, which `json.loads` reads."""
-    return json.dumps(dict(held), sort_keys=True, ensure_ascii=False)
 
 
 def remember_text(kind: str, sha: str, text: str) -> None:
@@ -81,9 +74,15 @@ class NamedTexts:
         Raises:
             BadInput: the file can't be read, or is something else.
         """
-        return read_once((self._kind, name), lambda: self._read_file(name))
+        return read_once((self._kind, name), lambda: self._read_and_note(name))
 
-    def _read_file(self, name: str) -> str:
+    def _read_and_note(self, name: str) -> str:
+        text = self.read_place(name)
+        note_own_text(self._kind, text)
+        return text
+
+    def read_place(self, name: str) -> str:
+        """Return the text of this name as it stands now, checked."""
         try:
             if name in self.shipped_names:
                 raw = resource(f"{self._shipped}/{name}.toml").read_bytes()
@@ -100,7 +99,6 @@ class NamedTexts:
             reason = getattr(error, "strerror", None) or error
             raise BadInput(f"{self._kind}: {name}: {reason}; {f'{near} Or ' if near else ''}{way}") from error
         self._check(text, name)
-        note_own_text(self._kind, text)
         return text
 
     async def load(self, name: str, *, afresh: bool = False) -> str:
@@ -127,13 +125,26 @@ class NamedTexts:
         Raises:
             BadInput: what lies there is no text, or a client of this server may not set it; or as `read`.
         """
-        text = (case.get("context") or {}).get(self._kind) if case is not None else None
-        if text is None:
+        held = (case.get("context") or {}).get(self._kind) if case is not None else None
+        if held is None:
             return await self.load(name)
-        if not isinstance(text, str):
-            raise BadInput(f"context.{self._kind}: {type(text).__name__}: is no text; give the whole text of its file")
-        await check_text_in_case(self._kind, name, text, lambda: self.load(name, afresh=True))
+        text = self.text_from(held)
+        if for_clients() and (self._kind, _hash_text(text)) not in _from_files:
+            with suppress(BadInput):  # this process may not have read the file yet, and the file may be gone
+                await self.load(name, afresh=True)
+            if not await asyncio.to_thread(_is_own_text, self._kind, text):
+                check_words(self._kind, name)
         return text
+
+    def text_from(self, held: Any) -> str:
+        """Return the text that lies in a case.
+
+        Raises:
+            BadInput: what lies there is none.
+        """
+        if not isinstance(held, str):
+            raise BadInput(f"context.{self._kind}: {type(held).__name__}: is no text; give the whole text of its file")
+        return held
 
 
 def note_own_text(kind: Kind, text: str) -> None:
@@ -151,41 +162,10 @@ def note_own_text(kind: Kind, text: str) -> None:
                 write_whole(path, text.encode("utf-8", "surrogatepass"))
 
 
-async def prompts_in_case(state: Mapping[str, Any], name: str, read: Callable[[], Awaitable[Any]]) -> JSON | None:
-    """Return the prompts of one's own that lie in a case, by name; None if it began without any.
-
-    Args:
-        state: the case.
-        name: what the case calls them.
-        read: reads the operator's folder of this name, which notes what it holds.
-
-    Raises:
-        BadInput: what lies there are no prompts, or a client of this server may not set them.
-    """
-    held = (state.get("context") or {}).get("prompts")
-    if held is None:
-        return None
-    if not isinstance(held, Mapping) or not all(isinstance(each, str) for each in held.values()):
-        raise BadInput("context.prompts: are no prompts; give the text of each by its name, such as arcade/judge")
-    await check_text_in_case("prompts", name, prompts_as_text(held), read)
-    return dict(held)
-
-
-async def check_text_in_case(kind: Kind, name: str, text: str, read: Callable[[], Awaitable[Any]]) -> None:
-    """Check that a text in a case may stand there: on a server, that a file of the operator's held it.
-
-    Raises:
-        BadInput: it may not.
-    """
-    if not for_clients() or (kind, _hash_text(text)) in _from_files:
-        return
-    with suppress(BadInput):  # this process may not have read the file yet, and the file may be gone
-        await read()
-    if (kind, _hash_text(text)) not in _from_files and not await asyncio.to_thread(_is_noted, kind, text):
-        check_words(kind, name)
-
-
-def _is_noted(kind: Kind, text: str) -> bool:
+def _is_own_text(kind: Kind, text: str) -> bool:
+    """Return whether a file of the operator's held the text: one that this process has read, or one before it."""
+    if (kind, _hash_text(text)) in _from_files:
+        return True
     try:
         return read_regular(_note_path(kind, text)) == text.encode("utf-8", "surrogatepass")
     except (OSError, ValueError):
