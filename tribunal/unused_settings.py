@@ -7,9 +7,8 @@ taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from tribunal.context import Context
 from tribunal.errors import BadInput
@@ -21,32 +20,10 @@ from tribunal.systems import heeds_setting, seats_in
 from tribunal.text import shorten_repr
 
 
-class UnusedRule(NamedTuple):
-    """Settings that do nothing in these graphs while others are as `when` says.
-
-    `names` may hold one seat of a table, such as `seats.triage`. `why` says what is missing, and the way out.
-    """
-
-    graphs: tuple[str, ...]
-    names: tuple[str, ...]
-    when: Callable[[Any], bool]
-    why: str
-
-
 def _settings_of_seats(*seats: str) -> tuple[str, ...]:
     return tuple(f"{table}.{seat}" for seat in seats for table in ("seats", "temperatures"))
 
 
-def _is_unheard(own: Any) -> bool:
-    return own.perspectives in ([], ["none"])
-
-
-def _is_replay(own: Any) -> bool:
-    return str(own.search).startswith("replay:")
-
-
-_COURT, _PREDICT, _ANTIHATE, _VIEWS = ("tribunal",), ("predict",), ("antihate",), ("mv_debate",)
-_RESEARCHERS = ("tribunal", "antihate")
 _OF_THE_WEB = tuple(name for name in SETTINGS if name in vars(Research))
 _OF_PERSPECTIVES = ("leave_out", "embedding", *_settings_of_seats("perspective"))
 _OF_TRIAGE = ("triage_confidence", *_settings_of_seats("triage"))
@@ -55,106 +32,64 @@ _WITHOUT_DEBATE = ("majority", "single", "base", "criterion-only", "examples-onl
 _NO_WEB = "nothing is looked up; set web as well"
 _NO_PERSPECTIVE = "no perspective is heard; name some with perspectives"
 
-IDLE = (
-    UnusedRule(_COURT, (*_OF_THE_WEB, *_settings_of_seats("researcher")), lambda own: not own.web, _NO_WEB),
-    UnusedRule(_COURT, ("mode",), lambda own: own.mode in ("no-search", "no-details") and not own.web, _NO_WEB),
-    UnusedRule(_COURT, _OF_PERSPECTIVES, _is_unheard, _NO_PERSPECTIVE),
-    UnusedRule(
-        _COURT,
-        ("mode",),
-        lambda own: own.mode in ("leave-out", "criterion-only", "examples-only") and _is_unheard(own),
-        _NO_PERSPECTIVE,
-    ),
-    UnusedRule(
-        _COURT,
-        ("precedents_k",),
-        lambda own: not own.precedents,
-        "no store of precedents is named; set precedents as well",
-    ),
-    UnusedRule(_COURT, _OF_TRIAGE, lambda own: not own.triage, "triage is off; set triage as well"),
-    UnusedRule(
-        _COURT,
-        _OF_TRIAGE,
-        lambda own: bool(screener_path(own.triage)),
-        "the screening classifier has thresholds of its own; leave it out, or name a model with triage",
-    ),
-    UnusedRule(_COURT, ("review_rule",), lambda own: not own.review, "nothing is reviewed; set review as well"),
-    UnusedRule(
-        _PREDICT,
-        ("perspectives", *_OF_PERSPECTIVES),
-        lambda own: own.mode == "base",
-        "the mode base hears no perspective; choose another",
-    ),
-    UnusedRule(
-        _PREDICT,
-        _settings_of_seats("annotator"),
-        lambda own: own.mode != "base",
-        "the annotator sits in the mode base alone; choose that mode",
-    ),
-    UnusedRule(
-        _PREDICT,
-        ("judge_model", *_settings_of_seats("judge", "debater")),
-        lambda own: own.mode in _WITHOUT_DEBATE,
-        "there is no debate in this mode; choose another",
-    ),
-    UnusedRule(
-        _ANTIHATE,
-        tuple(name for name in _OF_LOOKING_UP if name != "archive"),
-        lambda own: own.mode in ("no-knowledge", "zero-shot"),
-        "this mode makes one call and looks nothing up; choose another",
-    ),
-    UnusedRule(
-        _ANTIHATE,
-        _settings_of_seats("classifier"),
-        lambda own: own.mode != "zero-shot",
-        "the classifier sits in the mode zero-shot alone; choose that mode",
-    ),
-    UnusedRule(
-        _ANTIHATE,
-        _settings_of_seats("judge"),
-        lambda own: own.mode == "zero-shot",
-        "in the mode zero-shot the classifier decides; choose another mode",
-    ),
-    UnusedRule(
-        _RESEARCHERS,
-        ("search", "searxng_url", "hits"),
-        lambda own: own.mode == "no-search" and not _is_replay(own),
-        "the mode no-search asks no search engine; choose another",
-    ),
-    UnusedRule(
-        _RESEARCHERS,
-        ("searxng_url",),
-        lambda own: "searxng" not in map(str.strip, own.search.split(",")),
-        "no SearXNG server is searched; set search to searxng",
-    ),
-    UnusedRule(
-        _RESEARCHERS, ("fresh",), lambda own: not _is_replay(own), "nothing is replayed; set search to replay:FILE"
-    ),
-    UnusedRule(
-        ("baseline", "self_consistency"),
-        ("scheme",),
-        lambda own: own.mode == "zero-shot",
-        "the mode zero-shot is always binary; leave it out",
-    ),
-    UnusedRule(
-        ("tribunal", "arcade", "multiround"),
-        ("draw_temperature",),
-        lambda own: own.judge_draws == 1,
-        "the judge is drawn once; set judge_draws as well",
-    ),
-    UnusedRule(
-        _VIEWS,
-        ("top_k", *_settings_of_seats("reflection")),
-        lambda own: own.reflection_mode == "none",
-        "nothing is revised; set reflection_mode to gated or always",
-    ),
-    UnusedRule(
-        _VIEWS,
-        ("tau",),
-        lambda own: own.reflection_mode != "gated",
-        "no gain is asked for; set reflection_mode to gated",
-    ),
-)
+
+def list_idle_settings(graph: str, own: Context) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield settings that do nothing in a graph while its others are as they are, with what is missing and the way out.
+
+    One may be a seat of a table, such as `seats.triage`.
+    """
+    mode, replayed = own.mode, own.search.startswith("replay:")
+    if graph == "tribunal":
+        if not own.web:
+            yield (*_OF_THE_WEB, *_settings_of_seats("researcher")), _NO_WEB
+            if mode in ("no-search", "no-details"):
+                yield ("mode",), _NO_WEB
+        if own.perspectives in ([], ["none"]):
+            yield _OF_PERSPECTIVES, _NO_PERSPECTIVE
+            if mode in ("leave-out", "criterion-only", "examples-only"):
+                yield ("mode",), _NO_PERSPECTIVE
+        if not own.precedents:
+            yield ("precedents_k",), "no store of precedents is named; set precedents as well"
+        if not own.triage:
+            yield _OF_TRIAGE, "triage is off; set triage as well"
+        elif screener_path(own.triage):
+            way_out = "leave it out, or name a model with triage"
+            yield _OF_TRIAGE, f"the screening classifier has thresholds of its own; {way_out}"
+        if not own.review:
+            yield ("review_rule",), "nothing is reviewed; set review as well"
+    if graph == "predict":
+        if mode == "base":
+            yield ("perspectives", *_OF_PERSPECTIVES), "the mode base hears no perspective; choose another"
+        else:
+            yield _settings_of_seats("annotator"), "the annotator sits in the mode base alone; choose that mode"
+        if mode in _WITHOUT_DEBATE:
+            debating = ("judge_model", *_settings_of_seats("judge", "debater"))
+            yield debating, "there is no debate in this mode; choose another"
+    if graph == "antihate":
+        if mode in ("no-knowledge", "zero-shot"):
+            unasked = tuple(name for name in _OF_LOOKING_UP if name != "archive")
+            yield unasked, "this mode makes one call and looks nothing up; choose another"
+        if mode == "zero-shot":
+            yield _settings_of_seats("judge"), "in the mode zero-shot the classifier decides; choose another mode"
+        else:
+            yield _settings_of_seats("classifier"), "the classifier sits in the mode zero-shot alone; choose that mode"
+    if graph in ("tribunal", "antihate"):
+        if mode == "no-search" and not replayed:
+            yield ("search", "searxng_url", "hits"), "the mode no-search asks no search engine; choose another"
+        if "searxng" not in map(str.strip, own.search.split(",")):
+            yield ("searxng_url",), "no SearXNG server is searched; set search to searxng"
+        if not replayed:
+            yield ("fresh",), "nothing is replayed; set search to replay:FILE"
+    if graph in ("baseline", "self_consistency") and mode == "zero-shot":
+        yield ("scheme",), "the mode zero-shot is always binary; leave it out"
+    if graph in ("tribunal", "arcade", "multiround") and own.judge_draws == 1:
+        yield ("draw_temperature",), "the judge is drawn once; set judge_draws as well"
+    if graph == "mv_debate":
+        if own.reflection_mode == "none":
+            revising = ("top_k", *_settings_of_seats("reflection"))
+            yield revising, "nothing is revised; set reflection_mode to gated or always"
+        if own.reflection_mode != "gated":
+            yield ("tau",), "no gain is asked for; set reflection_mode to gated"
 
 
 def refuse_unused_settings(graph: str, context: Context, *, can_stop: bool = False) -> None:
@@ -210,20 +145,20 @@ def find_unused_settings(graph: str, context: Context) -> Iterator[tuple[str, st
     """Yield each setting that a graph would only overlook, and why, in the words of a refusal."""
     if graph not in GRAPHS and not seats_in(graph):
         return
-    given, own = vars(context), SimpleNamespace(**vars(context))
-    for name, value in given.items():
-        if value == _DEFAULTS[name] or (name == "scheme" and own.task != "hate"):  # that scheme `Context` itself sets
+    for name, value in vars(context).items():
+        # The scheme of other tasks is set by `Context` itself.
+        if value == _DEFAULTS[name] or (name == "scheme" and context.task != "hate"):
             continue
-        if refusal := _refusal(graph, name, own):
+        if refusal := _refusal(graph, name, context):
             yield name, f"{name}: {shorten_repr(value)}: {refusal}"
     for table in ("seats", "temperatures"):
-        for seat in given[table]:
+        for seat in getattr(context, table):
             kind = seat.partition(":")[0]
             if kind not in seats_in(graph):
                 others = [each for each in GRAPHS if kind in seats_in(each)]
                 sits = f"it is a seat of {_the(others)}" if others else f"its seats are {', '.join(seats_in(graph))}"
                 yield f"{table}.{seat}", f"{table}.{seat}: nobody of that name sits in {graph}; {sits}"
-            elif why := _idle(graph, f"{table}.{kind}", own):
+            elif why := _why_idle(graph, f"{table}.{kind}", context):
                 yield f"{table}.{seat}", f"{table}.{seat}: {graph} has no use for it here: {why}"
 
 
@@ -245,19 +180,19 @@ def leave_out_settings(settings: Mapping[str, Any], left_out: Iterable[str]) -> 
     return kept
 
 
-def _refusal(graph: str, name: str, own: Any) -> str:
+def _refusal(graph: str, name: str, own: Context) -> str:
     heeding: Sequence[str] = SETTINGS[name].graphs or tuple(GRAPHS)
     if name == "mode":
         heeding = [each for each, modes in MODES.items() if own.mode in modes]
     if not (graph in heeding or (graph not in GRAPHS and heeds_setting(graph, name))):
         what = "a mode" if name == "mode" else "a setting"
         return f"is {what} of {_the(heeding)}, and {graph} has no use for it; leave it out"
-    why = _idle(graph, name, own)
+    why = _why_idle(graph, name, own)
     return f"{graph} has no use for it here: {why}" if why else ""
 
 
-def _idle(graph: str, name: str, own: Any) -> str:
-    return next((each.why for each in IDLE if graph in each.graphs and name in each.names and each.when(own)), "")
+def _why_idle(graph: str, name: str, own: Context) -> str:
+    return next((why for names, why in list_idle_settings(graph, own) if name in names), "")
 
 
 def _the(graphs: Sequence[str]) -> str:

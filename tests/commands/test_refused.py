@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 from pathlib import Path
 from typing import Any, get_args
@@ -18,7 +20,7 @@ from tribunal.graphs import GRAPHS, graph
 from tribunal.settings import MODES, SEATS, SETTINGS
 from tribunal.shared_settings import KINDS, Mode
 from tribunal.systems import seats_in
-from tribunal.unused_settings import IDLE, UnusedRule, find_unused_settings
+from tribunal.unused_settings import find_unused_settings, list_idle_settings
 
 POST = "Good morning, everybody."
 # Each is refused by its own rule, by seat or by mode, below.
@@ -29,7 +31,7 @@ UNHEEDED = {
     ]
     for name in GRAPHS
 }
-# For each rule of `IDLE`, by its reason: what makes it so, and what makes it otherwise.
+# For each rule of `list_idle_settings`, by its reason: what makes it so, and what makes it otherwise.
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "nothing is looked up": ({}, {"web": True}),
     "no perspective is heard": ({}, {"perspectives": ["all"]}),
@@ -143,15 +145,34 @@ async def test_the_seats_of_a_graph_are_those_that_are_asked(name: str) -> None:
     assert asked == {*seats_in(name)}
 
 
-@pytest.mark.parametrize("rule", IDLE, ids=lambda rule: f"{rule.graphs[0]}: {rule.names[0]}: {rule.why[:20]}")
-def test_a_setting_that_needs_another_is_refused_without_it(rule: UnusedRule) -> None:
-    reason = next(words for words in CASES if rule.why.startswith(words))
+def idle_settings(name: str, reason: str) -> dict[str, str]:
+    """The settings that are idle in a graph for a reason where it holds, each with the whole of the reason."""
+    besides = BESIDES.get(reason, {}) if name == "tribunal" else {}
+    found: dict[str, str] = {}
+    for mode in ("full", "no-details", "examples-only"):
+        own = context_from({"mode": mode, **besides, **CASES[reason][0]})
+        rules = [(names, why) for names, why in list_idle_settings(name, own) if why.startswith(reason)]
+        found |= {each: why for names, why in rules for each in names}
+    return found
+
+
+def test_every_rule_is_tried() -> None:
+    held = {(reason, name, why) for reason in CASES for name in GRAPHS for why in idle_settings(name, reason).values()}
+    assert {reason for reason, _, _ in held} == {*CASES}
+    source = ast.parse(inspect.getsource(list_idle_settings))
+    rules = sum(isinstance(node, ast.Yield) for node in ast.walk(source))
+    of_modes = 2  # the mode is idle without the web, and without a panel, for the same reason as what it goes with
+    assert rules == len({why for _, _, why in held}) + of_modes, "a rule has no case"
+
+
+@pytest.mark.parametrize("reason", CASES)
+def test_a_setting_that_needs_another_is_refused_without_it(reason: str) -> None:
     without_it, with_it = CASES[reason]
-    for name in rule.graphs:
+    for name in GRAPHS:
         besides = BESIDES.get(reason, {}) if name == "tribunal" else {}
-        for each in rule.names:
+        for each, why in idle_settings(name, reason).items():
             if each == "mode":
-                mode = "no-details" if "web" in rule.why else "examples-only"
+                mode = "no-details" if "web" in why else "examples-only"
                 refused, taken = {"mode": mode}, {"mode": mode, **with_it}
             else:
                 value = value_of(each)
@@ -159,8 +180,8 @@ def test_a_setting_that_needs_another_is_refused_without_it(rule: UnusedRule) ->
             if each == "search" and reason == "nothing is looked up":
                 refused["search"] = "none"
             found = dict(find_unused_settings(name, context_from(refused)))
-            assert rule.why in found[each], (name, each, found)
-            assert rule.why not in dict(find_unused_settings(name, context_from(taken))).get(each, ""), (name, each)
+            assert why in found[each], (name, each, found)
+            assert why not in dict(find_unused_settings(name, context_from(taken))).get(each, ""), (name, each)
 
 
 @pytest.mark.parametrize(
