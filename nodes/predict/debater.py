@@ -41,20 +41,17 @@ class ResponseForm(SpeechForm):
 
 
 _RESPONSE = same_form(create_model("Response", __base__=ResponseForm, stance=(one_of(("agree", "rebut")), ...)))
-_SPEECH = same_form(SpeechForm)
 
 
-def opening_role(side: Stance) -> Role[SpeechForm]:
-    """Return the role of the side that opens: `hate` or `not_hate`."""
-    prompt = f"predict/opening_{'hate' if side == 'hate' else 'non_hate'}"
-    return Role(f"debater.opening.{side}", f"debater:{side}", prompt, _SPEECH, 0.0, system="panel")
-
-
-def response_role(side: Stance) -> Role[ResponseForm]:
-    """Return the role of the side that answers: `hate` or `not_hate`."""
-    return Role(f"debater.response.{side}", f"debater:{side}", "predict/response", _RESPONSE, 0.0, system="panel")
-
-
+_PROMPTS: dict[Stance, str] = {"not_hate": "predict/opening_non_hate", "hate": "predict/opening_hate"}
+OPENINGS: dict[Stance, Role[SpeechForm]] = {
+    side: Role(f"debater.opening.{side}", f"debater:{side}", prompt, same_form(SpeechForm), 0.0, system="panel")
+    for side, prompt in _PROMPTS.items()
+}
+RESPONSES: dict[Stance, Role[ResponseForm]] = {
+    side: Role(f"debater.response.{side}", f"debater:{side}", "predict/response", _RESPONSE, 0.0, system="panel")
+    for side in SIDES
+}
 JUDGE = Role(
     "judge.debate",
     "judge",
@@ -67,30 +64,36 @@ JUDGE = Role(
 )
 
 
-async def _speak(role: Role[Any], state: PanelState, runtime: Runtime[Context], **material: Any) -> JSON:
+async def _open(side: Stance, state: PanelState, runtime: Runtime[Context], **material: Any) -> JSON:
+    """Take the first turn of a side, which is shown the reasons of the perspectives that took it."""
+    reasons = [opinion.reason for opinion in opinions_of(state) if opinion.stance == side]
+    reference = listing("reference", reasons) if reasons else ours("")
+    return await _speak(OPENINGS[side], "opening", 1, state, runtime, reference=reference, **material)
+
+
+async def _respond(side: Stance, opposing: str, state: PanelState, runtime: Runtime[Context], stance: str = "") -> JSON:
+    """Take the second turn of a side, which is shown its first one, and the other side's turn of this id."""
+    own, other = _turn_in_words(state, f"debater:{side}/1"), _turn_in_words(state, opposing)
+    shown = {"side": ours(SIDES[side]), "own": own, "opposing": other, "stance": ours("{}", stance)}
+    return await _speak(RESPONSES[side], "response", 2, state, runtime, **shown)
+
+
+async def _speak(
+    role: Role[Any],
+    stage: Literal["opening", "response"],
+    round: int,
+    state: PanelState,
+    runtime: Runtime[Context],
+    **material: Any,
+) -> JSON:
     """Take the turn of a side; sees what the case holds beside the post, too, but for the opinions.
 
     These reach each side as its reference.
     """
     answer = await ask(role, state, runtime, shared=show_exhibits(state, opinions=False), **material)
-    stage: Any = role.name.split(".")[1]
-    number = 1 if stage == "opening" else 2
-    stance = getattr(answer.value, "stance", None)
-    turn = Turn(
-        id=f"{role.seat}/{number}",
-        seat=role.seat,
-        stage=stage,
-        round=number,
-        stance=stance,
-        text=answer.value.argument,
-    )
+    said = {"text": answer.value.argument, "stance": getattr(answer.value, "stance", None)}
+    turn = Turn(id=f"{role.seat}/{round}", seat=role.seat, stage=stage, round=round, **said)
     return write_turn(turn, answer, runtime)
-
-
-def _reference_for_side(state: PanelState, side: Stance) -> Material | Ours:
-    """Return the reasons of the perspectives that took this side, as material; empty if none did."""
-    reasons = [opinion.reason for opinion in opinions_of(state) if opinion.stance == side]
-    return listing("reference", reasons) if reasons else ours("")
 
 
 def _turn_in_words(state: PanelState, turn_id: str) -> Material | Ours:
@@ -101,48 +104,26 @@ def _turn_in_words(state: PanelState, turn_id: str) -> Material | Ours:
 @agent
 async def open_non_hate(state: PanelState, runtime: Runtime[Context]) -> JSON:
     """Open for the non-hate side (step 1); sees its own reference."""
-    return await _speak(opening_role("not_hate"), state, runtime, reference=_reference_for_side(state, "not_hate"))
+    return await _open("not_hate", state, runtime)
 
 
 @agent
 async def open_hate(state: PanelState, runtime: Runtime[Context]) -> JSON:
     """Open for the hate side (step 2); sees the other side's argument and its own reference."""
-    return await _speak(
-        opening_role("hate"),
-        state,
-        runtime,
-        opposing=_turn_in_words(state, "debater:not_hate/1"),
-        reference=_reference_for_side(state, "hate"),
-    )
+    return await _open("hate", state, runtime, opposing=_turn_in_words(state, "debater:not_hate/1"))
 
 
 @agent
 async def answer_non_hate(state: PanelState, runtime: Runtime[Context]) -> JSON:
     """Answer for the non-hate side (step 3); sees its own argument and the hate side's."""
-    return await _speak(
-        response_role("not_hate"),
-        state,
-        runtime,
-        side=ours("non-hate"),
-        own=_turn_in_words(state, "debater:not_hate/1"),
-        opposing=_turn_in_words(state, "debater:hate/1"),
-        stance="",
-    )
+    return await _respond("not_hate", "debater:hate/1", state, runtime)
 
 
 @agent
 async def answer_hate(state: PanelState, runtime: Runtime[Context]) -> JSON:
     """Answer for the hate side (step 4); sees its own argument and the other side's response, with its stance."""
-    stances = [turn.stance for turn in transcript_of(state) if turn.id == "debater:not_hate/2"]
-    return await _speak(
-        response_role("hate"),
-        state,
-        runtime,
-        side=ours("hate"),
-        own=_turn_in_words(state, "debater:hate/1"),
-        opposing=_turn_in_words(state, "debater:not_hate/2"),
-        stance=ours("{}", next(iter(stances), None) or ""),
-    )
+    stances = [turn.stance or "" for turn in transcript_of(state) if turn.id == "debater:not_hate/2"]
+    return await _respond("hate", "debater:not_hate/2", state, runtime, "".join(stances))
 
 
 @router

@@ -18,7 +18,7 @@ from tests.doubles import ScriptedServer
 from tribunal.commands import app
 from tribunal.models.role import Role
 from tribunal.nodes.mv_debate.scoring import judge_role, reflection_role
-from tribunal.nodes.predict.debater import opening_role, response_role
+from tribunal.nodes.predict.debater import OPENINGS, RESPONSES
 from tribunal.prompts.catalogue import CATALOGUE
 from tribunal.prompts.sets import prompt_set, shipped_prompts
 
@@ -34,7 +34,7 @@ def roles() -> Iterator[Role[Any]]:
         module = importlib.import_module(found.name)
         yield from (value for value in vars(module).values() if isinstance(value, Role))
     for side in ("hate", "not_hate"):
-        yield from (opening_role(side), response_role(side))
+        yield from (OPENINGS[side], RESPONSES[side])
     yield from (judge_role(("surface", "deep")), reflection_role(("surface", "deep")))
 
 
