@@ -129,5 +129,5 @@ def _print_batch(tally: RunTally, out: BatchOutput, as_json: bool, *, priced: bo
         print_warning(f"not saved to the database: {tally.unkept:,}; the warnings of each result say why")
     if not tally.stopped:
         say(str(out))
-    if tally.stopped or (out.place.here is None and not out.is_folder):
+    if tally.stopped or (out.place.local_path is None and not out.is_folder):
         say(f"Results{' so far' * bool(tally.stopped)}: {out.kept_in}")

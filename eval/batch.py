@@ -43,7 +43,7 @@ class BatchOutput(NamedTuple):
     @property
     def is_folder(self) -> bool:
         """Tell whether OUT is a folder, which only a cluster writes: it ends in a slash, or is a local folder."""
-        return str(self).endswith("/") or (self.place.here is not None and self.place.here.is_dir())
+        return str(self).endswith("/") or (self.place.local_path is not None and self.place.local_path.is_dir())
 
     @property
     def kept_in(self) -> str:
@@ -64,12 +64,12 @@ class BatchOutput(NamedTuple):
             raise BadInput(f"out: {self}: is the input; give another file")
         if self.place.is_beneath(given):
             raise BadInput(f"out: {self}: lies in the input's folder, and would be read as input; give another")
-        if given.here is not None and parse_location(self.folder).is_beneath(given):
+        if given.local_path is not None and parse_location(self.folder).is_beneath(given):
             raise BadInput(f"run-folder: {self.folder}: lies in the input's folder; give another")
         if self.is_folder:
             return
         check_format(Path(self.place.name))
-        taken = self._object_exists() if self.place.here is None else self.place.here.is_file()
+        taken = self._object_exists() if self.place.local_path is None else self.place.local_path.is_file()
         if taken and not self.folder.exists():
             raise BadInput(f"out: {self}: is there already, and no batch has written it; give another file")
 
@@ -78,10 +78,10 @@ class BatchOutput(NamedTuple):
         from pyarrow.fs import FileType
 
         try:
-            found = self.place.found()
+            found = self.place.file_info()
             if found.type == FileType.NotFound and (bucket := self.place.bucket()) is not None:
                 with suppress(Unreachable):  # whoever may write an object may not always look at its bucket
-                    if bucket.found().type == FileType.NotFound:
+                    if bucket.file_info().type == FileType.NotFound:
                         raise BadInput(f"out: {self}: there is no bucket {bucket.path!r}; make it, or give another")
         except Unreachable as error:
             raise BadInput(f"out: {error}") from None
@@ -91,9 +91,9 @@ class BatchOutput(NamedTuple):
 
     def write_output(self, dataset: PostTable, count: int) -> None:
         """Write the table of a finished run, whole or not at all; raise `OutputUnwritten` if it can't be written."""
-        copy = self.place.here or self.folder / f"{_COPY}{self.place.suffix}"
+        copy = self.place.local_path or self.folder / f"{_COPY}{self.place.suffix}"
         write_table(dataset, self.folder, count, copy)
-        if self.place.here is None:
+        if self.place.local_path is None:
             try:
                 put_whole(self.place, copy)
             except Unreachable as error:
@@ -113,8 +113,8 @@ def find_output(out: str | Path, run_folder: Path | None = None) -> BatchOutput:
         BadInput: it names no place.
     """
     place = parse_location(out)
-    if run_folder is None and place.here is not None:
-        run_folder = place.here.with_name(f"{place.here.name}.run")
+    if run_folder is None and place.local_path is not None:
+        run_folder = place.local_path.with_name(f"{place.local_path.name}.run")
     elif run_folder is None:
         by_url = hashlib.sha256(place.shown.encode("utf-8", "replace")).hexdigest()[:12]
         run_folder = data_folder() / "batches" / f"{by_url}.run"

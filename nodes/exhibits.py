@@ -1,4 +1,4 @@
-"""What the court is shown beside the post, as every seat reads it: passages, perspectives, precedents, a question."""
+"""Exhibits, as every seat reads them beside the post: passages, perspectives, precedents, a reviewer's question."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _SAID: dict[Decision, Ours] = {
 
 
 class Ground(NamedTuple):
-    """What a decision rests on: words of the post, whom they attack and by which characteristic, and why."""
+    """A ground that a decision rests on: words of the post, whom they attack and by which characteristic, and why."""
 
     id: str
     quotes: tuple[str, ...]

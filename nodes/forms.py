@@ -1,4 +1,4 @@
-"""What the forms of all systems are made of: their base, a choice of names, bounds, and the form of a decision.
+"""The parts of every system's forms: their base, a choice of names, bounds, and the form of a decision.
 
 A form is the schema of a model's answer. A role holds a maker of its form, from the policy and the scheme in force. In
 a form reasons come before labels, so that a model that writes in order has reasoned when it comes to the label.

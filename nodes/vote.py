@@ -19,7 +19,7 @@ Drawn = TypeVar("Drawn")
 
 @dataclass(frozen=True)
 class Poll(Generic[Drawn]):
-    """What was drawn, in the order of the draws, and how it was voted.
+    """The draws in their order, and how they voted.
 
     `winner` is the choice that most gave, of several with as many the one that was given first, and None if nobody
     voted; `tie` says that there were several. `faults` are those of the draws that gave nothing. `spared` is the number

@@ -1,4 +1,4 @@
-"""What each role is told: one Markdown file a call, in the folder of its system, and the policies in force.
+"""The prompts: one Markdown file a call, in the folder of its system, and the policies in force.
 
 `prompts.sets` fills a prompt in; `prompts.marks` says what it may be filled with.
 """

@@ -15,7 +15,7 @@ from tribunal.text import suggest_name
 
 
 class PromptPart(NamedTuple):
-    """What a prompt is for. `seat` is who is asked with it, as `--seat` names them; empty: it is a part of others."""
+    """The use of a prompt. `seat` is who is asked with it, as `--seat` names them; empty: it is a part of others."""
 
     seat: str
     says: str

@@ -1,4 +1,4 @@
-"""What a post has cost and may still spend: on a call, on calls made at the same time, and on equal draws.
+"""Count what a post has cost and may still spend: on a call, on calls made at the same time, and on equal draws.
 
 A request counts as often as it was sent, retries and re-asks included; answers from the cache cost nothing. One request
 is kept for the last word, so that a post gets a decision, however small its budget.
@@ -32,7 +32,7 @@ def count_tokens_paid(calls: Sequence[Mapping[str, Any]]) -> int:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a post may spend, and the calls that it has paid for.
+    """The limits of a post, and the calls that it has paid for.
 
     `reserved` requests are left to others, who speak at the same time or later: they count as spent.
     """

@@ -1,4 +1,4 @@
-"""What is set outside a run: the environment, a `.env` file, and the data folder. A run's own settings beat them.
+"""Read what is set outside a run: the environment, a `.env` file, and the data folder. A run's own settings beat them.
 
 A `.env` file lies in the working folder, which may be anybody's: a cloned project, a data set. It may bring keys and
 say which model is used. Every other line of it (a data folder, a database, an address, a list of what is allowed, a

@@ -1,4 +1,4 @@
-"""What a court may be shown beside the post: opinions, passages, precedents and parts of the image.
+"""The exhibits of a court beside the post: opinions, passages, precedents and parts of the image.
 
 The models are part of `tribunal.schema`, and are imported from there.
 """

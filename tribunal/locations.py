@@ -80,7 +80,7 @@ class Location:
         return PurePosixPath(self.path).suffix
 
     @property
-    def here(self) -> Path | None:
+    def local_path(self) -> Path | None:
         """Return the path if it is on this machine."""
         return None if self.store else Path(self.path)
 
@@ -91,25 +91,25 @@ class Location:
 
     def is_same(self, other: Location) -> bool:
         """Return whether both are one file or folder."""
-        if self.here is None or other.here is None:
+        if self.local_path is None or other.local_path is None:
             return self.fs.type_name == other.fs.type_name and self.path == other.path
         try:
-            return self.here.samefile(other.here)
+            return self.local_path.samefile(other.local_path)
         except OSError:  # one of them isn't there
             return False
 
     def is_beneath(self, folder: Location) -> bool:
         """Return whether it lies in a folder, at any depth."""
-        if self.here is None or folder.here is None:
+        if self.local_path is None or folder.local_path is None:
             return self.fs.type_name == folder.fs.type_name and self.path.startswith(f"{folder.path}/")
-        return folder.here.is_dir() and self.here.resolve().is_relative_to(folder.here.resolve())
+        return folder.local_path.is_dir() and self.local_path.resolve().is_relative_to(folder.local_path.resolve())
 
     def beneath(self, path: str) -> Location:
         """Return a place in this folder, by its path in the file system."""
         shown = f"{self.shown.rstrip('/')}/{path.removeprefix(self.path).lstrip('/')}"
         return Location(path, shown, self.store)
 
-    def found(self) -> FileInfo:
+    def file_info(self) -> FileInfo:
         """Return what is there: its type (a file, a folder or nothing), and the size and time of a file."""
         with _answering(self.shown):
             return self.fs.get_file_info(self.path)
@@ -256,8 +256,8 @@ def put_whole(location: Location, file: Path) -> None:
         Unreachable: the store doesn't take it.
         OSError: it can't be read, or be written to this machine.
     """
-    if location.here is not None:
-        with write_atomically(location.here) as copy, file.open("rb") as source:
+    if location.local_path is not None:
+        with write_atomically(location.local_path) as copy, file.open("rb") as source:
             shutil.copyfileobj(source, copy)
         return
     # In a thread of its own, which Ctrl-C leaves alone: a client takes an object whose writing broke off for complete.
@@ -286,8 +286,8 @@ def write_whole_at(location: Location, content: bytes) -> None:
         Unreachable: the store doesn't take it.
         OSError: it can't be written to this machine.
     """
-    if location.here is not None:
-        write_whole(location.here, content)
+    if location.local_path is not None:
+        write_whole(location.local_path, content)
         return
     with NamedTemporaryFile(prefix="tribunal-") as file:
         file.write(content)

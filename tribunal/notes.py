@@ -1,4 +1,4 @@
-"""What a graph notes of its own work, beside the currency of `tribunal.schema`: in its channels and in its events."""
+"""The notes of a graph on its own work, beside the currency of `tribunal.schema`: in its channels and in its events."""
 
 from __future__ import annotations
 

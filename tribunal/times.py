@@ -57,7 +57,7 @@ _WRITTEN_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*([smhdw])")
 
 
 def seconds_of(written: str) -> float:
-    """How many seconds a length of time is.
+    """Return the seconds of a length of time.
 
     Raises:
         ValueError: it isn't one.

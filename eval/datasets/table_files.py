@@ -67,7 +67,7 @@ def find_table_files(place: Location, copies: Path, tell: Callable[[str], None] 
     Raises:
         BadInput: there is no such file or folder, the folder has no table, or there is no room for the copies.
     """
-    given = place.here
+    given = place.local_path
     if given is not None and given.is_file():
         return TableFiles.from_file(given)
     if given is not None:
@@ -101,7 +101,7 @@ def _copy_stored_tables(place: Location, copies: Path, tell: Callable[[str], Non
     """Copy the tables of a store to this machine, and return them in the order of their paths in it."""
     from pyarrow.fs import FileType
 
-    found = place.found()
+    found = place.file_info()
     if found.type == FileType.NotFound:
         raise BadInput(f"data: {place}: no such file or folder, or no such bucket")
     if found.type == FileType.File:

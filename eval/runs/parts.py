@@ -286,6 +286,6 @@ class PartsFolder:
             raise Unreachable(f"{self._at}/{name}: can't be read: {error}") from error
 
     def _write_file(self, name: str, content: bytes) -> None:
-        if self._at.here is not None:
-            self._at.here.mkdir(parents=True, exist_ok=True)
+        if self._at.local_path is not None:
+            self._at.local_path.mkdir(parents=True, exist_ok=True)
         write_whole_at(self._at.beneath(f"{self._at.path}/{name}"), content)

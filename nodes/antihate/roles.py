@@ -1,4 +1,4 @@
-"""What the researcher and its judge are asked: roles, and the forms of their answers (paper, Appendices C to E)."""
+"""The roles of the researcher and its judge, and the forms of their answers (paper, Appendices C to E)."""
 
 from __future__ import annotations
 

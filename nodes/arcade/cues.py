@@ -1,4 +1,4 @@
-"""What ARCADE's two sides say: as forms for a model to fill in, and as words for the others to read."""
+"""The words of ARCADE's two sides: forms for a model to fill in, and turns for the others to read."""
 
 from __future__ import annotations
 

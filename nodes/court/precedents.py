@@ -1,4 +1,4 @@
-"""What was decided before: the cases that people decided which are most like the post, as the court is shown them."""
+"""Precedents: the cases that people decided which are most like the post, as the court is shown them."""
 
 from __future__ import annotations
 

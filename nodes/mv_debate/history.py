@@ -1,4 +1,4 @@
-"""What was said in a debate so far, as its rounds hold it and as later speakers see it (paper, History Update)."""
+"""The history of a debate, as its rounds hold it and as later speakers see it (paper, History Update)."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ ZERO_SHOT = Role(
 
 
 class LoneDecision(NamedTuple):
-    """What was decided: a label of `decision_scheme` by number and name, why, and the answer that said so."""
+    """A decision of one call: a label of `decision_scheme` by number and name, why, and the answer that said so."""
 
     label: int
     category: str
