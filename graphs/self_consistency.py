@@ -4,7 +4,7 @@ from langgraph.graph import END
 
 from tribunal.graphs import keep_cases
 from tribunal.nodes.intake import begin_graph
-from tribunal.nodes.peers.self_consistency import draw_votes, open_vote
+from tribunal.nodes.peers.single_call import draw_votes, open_vote
 from tribunal.nodes.state import DebateOutput, Views
 
 builder = begin_graph("self_consistency", Views, DebateOutput)

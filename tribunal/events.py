@@ -1,4 +1,4 @@
-"""The events that a graph streams while it works, as `stream_mode="custom"`: from these events a front end draws the trial live.
+"""The events that a graph streams as `stream_mode="custom"`, from which a front end draws the trial live.
 
 Each is a JSON object whose `event` names its kind. `event_of` reads one; the table of them is docs/events.md.
 """

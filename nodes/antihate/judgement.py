@@ -29,7 +29,6 @@ async def weigh_page(state: ResearchState, runtime: Runtime[Context]) -> JSON:
     page = state.get("page")
     if not page or not page["evidence"]:
         return {}
-    context = context_of(state)
     evidence = evidence_of(state)
     fresh = [each for each in evidence if each.id in page["evidence"]]
     known = [each for each in evidence if each.id not in page["evidence"]]
@@ -43,7 +42,6 @@ async def weigh_page(state: ResearchState, runtime: Runtime[Context]) -> JSON:
         judgement=judgements_so_far(state),
         known=evidence_shown(known) if known else ours("None."),
         evidence=evidence_shown(fresh),
-        details=context.mode != "no-details",
     )
     note = {"id": page["id"], "url": page["url"], "turn": state["turn"], **answer.value.model_dump()}
     runtime.stream_writer({"event": "judgement", **note})
@@ -55,7 +53,7 @@ async def weigh_page(state: ResearchState, runtime: Runtime[Context]) -> JSON:
 @agent
 async def check_sufficiency(state: ResearchState, runtime: Runtime[Context]) -> JSON:
     """Ask whether the evidence suffices (phase 2c), unless there is none, or no further turn is left."""
-    await crawl.end_crawl(state.get("crawl"))
+    await crawl.end_crawl(state)
     context, library = context_of(state), await library_of_case(state)
     unasked = None
     if not state.get("evidence"):
@@ -73,7 +71,6 @@ async def check_sufficiency(state: ResearchState, runtime: Runtime[Context]) -> 
         str(state["turn"]),
         judgement=judgements_so_far(state),
         evidence=evidence_shown(evidence_of(state)),
-        details=context.mode != "no-details",
     )
     await library.add_decision(state["run"], "sufficiency", {"turn": state["turn"], **answer.value.model_dump()})
     runtime.stream_writer({"event": "sufficiency", "turn": state["turn"], **answer.value.model_dump()})

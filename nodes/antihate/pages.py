@@ -12,7 +12,6 @@ from tribunal.models.ask import Answer
 from tribunal.models.registry import current_registry, models_of_seat
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
 from tribunal.nodes.antihate import crawl
-from tribunal.nodes.antihate.passages import make_page_reader
 from tribunal.nodes.antihate.queries import warn_of_unread_pages
 from tribunal.nodes.antihate.research import ask_archived, gather_answers, library_of_case, merge_logs, seconds_left
 from tribunal.nodes.antihate.roles import PASSAGES, RELEVANCE, RelevanceForm, relevance_form
@@ -46,7 +45,6 @@ async def choose_hits(state: ResearchState, runtime: Runtime[Context]) -> JSON:
             mend=_number_mender(query, len(hits)),
             query=quote("query", query),
             hits=shown,
-            details=context.mode != "no-details",
         )
 
     answers = await gather_answers(judge_hits(query, hits) for query, hits in by_query.items())
@@ -93,8 +91,7 @@ async def fetch_pages(state: ResearchState, runtime: Runtime[Context]) -> JSON:
     if is_closed(state) or not state["pending"]:
         return {}
     await show_question(PASSAGES.seat, lambda: _pages_to_read(state))
-    urls = [each["url"] for each in state["pending"]]
-    return {"crawl": await crawl.start_crawl(urls, make_page_reader(state, runtime))}
+    return {"crawl": await crawl.start_crawl(state, runtime)}
 
 
 async def _pages_to_read(state: ResearchState) -> JSON:
@@ -113,10 +110,10 @@ async def read_next_page(state: ResearchState, runtime: Runtime[Context]) -> JSO
     if not urls:
         return {"page": None}
     order = await library.replay_order(state["turn"], urls)
-    pages = await crawl.resume_crawl(state.get("crawl"), make_page_reader(state, runtime))
+    pages = await crawl.resume_crawl(state, runtime)
     done = await pages.next_page(order or urls, in_order=order is not None, seconds=seconds_left(state, context))
     if done is None:
-        await crawl.end_crawl(state.get("crawl"))
+        await crawl.end_crawl(state)
         lost = [{"id": url, "url": url, "turn": state["turn"], "error": "no time was left for it"} for url in urls]
         for each in lost:
             await library.add_decision(state["run"], "page", each)

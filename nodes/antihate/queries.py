@@ -59,7 +59,6 @@ async def propose_queries(state: ResearchState, runtime: Runtime[Context]) -> JS
         "thoughts": entries("thoughts", map(_plan_entry, plans)) if (plans := state.get("plans")) else "",
         "tried": listing("tried", tried) if tried else "",
         "missing": quote("missing", state["missing"]) if state.get("missing") else "",
-        "details": context.mode != "no-details",
     }
     no_search = context.mode == "no-search"
 

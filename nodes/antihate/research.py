@@ -51,7 +51,7 @@ async def ask_archived(
         key: which call of that step it is.
         check: as for `ask`.
         mend: as for `ask`.
-        **material: what the role is shown, as for `ask`.
+        **material: what the role is shown, as for `ask`, beside whether it is told details.
 
     Raises:
         BadInput: what was archived is no answer to this call.
@@ -64,7 +64,8 @@ async def ask_archived(
             return Answer(role.form(policy, "binary").model_validate(archived), {"calls": [], "warnings": []})
         except ValueError as error:
             raise BadInput(f"search: the archived answer to {phase} {key!r} can't be used: {error}") from error
-    given = await ask(role, state, runtime, check=check, mend=mend, **material)
+    details = context_of(state).mode != "no-details"
+    given = await ask(role, state, runtime, check=check, mend=mend, details=details, **material)
     await library.add_reply(state["run"], phase, key, given.value.model_dump(), given.log["calls"])
     return given
 
