@@ -6,8 +6,13 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tribunal.models.providers import PROVIDERS
+
+# No example has to be quick: whether one is depends on what else the machine does.
+settings.register_profile("without a clock", deadline=None)
+settings.load_profile("without a clock")
 
 
 def pytest_xdist_auto_num_workers() -> int:
