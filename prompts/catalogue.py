@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from tribunal.errors import BadInput
 from tribunal.plugins import load_all
 from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_RUN, OF_THE_SYSTEM, PromptSet, shipped_prompts
 from tribunal.systems import systems
+from tribunal.templates import make_template_environment
 from tribunal.text import suggest_name
 
 
@@ -72,31 +74,6 @@ CATALOGUE: dict[str, PromptPart] = {
     "peers/zero_shot": PromptPart("classifier", "baseline and self_consistency in the mode zero-shot"),
     "peers/agent": PromptPart("agent", "the answer of an equal in symmetric_debate"),
 }
-_README = """\
-# Prompts
-
-Every prompt of Tribunal, to be changed. Run a graph with them:
-
-    tribunal judge "…" --prompts {folder}
-
-Check them without a model:
-
-    tribunal prompts check {folder}
-
-A file may be removed; ours then stands in its place. A file of your own whose name begins with `_` can be included:
-`{{% include "_tone" %}}`.
-
-Put in every variable that the table names. To leave one out on purpose, write `{{% set _ = NAME %}}`. Words of others
-stand alone, as in `{{{{ post }}}}`: with no filter, and nothing joined to them.
-
-A prompt may also use {of_the_policy} and {of_the_run}.
-One in `system/` may use {of_the_system}.
-These are filled in by themselves.
-
-| file | who is told | what it is for | variables |
-|---|---|---|---|
-{rows}
-"""
 
 
 def find_prompt(name: str) -> str:
@@ -156,14 +133,13 @@ def export_prompts(folder: Path) -> PromptSet:
 
 
 def _readme_text(folder: Path) -> str:
-    rows = []
-    for name, part in CATALOGUE.items():
-        named = ", ".join(f"`{each}`" for each in prompt_variables(name))
-        rows.append(f"| `{name}.md` | {part.seat or '—'} | {part.says} | {named} |")
-    return _README.format(
+    read = files("tribunal.prompts").joinpath
+    templates = make_template_environment(lambda name: read(name).read_text("utf-8"), str, autoescape=False)
+    return templates.get_template("README.md.jinja").render(
         folder=folder.name,
-        of_the_policy=", ".join(f"`{each}`" for each in sorted(OF_THE_POLICY)),
-        of_the_run=", ".join(f"`{each}`" for each in sorted(OF_THE_RUN)),
-        of_the_system=", ".join(f"`{each}`" for each in sorted(OF_THE_SYSTEM)),
-        rows="\n".join(rows),
+        catalogue=CATALOGUE,
+        variables=prompt_variables,
+        of_the_policy=OF_THE_POLICY,
+        of_the_run=OF_THE_RUN,
+        of_the_system=OF_THE_SYSTEM,
     )
