@@ -8,6 +8,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol
 
+from langchain_core.runnables import ensure_config
+from langchain_core.tracers import LangChainTracer
 from langgraph.graph import START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
@@ -34,7 +36,6 @@ from tribunal.systems import system_of
 from tribunal.text import wellformed
 from tribunal.threshold import THRESHOLDS, parse_threshold
 from tribunal.times import new_id
-from tribunal.tracing import label_graph_run
 from tribunal.trust import for_clients
 from tribunal.unused_settings import refuse_stops, refuse_unknown_stops, refuse_unused_settings
 
@@ -151,7 +152,7 @@ async def _take_post_in(state: CaseState, runtime: Runtime[Context], graph: str 
         earlier=earlier,
         appeal=appeal,
     )
-    label_graph_run(graph=graph, post_id=post.id, policy=policy.sha)
+    _label_graph_run(graph=graph, post_id=post.id, policy=policy.sha)
     return {
         "image": ref if sent is state else None,
         **({"messages": Overwrite(messages_taken_in(messages, text, pictured=ref is not None))} if messages else {}),
@@ -163,6 +164,20 @@ async def _take_post_in(state: CaseState, runtime: Runtime[Context], graph: str 
         **{name: clean for name, clean in _CLEAN.items() if state.get(name)},
         "warnings": Overwrite(warnings),
     }
+
+
+def _label_graph_run(**metadata: str | None) -> None:
+    """Add metadata to LangSmith's trace of the graph that the running node belongs to.
+
+    A run that `tribunal.cases` begins has it from its start. One that a LangGraph server begins, or `graph.ainvoke`,
+    gets it here, once the post is known.
+    """
+    callbacks: Any = ensure_config().get("callbacks")
+    for tracer in getattr(callbacks, "handlers", ()):
+        if isinstance(tracer, LangChainTracer) and (node := tracer.run_map.get(str(callbacks.parent_run_id))):
+            graph = tracer.run_map.get(str(node.parent_run_id))
+            if graph is not None:
+                graph.add_metadata({name: value for name, value in metadata.items() if value})
 
 
 # What an earlier case on the same thread may have left. A channel that holds nothing is left alone: each write costs.

@@ -55,9 +55,9 @@ def make_mounted_app() -> Starlette:
         return Starlette()
     from fastapi import FastAPI
 
+    from tribunal.cases.graph_run import mask_traces
     from tribunal.service.app import create_app
     from tribunal.service.replica.options import options_from
-    from tribunal.tracing import mask_traces
 
     mask_traces()
     service = create_app(options_from(os.environ))

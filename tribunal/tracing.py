@@ -15,35 +15,6 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]{1000,}={0,2}")  # Anthropic's and Google's 
 _DEEP = 64  # how deep a run's inputs are looked into; LangSmith's own bound is below the messages of an agent
 
 
-def mask_traces() -> None:
-    """Have LangSmith's traces of this process masked, if tracing is on and nobody has given LangSmith a client yet.
-
-    Whoever has (`langsmith.configure(client=…)`) gives it `mask_trace` themselves.
-    """
-    if not _tracing_is_on():
-        return
-    from langsmith.run_trees import get_cached_client
-
-    get_cached_client(anonymizer=mask_trace())
-
-
-def label_graph_run(**metadata: str | None) -> None:
-    """Add metadata to LangSmith's trace of the graph that the running node belongs to.
-
-    A run that `tribunal.cases` begins has it from its start. One that a LangGraph server begins, or `graph.ainvoke`,
-    gets it here, once the post is known.
-    """
-    from langchain_core.runnables import ensure_config
-    from langchain_core.tracers import LangChainTracer
-
-    callbacks: Any = ensure_config().get("callbacks")
-    for tracer in getattr(callbacks, "handlers", ()):
-        if isinstance(tracer, LangChainTracer) and (node := tracer.run_map.get(str(callbacks.parent_run_id))):
-            graph = tracer.run_map.get(str(node.parent_run_id))
-            if graph is not None:
-                graph.add_metadata({name: value for name, value in metadata.items() if value})
-
-
 def mask_trace() -> Callable[[Any], Any]:
     """Return the `anonymizer` of a LangSmith client that names images by their hash, and strikes keys out.
 
@@ -64,9 +35,3 @@ def mask_trace() -> Callable[[Any], Any]:
 def _name_image(image: re.Match[str]) -> str:
     written = image[0].partition("base64,")[2] or image[0]
     return f"(an image, whose base64 has the SHA-256 {hashlib.sha256(written.encode()).hexdigest()})"
-
-
-def _tracing_is_on() -> bool:
-    from langsmith.utils import tracing_is_enabled
-
-    return bool(tracing_is_enabled())

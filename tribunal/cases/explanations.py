@@ -15,7 +15,7 @@ from tribunal import with_arguments_of
 from tribunal.cases.author_letter import load_image, write_letter
 from tribunal.cases.case_view import AuthorLetter, CaseStatus, CaseView
 from tribunal.cases.deciders import read_reason
-from tribunal.cases.graph_run import caller_config, merge_metadata
+from tribunal.cases.graph_run import caller_config, mask_traces, merge_metadata
 from tribunal.cases.view_maker import CaseAtHand, view_case
 from tribunal.cases.waiting_cases import names_of_person
 from tribunal.context import context_from, describe_validation_error
@@ -25,7 +25,6 @@ from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Record
 from tribunal.text import parse_json
 from tribunal.times import format_date, format_time_left
-from tribunal.tracing import mask_traces
 
 if TYPE_CHECKING:
     from tribunal.cases.deciders import PriceOfCall

@@ -13,6 +13,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langchain_core.tracers.context import register_configure_hook
 from langgraph.constants import TAG_NOSTREAM
+from langsmith.utils import tracing_is_enabled
 
 from tribunal.cases.records import make_record
 from tribunal.context import Context
@@ -23,7 +24,6 @@ from tribunal.nodes.intake import name_post
 from tribunal.nodes.verdict import failure_of
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Record
-from tribunal.tracing import mask_traces
 from tribunal.unused_settings import refuse_stops
 
 if TYPE_CHECKING:
@@ -33,6 +33,19 @@ if TYPE_CHECKING:
 _TAKEN = ("callbacks", "tags", "metadata", "run_name", "run_id")
 # What a run notes in its state beside the channels of the graph, and no checkpoint holds.
 NOTES = ("unseen_calls", "outcome_from")
+
+
+def mask_traces() -> None:
+    """Have LangSmith's traces of this process masked, if tracing is on and nobody has given LangSmith a client yet.
+
+    Whoever has (`langsmith.configure(client=…)`) gives it `mask_trace` themselves.
+    """
+    if tracing_is_enabled():
+        from langsmith.run_trees import get_cached_client
+
+        from tribunal.tracing import mask_trace
+
+        get_cached_client(anonymizer=mask_trace())
 
 
 async def run_graph(
