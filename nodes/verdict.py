@@ -101,7 +101,7 @@ def end_case(state: Mapping[str, Any], outcome: JSON, runtime: Runtime[Context],
         reviewed: what a person made of it, for the answer to the post's message.
     """
     runtime.stream_writer({"event": "outcome", **outcome})
-    return {"outcome": outcome, **answer_message(state, outcome, reviewed)}
+    return {"outcome": outcome, **(answer_message(state, outcome, reviewed) if state.get("messages") else {})}
 
 
 def failure_of(kind: str, message: str) -> JSON:
