@@ -120,8 +120,7 @@ async def _take_post_in(state: CaseState, runtime: Runtime[Context], graph: str 
         )
     system = graph if graph and graph not in GRAPHS and system_of(graph) else None
     prompts = await load_prompts(context.prompts, afresh=True, system=system)
-    file = context.threshold_file if context.threshold is None else None
-    threshold = await THRESHOLDS.load(file, afresh=True) if file else None
+    threshold = await _threshold_file_text(context)
     own = dict(prompts.own) or None
     texts = {"line_up": line_up, "threshold_file": threshold, "system": system, "prompts": own}
     held: JSON = {name: value for name, value in texts.items() if value is not None}
@@ -198,6 +197,12 @@ _CLEAN: JSON = {
     "reserved": 0,
     "budget_from": 0,
 }
+
+
+async def _threshold_file_text(context: Context) -> str | None:
+    """Return the text of the threshold file that the run names, as it stands now; None where it names none."""
+    name = context.threshold_file
+    return None if context.threshold is not None or not name else await THRESHOLDS.load(name, afresh=True)
 
 
 async def _load_picture(ref: str, edge: int) -> Picture:

@@ -31,7 +31,7 @@ ONLY_LOOKS = {
     # Whether the key of every model is there, be it asked or not.
     "check_models": {"model", "aux_model", "judge_model", "triage", "seats"},
     # Whether the file is one, before the first call; who heeds it reads it in `confidence_wanted`.
-    "threshold_file_text": {"threshold", "threshold_file"},
+    "_threshold_file_text": {"threshold", "threshold_file"},
     # Whether the judge gives a confidence, which a review needs; any other graph refuses a review.
     "confidence_wanted": {"review"},
     # Whether an address with a password is missing from what the case holds.
