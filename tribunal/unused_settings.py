@@ -8,6 +8,7 @@ taken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from tribunal.context import Context
@@ -33,7 +34,7 @@ _NO_WEB = "nothing is looked up; set web as well"
 _NO_PERSPECTIVE = "no perspective is heard; name some with perspectives"
 
 
-def list_idle_settings(graph: str, own: Context) -> Iterator[tuple[tuple[str, ...], str]]:
+def list_idle_settings(graph: str, own: Any) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield settings that do nothing in a graph while its others are as they are, with what is missing and the way out.
 
     One may be a seat of a table, such as `seats.triage`.
@@ -145,20 +146,21 @@ def find_unused_settings(graph: str, context: Context) -> Iterator[tuple[str, st
     """Yield each setting that a graph would only overlook, and why, in the words of a refusal."""
     if graph not in GRAPHS and not seats_in(graph):
         return
-    for name, value in vars(context).items():
+    own = SimpleNamespace(**vars(context))  # what is only looked at here is not heeded
+    for name, value in vars(own).items():
         # The scheme of other tasks is set by `Context` itself.
-        if value == _DEFAULTS[name] or (name == "scheme" and context.task != "hate"):
+        if value == _DEFAULTS[name] or (name == "scheme" and own.task != "hate"):
             continue
-        if refusal := _refusal(graph, name, context):
+        if refusal := _refusal(graph, name, own):
             yield name, f"{name}: {shorten_repr(value)}: {refusal}"
     for table in ("seats", "temperatures"):
-        for seat in getattr(context, table):
+        for seat in getattr(own, table):
             kind = seat.partition(":")[0]
             if kind not in seats_in(graph):
                 others = [each for each in GRAPHS if kind in seats_in(each)]
                 sits = f"it is a seat of {_the(others)}" if others else f"its seats are {', '.join(seats_in(graph))}"
                 yield f"{table}.{seat}", f"{table}.{seat}: nobody of that name sits in {graph}; {sits}"
-            elif why := _why_idle(graph, f"{table}.{kind}", context):
+            elif why := _why_idle(graph, f"{table}.{kind}", own):
                 yield f"{table}.{seat}", f"{table}.{seat}: {graph} has no use for it here: {why}"
 
 
@@ -180,7 +182,7 @@ def leave_out_settings(settings: Mapping[str, Any], left_out: Iterable[str]) -> 
     return kept
 
 
-def _refusal(graph: str, name: str, own: Context) -> str:
+def _refusal(graph: str, name: str, own: Any) -> str:
     heeding: Sequence[str] = SETTINGS[name].graphs or tuple(GRAPHS)
     if name == "mode":
         heeding = [each for each, modes in MODES.items() if own.mode in modes]
@@ -191,7 +193,7 @@ def _refusal(graph: str, name: str, own: Context) -> str:
     return f"{graph} has no use for it here: {why}" if why else ""
 
 
-def _why_idle(graph: str, name: str, own: Context) -> str:
+def _why_idle(graph: str, name: str, own: Any) -> str:
     return next((why for names, why in list_idle_settings(graph, own) if name in names), "")
 
 
