@@ -144,6 +144,7 @@ async def test_a_lease_is_renewed_while_its_process_works(monkeypatch: Any) -> N
 
     async with docket._heartbeats():
         first = await last_heartbeat()
-        await asyncio.sleep(1.5)
-        assert await last_heartbeat() - first > 0.9
+        async with asyncio.timeout(PATIENCE):
+            while await last_heartbeat() <= first:
+                await asyncio.sleep(0.05)
     assert await last_heartbeat() == 0, "it says so when it is done"

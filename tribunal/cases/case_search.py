@@ -20,7 +20,7 @@ _SUMMARY = (
 
 
 class CaseFilter(Frozen):
-    """Which cases; what is None may be anything. Times are in seconds of the epoch, of when a case was taken in.
+    """Say which cases are wanted; what is None may be anything. Times are when a case was taken in, of the epoch.
 
     `policy` is its name, or how its hash begins; `text` words of the post; `reviewer` the key's name, or the one given
     beside it.

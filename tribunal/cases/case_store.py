@@ -308,7 +308,7 @@ class CaseStore:
 
 
 class Spending(Frozen):
-    """What a case has cost: calls, tokens, and money by the price table."""
+    """The cost of a case: calls, tokens, and money by the price table."""
 
     calls: int = 0
     tokens: int = 0

@@ -28,7 +28,7 @@ class TextSegment(Frozen):
 
 
 class ImageRegion(Frozen):
-    """Where in the image a cue is seen, by the cue's number."""
+    """A part of the image in which a cue is seen, by the cue's number."""
 
     cue: int
     box: Box
@@ -63,7 +63,7 @@ class ViewedPost(Frozen):
 
 
 class StepRemark(Frozen):
-    """What an agent says in one step: of a cue a chip and the argument, of anything else the stance and the text."""
+    """An agent's words in one step: of a cue a chip and the argument, of anything else the stance and the text."""
 
     speaker: str = Field(default="", description="empty where the row or the column says who")
     chip: str = ""
@@ -137,7 +137,7 @@ class EvidenceCard(Evidence):
 
 
 class DecisionStep(Frozen):
-    """Who decided, when and how. What isn't known is said to be unknown."""
+    """A step of the decision: who, when and how. A field that isn't known says so."""
 
     by: str
     at: str
@@ -146,7 +146,7 @@ class DecisionStep(Frozen):
 
 
 class ModelUse(Frozen):
-    """How often a model was asked in which seats, and what that cost."""
+    """The calls of one model: in which seats, how many, and their cost."""
 
     model: str
     seats: str
@@ -157,7 +157,7 @@ class ModelUse(Frozen):
 
 
 class CaseCost(Frozen):
-    """What the case cost, over all calls."""
+    """The cost of a case, over all calls."""
 
     models: tuple[ModelUse, ...]
     total: str
@@ -166,7 +166,7 @@ class CaseCost(Frozen):
 
 
 class CaseStatus(Frozen):
-    """Where a stored case stands: whether it needs review and why, and who is reviewing it.
+    """The status of a stored case: whether it needs review and why, and who is reviewing it.
 
     `open` says whether a person has to decide it; `appeals` lists the appeals that are open.
     """
@@ -179,7 +179,7 @@ class CaseStatus(Frozen):
 
 
 class CaseNote(Frozen):
-    """What a person wrote of a case beside deciding it."""
+    """A person's note on a case, beside the decision."""
 
     by: str
     at: str

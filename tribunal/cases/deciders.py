@@ -1,4 +1,4 @@
-"""Who decided a case, with which models, and what that cost. What isn't known is said to be unknown."""
+"""The deciders of a case, their models, the cost and the policy applied. A part that isn't known says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows when a case ends, in the transaction that ends it.
+"""Effects of a case's end, in the transaction that ends it.
 
 A person's decision is noted, some cases are given to another person for a second opinion, and an appeal learns what its
 new trial came to.
@@ -28,7 +28,7 @@ _KEY, _SHARES = "second opinions", "second opinions: shares"  # their names amon
 
 
 class Sampling:
-    """Which cases are given to another person.
+    """A sample of the decided cases, which is given to another person.
 
     By a keyed hash of the case's id: the same on every replica and in every attempt, and nobody can tell beforehand.
     """

@@ -67,7 +67,7 @@ _RECORD: JSON = {
 
 
 class ErasureRequest(Frozen):
-    """Whose words: of one post, of one case, or of all that came to rest so many seconds ago. One of the three.
+    """Choose the cases: those of one post, one case, or all that came to rest so many seconds ago. One of the three.
 
     A row of a batch came to rest when its batch did. By age, no case is chosen that waits for a person.
     """
@@ -78,7 +78,7 @@ class ErasureRequest(Frozen):
 
 
 class ErasureResult(Frozen):
-    """How many cases lost their words, how many were left, and the hashes of images that no case has any more."""
+    """Count the cases that lost their words and those that were left, and list images that no case has any more."""
 
     cases: int = 0
     left: int = 0

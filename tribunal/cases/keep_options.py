@@ -1,4 +1,4 @@
-"""Whether a verdict is kept, and how: what an option says, and else TRIBUNAL_KEEP. Nothing heavy is imported."""
+"""Options of keeping verdicts: those of a command or a call, and else TRIBUNAL_KEEP. Nothing heavy is imported."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WAYS = ("yes", "no", "no-text")
 
 
 class KeepOptions(Frozen):
-    """That verdicts are kept.
+    """A way of keeping verdicts.
 
     Attributes:
         via: the way in.

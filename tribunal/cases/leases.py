@@ -1,4 +1,4 @@
-"""Who has a case: the process that its row names, as long as that gives a heartbeat, and by which attempt."""
+"""Leases: a case belongs to the process that its row names, as long as that gives a heartbeat, and to one attempt."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def new_owner() -> str:
 
 
 class NewCase(Frozen):
-    """What a request wants decided.
+    """A case that a request wants decided.
 
     Attributes:
         post: text, image, post_id, language, as a graph takes them.

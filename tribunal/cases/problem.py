@@ -1,4 +1,4 @@
-"""What a request for a case can go wrong with, for the service and the terminal alike."""
+"""Errors of a request for a case, for the service and the terminal alike."""
 
 from __future__ import annotations
 

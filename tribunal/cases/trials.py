@@ -38,7 +38,7 @@ _UNKEPT = "this case can't wait for a person to review it, because it is not to 
 
 
 class Progress(NamedTuple):
-    """How far a case is, by its checkpoints, its state, and what a person is asked where it waits for one.
+    """A case's progress by its checkpoints, its state, and what a person is asked where it waits for one.
 
     The state of one that waits holds what they are to look at (`waits`), and why (`review`).
     """
@@ -57,7 +57,7 @@ class ReviewerQuestion(Frozen):
 
 
 class TrialResult(Frozen):
-    """How a trial came to rest.
+    """The result of a trial that came to rest.
 
     Attributes:
         record: its record so far.

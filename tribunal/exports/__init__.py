@@ -1,4 +1,4 @@
-"""What goes out of the database to others: data sets, tables, tasks for annotators, statements of reasons."""
+"""Exports of the database to others: data sets, tables, tasks for annotators, statements of reasons."""
 
 from __future__ import annotations
 

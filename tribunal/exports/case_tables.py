@@ -35,7 +35,7 @@ _MOST_IMAGE = 20 * 1024**2  # bytes, as the service takes them
 
 @dataclass
 class ExportResult:
-    """How an export went: rows written, and those left out, by reason; `images_lost` are posts without theirs."""
+    """The result of an export: rows written, and those left out, by reason; `images_lost` are posts without theirs."""
 
     rows: int = 0
     left_out: Counter[str] = field(default_factory=Counter)

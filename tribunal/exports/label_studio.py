@@ -87,13 +87,13 @@ class LabellingInterface:
 
 
 class ExportModel(BaseModel):
-    """What is read of an export: what is named here, of all that may stand there."""
+    """A part of an export: only the fields that are named here are read."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class ControlResult(ExportModel):
-    """What one control was given."""
+    """The input of one control."""
 
     from_name: str = ""
     value: JSON = Field(default_factory=dict)
@@ -105,7 +105,7 @@ class ControlResult(ExportModel):
 
 
 class Annotation(ExportModel):
-    """What one person made of a task."""
+    """One person's labels of a task."""
 
     result: list[ControlResult] = []
     was_cancelled: bool = False
@@ -237,7 +237,7 @@ class _LabelledTask(ExportModel):
 
 
 class LabelledCase(ExportModel):
-    """What annotators made of a case. `category` is None where nobody has labelled it, or they differ."""
+    """The annotators' label of a case. `category` is None where nobody has labelled it, or they differ."""
 
     data: _TaskData
     category: str | None

@@ -1,1 +1,1 @@
-"""Where the service keeps its cases and keys: SQLite by default, PostgreSQL where one is named."""
+"""The database of cases and keys: SQLite by default, PostgreSQL where one is named."""

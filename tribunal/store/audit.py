@@ -40,7 +40,7 @@ FIELDS = ("at", "who", "key_id", "name", "kind", "subject", "details")  # what a
 
 
 class Who(Frozen):
-    """Who did it: the operator, whoever has a key, a person whom a trusted proxy named, or a replica by itself."""
+    """An actor: the operator, whoever has a key, a person whom a trusted proxy named, or a replica by itself."""
 
     who: Literal["operator", "key", "person", "replica"]
     key_id: str | None = None
@@ -56,7 +56,7 @@ def replica_actor(name: str) -> Who:
 
 
 class LogEntry(Frozen):
-    """What an entry tells of. `subject`: the id of a case, batch, key, webhook or message. Never a post's words."""
+    """An entry's content. `subject`: the id of a case, batch, key, webhook or message. Never a post's words."""
 
     kind: Kind
     subject: str

@@ -42,7 +42,7 @@ class _CreatedStatement(BaseModel):
 
 
 class _RegisterAnswer(BaseModel):
-    """What the register says of a batch. `errors` has `existing_puids`, and `statement_N` with the faults of each."""
+    """The register's answer to a batch. `errors` has `existing_puids`, and `statement_N` with the faults of each."""
 
     statements: list[_CreatedStatement] = []
     errors: dict[str, Any] = {}

@@ -76,7 +76,7 @@ Facts = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, ma
 
 
 class StatementFields(Frozen):
-    """What a platform may say of its decisions, each field as the register calls it. None is not told."""
+    """The fields in which a platform describes its decisions, each as the register calls it. None is not told."""
 
     decision_visibility: tuple[Visibility, ...] | None = Field(default=None, min_length=1)
     decision_visibility_other: Short | None = None

@@ -52,7 +52,7 @@ class StatementBatch(NamedTuple):
 
 @dataclass
 class StatementsMade:
-    """How it went: the files that were written, and the cases that were left out, by reason."""
+    """Statements that were made: the files that were written, and the cases that were left out, by reason."""
 
     batches: list[StatementBatch] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -64,7 +64,7 @@ class StatementsMade:
 
 
 class StatementRequest(NamedTuple):
-    """Which cases, and how they are told of: `explanations` are the model's own words, with quotations taken out."""
+    """Say which cases are stated, and how: `explanations` are the model's own words, with quotations taken out."""
 
     mapping: DecisionMapping
     since: float | None = None
