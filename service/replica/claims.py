@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import text_of
-from tribunal.cases.waiting_cases import names_of_person
+from tribunal.cases.waiting_cases import check_claim
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.prompts.policy import Policy, parse_policy, policy_in_force
@@ -97,11 +97,7 @@ class ClaimStore:
 
     def _check_waits(self, row: JSON, reviewer: str) -> None:
         """Check that a row waits for this person; raise Problem if it is decided or somebody else has claimed it."""
-        left = (row["claimed_until"] or 0.0) - time.time()
-        if row["claimed_by"] not in (None, *names_of_person(reviewer)) and left > 0:
-            left_seconds = max(1, round(left))
-            message = f"{self.noun}: {row['id']}: {row['claimed_by']} has claimed it for {left_seconds} s more"
-            raise Problem("conflict", message, retry_after=left_seconds)
+        check_claim(row, self.noun, reviewer)
 
     async def _update(self, connection: AsyncConnection, row_id: str, values: JSON) -> JSON:
         """Change a row, which nobody else can change before the transaction ends; without values only lock it."""

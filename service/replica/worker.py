@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
+from collections.abc import AsyncIterator, Awaitable, Callable, Set
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 
-from tribunal.calls import Call, Usage
-from tribunal.cases.case_store import CaseStore, Spending
+from tribunal.cases.case_store import CaseStore, spending_of
 from tribunal.cases.checkpoints import TakenOver
-from tribunal.cases.leases import Held
+from tribunal.cases.leases import Held, without_earlier_calls
 from tribunal.cases.trials import TrialResult, Trials, trusted_graph
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.runs.decider import record_of_unusable_post
-from tribunal.eval.runs.prices import Prices
 from tribunal.schema import JSON, Record
 from tribunal.service.replica.background_loops import DATABASE_AWAY, retry_while_away
 from tribunal.service.telemetry.observers import Telemetry, TrialObserver
@@ -115,8 +113,9 @@ class Worker:
         try:
             async with self._writing_events() as events:
                 result = await self._run_graph(held, events, observer)
-            record, paid = result.record, _without_earlier_calls(held, result.record)
-            spent, money = spending_of(paid.calls, paid.usage, self._telemetry.prices)
+            record, paid = result.record, without_earlier_calls(held, result.record)
+            prices = self._telemetry.prices
+            spent, money = spending_of(paid.calls, paid.usage, prices.cost_of_call if prices else None)
             if held.batch_id is not None and self.retry_later and await self.retry_later(held, record):
                 observer.end = "unanswered"
                 await retry_while_away(lambda: self._case_store.try_again(held, spent))
@@ -223,19 +222,3 @@ class Worker:
     def hurry(self) -> None:
         """Don't wait any longer for what is in flight."""
         self._hurry.set()
-
-
-def spending_of(calls: Sequence[Call], usage: Usage, prices: Prices | None) -> tuple[Spending, float | None]:
-    """Return what calls have cost, as far as it is known; and the money, or None if a price isn't known."""
-    costs = [prices.cost_of_call(call) if prices else None for call in calls]
-    known = [cost for cost in costs if cost is not None]
-    spending = Spending(calls=usage.calls, tokens=usage.prompt_tokens + usage.completion_tokens, money=sum(known))
-    return spending, sum(known) if len(known) == len(costs) else None
-
-
-def _without_earlier_calls(held: Held, record: Record) -> Record:
-    """Return a record with the calls alone that were made since a person saw it."""
-    if held.answer is None or held.record is None:
-        return record
-    calls = record.calls[len(held.record["calls"]) :]
-    return record.model_copy(update={"calls": calls, "usage": Usage.from_calls([call.dump() for call in calls])})

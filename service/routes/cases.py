@@ -17,7 +17,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from tribunal.cases import case_search
 from tribunal.cases.author_letter import LETTER_SETTINGS, write_letter
 from tribunal.cases.case_drawing import content_security_policy, draw_markdown, draw_page
-from tribunal.cases.case_store import CaseStore, add_spending
+from tribunal.cases.case_store import CaseStore, add_spending, spending_of
 from tribunal.cases.case_view import AuthorLetter, CaseView
 from tribunal.cases.explanations import case_from_row
 from tribunal.cases.explanations import explain_case as explain_case_at_hand
@@ -28,7 +28,6 @@ from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Call, Record, Usage
 from tribunal.service.replica.keys import Caller, check_key
-from tribunal.service.replica.worker import spending_of
 from tribunal.service.routes import parameters as api
 from tribunal.service.routes.access import Admin, CurrentReplica, Finder, KeyFirst, Reader
 from tribunal.service.routes.parameters import CaseId, responses
@@ -264,7 +263,8 @@ async def _explain_to_poster(
     letter = await write_letter(case, language=language, context=context, files=False)
     if who.key_id and letter.calls:
         paid = [Call.model_validate(each) for each in letter.calls]
-        spent, _ = spending_of(paid, Usage.from_calls(list(letter.calls)), replica.prices)
+        price = replica.prices.cost_of_call if replica.prices else None
+        spent, _ = spending_of(paid, Usage.from_calls(list(letter.calls)), price)
         async with replica.store.transaction() as connection:
             await add_spending(replica.store, connection, who.key_id, spent)
     return letter

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.calls import Call, Usage
 from tribunal.cases.decision_effects import Sampling, cancel_appeal_trial, write_effects
 from tribunal.cases.erasure import post_without_words, without_words
 from tribunal.cases.leases import MINE, Held, NewCase, existing_for_request, held_case_from_row, owner_is_dead
@@ -313,6 +314,16 @@ class Spending(Frozen):
     calls: int = 0
     tokens: int = 0
     money: float = 0.0
+
+
+def spending_of(
+    calls: Sequence[Call], usage: Usage, price: Callable[[Call], float | None] | None
+) -> tuple[Spending, float | None]:
+    """Return what calls have cost, as far as it is known; and the money, or None if a price isn't known."""
+    costs = [price(call) if price else None for call in calls]
+    known = [cost for cost in costs if cost is not None]
+    spending = Spending(calls=usage.calls, tokens=usage.prompt_tokens + usage.completion_tokens, money=sum(known))
+    return spending, sum(known) if len(known) == len(costs) else None
 
 
 async def add_spending(store: Store, connection: AsyncConnection, key_id: str, spending: Spending) -> None:

@@ -7,7 +7,7 @@ and a field beside it says why. What has no section of its own stands in `detail
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, cast
 
 from pydantic import Field
 
@@ -196,7 +196,15 @@ class ActivityEntry(Frozen):
     details: tuple[str, ...] = ()
 
 
-class CaseView(Frozen):
+class _Page(Frozen):
+    def _repr_html_(self) -> str:
+        """Return the whole of it as a notebook shows it."""
+        from tribunal import draw_page
+
+        return draw_page(cast("CaseView | AuthorLetter", self))
+
+
+class CaseView(_Page):
     """A case with all that is known of it. Every section that is empty is left out where it is drawn."""
 
     told_to: Literal["auditor"] = "auditor"
@@ -228,14 +236,8 @@ class CaseView(Frozen):
     activity: tuple[ActivityEntry, ...] = ()
     details: tuple[tuple[str, str], ...] = Field(default=(), description="what else is known, by name")
 
-    def _repr_html_(self) -> str:
-        """Return the whole case as a notebook shows it."""
-        from tribunal import draw_page
 
-        return draw_page(self)
-
-
-class AuthorLetter(Frozen):
+class AuthorLetter(_Page):
     """A case for the person who posted: what was decided and why, in their language. Nothing about anybody else."""
 
     told_to: Literal["poster"] = "poster"
@@ -251,9 +253,3 @@ class AuthorLetter(Frozen):
     source: Literal["written", "fixed"] = Field(description="whether a model wrote the text, or it is the fixed one")
     warnings: tuple[str, ...] = Field(default=(), exclude=True, description="for whoever sends it, and not for them")
     calls: tuple[JSON, ...] = Field(default=(), exclude=True, repr=False)
-
-    def _repr_html_(self) -> str:
-        """Return the letter as a notebook shows it."""
-        from tribunal import draw_page
-
-        return draw_page(self)

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING
 from langchain_core.runnables import RunnableConfig
 from sqlalchemy import and_, or_, select
 
-from tribunal.calls import Usage
-from tribunal.cases.case_store import CaseStore, Spending
+from tribunal.cases.case_store import CaseStore, spending_of
 from tribunal.cases.checkpoints import TakenOver
 from tribunal.cases.decision_effects import Sampling, load_sampling
-from tribunal.cases.leases import LEASE, Held, NewCase, held_case_from_row, new_owner
+from tribunal.cases.leases import LEASE, Held, NewCase, held_case_from_row, new_owner, without_earlier_calls
 from tribunal.cases.old_docket import copy_old_cases, find_old_docket
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import store_here
@@ -296,17 +295,14 @@ class Docket:
             DatabaseUnreachable: that can't be written.
             BadInput: another process has taken the case over.
         """
-        seen = held.record or {}
-        record = result.record.model_copy(update={"kept": seen.get("kept")})
+        record = result.record.model_copy(update={"kept": (held.record or {}).get("kept")})
         with self._problems_as_bad_input(held.id):
             if (result.question is None and record.review is None) or not result.readable:
                 await self._cases.discard(held)
                 return _without_thread(record)
             question = result.question.dump() if result.question else None
-            calls = record.calls[len(seen.get("calls") or []) :] if held.answer is not None else record.calls
-            usage = Usage.from_calls([call.dump() for call in calls])
-            spending = Spending(calls=usage.calls, tokens=usage.prompt_tokens + usage.completion_tokens)
-            money = None if calls else 0.0  # what calls cost, the service's price table says
+            paid = without_earlier_calls(held, record)
+            spending, money = spending_of(paid.calls, paid.usage, None)  # the service's price table says what they cost
             if not await self._cases.finish(held, record, question, spent=spending, money=money):
                 raise TakenOver
         return record

@@ -14,8 +14,9 @@ from typing import Any
 from sqlalchemy import and_, bindparam, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.calls import Usage
 from tribunal.cases.problem import Problem
-from tribunal.schema import JSON, Frozen
+from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, idempotency, replicas
 
@@ -70,6 +71,14 @@ def held_case_from_row(row: Mapping[str, Any]) -> Held:
     """Return a case that was just taken up. One that a person has answered is no longer a batch's to see to."""
     held = Held.model_validate({name: row[name] for name in Held.model_fields})
     return held.model_copy(update={"batch_id": None}) if held.answer is not None else held
+
+
+def without_earlier_calls(held: Held, record: Record) -> Record:
+    """Return a record with the calls alone that were made since a person saw it."""
+    if held.answer is None or held.record is None:
+        return record
+    calls = record.calls[len(held.record["calls"]) :]
+    return record.model_copy(update={"calls": calls, "usage": Usage.from_calls([call.dump() for call in calls])})
 
 
 def owner_is_dead(owner: Any, replica: str, takeover: float) -> Any:

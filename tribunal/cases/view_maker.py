@@ -104,16 +104,16 @@ def view_case(
     if record.outcome == "pending" and record.review:  # the models' reasons come first
         reasons.insert(0, str(verdict.get("explanation") or ""))
     case = case or record.kept or record.thread
+    same = ("outcome", "rehearsed", "opinions", "precedents", "appeals", "votes")
     return CaseView(
+        **{name: getattr(record, name) for name in same},
         case=case,
         erased=erased,
         title=line_of_case("title", record),
         tone=decided if record.outcome == "verdict" else "open",
-        outcome=record.outcome,
         first=line_of_case("decision", record, verdict, read_reason(record.review.reason) if record.review else ""),
         track=line_of_case("track", record),
         reasons=tuple(each for each in reasons if each),
-        rehearsed=record.rehearsed,
         status=status,
         post=ViewedPost(
             id=record.post_id,
@@ -141,14 +141,10 @@ def view_case(
         applied=applied_policy(record, recorded_policy(record, policy_text)),
         rationale=record.steps,
         evidence=tuple(_evidence_card(each, record) for each in record.evidence),
-        opinions=record.opinions,
-        precedents=record.precedents,
-        appeals=record.appeals,
         appeal_trials=tuple(
             _view_earlier_trial(each.trial, f"New run, ordered {format_date(each.trial.at)}") if each.trial else None
             for each in record.appeals
         ),
-        votes=record.votes,
         decided=decision_steps(record, decided_at),
         cost=cost_of_case(record, price),
         warnings=tuple(_merge_causes(record.warnings)),

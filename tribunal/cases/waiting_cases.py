@@ -150,6 +150,15 @@ def names_of_person(reviewer: str) -> tuple[str, str]:
     return name, f"{name} (operator)"
 
 
+def check_claim(row: JSON, noun: str, reviewer: str) -> None:
+    """Check that nobody else has claimed a row, which is called so; raise Problem if somebody has."""
+    left = (row["claimed_until"] or 0.0) - time.time()
+    if row["claimed_by"] not in (None, *names_of_person(reviewer)) and left > 0:
+        seconds = max(1, round(left))
+        claimed = f"{noun}: {row['id']}: {row['claimed_by']} has claimed it for {seconds} s more"
+        raise Problem("conflict", claimed, retry_after=seconds)
+
+
 def check_waits(row: JSON | None, reviewer: str, *, leads: bool = True) -> None:
     """Check that a person may say something of a case; with `leads` also of one that was escalated.
 
@@ -158,7 +167,7 @@ def check_waits(row: JSON | None, reviewer: str, *, leads: bool = True) -> None:
     """
     if row is None:
         raise Problem("not_found", "case: there is none")
-    why, left = "", (row["claimed_until"] or 0.0) - time.time()
+    why = ""
     if row["question"] is None:
         review: JSON = (row["record"] or {}).get("review") or {}
         why = "waits for nobody's decision; nothing was changed"
@@ -170,10 +179,8 @@ def check_waits(row: JSON | None, reviewer: str, *, leads: bool = True) -> None:
         why = f"is being decided by {by} right now; look again in a moment"
     elif row["escalated"] is not None and not leads:
         why = "was escalated and waits for a lead; nothing was changed"
-    elif row["claimed_by"] not in (None, *names_of_person(reviewer)) and left > 0:
-        seconds = max(1, round(left))
-        claimed = f"case: {row['id']}: {row['claimed_by']} has claimed it for {seconds} s more"
-        raise Problem("conflict", claimed, retry_after=seconds)
+    else:
+        check_claim(row, "case", reviewer)
     if why:
         raise Problem("conflict", f"case: {row['id']}: {why}")
 
