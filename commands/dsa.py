@@ -171,8 +171,8 @@ def _end_with(made: StatementsMade | None, ended: Counter[str] | None, *, as_jso
     """Print what was made and sent, and end with status 1 if the register refused any."""
     result: JSON = {}
     if made is not None:
-        files = [{"file": str(batch.path), "statements": batch.number} for batch in made.batches]
-        result = {"statements": made.count, "files": files, "left_out": dict(sorted(made.left_out.items()))}
+        files = [{"file": str(path), "statements": number} for path, number in made.files.items()]
+        result = {"statements": made.files.total(), "files": files, "left_out": dict(sorted(made.left_out.items()))}
     if ended is not None:
         result |= {name: ended[name] for name in ("sent", "known", "refused")}
     if as_json:

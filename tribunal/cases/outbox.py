@@ -36,6 +36,21 @@ Status = Literal["waiting", "delivered", "dead"]
 _IN_FORCE = select(webhooks).where(webhooks.c.disabled.is_(None)).with_for_update(read=True, key_share=True)
 
 
+class AppealSummary(Frozen):
+    """What is told of an appeal. Not its words: whoever made it has them."""
+
+    id: str = Field(description="the appeal's")
+    kind: Literal["appeal", "reopened"]
+    status: Literal["waiting", "trying", "tried", "decided"]
+    appellant: str = Field(description="as the caller named them")
+    created: float = Field(description="in seconds of the epoch")
+    result: Literal["upheld", "reversed", "changed"] | None = Field(default=None, description="once it is decided")
+    category_before: str | None = None
+    hateful_before: bool | None = None
+    note: str = Field(default="", description="why it was decided so: a person's words, which may quote the post")
+    decided: float | None = None
+
+
 class CaseMessage(Frozen):
     """What is told of a case that ended. Of a case that is not to be kept, no words: not the caller's either."""
 
@@ -55,43 +70,19 @@ class CaseMessage(Frozen):
     cancelled: str | None = Field(default=None, description="why it ended without an outcome")
     link: str = Field(description="where the case is shown to whoever has a key for it")
     record: JSON | None = Field(default=None, description="all of it, for an endpoint that was added so")
+    appeal: AppealSummary | None = Field(default=None, description="of a case that was appealed or reopened alone")
 
     def without_words(self) -> CaseMessage:
-        """Return the same without what the caller or a model has written."""
-        return self.model_copy(update=dict.fromkeys(_WORDS))
-
-
-class AppealSummary(Frozen):
-    """What is told of an appeal. Not its words: whoever made it has them."""
-
-    id: str = Field(description="the appeal's")
-    kind: Literal["appeal", "reopened"]
-    status: Literal["waiting", "trying", "tried", "decided"]
-    appellant: str = Field(description="as the caller named them")
-    created: float = Field(description="in seconds of the epoch")
-    result: Literal["upheld", "reversed", "changed"] | None = Field(default=None, description="once it is decided")
-    category_before: str | None = None
-    hateful_before: bool | None = None
-    note: str = Field(default="", description="why it was decided so: a person's words, which may quote the post")
-    decided: float | None = None
-
-
-class AppealMessage(CaseMessage):
-    """As `CaseMessage`, of a case that was appealed or reopened: the case as it stands now, and the appeal."""
-
-    appeal: AppealSummary
-
-    def without_words(self) -> AppealMessage:
         """Return the same without what the caller, a model or a reviewer has written."""
-        bare = self.appeal.model_copy(update={"appellant": "", "note": ""})
+        bare = self.appeal and self.appeal.model_copy(update={"appellant": "", "note": ""})
         return self.model_copy(update={**dict.fromkeys(_WORDS), "appeal": bare})
 
 
-def appeal_message(appeal: JSON, graph: str, record: Record, link: str) -> AppealMessage:
+def appeal_message(appeal: JSON, graph: str, record: Record, link: str) -> CaseMessage:
     """Return the message of a step of an appeal, from its row and the case's record as they are now."""
     _, told = decision_message(appeal["case_id"], graph, record, record.dump(), link)
     inside = AppealSummary.model_validate({name: appeal[name] for name in AppealSummary.model_fields})
-    return AppealMessage(**dict(told), appeal=inside)
+    return told.model_copy(update={"appeal": inside})
 
 
 def decision_message(
@@ -139,8 +130,7 @@ def coop_callback(event: str, told: CaseMessage, target: CoopTarget) -> JSON | N
     """Return what Coop would send; None where it would send nothing: a post that isn't hateful asks for no action."""
     item = {"id": told.post_id or told.id, "typeId": target.item_type}
     custom = {"case": told.id, "link": told.link, "graph": told.graph, "rehearsed": told.rehearsed}
-    if event == "appeal.decided" and isinstance(told, AppealMessage):
-        appeal = told.appeal
+    if event == "appeal.decided" and (appeal := told.appeal) is not None:
         return {
             "appealId": appeal.id,
             "item": item,
@@ -255,7 +245,7 @@ class Outbox:
 def _body_for_endpoint(row: Any, event: EventType, told: CaseMessage) -> str | None:
     """Return what an endpoint is sent; None where it is told nothing of this."""
     if row["coop"] is None:
-        whole = told.dump()
+        whole = told.model_dump(mode="json", exclude=None if told.appeal else {"appeal"})
         return message_body(event, whole if row["with_record"] else {**whole, "record": None})
     said = coop_callback(event, told, CoopTarget.model_validate(row["coop"]))
     return None if said is None else json.dumps(said)

@@ -43,24 +43,12 @@ _QUOTED = re.compile(r"“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|«[^»]*»
 _PERSONAL = re.compile(r"https?://\S+|www\.\S+|[\w.+-]+@[\w-]+\.\w[\w.-]*|[@#]\w+|\+?\d[\d\s()/-]{5,}\d")
 
 
-class StatementBatch(NamedTuple):
-    """Statements that were written together."""
-
-    path: Path
-    number: int
-
-
 @dataclass
 class StatementsMade:
-    """Statements that were made: the files that were written, and the cases that were left out, by reason."""
+    """Statements that were made: how many are in each file that was written, and the cases left out, by reason."""
 
-    batches: list[StatementBatch] = field(default_factory=list)
+    files: Counter[Path] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def count(self) -> int:
-        """Return how many statements were written."""
-        return sum(batch.number for batch in self.batches)
 
 
 class StatementRequest(NamedTuple):
@@ -86,9 +74,9 @@ async def make_statements(store: Store, folder: Path, wanted: StatementRequest) 
     name = f"statements-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
 
     async def keep_batch() -> None:
-        path = folder / f"{name}-{len(made.batches) + 1:04}.json"
+        path = folder / f"{name}-{len(made.files) + 1:04}.json"
         await _keep_batch(store, path, batch)
-        made.batches.append(StatementBatch(path, len(batch)))
+        made.files[path] = len(batch)
         batch.clear()
 
     async for each in _missing_statements(store, wanted, made):
