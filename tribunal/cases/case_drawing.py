@@ -128,13 +128,10 @@ def line_of_case(macro: str, *values: Any) -> str:
 
 
 @cache
-def _all_fixed_texts() -> dict[str, dict[str, Any]]:
-    return parse_toml(_source("letters.toml"))
-
-
 def fixed_texts(language: str) -> dict[str, Any] | None:
     """Return the fixed texts of letters in a language: a title and a text for each decision, and labels; or None."""
-    return _all_fixed_texts().get(language) or _all_fixed_texts().get(language.partition("-")[0])
+    texts = parse_toml(_source("letters.toml"))
+    return texts.get(language) or texts.get(language.partition("-")[0])
 
 
 def _render(picture: CaseView | AuthorLetter, kind: Literal["html", "md"], **values: Any) -> str:

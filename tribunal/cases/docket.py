@@ -22,7 +22,7 @@ from tribunal.cases.case_store import CaseStore, spending_of
 from tribunal.cases.checkpoints import TakenOver
 from tribunal.cases.decision_effects import Sampling, load_sampling
 from tribunal.cases.leases import LEASE, Held, NewCase, held_case_from_row, new_owner, without_earlier_calls
-from tribunal.cases.old_docket import copy_old_cases, find_old_docket
+from tribunal.cases.old_docket import copy_old_cases
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import store_here
 from tribunal.cases.trials import TrialResult, Trials, trusted_graph
@@ -36,6 +36,7 @@ from tribunal.cases.waiting_cases import (
     holder_line,
 )
 from tribunal.context import Context, context_from, settings_for_record
+from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.graphs import load_seats
 from tribunal.loops import PerLoop
@@ -363,8 +364,8 @@ async def migrate_old_docket(store: Store) -> None:
     Raises:
         BadInput: the old docket's file is damaged, none of ours, or of another version.
     """
-    file = await asyncio.to_thread(find_old_docket)
-    if file is None:
+    file = await asyncio.to_thread(data_folder) / "cases.sqlite"
+    if not await asyncio.to_thread(file.exists):
         return
     beside = file.with_name("service.sqlite")
     if store.file is None or store.file.resolve() != beside.resolve():

@@ -6,7 +6,6 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.store.engine import WAIT
 
@@ -23,12 +22,6 @@ ON CONFLICT (id) DO UPDATE SET status = excluded.status, owner = excluded.owner,
 WHERE cases.outcome = 'pending' AND cases.question IS NULL
 RETURNING id
 """
-
-
-def find_old_docket() -> Path | None:
-    """Return the file in which an earlier release kept its docket, if it is there. Call it off the event loop."""
-    file = data_folder() / "cases.sqlite"
-    return file if file.exists() else None
 
 
 def copy_old_cases(file: Path, database: Path) -> list[str]:
