@@ -13,8 +13,8 @@ _HEADER = (0x54524243, 1)  # "TRBC", by which it is told apart from any other SQ
 # Each as one that was cut off. A case whose record was kept, too, is there already.
 _COPY_CASES = """
 INSERT INTO cases (id, created, status, attempt, attempts_before, owner, graph, settings, keep, via, post_id, post)
-SELECT thread, CAST(opened AS REAL), 'running', 1, 0, 'the docket of an earlier release', graph, json(settings), true, 'command',
-    post_id, json(given)
+SELECT thread, CAST(opened AS REAL), 'running', 1, 0, 'the docket of an earlier release', graph, json(settings), true,
+    'command', post_id, json(given)
 FROM old.cases WHERE status <> 'erased'
 ON CONFLICT (id) DO UPDATE SET status = excluded.status, owner = excluded.owner, attempt = excluded.attempt,
     post = excluded.post, settings = excluded.settings, graph = excluded.graph, finished = NULL, erased = NULL,
