@@ -22,12 +22,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
-import re
 import sqlite3
 import unicodedata
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
@@ -37,9 +35,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator
 
 from tribunal.database import Database, DatabaseError
-from tribunal.environment import data_folder, environment
+from tribunal.environment import data_folder
 from tribunal.errors import BadInput, TribunalError
-from tribunal.models.providers import providers_in_use
+from tribunal.models.providers import known_secrets
 from tribunal.schema import JSON, Frozen
 from tribunal.text import parse_json, scrub, scrub_json, wellformed
 
@@ -195,7 +193,7 @@ class Archive:
             )
         except DatabaseError as error:
             raise BadInput(f"archive {file}: can't be opened as an archive: {error.__cause__}; {_WAY_OUT}") from error
-        return cls(database, await asyncio.to_thread(_find_secrets))
+        return cls(database, await asyncio.to_thread(known_secrets))
 
     async def close(self) -> None:
         """Write out what SQLite still holds beside the file. Nothing may be asked of the archive afterwards."""
@@ -347,17 +345,6 @@ class Archive:
 
 def _utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-_NAMES_A_SECRET = re.compile(r"_(?:KEYS?|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
-
-
-def _find_secrets() -> set[str]:
-    """Return every key that this program could know, long enough not to be an ordinary word."""
-    variables: Mapping[str, str] = {**environment(), **os.environ}
-    known = {value for name, value in variables.items() if _NAMES_A_SECRET.search(name)}
-    known |= {key for provider in providers_in_use() for key in provider.all_secrets(variables)}
-    return {value for value in known if len(value) >= 8}
 
 
 def damaged_archive_error(file: Path, error: BaseException | None) -> BadInput:

@@ -16,8 +16,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 from structlog.typing import EventDict, Processor
 
-from tribunal.environment import environment
-from tribunal.models.providers import providers_in_use
+from tribunal.models.providers import known_secrets
 from tribunal.terminal import as_json, is_watched, say
 from tribunal.text import scrub
 
@@ -69,7 +68,7 @@ def log_to_stderr(level: Level, *, posts: bool, database: str | None) -> None:
 
     last: Processor = structlog.dev.ConsoleRenderer(colors=False) if is_watched(aside=True) else _render_json
     remove = structlog.stdlib.ProcessorFormatter.remove_processors_meta
-    handler = _TerminalHandler(_known_secrets(database))
+    handler = _TerminalHandler(_secrets_of_service(database))
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[remove, drop_words, last])
     )
@@ -127,11 +126,9 @@ def _replace_exception(line: EventDict, *, words: bool) -> EventDict:
     return line
 
 
-def _known_secrets(database: str | None) -> frozenset[str]:
-    """Return every key of a model's provider, and the database's password."""
-    variables = environment()
-    secrets = {secret for provider in providers_in_use() for secret in provider.all_secrets(variables)}
-    secrets |= {value for name, value in variables.items() if "_API_KEY" in name}
+def _secrets_of_service(database: str | None) -> frozenset[str]:
+    """Return every key that this program could know, and the database's password."""
     with suppress(ArgumentError):
-        secrets |= {str(make_url(database).password)} if database and make_url(database).password else set()
-    return frozenset(secrets)
+        if database and (password := make_url(database).password):
+            return known_secrets() | {str(password)}
+    return known_secrets()

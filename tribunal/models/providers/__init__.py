@@ -7,11 +7,13 @@ that LangChain's `init_chat_model` knows, once its package is installed (`langch
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 
 from tribunal import plugins
 from tribunal.calls import REHEARSAL
+from tribunal.environment import environment
 from tribunal.errors import BadInput
 from tribunal.model_objects import (
     describe_object,
@@ -39,6 +41,7 @@ from tribunal.models.providers.provider import (
     ResponseFormat,
 )
 from tribunal.plugins import require_extra
+from tribunal.text import SHORTEST
 
 __all__ = [
     "LENGTHS",
@@ -54,6 +57,7 @@ __all__ = [
     "check_key",
     "compatible",
     "find_provider",
+    "known_secrets",
     "model_names",
     "plugin_place",
     "provider_of",
@@ -96,6 +100,20 @@ def provider_of(model: ModelName) -> Provider:
 def providers_in_use() -> tuple[Provider, ...]:
     """Return ours, and those of others that a setting has named so far."""
     return *PROVIDERS.values(), *_plugged.values()
+
+
+_NAMES_A_SECRET = re.compile(r"_API_KEY|_(?:KEYS?|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+
+
+def known_secrets() -> frozenset[str]:
+    """Return every key that this program could know: of providers, and of variables that are named like one.
+
+    Those that are short enough to be an ordinary word are left out, as `scrub` does.
+    """
+    variables = environment()
+    found = {value for name, value in variables.items() if _NAMES_A_SECRET.search(name)}
+    found |= {secret for provider in providers_in_use() for secret in provider.all_secrets(variables)}
+    return frozenset(each for each in found if len(each) >= SHORTEST)
 
 
 def split_name(name: str) -> tuple[str, str]:
