@@ -17,14 +17,13 @@ from typing import Any
 from pydantic import Field, ValidationError, field_validator
 
 from tribunal.contents import keep_files_read
-from tribunal.context import Context, describe_validation_error
+from tribunal.context import Context, describe_validation_error, read_toml_model
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import CACHE, Evaluation, fit_to_graph, name_folder, refuse_if_none_uses, run_series
 from tribunal.eval.runs.job import AS_USUAL, RunOptions
 from tribunal.eval.runs.tally import RunTally
 from tribunal.models.registry import current_registry
 from tribunal.schema import JSON
-from tribunal.text import parse_toml
 
 _LONGEST = 150  # letters of a cell's folder
 # What a grid may vary beside the fields of `Context`.
@@ -65,14 +64,7 @@ def read_sweep(path: Path) -> Sweep:
     Raises:
         BadInput: it can't be read, or a field is wrong: which, and how.
     """
-    try:
-        sweep = Sweep.model_validate(parse_toml(path.read_bytes()))
-    except OSError as error:
-        raise BadInput(f"sweep: {path}: {error.strerror}") from error
-    except ValidationError as error:
-        raise BadInput(f"sweep: {path}: {describe_validation_error(error)}") from error
-    except ValueError as error:
-        raise BadInput(f"sweep: {path}: is not TOML: {error}") from error
+    sweep = read_toml_model(Sweep, path, "sweep")
     beside = path.resolve().parent
     if isinstance(sweep.data, Path):
         data: Path | Mapping[str, Path] = beside / sweep.data.expanduser()

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self, get_type_hints
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypeVar, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -29,7 +30,7 @@ from tribunal.schema import JSON
 from tribunal.settings import RENAMED, SETTINGS, EverySetting, describe_setting
 from tribunal.shared_settings import VIEWS, Setting, Task
 from tribunal.systems import seat_exists, seat_names
-from tribunal.text import parse_json, shorten_repr, suggest_name
+from tribunal.text import parse_json, parse_toml, shorten_repr, suggest_name
 from tribunal.trust import check_request, settings_from_clients
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
     from tribunal.typed_names import SettingsKeywords
 
+Model = TypeVar("Model", bound=BaseModel)
 # The shipped policy of each task.
 POLICIES: dict[Task, str] = {"hate": "h-vli", "sarcasm": "sarcasm", "misinformation": "misinformation"}
 
@@ -198,6 +200,18 @@ def describe_validation_error(error: ValidationError) -> str:
         return first["msg"]
     field = ".".join(str(part) for part in first["loc"]) or "settings"
     return f"{field}: {shorten_repr(first['input'])}: {first['msg'].removeprefix('Value error, ')}"
+
+
+def read_toml_model(model: type[Model], path: Path, called: str) -> Model:
+    """Return what a TOML file holds, as a model; raise `BadInput` if it can't be read, or a field is wrong."""
+    try:
+        return model.model_validate(parse_toml(path.read_bytes()))
+    except OSError as error:
+        raise BadInput(f"{called}: {path}: {error.strerror}") from error
+    except ValidationError as error:
+        raise BadInput(f"{called}: {path}: {describe_validation_error(error)}") from error
+    except ValueError as error:
+        raise BadInput(f"{called}: {path}: is not TOML: {error}") from error
 
 
 def settings_for_record(context: Context) -> JSON:

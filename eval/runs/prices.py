@@ -17,12 +17,11 @@ from typing import NamedTuple, TypeAlias
 from pydantic import Field, RootModel, ValidationError
 
 from tribunal.calls import REHEARSAL
-from tribunal.context import Context, describe_validation_error
+from tribunal.context import Context, describe_validation_error, read_toml_model
 from tribunal.errors import BadInput
 from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, read_line_starts
 from tribunal.eval.runs.results import ResultCall, summarize_result
 from tribunal.schema import Call, Frozen
-from tribunal.text import parse_toml
 
 PRICES = "prices.json"
 
@@ -60,14 +59,7 @@ class Prices(RootModel[dict[str, Price]]):
 
 def read_prices(path: Path) -> Prices:
     """Read a price table from a file; raise `BadInput` if it isn't one."""
-    try:
-        return Prices.model_validate(parse_toml(path.read_bytes()))
-    except OSError as error:
-        raise BadInput(f"prices: {path}: {error.strerror}") from error
-    except ValidationError as error:
-        raise BadInput(f"prices: {path}: {describe_validation_error(error)}") from error
-    except ValueError as error:
-        raise BadInput(f"prices: {path}: is not TOML: {error}") from error
+    return read_toml_model(Prices, path, "prices")
 
 
 def prices_of_run(folder: Path) -> Prices | None:
