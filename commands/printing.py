@@ -2,57 +2,75 @@
 
 A template gives one paragraph a line, which foreign text can't break: its own line breaks become blanks, or, after the
 filter `paragraphs`, lines that are indented as far. "! " begins a line in bold, "~ " a dim one, "? " a warning, and
-"> " one of our own words about others'.
+"> " one of our own words about others'; "<STYLE> " begins one of any style of rich's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from tribunal.templates import make_template_environment
 from tribunal.terminal import say, screen
-from tribunal.text import count_noun, make_visible
+from tribunal.text import count_noun, make_visible, one_line
 from tribunal.times import format_date
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from rich.padding import Padding
 
 _LINE_BREAK, _NO_STYLE = "\x1e", "\x1d"  # within a paragraph, and before a value; no stranger's stays as it is
 _STYLES = {"! ": "bold", "~ ": "dim", "? ": "yellow", "> ": "cyan"}
+_ANY_STYLE = re.compile(r"<([a-z ]+)> ")
+_PASSAGE = 240  # characters of a passage that is listed
 
 
-def print_template(name: str, *, aside: bool = False, **values: Any) -> None:
+def print_template(name: str, *, aside: bool = False, wrapped: bool = False, **values: Any) -> None:
     """Print a text.
 
     Args:
         name: of its template, without .txt.jinja.
         aside: to standard error.
+        wrapped: break long lines even where nobody watches; else each paragraph is one line for a pipe.
         values: what it says.
     """
+    watched = screen(aside=aside)
+    if wrapped or watched.is_terminal:
+        for paragraph in template_paragraphs(name, **values):
+            watched.print(paragraph)
+        return
+    for _, indent, words in _styled_lines(name, values):
+        margin = " " * indent
+        say(margin + words.replace("\n", f"\n{margin}"), lines=True, aside=aside)
+
+
+def template_paragraphs(name: str, **values: Any) -> Iterator[Padding]:
+    """Yield the paragraphs of a template as rich prints them."""
     from rich.padding import Padding
     from rich.text import Text
 
-    watched = screen(aside=aside)
+    for style, indent, words in _styled_lines(name, values):
+        yield Padding(Text(words, style), (0, 0, 0, indent), expand=False)
+
+
+def _styled_lines(name: str, values: dict[str, Any]) -> Iterator[tuple[str, int, str]]:
+    """Yield the style of each paragraph of a template, by how many columns it is indented, and its words."""
     text = _templates().get_template(f"{name}.txt.jinja").render(values)
     for line in text.removesuffix("\n").split("\n") if text else ():
-        style = _STYLES.get(line[:2], "")
-        words = (line[2:] if style else line).replace(_NO_STYLE, "")
+        named = _ANY_STYLE.match(line)
+        style = named[1] if named else _STYLES.get(line[:2], "")
+        words = (line[named.end() :] if named else line[2:] if style else line).replace(_NO_STYLE, "")
         indent = len(words) - len(words.lstrip(" "))
-        if watched.is_terminal:
-            paragraph = Text(words[indent:].replace(_LINE_BREAK, "\n"), style)
-            watched.print(Padding(paragraph, (0, 0, 0, indent), expand=False))
-        else:  # for a pipe: one line a paragraph, however long
-            say(words.replace(_LINE_BREAK, "\n" + " " * indent), lines=True, aside=aside)
+        yield style, indent, words[indent:].replace(_LINE_BREAK, "\n")
 
 
 @cache
 def _templates() -> Environment:
-    made = make_template_environment(
-        lambda name: files(__package__).joinpath("templates", name).read_text("utf-8"), _printable_value
-    )
+    made = make_template_environment(_read_template, _printable_value)
+    made.globals |= {"count_noun": count_noun, "format_date": format_date}
     made.filters |= {
         "count": lambda number: f"{number:,}",
         "noun": count_noun,
@@ -61,8 +79,22 @@ def _templates() -> Environment:
         "share": format_share,
         "span": lambda ends: "" if not ends else f" ({format_span(ends)})",
         "paragraphs": lambda text: _printable_value(text, _LINE_BREAK),
+        "one_line": one_line,
+        "shorten": _shorten_passage,
     }
     return made
+
+
+def _read_template(name: str) -> str:
+    """Return a template of commands, or one that every picture of a case shares."""
+    own = files(__package__).joinpath("templates", name)
+    return (own if own.is_file() else files("tribunal.cases").joinpath("templates", name)).read_text("utf-8")
+
+
+def _shorten_passage(passage: str) -> str:
+    """Return a passage as it is listed: on one line, and cut off where it is long."""
+    words = one_line(passage)
+    return words if len(words) <= _PASSAGE else f"{words[:_PASSAGE].rstrip()} …"
 
 
 def _printable_value(value: Any, line_break: str = " ") -> Any:
@@ -72,7 +104,7 @@ def _printable_value(value: Any, line_break: str = " ") -> Any:
     if isinstance(value, Markup):
         return value
     text = "–" if value is None else make_visible(str(value)).replace("\n", line_break)
-    return Markup(f"{_NO_STYLE}{text}" if text[:2] in _STYLES else text)  # noqa: S704  # no HTML
+    return Markup(f"{_NO_STYLE}{text}" if text[:2] in _STYLES or text[:1] == "<" else text)  # noqa: S704  # no HTML
 
 
 def format_share(value: float | None) -> str:

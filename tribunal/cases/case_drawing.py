@@ -1,9 +1,8 @@
-"""The picture of a case, drawn: as a page and a part of one, for a notebook, a terminal, as Markdown, and as a letter.
+"""The picture of a case, drawn: as a page and a part of one, for a notebook, as Markdown, and as a letter.
 
 One template each, in `templates/`; every one of them lists `details`, so that what is added there shows everywhere.
 Every value is made visible, so that nothing hides or turns around what is read; it is then escaped for HTML
-(by Jinja) or for Markdown. A terminal's template gives one paragraph a line, which foreign text can't
-break: its own line breaks are put back after the lines are split.
+(by Jinja) or for Markdown. What a terminal shows of a case is drawn by `tribunal.commands.show`.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import hashlib
 import re
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from jinja2 import Environment, Template
 from markupsafe import Markup
@@ -31,18 +30,6 @@ IN_FULL_ONLY = frozenset({
     "Shown to models", "System", "Task",
 })  # fmt: skip
 TO_AUTHORS = frozenset({"Case"})
-_LINE_BREAK = "\x1e"  # within a paragraph of a terminal; `make_visible` leaves none of a stranger's
-_PASSAGE = 240  # characters of a passage in a terminal
-Style = Literal["heading", "bold", "dim", "warning", "plain"]
-_STYLES: dict[str, Style] = {"# ": "heading", "! ": "bold", "~ ": "dim", "? ": "warning"}
-
-
-class TerminalLine(NamedTuple):
-    """A paragraph of a terminal: its style, by how many columns it is indented, and its words."""
-
-    style: Style
-    indent: int
-    text: str
 
 
 def draw_fragment(picture: CaseView | AuthorLetter, *, prefix: str = "ex-", titled: bool = True) -> Markup:
@@ -75,7 +62,7 @@ def draw_page(picture: CaseView | AuthorLetter) -> str:
 
 def draw_for_notebook(view: CaseView) -> str:
     """Return a case as a notebook shows it: no script, style sheet, image or link, so that it loads nothing."""
-    return _template("notebook.html.jinja").render(case=view, details=_short_details(view))
+    return _template("notebook.html.jinja").render(case=view, details=short_details(view))
 
 
 def draw_markdown(picture: CaseView | AuthorLetter) -> str:
@@ -83,24 +70,7 @@ def draw_markdown(picture: CaseView | AuthorLetter) -> str:
     return re.sub(r"\n{3,}", "\n\n", _render(picture, "md")).strip() + "\n"
 
 
-def draw_for_terminal(view: CaseView, part: Literal["findings", "outcome"], **more: Any) -> list[TerminalLine]:
-    """Return a part of a case as paragraphs of a terminal: what was found; or the outcome, with what it rests on.
-
-    `more` is what the template takes besides: of the findings `shown`, ids of passages that were printed already.
-    """
-    values = {"case": view, "part": part, "details": _short_details(view), "shown": (), **more}
-    lines = []
-    for line in _template("case.txt.jinja").render(values).split("\n"):
-        words = line.replace(_LINE_BREAK, "\n")
-        if line[:2] in _STYLES:
-            lines.append(TerminalLine(_STYLES[line[:2]], 0, words[2:]))
-        elif line.strip():
-            indent = len(words) - len(words.lstrip(" "))
-            lines.append(TerminalLine("dim" if indent > 2 else "plain", indent, words[indent:]))
-    return lines
-
-
-def _short_details(view: CaseView) -> list[tuple[str, str]]:
+def short_details(view: CaseView) -> list[tuple[str, str]]:
     """Return the details that a short picture has."""
     return [(name, value) for name, value in view.details if name not in IN_FULL_ONLY]
 
@@ -150,7 +120,7 @@ def _template(name: str) -> Template:
 
 @cache
 def _environment(kind: str) -> Environment:
-    """Return the environment of templates for HTML, Markdown (`md`), a terminal (`txt`) or single plain `lines`."""
+    """Return the environment of templates for HTML, Markdown (`md`) or single plain `lines`."""
 
     def escape(value: Any) -> Any:
         """Return a value with all of it visible, escaped for what is made; what is Markup already stays."""
@@ -160,14 +130,12 @@ def _environment(kind: str) -> Environment:
             return Markup(value)  # noqa: S704
         if kind == "html":
             return make_visible(value)  # Jinja escapes it then
-        if kind == "txt":  # in one line of the template
-            return Markup(make_visible(value).replace("\n", _LINE_BREAK))  # noqa: S704  # for a terminal
         return Markup(escape_markdown(one_line(value)))  # noqa: S704  # escaped here
 
     made = make_template_environment(_source, escape)
     made.globals |= {"demo_notice": DEMO_NOTICE, "count_noun": count_noun, "format_date": format_date}
     made.globals |= {"view_titles": VIEWS}
-    made.filters |= {"block": _markdown_block, "cell": _markdown_cell, "marked": _markdown_post, "shorten": _shorten}
+    made.filters |= {"block": _markdown_block, "cell": _markdown_cell, "marked": _markdown_post}
     return made
 
 
@@ -200,9 +168,3 @@ def _markdown_post(post: ViewedPost) -> Markup:
 def _bold(text: str) -> str:
     """Return words in bold, line by line; blanks at their ends stay outside of the stars, or they wouldn't be bold."""
     return re.sub(r"[^\s](?:[^\n]*[^\s])?", lambda match: f"**{escape_markdown(match[0])}**", text)
-
-
-def _shorten(passage: str) -> str:
-    """Return a passage as it is listed: on one line, and cut off where it is long."""
-    words = one_line(passage)
-    return words if len(words) <= _PASSAGE else f"{words[:_PASSAGE].rstrip()} …"
