@@ -14,10 +14,10 @@ from tribunal.eval.measures.consistency import compare_consistency_of_all
 from tribunal.eval.measures.costs import savings_of_run
 from tribunal.eval.measures.metrics import fitted_on_in_words, measure_columns
 from tribunal.eval.measures.switches import compare_settings
-from tribunal.eval.report.charts import reliability_chart, risk_coverage_chart
+from tribunal.eval.report.charts import percent_axis
 from tribunal.eval.report.overview import (
     CITATION,
-    HEADLINE,
+    PAPER_POLICY,
     TEST_POSTS,
     baseline_rows,
     cost_trades,
@@ -45,39 +45,7 @@ if TYPE_CHECKING:
 
 PAGE, TEXT = "report.html", "report.md"
 MOST = 50
-_HEADLINE = {
-    "accuracy": "Accuracy",
-    "macro_f1": "Macro-F1",
-    "weighted_f1": "Weighted-F1",
-    "precision": "Precision",
-    "recall": "Recall",
-    "f1": "F1",
-}
-_GROUPS = {
-    "by_difficulty": "difficulty",
-    "by_pattern": "SMI pattern",
-    "by_functionality": "functionality",
-    "by_target": "target group",
-    "by_implicit": "implicit",
-}
-_COST = {
-    "calls": "calls",
-    "tokens": "tokens",
-    "prompt_tokens": "tokens in",
-    "completion_tokens": "tokens out",
-    "seconds": "seconds",
-    "from_cache": "answers from the cache",
-    "cached_tokens": "tokens in, from the provider's cache",
-}
-_OF_CONFIDENCE = {
-    "ece": "expected calibration error",
-    "ece_debiased": "the same, without what chance adds",
-    "brier": "Brier score",
-    "aurc": "area under the risk–coverage curve",
-    "auroc": "AUROC, right against wrong",
-    "auroc_hate": "AUROC, hate against not",
-}
-_FEW = 8  # groups that stand open; more are folded
+_WORDS = ("warnings", "notes", "cautions", "order", "outcomes", "intervals")  # what is said of a run, by part
 
 
 def write_report(
@@ -103,9 +71,6 @@ def write_report(
     rows = [run["overview"] for run in shown]
     pairs = compare_all_pairs(runs, cluster=cluster)
     held = {
-        "names": _HEADLINE,
-        "first": HEADLINE,
-        "scores": _OF_CONFIDENCE,
         "runs": shown,
         "warnings": _group_by_text(shown, "warnings"),
         "notes": _group_by_text(shown, "notes"),
@@ -121,7 +86,6 @@ def write_report(
         "switches": compare_settings(runs, pairs, prices=prices, cluster=cluster),
         "consistent": compare_consistency_of_all(runs),
         "most": most,
-        "few": _FEW,
         "longest": LONGEST,
         "citation": CITATION,
         "test_posts": TEST_POSTS,
@@ -139,26 +103,15 @@ def write_report(
 def _run_values(read: RunColumns, most: int, prices: Prices | None, cluster: str | None) -> JSON:
     columns = name_labels_by_policy(read)
     measured = measure_columns(columns, cluster=cluster)
-    calibration = measured["calibration"]
+    risks = [each["risk"] for each in measured["calibration"]["risk_coverage"]]
     return {
         "name": columns.folder.resolve().name,
         "overview": overview_row(columns, measured, prices),
         "settings": list(flatten_settings(_as_run(columns))),
-        "warnings": _run_words("warnings", columns, measured),
-        "notes": _run_words("notes", columns, measured),
-        "order": " ".join(_run_words("order", columns, measured)),
-        "outcomes": " ".join(_run_words("outcomes", columns, measured)),
-        "intervals": " ".join(_run_words("intervals", columns, measured)),
+        **{part: _run_words(part, columns, measured) for part in _WORDS},
         "words_of_the_set": dataset_label_words(read, columns),
         "m": measured,
-        "groups": [
-            (title, _groups_with_posts(measured[name]))
-            for name, title in _GROUPS.items()
-            if _groups_with_posts(measured[name])
-        ],
-        "cost": [(title, measured["cost"][name]) for name, title in _COST.items() if name in measured["cost"]],
-        "reliability": reliability_chart(calibration) if calibration["n"] else None,
-        "risk_coverage": risk_coverage_chart(calibration) if calibration["n"] else None,
+        "risks": percent_axis(0.0, max(risks, default=0.0) or 0.05),
         "paper": paper_table(columns.run, measured),
         "reported": [
             ("Wrong verdicts", "the most confident first", wrong_posts(columns, most)),
@@ -176,9 +129,13 @@ def _as_run(columns: RunColumns) -> JSON:
 
 def _run_words(part: str, columns: RunColumns, measured: JSON) -> list[str]:
     """Return a part of what is said of a run before its figures, a sentence or several a line."""
+    policy = columns.run.get("policy")
     values = {
         "part": part,
         "m": measured,
+        "policy": policy.get("name") if isinstance(policy, dict) else None,
+        "paper_policy": PAPER_POLICY,
+        "test_posts": TEST_POSTS,
         "sampling": columns.run.get("sampling") or {},
         "mixed": warn_of_mixed_formats(measured["rungs"]),
         "fitted_on": fitted_on_in_words(measured),
@@ -197,7 +154,3 @@ def _group_by_text(runs: Sequence[JSON], kind: str) -> list[tuple[list[str], str
         for said in run[kind]:
             held.setdefault(said, []).append(run["name"])
     return [(names, said) for said, names in held.items()]
-
-
-def _groups_with_posts(groups: JSON) -> JSON:
-    return {name: group for name, group in groups.items() if group["n"]}

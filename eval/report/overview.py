@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from tribunal.eval.protocols.protocol import load_protocols
-from tribunal.eval.report.charts import CostAndValue, trade_chart
-from tribunal.eval.report.wording import missing_images_warning
+from tribunal.eval.report.charts import CostAndValue, cost_axis, pareto_front, percent_axis
 from tribunal.eval.runs.prices import Prices, prices_of_run, total_cost
 from tribunal.text import count_noun
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from tribunal.eval.protocols.protocol import PaperRow
     from tribunal.schema import JSON, Scheme
 
-HEADLINE = {"accuracy": "accuracy", "macro_f1": "Macro-F1", "f1": "F1"}
 _DECIDING = frozenset({"judge", "classifier", "reflection", "summary"})
 
 
@@ -94,21 +92,23 @@ def _trade_of_data(data: str, rows: list[JSON]) -> JSON:
     priced = all(row["costs"] and row["costs"]["each"] is not None and not row["costs"]["unpriced"] for row in rows)
     costs = [row["costs"]["each"] if priced else row["tokens"] for row in rows]
     measures = [row["measured"] for row in rows]
-    chart = trade_chart(
-        [
-            CostAndValue(cost, each["accuracy"], each["intervals"]["accuracy"], whole=not row["unseen"])
-            for cost, each, row in zip(costs, measures, rows, strict=True)
-        ]
-    )
+    points = [
+        CostAndValue(cost, each["accuracy"], whole=not row["unseen"])
+        for cost, each, row in zip(costs, measures, rows, strict=True)
+    ]
+    best = pareto_front(points)
     places = []
-    for row, point in zip(rows, chart.points, strict=True):
+    for at, row in enumerate(rows):
         unseen = f"no: {count_noun(row['unseen'], 'call')} not seen"
-        places.append(unseen if row["unseen"] else "yes" if point.best else "no")
+        places.append(unseen if row["unseen"] else "yes" if at in best else "no")
+    ends = [end for each in measures for end in (each["accuracy"], *(each["intervals"]["accuracy"] or ()))]
     names = [row["name"] for row in rows]
     return {
         "data": data,
         "by": "cost a post" if priced else "tokens a post",
-        "chart": chart,
+        "across": cost_axis(costs),
+        "up": percent_axis(min(ends), max(ends)),
+        "front": sorted(points[at][:2] for at in best),
         "runs": list(zip(names, costs, measures, places, strict=True)),
     }
 
@@ -140,7 +140,7 @@ _COLUMNS = {
     "binary": {"accuracy": "Accuracy", "recall": "Recall", "f1": "F1"},
 }
 _DIFFICULTIES = ("Easy", "Normal", "Hard")
-_TABLE, _SPLIT, _POLICY = "arcade-table3", "test", "h-vli"
+_TABLE, _SPLIT, PAPER_POLICY = "arcade-table3", "test", "h-vli"
 
 
 def paper_table(run: JSON, measured: JSON) -> JSON | None:
@@ -169,21 +169,7 @@ def paper_table(run: JSON, measured: JSON) -> JSON | None:
         "heads": [*_DIFFICULTIES, *wanted.values()],
         "measured": [None if value is None else 100 * value for value in own],
         "published": rows,  # model, method, figures
-        "cautions": list(_paper_cautions(run, measured)),
     }
-
-
-def _paper_cautions(run: JSON, measured: JSON) -> Iterator[str]:
-    if measured["posts"] < TEST_POSTS:
-        yield (
-            f"This run holds {measured['posts']:,} of the {TEST_POSTS:,} posts that the paper's figures are over: they "
-            "are a sample, and its figures are less sure than their last digits say."
-        )
-    policy = run.get("policy")
-    if isinstance(policy, dict) and policy.get("name") not in (None, _POLICY):
-        yield f"This run's policy is {policy['name']}, and not the paper's: its categories may mean something else."
-    if (text_alone := missing_images_warning(measured["images"])) is not None:
-        yield text_alone
 
 
 def _method_of_row(row: PaperRow) -> str:

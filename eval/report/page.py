@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment
 from markupsafe import Markup
 
+from tribunal.eval.report.charts import percent_axis, x_of_share, y_of_share
 from tribunal.templates import make_template_environment, visible_value
 from tribunal.text import one_line
 
@@ -66,7 +67,10 @@ def _jinja_environment(finalize: Callable[[Any], Any], *, autoescape: bool) -> E
         "whole": _keep_words_whole,
         "name": lambda value: _keep_words_whole(value, _LONGEST_NAME),
         "as_html": _as_html,
+        "x": x_of_share,
+        "y": y_of_share,
     }
+    environment.globals["quarters"] = percent_axis(0, 1)
     environment.filters |= filters
     return environment
 

@@ -12,16 +12,7 @@ from typer.testing import CliRunner
 from tests.eval.report.test_report import Page
 from tests.result_lines import answers, line, write_run
 from tribunal.commands import app
-from tribunal.eval.report.charts import (
-    BOTTOM,
-    LEFT,
-    RIGHT,
-    TOP,
-    CostAndValue,
-    pareto_front,
-    reliability_chart,
-    trade_chart,
-)
+from tribunal.eval.report.charts import Axis, CostAndValue, cost_axis, pareto_front, percent_axis
 
 PRICES = (
     '["openai:big"]\ninput = 2.5\ncached = 1.25\noutput = 10\n["openai:small"]\ninput = 0.15\noutput = 0.6\n'
@@ -138,25 +129,30 @@ def test_runs_over_one_set_stand_in_a_plot_by_cost_and_accuracy(tmp_path: Path) 
     assert circles == ["fill", "fill", "hollow"]
 
 
+def labels(axis: Axis) -> list[str]:
+    return [axis.label(tick) for tick in axis.ticks]
+
+
 def test_the_front_and_the_places_of_points() -> None:
-    assert pareto_front(
-        [CostAndValue(1, 0.5, None), CostAndValue(2, 0.5, None), CostAndValue(2, 0.7, None), CostAndValue(2, 0.7, None)]
-    ) == {0, 2, 3}
-    chart = trade_chart([CostAndValue(10, 0.6, (0.5, 0.7)), CostAndValue(20, 0.8, (0.7, 1.0))])
-    assert [tick.label for tick in chart.across] == ["0", "5", "10", "15", "20"]
-    assert (chart.points[1].x, chart.points[0].x) == (RIGHT, (LEFT + RIGHT) / 2)
-    assert [tick.label for tick in chart.up] == ["40%", "60%", "80%", "100%"]
-    assert chart.points[1].high == TOP
-    assert chart.points[0].y == pytest.approx(BOTTOM - (BOTTOM - TOP) / 3, abs=0.01)
-    assert [tick.label for tick in trade_chart([CostAndValue(2, 0.5, None), CostAndValue(900, 0.6, None)]).across] == [
-        "1", "10", "100", "1,000",
-    ]  # fmt: skip
+    assert pareto_front([CostAndValue(1, 0.5), CostAndValue(2, 0.5), CostAndValue(2, 0.7), CostAndValue(2, 0.7)]) == {
+        0, 2, 3,
+    }  # fmt: skip
+    across, up = cost_axis([10, 20]), percent_axis(0.5, 1.0)
+    assert labels(across) == ["0", "5", "10", "15", "20"]
+    assert (across.share(20), across.share(10)) == (1, 0.5)
+    assert labels(up) == ["40%", "60%", "80%", "100%"]
+    assert up.share(1.0) == 1
+    assert up.share(0.6) == pytest.approx(1 / 3)
+    apart = cost_axis([2, 900])
+    assert labels(apart) == ["1", "10", "100", "1,000"]
+    assert apart.share(10) == pytest.approx(1 / 3)
 
 
-def test_bars_are_as_high_as_the_share_of_right_verdicts() -> None:
-    held = {"reliability": [{"from": 0.5, "to": 0.6, "n": 4, "confidence": 0.55, "accuracy": 0.25}]}
-    [bar] = reliability_chart(held).bars
-    assert bar.height == (BOTTOM - TOP) / 4
-    assert bar.y + bar.height == BOTTOM
-    assert bar.said == pytest.approx(BOTTOM - 0.55 * (BOTTOM - TOP), abs=0.01)
-    assert bar.n == 4
+def test_bars_are_as_high_as_the_share_of_right_verdicts(tmp_path: Path) -> None:
+    lines = [line(f"p{number}", number > 0, 0, confidence=0.55) for number in range(4)]
+    page, _ = report(tmp_path, write_run(tmp_path / "run", lines))
+    bar = next(given for tag, given in page.elements if tag == "rect" and given.get("x"))
+    said = next(given for tag, given in page.elements if given.get("class") == "second")
+    assert float(bar["height"] or 0) == pytest.approx((228 - 14) / 4)
+    assert float(bar["y"] or 0) + float(bar["height"] or 0) == pytest.approx(228)
+    assert float(said["y1"] or 0) == pytest.approx(228 - 0.55 * (228 - 14), abs=0.01)
