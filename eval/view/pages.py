@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -21,7 +21,7 @@ from tribunal.models.image import load_picture
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-    from tribunal.eval.view.samples import IndexedSample, LoadedRun
+    from tribunal.eval.view.samples import IndexedSample, LoadedRun, SampleSelection
     from tribunal.eval.view.viewed_runs import ViewedRun, ViewedRuns
     from tribunal.schema import JSON
 
@@ -31,6 +31,24 @@ _HINT = "This run didn't keep its posts. Start with --data and the folder of the
 
 class PageMissing(Exception):
     """There is no such page."""
+
+
+class AskedSamples(NamedTuple):
+    """Samples that a page asks for: the filter, the run or the two that it is of, and what it leaves of them."""
+
+    wanted: SampleFilter
+    runs: list[ViewedRun]
+    loaded: list[LoadedRun]
+    selection: SampleSelection
+
+    @property
+    def title(self) -> str:
+        """Return the names of the runs."""
+        return " beside ".join(run.name for run in self.runs)
+
+    def samples_at(self, places: list[int]) -> list[IndexedSample]:
+        """Return a sample of each run, by its place there."""
+        return [loaded.table.sample(at, self.selection.folded) for loaded, at in zip(self.loaded, places, strict=False)]
 
 
 class Pages:
@@ -64,118 +82,60 @@ class Pages:
             )
         return _respond("runs.html.jinja", title="Runs", runs=rows)
 
-    def list_samples(self, request: Request) -> Response:
-        """Show a page of samples."""
-        run, wanted = self._asked_run(request)
-        loaded = run.load(wanted.search_terms)
-        found = select_samples(wanted, loaded)
-        samples = [loaded.table.sample(place, found.folded) for place in found.page(wanted.page)]
-        held = run.index.run
+    def list_samples(self, request: Request, runs: int = 1) -> Response:
+        """Show a page of the samples of a run; of two, of those that both hold."""
+        asked = self._select(request, runs)
+        rows = []
+        for place in asked.selection.page(asked.wanted.page):
+            samples = asked.samples_at([place, int(asked.selection.partners[place])][:runs])
+            rows.append((*samples, _post_words(asked.runs[0], samples[0]) if asked.wanted.read else None))
+        held = asked.runs[0].index.run
         return self._show(
-            "samples.html.jinja",
-            wanted,
-            loaded,
-            run,
-            title=f"{run.name}: samples",
-            selection=found,
-            total=len(found.places),
-            rows=[(each, _post_words(run, each) if wanted.read else None) for each in samples],
+            "samples.html.jinja" if runs == 1 else "pairs.html.jinja",
+            asked,
+            title=asked.title + (": samples" if runs == 1 else ""),
+            selection=asked.selection,
+            rows=rows,
             told=", ".join(str(held[name]) for name in ("graph", "dataset") if held.get(name)),
-            settings=list(flatten_settings(held)),
         )
 
-    def show_sample(self, request: Request) -> Response:
-        """Show one sample."""
-        run, wanted = self._asked_run(request)
-        loaded = run.load(wanted.search_terms)
-        selection = select_samples(wanted, loaded)
-        found = _asked_sample(request, run, loaded, selection.folded)
-        made, hint = _view_case(run, found)
-        place, *around = selection.around(found.row)
-        before, after = (None if each is None else loaded.table.sample(each, selection.folded) for each in around)
+    def show_sample(self, request: Request, runs: int = 1) -> Response:
+        """Show one sample of a run, or of two side by side."""
+        asked = self._select(request, runs)
+        folded = asked.selection.folded
+        samples = [
+            _asked_sample(request, run, loaded, folded) for run, loaded in zip(asked.runs, asked.loaded, strict=True)
+        ]
+        prefixes = ("ex-",) if runs == 1 else ("a-", "b-")
+        cases = list(map(_view_case, asked.runs, samples, prefixes))
+        first = samples[0]
+        place, *around = asked.selection.around(first.row)
+        before, after = (None if each is None else asked.samples_at([each])[0] for each in around)
         others = [
-            (name, f"/pair?{wanted.with_fields(other=name).query(post=found.post, repeat=found.repeat)}")
+            (name, f"/pair?{asked.wanted.with_fields(other=name).query(post=first.post, repeat=first.repeat)}")
             for name in self._runs
-            if name != run.name
+            if name != asked.runs[0].name
         ]
         return self._show(
-            "sample.html.jinja",
-            wanted,
-            loaded,
-            run,
-            title=f"{found.post}: {run.name}",
-            found=found,
+            "sample.html.jinja" if runs == 1 else "pair.html.jinja",
+            asked,
+            title=f"{first.post}: {asked.title}",
+            samples=samples,
             place=place,
             before=before,
             after=after,
-            total=len(selection.places),
-            case=made,
-            hint=hint,
+            cases=[case for case, _ in cases],
+            hint=cases[0][1],
             others=others,
-            settings=list(flatten_settings(run.index.run)),
-            here=SampleFilter(run=run.name).query(post=found.post, repeat=found.repeat),
+            here=SampleFilter(run=asked.runs[0].name).query(post=first.post, repeat=first.repeat),
         )
 
     def show_line(self, request: Request) -> Response:
         """Serve the line of a sample as JSON."""
-        run, _ = self._asked_run(request)
-        line = read_sample_line(run.index.folder, _asked_sample(request, run, run.load(), folded=False))
-        written = json.dumps(line, ensure_ascii=False, indent=1)
+        asked = self._select(request, 1)
+        found = _asked_sample(request, asked.runs[0], asked.loaded[0], folded=False)
+        written = json.dumps(read_sample_line(asked.runs[0].index.folder, found), ensure_ascii=False, indent=1)
         return Response(written, media_type="application/json", headers=HEADERS)
-
-    def list_pairs(self, request: Request) -> Response:
-        """Show the samples that two runs hold."""
-        first, second, wanted = self._asked_runs(request)
-        one, two = (run.load(wanted.search_terms) for run in (first, second))
-        found = select_samples(wanted, one, two)
-        rows = []
-        for place in found.page(wanted.page):
-            sample = one.table.sample(place, found.folded)
-            words = _post_words(first, sample) if wanted.read else None
-            rows.append((sample, two.table.sample(found.partners[place], found.folded), words))
-        return self._show(
-            "pairs.html.jinja",
-            wanted,
-            one,
-            first,
-            second,
-            title=f"{first.name} beside {second.name}",
-            selection=found,
-            total=len(found.places),
-            rows=rows,
-        )
-
-    def show_pair(self, request: Request) -> Response:
-        """Show one sample of two runs side by side."""
-        first, second, wanted = self._asked_runs(request)
-        one, two = (run.load(wanted.search_terms) for run in (first, second))
-        selection = select_samples(wanted, one, two)
-        samples = [
-            _asked_sample(request, run, loaded, selection.folded) for run, loaded in ((first, one), (second, two))
-        ]
-        cases = [
-            _view_case(run, found, prefix)
-            for run, found, prefix in zip((first, second), samples, ("a-", "b-"), strict=True)
-        ]
-        place, *around = selection.around(samples[0].row)
-        before, after = (None if each is None else one.table.sample(each, selection.folded) for each in around)
-        return self._show(
-            "pair.html.jinja",
-            wanted,
-            one,
-            first,
-            second,
-            title=f"{samples[0].post}: {first.name} beside {second.name}",
-            first=samples[0],
-            second=samples[1],
-            place=place,
-            before=before,
-            after=after,
-            total=len(selection.places),
-            hint=cases[0][1],
-            cases=[case for case, _ in cases],
-            settings=[list(flatten_settings(run.index.run)) for run in (first, second)],
-        )
 
     async def show_image(self, request: Request) -> Response:
         """Serve a post's image, drawn anew, so that nothing is in it but its pixels."""
@@ -201,12 +161,10 @@ class Pages:
         line = read_sample_line(viewed.index.folder, found)
         return line, find_image_file(line, viewed.find_post(found.post))
 
-    def _show(
-        self, template: str, wanted: SampleFilter, loaded: LoadedRun, *shown: ViewedRun, **values: Any
-    ) -> Response:
+    def _show(self, template: str, asked: AskedSamples, **values: Any) -> Response:
         """Answer with a page about one run or two."""
-        datasets = [run.index.run.get("dataset") for run in shown]
-        notes = _dataset_notes(shown[0])
+        datasets = [run.index.run.get("dataset") for run in asked.runs]
+        notes = _dataset_notes(asked.runs[0])
         if len(set(datasets)) > 1:
             notes.append(
                 f"These runs use different data sets: {datasets[0]} and {datasets[1]}. Posts are matched by id."
@@ -214,26 +172,26 @@ class Pages:
         return _respond(
             template,
             names=list(self._runs),
-            wanted=wanted,
-            standing=loaded.table,
+            wanted=asked.wanted,
+            standing=asked.loaded[0].table,
+            total=len(asked.selection.places),
             said=notes,
-            money=any(run.index.prices is not None for run in shown),
+            money=any(run.index.prices is not None for run in asked.runs),
+            settings=[list(flatten_settings(run.index.run)) for run in asked.runs],
             **values,
         )
 
-    def _asked_run(self, request: Request) -> tuple[ViewedRun, SampleFilter]:
-        """Return the run that is asked for, and the filter of its samples alone."""
+    def _select(self, request: Request, count: int) -> AskedSamples:
+        """Return what a request asks for of one run or of two: the runs as they are now, and the filtered samples."""
         wanted = SampleFilter.from_query(request.query_params.multi_items())
-        run = self._find_run(wanted.run)
-        return run, wanted.with_fields(run=run.name, other="", into="", page=wanted.page)
-
-    def _asked_runs(self, request: Request) -> tuple[ViewedRun, ViewedRun, SampleFilter]:
-        """Return the two runs that are asked for, and the filter of the samples that both hold."""
-        wanted = SampleFilter.from_query(request.query_params.multi_items())
-        if not wanted.other:
+        if count == 1:
+            wanted = wanted.with_fields(other="", into="", page=wanted.page)
+        elif not wanted.other:
             raise PageMissing("Choose a second run.")
-        first, second = self._find_run(wanted.run), self._find_run(wanted.other)
-        return first, second, wanted.with_fields(run=first.name, page=wanted.page)
+        runs = [self._find_run(name) for name in (wanted.run, wanted.other)[:count]]
+        wanted = wanted.with_fields(run=runs[0].name, page=wanted.page)
+        loaded = [run.load(wanted.search_terms) for run in runs]
+        return AskedSamples(wanted, runs, loaded, select_samples(wanted, *loaded))
 
     def _find_run(self, name: str) -> ViewedRun:
         """Return a run by its name; the first one where none is named."""
@@ -277,7 +235,7 @@ def _post_words(run: ViewedRun, found: IndexedSample) -> str | None:
     return attached.text if attached else kept_text(read_sample_line(run.index.folder, found))
 
 
-def _view_case(run: ViewedRun, found: IndexedSample, prefix: str = "ex-") -> tuple[SamplePage, str]:
+def _view_case(run: ViewedRun, found: IndexedSample, prefix: str) -> tuple[SamplePage, str]:
     """Return a sample's page, and what a reader can do to see more of it."""
     line, text = read_sample_line(run.index.folder, found), run.find_post(found.post)
     image = f"/image/{run.number}/{found.row + 1}" if find_image_file(line, text) else None
