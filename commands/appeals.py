@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from tribunal.commands.database import run_in_store
+from tribunal.commands.printing import print_template
 from tribunal.commands.shared_options import AsJson, Database
 from tribunal.errors import BadInput
 from tribunal.terminal import say, say_json
-from tribunal.times import format_date
 
 if TYPE_CHECKING:
     from tribunal.schema import JSON
@@ -64,10 +64,7 @@ def list_appeals(
                 before = page[-1]["id"]
         return sorted(rows, key=lambda row: float(row["created"]))
 
-    for row in _with_appeals(database, find_rows):
-        how = row["status"] if row["result"] is None else f"{row['result']} by {row['reviewer']}"
-        was = row["category_before"] or "-"
-        say(f"{row['id']}  {row['case_id']}  {row['kind']}  {how}  since {format_date(row['created'])}  was {was}")
+    print_template("appeals", rows=_with_appeals(database, find_rows))
 
 
 @app.command("show")
@@ -86,23 +83,8 @@ def show(
     row, trial = _with_appeals(database, read)
     if as_json:
         say_json({**row, "trial": trial})
-        return
-    fields = {
-        "appeal": f"{row['id']} ({row['kind']}, {row['status']})",
-        "case": row["case_id"],
-        "made": f"{format_date(row['created'])} by {row['appellant']}",
-        "reason": row["reason"],
-        "context": row["context"],
-        "decided before": row["category_before"],
-        "its new trial failed": row["trial_failed"],
-        "its new trial": trial and f"{trial['category'] or trial['outcome']}: {trial['explanation']}",
-        "decision": row["result"] and f"{row['result']}: {row['category']}",
-        "by": row["result"] and f"{row['reviewer']}, {format_date(row['decided'])}",
-        "note": row["note"],
-    }
-    for name, value in fields.items():
-        if value:
-            say(f"{name}: {value}")
+    else:
+        print_template("appeal", row=row, trial=trial)
 
 
 @app.command("decide")

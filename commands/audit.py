@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tribunal.commands.database import epoch_seconds, run_in_store
+from tribunal.commands.printing import print_template
 from tribunal.commands.shared_options import DATES, Database, JsonLines
 from tribunal.errors import BadInput
 from tribunal.terminal import say, say_json
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
     from tribunal.store.engine import Store
 
 app = typer.Typer(help="Check and show the service's audit log.", no_args_is_help=True)
-_UNKNOWN = (
-    "This can't tell whether somebody who can write to the database added entries at the end, cut some off there, or "
-    "wrote the whole log anew, and the head with it. "
-)
-_KEEP = "Keep the head elsewhere (tribunal audit head), and give it here as --head."
 
 
 @app.command("verify")
@@ -41,18 +37,12 @@ def verify_log(
     found = run_in_store(database, lambda store: audit_log.verify(store, kept))
     if found.fault is not None:
         say(found.fault)
-        before = "no entry before that is whole" if not found.entries else f"whole up to entry {found.entries}"
-        say(f"{before}, whose hash is {found.head}" if found.entries else before, aside=True)
-        raise typer.Exit(1)
-    entries = "1 entry" if found.entries == 1 else f"{found.entries} entries"
-    say(f"{entries}, each follows from the one before; the head is {found.head}")
-    if found.kept_at is None:
-        say(_UNKNOWN + _KEEP, aside=True)
-    elif found.kept_at < found.entries:
-        say(f"Up to entry {found.kept_at} it is what it was when that head was kept.", aside=True)
-        say(f"Of what came later: {_UNKNOWN[0].lower()}{_UNKNOWN[1:].strip()}", aside=True)
     else:
-        say("It ends where it ended when that head was kept.", aside=True)
+        entries = "1 entry" if found.entries == 1 else f"{found.entries} entries"
+        say(f"{entries}, each follows from the one before; the head is {found.head}")
+    print_template("audit", aside=True, log=found)
+    if found.fault is not None:
+        raise typer.Exit(1)
 
 
 @app.command("head")

@@ -9,6 +9,7 @@ import typer
 from typer.models import TyperPath
 
 from tribunal.commands.options import Graph, parse_pairs, with_settings
+from tribunal.commands.printing import print_template
 from tribunal.commands.run_options import (
     end_run,
     print_totals,
@@ -19,7 +20,7 @@ from tribunal.commands.run_options import (
     with_engine,
 )
 from tribunal.commands.shared_options import AsJson, InFlight, Keep, KeepIn, KeepText, PriceTable, Retry
-from tribunal.terminal import say, say_json
+from tribunal.terminal import say_json
 
 if TYPE_CHECKING:
     from tribunal.eval.batch import BatchOutput
@@ -118,16 +119,6 @@ def _print_batch(tally: RunTally, out: BatchOutput, as_json: bool, *, priced: bo
         say_json(printed)
         return
     print_totals(tally, priced=priced)
-    if tally.rejoined:
-        say(f"Updated with moderators' decisions: {tally.rejoined:,}")
-    if tally.waiting:
-        say(
-            f"Waiting for a moderator: {tally.waiting:,} (tribunal review list). Run the same command again once they "
-            "are decided"
-        )
     if tally.unkept:
         print_warning(f"not saved to the database: {tally.unkept:,}; the warnings of each result say why")
-    if not tally.stopped:
-        say(str(out))
-    if tally.stopped or (out.place.local_path is None and not out.is_folder):
-        say(f"Results{' so far' * bool(tally.stopped)}: {out.kept_in}")
+    print_template("batch", tally=tally, out=out)

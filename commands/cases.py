@@ -10,6 +10,7 @@ import typer
 
 from tribunal.commands.database import epoch_seconds, require_service, run_in_store
 from tribunal.commands.errors import report_write_errors
+from tribunal.commands.printing import print_template
 from tribunal.commands.review_export import export_format
 from tribunal.commands.shared_options import DATES, AsJson, Database
 from tribunal.errors import BadInput
@@ -88,15 +89,7 @@ def show(case_id: CaseId, as_json: AsJson = False, database: Database = None) ->
         print_case(Record.model_validate(record), (row["post"] or {}).get("text"))
     elif record is not None:
         say(f"ended without an outcome: {record.get('cancelled')}")
-    say(f"case {row['id']}, by way of {row['via']}, taken in {format_date(row['created'])}")
-    for name in ("policy", "prompts", "protocol"):
-        if row[f"{name}_sha"]:
-            say(f"{name} {row[f'{name}_sha']}")
-    say(f"post {row['post_id'] or '-'}, SHA-256 {row['post_sha'] or '-'}")
-    if row["erased"]:
-        say(f"words erased {format_date(row['erased'])}")
-    elif record is None:
-        say("neither post nor record were to be kept")
+    print_template("case_row", row=row)
     say("tribunal cases text SHA prints a policy, the prompts or a protocol in full", aside=True)
 
 

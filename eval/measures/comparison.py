@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, bca_intervals
+from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, Statistics, bca_intervals
 from tribunal.eval.measures.calibration import calibration_statistics, group_confidences
 from tribunal.eval.measures.clusters import clusters_of
 from tribunal.eval.measures.columns import NO_LABEL, Bools, Floats, Ints, RunColumns
@@ -177,24 +177,35 @@ def measure_differences(
         tables = sums.reshape(*sums.shape[:-1], *shape)
         return measures_of_tables(tables, labels, of_two=of_two, negative=negative)
 
-    def measure_gaps(sums: Floats) -> dict[str, Floats]:
-        """Return the second run's measures less the first's."""
-        before, after = (measure_sums(half) for half in np.split(sums, 2, axis=-1))
-        return {name: after[name] - before[name] for name in MEASURES}
-
     if not len(one):
-        nothing = {"first": None, "second": None, "difference": None, "interval": None}
-        return {name: dict(nothing) for name in (*MEASURES, *OF_CONFIDENCE)}
-    spans = bca_intervals(ClusterKinds.from_values(np.concatenate([one, other], axis=1)), measure_gaps)
+        return {name: _difference_as_json(np.nan, np.nan, None) for name in (*MEASURES, *OF_CONFIDENCE)}
+    found = _differences(ClusterKinds.from_values(np.concatenate([one, other], axis=1)), measure_sums, MEASURES)
     right = [
         np.bincount(cluster[side.post], weights=side.right * _result_weights(side), minlength=len(one))
         for side in sides
     ]
     sizes = np.bincount(cluster).astype(float)
-    spans["accuracy"] = difference_interval((right[1] - right[0]).astype(float), sizes)
-    before, after = measure_sums(one.sum(axis=0)), measure_sums(other.sum(axis=0))
-    found = {name: _difference_as_json(before[name], after[name], spans[name]) for name in MEASURES}
+    found["accuracy"]["interval"] = difference_interval((right[1] - right[0]).astype(float), sizes)
     return {**found, **_confidence_differences(sides, cluster)}
+
+
+def _differences(kinds: ClusterKinds, statistics: Statistics, names: Sequence[str]) -> JSON:
+    """Return the differences of two runs' measures, with BCa intervals.
+
+    Args:
+        kinds: the clusters; the first half of what each adds is the first run's.
+        statistics: measures one half.
+        names: the measures.
+    """
+
+    def measure_gaps(sums: Floats) -> dict[str, Floats]:
+        """Return the second run's measures less the first's."""
+        before, after = (statistics(half) for half in np.split(sums, 2, axis=-1))
+        return {name: after[name] - before[name] for name in names}
+
+    spans = bca_intervals(kinds, measure_gaps)
+    before, after = (statistics(half) for half in np.split(kinds.total_values, 2))
+    return {name: _difference_as_json(before[name], after[name], spans[name]) for name in names}
 
 
 def _macro_f1_test(sides: Sequence[ComparedSide], cluster: Ints, *, of_two: bool) -> float:
@@ -237,18 +248,9 @@ def _confidence_differences(sides: Sequence[ComparedSide], cluster: Ints) -> JSO
     right = np.concatenate([side.right[each] for side, each in zip(sides, stated, strict=True)])
     of = np.concatenate([cluster[side.post[each]] for side, each in zip(sides, stated, strict=True)])
     levels, level = group_confidences(confidence)
-    statistics, half = calibration_statistics(levels), 2 * len(levels)
-    second = np.arange(len(level)) >= stated[0].sum()
+    half, second = 2 * len(levels), np.arange(len(level)) >= stated[0].sum()
     kinds = ClusterKinds.from_cells(of, 2 * level + right + half * second, 2 * half)
-
-    def measure_gaps(sums: Floats) -> dict[str, Floats]:
-        """Return the second run's measures less the first's."""
-        before, after = statistics(sums[..., :half]), statistics(sums[..., half:])
-        return {name: after[name] - before[name] for name in OF_CONFIDENCE}
-
-    spans = bca_intervals(kinds, measure_gaps)
-    before, after = statistics(kinds.total_values[:half]), statistics(kinds.total_values[half:])
-    return {name: _difference_as_json(before[name], after[name], spans[name]) for name in OF_CONFIDENCE}
+    return _differences(kinds, calibration_statistics(levels), OF_CONFIDENCE)
 
 
 def _difference_as_json(before: Floats | float, after: Floats | float, interval: Interval) -> JSON:

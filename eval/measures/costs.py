@@ -6,7 +6,7 @@ runs that share a cache can be compared, and the cost of posts to come can be to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -168,34 +168,3 @@ def _usage_of_spared_seats(columns: RunColumns, name: str) -> UsageByModel:
         for model, used in columns.seated.get(seat, {}).items():
             found.setdefault(model, ModelUsage()).add_tokens(used.calls, used)
     return found
-
-
-_CALLED = {
-    "early_exit": "early exit",
-    "judge_draws": "votes that were not needed",
-    "triage": "first look by a model",
-    "prompt_cache": "the provider's prompt cache",
-    "cache": "our own cache of answers",
-}
-
-
-class ShortcutSaving(NamedTuple):
-    """A shortcut in a run; `money` is None where a price isn't known."""
-
-    run: str
-    what: str
-    held: JSON
-    money: float | None
-
-
-def savings_of_run(columns: RunColumns, measured: JSON, prices: Prices | None) -> Iterator[ShortcutSaving]:
-    """Yield what each shortcut of a run saved.
-
-    Args:
-        columns: the run.
-        measured: its measures.
-        prices: what calls cost; None where no prices are known.
-    """
-    for name, held in measured["saved"].items():
-        money = money_saved(columns, name, prices) if prices else None
-        yield ShortcutSaving(columns.folder.resolve().name, _CALLED.get(name, name), held, money)

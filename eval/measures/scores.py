@@ -12,8 +12,7 @@ docs/measures.md says which intervals are which.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -39,11 +38,15 @@ def score_rows(columns: RunColumns, rows: Ints | None = None, clusters: Clusters
     there is none: for a measure that isn't defined, for results of one cluster alone, and for macro- and weighted F1
     where but one label occurs, or where of several every answer is right.
     """
-    held = np.arange(columns.row_count) if rows is None else rows
-    labelled, decided = held[columns.is_labelled[held]], held[columns.is_decided[held]]
-    headline, counting = (
-        _score_answers(columns, each, columns.verdict_label[each], clusters) for each in (decided, labelled)
+    return _score_with_errors(
+        columns, lambda each: _score_answers(columns, each, columns.verdict_label[each], clusters), rows
     )
+
+
+def _score_with_errors(columns: RunColumns, score: Callable[[Ints], JSON], rows: Ints | None = None) -> JSON:
+    """Return the scores of the decided ones among these rows, or all, and under `counting_errors` of the labelled."""
+    held = np.arange(columns.row_count) if rows is None else rows
+    headline, counting = (score(held[chosen[held]]) for chosen in (columns.is_decided, columns.is_labelled))
     return {**headline, "counting_errors": counting}
 
 
@@ -77,12 +80,9 @@ def _score_constant(columns: RunColumns, label: int | None) -> JSON:
     if label is None:
         nothing = dict.fromkeys(MEASURES)
         return {"label": None, "name": None, **nothing, "counting_errors": nothing}
-    headline, counting = (
-        _score_answers(columns, rows, np.full(len(rows), label))
-        for rows in (np.flatnonzero(columns.is_decided), np.flatnonzero(columns.is_labelled))
-    )
     name = columns.names.get(label, str(label))
-    return {"label": label, "name": name, **headline, "counting_errors": counting}
+    scores = _score_with_errors(columns, lambda rows: _score_answers(columns, rows, np.full(len(rows), label)))
+    return {"label": label, "name": name, **scores}
 
 
 def binary_scores(columns: RunColumns) -> JSON:
@@ -91,8 +91,7 @@ def binary_scores(columns: RunColumns) -> JSON:
     `overall` is the plain mean of the two, as in AntiHateAgent's Table 2; a class that occurs and was never answered
     has precision 0 in it.
     """
-    decided, labelled = np.flatnonzero(columns.is_decided), np.flatnonzero(columns.is_labelled)
-    return {**_score_fold(columns, decided), "counting_errors": _score_fold(columns, labelled)}
+    return _score_with_errors(columns, lambda rows: _score_fold(columns, rows))
 
 
 def _score_fold(columns: RunColumns, rows: Ints) -> JSON:
@@ -102,15 +101,11 @@ def _score_fold(columns: RunColumns, rows: Ints) -> JSON:
     each = _class_scores(table)
     occur = (table[:, :-1].sum(axis=0) + table.sum(axis=1)) > 0
     overall = {
-        name: float(np.nan_to_num(values[occur]).mean()) if occur.any() else None
-        for name, values in each._asdict().items()
+        name: float(np.nan_to_num(values[occur]).mean()) if occur.any() else None for name, values in each.items()
     }
     accuracy = float((truth == answer).mean()) if len(rows) else None
-    return {
-        "positive": _class_as_json(each, 1),
-        "negative": _class_as_json(each, 0),
-        "overall": {"accuracy": accuracy, **overall},
-    }
+    positive, negative = ({name: number_or_none(values[side]) for name, values in each.items()} for side in (1, 0))
+    return {"positive": positive, "negative": negative, "overall": {"accuracy": accuracy, **overall}}
 
 
 def binary_accuracy(columns: RunColumns, clusters: Clusters, rows: Ints) -> tuple[float | None, Interval]:
@@ -138,7 +133,7 @@ def scores_by_label(columns: RunColumns, clusters: Clusters) -> JSON:
             "n": len(own),
             **count_without_verdict(columns, own),
             "answered": int((answer == label).sum()),
-            **_class_as_json(each, place),
+            **{name: number_or_none(values[place]) for name, values in each.items()},
             "intervals": _class_intervals(cluster, truth == label, answer == label),
         }
     return found
@@ -217,23 +212,11 @@ def measures_of_tables(
     return dict(zip(MEASURES, values, strict=True))
 
 
-class _ClassScores(NamedTuple):
-    """Precision, recall and F1 of each label; nan where they aren't defined."""
-
-    precision: Floats
-    recall: Floats
-    f1: Floats
-
-
-def _class_scores(table: Ints) -> _ClassScores:
-    """Return precision, recall and F1 of each label of one table in which every post is answered."""
+def _class_scores(table: Ints) -> dict[str, Floats]:
+    """Return precision, recall and F1 of each label of a table of answered posts; nan where undefined."""
     answered = table[:, :-1]
     own, gold, called = answered.diagonal(), answered.sum(axis=1), answered.sum(axis=0)
-    return _ClassScores(_divide(own, called), _divide(own, gold), _divide(2 * own, gold + called))
-
-
-def _class_as_json(each: _ClassScores, place: int) -> JSON:
-    return {name: number_or_none(values[place]) for name, values in each._asdict().items()}
+    return {"precision": _divide(own, called), "recall": _divide(own, gold), "f1": _divide(2 * own, gold + called)}
 
 
 def _divide(part: Ints | Floats, whole: Ints | Floats) -> Floats:

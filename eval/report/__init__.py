@@ -11,7 +11,7 @@ from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED
 from tribunal.eval.measures.columns import read_columns
 from tribunal.eval.measures.comparison import compare_all_pairs
 from tribunal.eval.measures.consistency import compare_consistency_of_all
-from tribunal.eval.measures.costs import savings_of_run
+from tribunal.eval.measures.costs import money_saved
 from tribunal.eval.measures.metrics import fitted_on_in_words, measure_columns
 from tribunal.eval.measures.switches import compare_settings
 from tribunal.eval.report.charts import percent_axis
@@ -78,11 +78,7 @@ def write_report(
         "baselines": baseline_rows(rows),
         "trades": cost_trades(rows),
         "pairs": pairs,
-        "spared": [
-            row
-            for columns, run in zip(runs, shown, strict=True)
-            for row in savings_of_run(columns, run["m"], prices or prices_of_run(columns.folder))
-        ],
+        "spared": [row for run in shown for row in run["spared"]],
         "switches": compare_settings(runs, pairs, prices=prices, cluster=cluster),
         "consistent": compare_consistency_of_all(runs),
         "most": most,
@@ -104,14 +100,19 @@ def _run_values(read: RunColumns, most: int, prices: Prices | None, cluster: str
     columns = name_labels_by_policy(read)
     measured = measure_columns(columns, cluster=cluster)
     risks = [each["risk"] for each in measured["calibration"]["risk_coverage"]]
+    known, name = prices or prices_of_run(columns.folder), columns.folder.resolve().name
     return {
-        "name": columns.folder.resolve().name,
+        "name": name,
         "overview": overview_row(columns, measured, prices),
         "settings": list(flatten_settings(_as_run(columns))),
         **{part: _run_words(part, columns, measured) for part in _WORDS},
         "words_of_the_set": dataset_label_words(read, columns),
         "m": measured,
         "risks": percent_axis(0.0, max(risks, default=0.0) or 0.05),
+        "spared": [
+            {"run": name, "what": each, "held": held, "money": money_saved(columns, each, known) if known else None}
+            for each, held in measured["saved"].items()
+        ],
         "paper": paper_table(columns.run, measured),
         "reported": [
             ("Wrong verdicts", "the most confident first", wrong_posts(columns, most)),
