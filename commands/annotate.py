@@ -178,7 +178,7 @@ def import_annotations(
     as_json: AsJson = False,
 ) -> None:
     """Import what annotators chose: consensus, agreement, gold labels, patterns, and the data set."""
-    from tribunal.commands.review_export import export_format
+    from tribunal.commands.review import export_format
     from tribunal.eval.annotation.consensus import LACKS
     from tribunal.eval.annotation.importing import import_labels, summarize_labels, write_dataset
 

@@ -25,7 +25,7 @@ NO_PLAN = 1
 
 
 class PromiseScope(StrEnum):
-    """What the agreement is promised of."""
+    """Name the posts that the agreement is promised of."""
 
     all = "all"
     models = "models"

@@ -19,8 +19,8 @@ from tribunal.eval.experiments.experiment import YOURS, CellSource, Experiment, 
 from tribunal.eval.measures.metrics import measure_columns
 from tribunal.eval.protocols.following import describe_departures
 from tribunal.eval.protocols.protocol import MODEL
+from tribunal.eval.report.overview import missing_images_warning
 from tribunal.eval.report.page import render_template
-from tribunal.eval.report.wording import missing_images_warning
 from tribunal.files import write_whole
 
 if TYPE_CHECKING:

@@ -9,8 +9,16 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tribunal.errors import BadInput
-from tribunal.eval.export.results import ExportedRun, read_exported, rows_of_result, words_by_post
-from tribunal.eval.export.schema import FIELD, ExportColumn, Kind, export_tables
+from tribunal.eval.export.results import (
+    FIELD,
+    ExportColumn,
+    ExportedRun,
+    Kind,
+    export_tables,
+    read_exported,
+    rows_of_result,
+    words_by_post,
+)
 from tribunal.eval.runs.results import read_results
 from tribunal.eval.runs.tables import escape_formula
 from tribunal.exports.table_files import ColumnKind, TableWriter

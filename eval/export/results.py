@@ -1,12 +1,16 @@
-"""The results of runs as they are exported, one at a time, and the rows that each gives in every table."""
+"""The results of runs as they are exported, one at a time, and the rows that each gives in every table.
+
+`columns.toml` declares the columns of every table.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
@@ -14,13 +18,60 @@ from tribunal.calls import Call, was_rehearsed
 from tribunal.cases.trial_table import spoken_turn
 from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
-from tribunal.eval.export.schema import FIELD
 from tribunal.eval.runs.journal import RESULTS
 from tribunal.eval.runs.prices import Prices, prices_of_run
 from tribunal.eval.runs.results import Result, read_results, read_run_file
-from tribunal.eval.view.attached_posts import open_dataset_of_run
+from tribunal.eval.view.viewed_runs import open_dataset_of_run
 from tribunal.schema import JSON, Turn
-from tribunal.text import parse_json
+from tribunal.text import parse_json, parse_toml
+
+Kind = Literal["text", "whole", "number", "yes/no"]
+FIELD = "field_"  # begins the name of a column that is one of the data set's own fields
+
+
+class ExportColumn(NamedTuple):
+    """A column of a table: its name, its type, and what stands in it."""
+
+    name: str
+    kind: Kind
+    says: str
+
+
+@cache
+def export_tables() -> dict[str, tuple[ExportColumn, ...]]:
+    """Return the columns of each table, those of the key first."""
+    declared = parse_toml(files(__package__).joinpath("columns.toml").read_text("utf-8"))
+    key = declared.pop("key")
+    return {
+        table: tuple(ExportColumn(name, kind, says) for name, (kind, says) in (key | columns).items())
+        for table, columns in declared.items()
+    }
+
+
+def schema_in_markdown() -> str:
+    """Return every table with its columns, as docs/export.md holds them; a column of several tables stands once."""
+    tables = export_tables()
+    places = {
+        column: [name for name, columns in tables.items() if column in columns]
+        for columns in tables.values()
+        for column in columns
+    }
+    rows = [
+        f"{_as_row(column)} {'all' if len(names) == len(tables) else ', '.join(names)} |"
+        for column, names in places.items()
+        if len(names) > 1
+    ]
+    head = "### In several tables\n\n| column | type | what stands in it | tables |\n|---|---|---|---|\n"
+    parts = [head + "\n".join(rows) + "\n"]
+    for name, columns in tables.items():
+        own = "\n".join(_as_row(column) for column in columns if len(places[column]) == 1)
+        parts.append(f"### {name}\n\n| column | type | what stands in it |\n|---|---|---|\n{own}\n")
+    return "\n".join(parts)
+
+
+def _as_row(column: ExportColumn) -> str:
+    return f"| `{column.name}` | {column.kind} | {column.says} |"
+
 
 _PROSECUTION = ("press", "withdraw")
 

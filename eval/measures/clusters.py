@@ -1,4 +1,4 @@
-"""Which posts of a run aren't independent of each other, and so count as one observation: its clusters.
+"""The clusters of a run: posts that aren't independent of each other, and so count as one observation.
 
 Intervals, tests and splits that take such posts for independent promise more than they hold: HateCheck's 3,728 posts
 are 845 templates. A cluster is what the user names; else what the data set declares; else posts whose texts are nearly

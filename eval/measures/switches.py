@@ -1,4 +1,4 @@
-"""What a switch saved and what it cost: two runs over the same posts that differ in one setting."""
+"""The savings and the cost of a switch: two runs over the same posts that differ in one setting."""
 
 from __future__ import annotations
 

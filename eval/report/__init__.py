@@ -21,17 +21,15 @@ from tribunal.eval.report.overview import (
     TEST_POSTS,
     baseline_rows,
     cost_trades,
+    dataset_label_words,
+    images_in_words,
+    missing_images_warning,
+    name_labels_by_policy,
     overview_row,
     paper_table,
 )
 from tribunal.eval.report.page import render_template
 from tribunal.eval.report.posts import LONGEST, uncertain_posts, wrong_posts
-from tribunal.eval.report.wording import (
-    dataset_label_words,
-    images_in_words,
-    missing_images_warning,
-    name_labels_by_policy,
-)
 from tribunal.eval.runs.prices import prices_of_run
 from tribunal.eval.runs.tally import warn_of_mixed_formats
 from tribunal.eval.view.rendering import flatten_settings

@@ -21,8 +21,8 @@ from tribunal.schema import Record
 
 if TYPE_CHECKING:
     from tribunal.eval.runs.prices import Prices
-    from tribunal.eval.view.attached_posts import AttachedPost
     from tribunal.eval.view.samples import IndexedSample
+    from tribunal.eval.view.viewed_runs import AttachedPost
     from tribunal.schema import JSON
 
 _HEAD = 256 * 1024  # bytes of an image's file in which its size stands

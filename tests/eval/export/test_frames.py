@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from tests import PROJECT
 from tests.result_lines import line, write_run
 from tribunal.commands import app
-from tribunal.eval.export.schema import export_tables, schema_in_markdown
+from tribunal.eval.export.results import export_tables, schema_in_markdown
 
 PRICES = '["openai:big"]\ninput = 2.0\noutput = 10.0\n'
 
