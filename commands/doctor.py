@@ -126,10 +126,11 @@ async def _check_provider(name: str, held: dict[str, str], offline: bool) -> Pro
     headers = {**provider.account_headers(held), **provider.headers(keys[0] if keys else None)}
     state, answer, models = await _ask_server(url, headers, keys)
     setting = provider.address_setting(held)
-    if state == "silent":
-        answer += f" (the address is that of {setting})" if setting else ""
+    if state == "silent" and provider.takes_no_key and not setting:
         # A server of one's own that isn't running is no fault, where nobody said that there is one.
-        state = "missing" if provider.takes_no_key and not setting else "broken"
+        return ProviderCheck(Check(name, "missing", f"not running ({urlsplit(url).netloc})"))
+    if state == "silent":
+        state, answer = "broken", answer + (f" (the address is that of {setting})" if setting else "")
     return ProviderCheck(Check(name, state, f"{count}; {answer}"), models)
 
 
