@@ -7,22 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
+from tribunal.commands import shared_options as shared
 from tribunal.commands.command_group import Sectioned
 from tribunal.commands.errors import report_write_errors
 from tribunal.commands.options import parse_pairs, with_settings
 from tribunal.commands.printing import print_template
 from tribunal.commands.run_options import EPILOG, end_run, print_warning, read_price_table, watch_run
-from tribunal.commands.shared_options import (
-    AsJson,
-    Columns,
-    InFlight,
-    Labels,
-    PriceTable,
-    Retry,
-    Samples,
-    SkipMissingImages,
-    Split,
-)
 from tribunal.errors import BadInput
 from tribunal.terminal import say_json
 
@@ -43,15 +33,15 @@ def export(
     data: Annotated[Path, typer.Argument(metavar="IN", help="A table of posts, or the files of a data set.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="The annotation's folder, new or begun.")],
     dataset: Annotated[str, typer.Option(help="The data set (docs/datasets.md).")] = "table",
-    split: Split = None,
-    columns: Columns = None,
-    labels: Labels = None,
-    samples: Samples = None,
+    split: shared.Split = None,
+    columns: shared.Columns = None,
+    labels: shared.Labels = None,
+    samples: shared.Samples = None,
     seed: Annotated[int, typer.Option(min=0, help="Another seed, another sample and another order.")] = 0,
     balance: Annotated[
         str | None, typer.Option(metavar="FIELD,…", help="As tribunal eval has it: pattern, label, or a field.")
     ] = None,
-    skip_missing_images: SkipMissingImages = False,
+    skip_missing_images: shared.SkipMissingImages = False,
     annotators: Annotated[int, typer.Option(min=1, help="How many people label each post.")] = 3,
     joint_only: Annotated[
         bool,
@@ -71,10 +61,10 @@ def export(
         str | None,
         typer.Option(metavar="TEXT", help="The prefix of a copied image's name. Default: local files."),
     ] = None,
-    in_flight: InFlight = 16,
-    retry: Retry = None,
-    prices: PriceTable = None,
-    as_json: AsJson = False,
+    in_flight: shared.InFlight = 16,
+    retry: shared.Retry = None,
+    prices: shared.PriceTable = None,
+    as_json: shared.AsJson = False,
     *,
     settings: dict[str, Any],
 ) -> None:
@@ -146,7 +136,7 @@ def write_second_stage(
     exports: Labelled,
     tasks: Tasks,
     out: Annotated[Path, typer.Option(metavar="DIR", help="A folder for the tasks of the second stage.")],
-    as_json: AsJson = False,
+    as_json: shared.AsJson = False,
 ) -> None:
     """Write tasks for the posts that a further person should look at, with what the first annotators chose."""
     from tribunal.eval.annotation.importing import import_labels, write_second_stage
@@ -175,7 +165,7 @@ def import_annotations(
     misaligned: Annotated[
         bool, typer.Option("--misaligned", help="Keep posts that people gave another label than they came with.")
     ] = False,
-    as_json: AsJson = False,
+    as_json: shared.AsJson = False,
 ) -> None:
     """Import what annotators chose: consensus, agreement, gold labels, patterns, and the data set."""
     from tribunal.commands.review import export_format

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.models import TyperPath
 
+from tribunal.commands import shared_options as shared
 from tribunal.commands.completing import dataset_names, graph_names, protocol_names
 from tribunal.commands.options import GRAPH, Graph, parse_pairs, with_settings
 from tribunal.commands.printing import print_template
@@ -20,24 +21,6 @@ from tribunal.commands.run_options import (
     report_output_errors,
     watch_run,
     with_engine,
-)
-from tribunal.commands.shared_options import (
-    AsJson,
-    Columns,
-    InFlight,
-    Keep,
-    KeepIn,
-    KeepText,
-    KeepTexts,
-    Labels,
-    PaperModels,
-    PriceTable,
-    Repeats,
-    Retry,
-    Samples,
-    Seed,
-    SkipMissingImages,
-    Split,
 )
 from tribunal.terminal import print_table, say, say_json
 
@@ -66,15 +49,15 @@ def evaluate(
         str | None,
         typer.Option(help=f"{GRAPH} Default: that of the protocol, else tribunal.", autocompletion=graph_names),
     ] = None,
-    split: Split = None,
-    columns: Columns = None,
-    labels: Labels = None,
-    samples: Samples = None,
-    seed: Seed = None,
+    split: shared.Split = None,
+    columns: shared.Columns = None,
+    labels: shared.Labels = None,
+    samples: shared.Samples = None,
+    seed: shared.Seed = None,
     in_order: Annotated[
         bool, typer.Option("--in-order", help="Take the posts as their files have them, not shuffled by the seed.")
     ] = False,
-    skip_missing_images: SkipMissingImages = False,
+    skip_missing_images: shared.SkipMissingImages = False,
     extras: Annotated[
         bool | None,
         typer.Option(
@@ -102,16 +85,16 @@ def evaluate(
             "with a warning.",
         ),
     ] = None,
-    paper_models: PaperModels = False,
-    repeats: Repeats = None,
-    in_flight: InFlight = 16,
-    retry: Retry = None,
+    paper_models: shared.PaperModels = False,
+    repeats: shared.Repeats = None,
+    in_flight: shared.InFlight = 16,
+    retry: shared.Retry = None,
     budget_from: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Give each post the tokens that another run spent on it.")
     ] = None,
-    prices: PriceTable = None,
-    keep_text: KeepTexts = False,
-    as_json: AsJson = False,
+    prices: shared.PriceTable = None,
+    keep_text: shared.KeepTexts = False,
+    as_json: shared.AsJson = False,
     *,
     settings: dict[str, Any],
     carried: dict[str, Any],
@@ -156,8 +139,8 @@ def evaluate(
 @with_engine
 def sweep(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="What is run, and what varies (docs/runs.md).")],
-    prices: PriceTable = None,
-    as_json: AsJson = False,
+    prices: shared.PriceTable = None,
+    as_json: shared.AsJson = False,
     *,
     carried: dict[str, Any],
 ) -> None:
@@ -218,9 +201,9 @@ def batch(
     columns: Annotated[
         list[str] | None, typer.Option(metavar="ROLE=NAME", help="The column of text, id, image, language, earlier.")
     ] = None,
-    in_flight: InFlight = 16,
-    retry: Retry = None,
-    prices: PriceTable = None,
+    in_flight: shared.InFlight = 16,
+    retry: shared.Retry = None,
+    prices: shared.PriceTable = None,
     run_folder: Annotated[
         Path | None,
         typer.Option(
@@ -228,10 +211,10 @@ def batch(
             help="Where results lie as they come. Default: OUT.run; of a URL, a folder that is named at the end.",
         ),
     ] = None,
-    as_json: AsJson = False,
-    keep: Keep = None,
-    keep_text: KeepText = None,
-    database: KeepIn = None,
+    as_json: shared.AsJson = False,
+    keep: shared.Keep = None,
+    keep_text: shared.KeepText = None,
+    database: shared.KeepIn = None,
     *,
     settings: dict[str, Any],
     carried: dict[str, Any],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from tribunal.commands import shared_options as shared
 from tribunal.commands.completing import experiment_names
 from tribunal.commands.errors import ask_to_go_on
 from tribunal.commands.options import extend_options, parse_settings
@@ -20,18 +21,6 @@ from tribunal.commands.run_options import (
     report_output_errors,
     watch_run,
     with_engine,
-)
-from tribunal.commands.shared_options import (
-    AsJson,
-    InFlight,
-    PaperModels,
-    PriceTable,
-    Repeats,
-    Retry,
-    Samples,
-    Seed,
-    SkipMissingImages,
-    Yes,
 )
 from tribunal.terminal import say, say_json
 
@@ -49,7 +38,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Such as arcade-table3
 
 
 @app.command("list")
-def list_(as_json: AsJson = False) -> None:
+def list_(as_json: shared.AsJson = False) -> None:
     """List the experiments: table, data sets, number of runs, and what is missing here."""
     from tribunal.eval.protocols.protocol import load_protocols
 
@@ -76,7 +65,7 @@ def _experiment_as_json(name: str) -> JSON:
 
 
 @app.command("show")
-def show(name: Name, as_json: AsJson = False) -> None:
+def show(name: Name, as_json: shared.AsJson = False) -> None:
     """Show one experiment in full: conditions, the paper's figures, how the paper was read, and where it is silent."""
     from tribunal.commands.experiment_shown import paper_rows, print_table_of_paper
     from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
@@ -130,11 +119,11 @@ def _plan_runs(
         str | None,
         typer.Option(metavar="MODEL", help="The model that argues or looks things up, asked once for every --model."),
     ] = None,
-    paper_models: PaperModels = False,
-    samples: Samples = None,
-    seed: Seed = None,
-    repeats: Repeats = None,
-    skip_missing_images: SkipMissingImages = False,
+    paper_models: shared.PaperModels = False,
+    samples: shared.Samples = None,
+    seed: shared.Seed = None,
+    repeats: shared.Repeats = None,
+    skip_missing_images: shared.SkipMissingImages = False,
     set_: Annotated[
         list[str] | None,
         typer.Option(
@@ -144,8 +133,8 @@ def _plan_runs(
             "(docs/settings.md). May be given again. The table names those that depart from the paper.",
         ),
     ] = None,
-    in_flight: InFlight = 16,
-    prices: PriceTable = None,
+    in_flight: shared.InFlight = 16,
+    prices: shared.PriceTable = None,
     rate: Annotated[float | None, typer.Option(min=0.001, help="Calls a second, to estimate the time.")] = None,
     call_seconds: Annotated[
         float, typer.Option(min=0.001, help="Seconds a call, to estimate the time without --rate.")
@@ -169,7 +158,7 @@ def _plan_runs(
     from tribunal.eval.experiments.experiment import ChosenModels, find_experiment
     from tribunal.eval.experiments.plan import plan_experiment
 
-    shared = Evaluation(
+    evaluation = Evaluation(
         data=parse_data(data),
         settings=parse_settings(set_ or []),
         samples=samples,
@@ -190,7 +179,7 @@ def _with_plan(command: Callable[..., None]) -> Callable[..., None]:
 
 @app.command("plan")
 @_with_plan
-def plan(as_json: AsJson = False, *, planned: PlannedRuns) -> None:
+def plan(as_json: shared.AsJson = False, *, planned: PlannedRuns) -> None:
     """Say what an experiment takes: posts, calls, tokens, money and time of each run. Asks no model and no server."""
     from tribunal.commands.experiment_shown import print_plan
     from tribunal.eval.experiments.estimate import plan_as_json
@@ -205,7 +194,7 @@ def plan(as_json: AsJson = False, *, planned: PlannedRuns) -> None:
 @with_engine
 @_with_plan
 def run(
-    retry: Retry = None, yes: Yes = False, as_json: AsJson = False, *, planned: PlannedRuns, carried: dict[str, Any]
+    retry: shared.Retry = None, yes: shared.Yes = False, as_json: shared.AsJson = False, *, planned: PlannedRuns, carried: dict[str, Any]
 ) -> None:
     """Run an experiment, and write its table beside the paper's. Plans and asks first; the same command goes on."""
     from tribunal.commands.experiment_shown import print_plan, print_table_of_paper
