@@ -44,7 +44,7 @@ from tribunal.calls import DEMO_NOTICE, REHEARSED, Call
 from tribunal.cases.trial_table import spoken_turn
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import SHUFFLED
-from tribunal.eval.export.results import ExportedResult, ExportedRun, WordsOf, read_exported
+from tribunal.eval.export.results import ExportedResult, ExportedRun, WordsOf, post_row, read_exported
 from tribunal.eval.measures.columns import OUTCOMES, read_columns
 from tribunal.eval.measures.scores import score_rows
 from tribunal.eval.runs.prices import Prices
@@ -304,25 +304,20 @@ def _sample_scores(exported: ExportedResult) -> dict[str, Score]:
     return {**found, "outcome": outcome}
 
 
+_METADATA = (
+    "post_id", "repeat", "outcome", "category", "track", "rounds", "uncertain", "rehearsed", "has_image", "language",
+    "group", "calls", "cost",
+)  # fmt: skip
+
+
 def _sample_metadata(exported: ExportedResult, prices: Prices | None) -> JSON:
     """Return the set's own fields, and what of the result isn't said elsewhere in the sample."""
-    result, line = exported.result, exported.line
+    line, row = exported.line, post_row(exported, prices)
     return {
-        **result.fields,
-        "post_id": result.post_id,
-        "repeat": result.repeat,
-        "outcome": result.outcome,
-        "category": line.get("category"),
-        "track": line.get("track"),
-        "rounds": line.get("rounds"),
-        "uncertain": result.uncertain,
-        "rehearsed": exported.is_rehearsed,
-        "has_image": result.has_image,
-        "language": line.get("language"),
-        "group": result.group or None,
-        "calls": result.usage.calls,
-        "cost": prices.cost_of_calls(exported.calls) if prices else None,
+        **exported.result.fields,
+        **{name: row.get(name) for name in _METADATA},
+        "uncertain": exported.result.uncertain,
         "fault": line.get("fault"),
         "cues": line.get("cues") or [],
-        "warnings": list(result.warnings),
+        "warnings": list(exported.result.warnings),
     }

@@ -21,7 +21,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.runs.journal import RESULTS
 from tribunal.eval.runs.prices import Prices, prices_of_run
 from tribunal.eval.runs.results import Result, read_results, read_run_file
-from tribunal.eval.view.viewed_runs import open_dataset_of_run
+from tribunal.eval.view.viewed_runs import AttachedPost, open_dataset_of_run
 from tribunal.schema import JSON, Turn
 from tribunal.text import parse_json, parse_toml
 
@@ -76,13 +76,6 @@ def _as_row(column: ExportColumn) -> str:
 _PROSECUTION = ("press", "withdraw")
 
 
-class PostWords(NamedTuple):
-    """A post's text, and the posts before it in its conversation, the oldest first."""
-
-    text: str
-    earlier: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True)
 class ExportedResult:
     """One result as it is exported: its line as it was checked, the same in full, and the post's words if known."""
@@ -90,7 +83,7 @@ class ExportedResult:
     run: str
     result: Result
     line: JSON
-    words: PostWords | None
+    words: AttachedPost | None
 
     @property
     def key_columns(self) -> JSON:
@@ -125,7 +118,7 @@ class ExportedResult:
 
 def rows_of_result(exported: ExportedResult, prices: Prices | None) -> Iterator[tuple[str, JSON]]:
     """Yield every row of one result, each with the name of its table."""
-    yield "posts", _post_row(exported, prices)
+    yield "posts", post_row(exported, prices)
     opinions = exported.line.get("opinions") or ()
     for table, rows in (
         ("calls", (_call_row(call, prices) for call in exported.calls)),
@@ -138,12 +131,13 @@ def rows_of_result(exported: ExportedResult, prices: Prices | None) -> Iterator[
             yield table, {**exported.key_columns, "number": number, **row}
 
 
-def _post_row(exported: ExportedResult, prices: Prices | None) -> JSON:
+def post_row(exported: ExportedResult, prices: Prices | None) -> JSON:
+    """Return the row of a post: all that stands in its line, and over it what is computed."""
     line, result, gold = exported.line, exported.result, exported.result.gold
     fault = line.get("fault") or {}
     return {
+        **line,
         **exported.key_columns,
-        **{name: line.get(name) for name in _AS_THEY_ARE},
         "gold_label": gold.label if gold else None,
         "gold_name": gold.name if gold else None,
         "gold_scheme": gold.scheme if gold else None,
@@ -162,12 +156,6 @@ def _post_row(exported: ExportedResult, prices: Prices | None) -> JSON:
         "text": exported.words.text if exported.words else None,
         **{f"{FIELD}{name}": value for name, value in result.fields.items()},
     }
-
-
-_AS_THEY_ARE = (
-    "place", "graph", "task", "outcome", "label", "category", "scheme", "hateful", "confidence", "uncertain", "tie",
-    "track", "rounds", "explanation", "language", "has_image", "seconds",
-)  # fmt: skip
 
 
 def _call_row(call: Call, prices: Prices | None) -> JSON:
@@ -206,7 +194,7 @@ def _cost_rows(exported: ExportedResult, prices: Prices | None) -> Iterator[JSON
 
 
 _SUMMED = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
-WordsOf = Callable[[str], PostWords | None]
+WordsOf = Callable[[str], AttachedPost | None]
 
 
 class ExportedRun(NamedTuple):
@@ -250,7 +238,7 @@ def read_exported(source: ExportedRun, words: WordsOf) -> Iterator[ExportedResul
         for number, (offset, result) in enumerate(read_results(source.folder), start=1):
             file.seek(offset)
             line: JSON = parse_json(file.readline())
-            kept = words(result.post_id) or (PostWords(line["text"]) if line.get("text") else None)
+            kept = words(result.post_id) or (AttachedPost(line["text"]) if line.get("text") else None)
             exported = ExportedResult(source.name, result, line, kept)
             try:
                 exported.calls, exported.turns  # noqa: B018  # what a table would stumble over is told with its line
@@ -266,5 +254,7 @@ def words_by_post(source: ExportedRun, alone: Path | None, named: Mapping[str, P
         BadInput: the files aren't those that the run was made over, or can't be read.
     """
     dataset = open_dataset_of_run(source.run, alone, named, source.folder)
-    held = {} if dataset is None else {sample.id: PostWords(sample.text, sample.earlier) for sample in dataset}
+    held = (
+        {} if dataset is None else {sample.id: AttachedPost(sample.text, earlier=sample.earlier) for sample in dataset}
+    )
     return held.get

@@ -156,9 +156,10 @@ def read_columns(folder: Path) -> RunColumns:
     pictured, here, shown_to, hidden_from = set[int](), set[int](), set[int](), set[int]()
     for row, (offset, result) in enumerate(read_results(folder)):
         post, gold = posts.setdefault(result.post_id, len(posts)), result.gold
-        label = result.label if result.outcome == "verdict" and result.label is not None else NO_LABEL
-        for name, number in _numbers_of(result, post, label, offset).items():
+        held = {"post": post, "offset": offset, **result_numbers(result)}
+        for name, number in held.items():
             numbers[name].append(number)
+        label = held["label"]
         confidence.append(np.nan if result.confidence is None else result.confidence)
         seconds.append(result.seconds)
         said = tuple(sorted((opinion.id, opinion.stance) for opinion in result.opinions))
@@ -179,8 +180,8 @@ def read_columns(folder: Path) -> RunColumns:
             spared[OWN_CACHE].add_row(row, len(kept), sum(kept))
         if result.has_image is not None:
             seen = ["image" in call.shown for call in result.calls if call.shown]
-            for held, holds in ((pictured, True), (here, result.has_image), (shown_to, any(seen))):
-                held.update([post] * holds)
+            for posts_so, holds in ((pictured, True), (here, result.has_image), (shown_to, any(seen))):
+                posts_so.update([post] * holds)
             hidden_from.update([post] * (not all(seen) or not seen))
         if label != NO_LABEL and result.category is not None:
             words[label][result.category] += 1
@@ -189,7 +190,7 @@ def read_columns(folder: Path) -> RunColumns:
             words[gold.label][gold.name] += 1
             gold_names[int(gold.positive)].add(gold.name)
             for name, fields in GROUPS.items():
-                for value in {value for field in fields for value in _values_of_field(result.fields.get(field))}:
+                for value in values_of_fields(result.fields, fields):
                     groups[name][value].append(row)
     return RunColumns(
         folder=folder,
@@ -217,10 +218,11 @@ def read_columns(folder: Path) -> RunColumns:
     )
 
 
-def _numbers_of(result: Result, post: int, label: int, offset: int) -> dict[str, int]:
+def result_numbers(result: Result) -> dict[str, int]:
+    """Return what a result is measured by, in whole numbers, as `RunColumns` has them; NO_LABEL where there is none."""
     gold, usage, hateful = result.gold, result.usage, result.hateful
+    label = result.label if result.outcome == "verdict" and result.label is not None else NO_LABEL
     return {
-        "post": post,
         "repeat": result.repeat,
         "outcome": OUTCOMES.index(result.outcome),
         "gold": NO_LABEL if gold is None else gold.label,
@@ -234,7 +236,6 @@ def _numbers_of(result: Result, post: int, label: int, offset: int) -> dict[str,
         "cached_tokens": -1 if usage.cached_tokens is None else usage.cached_tokens,
         "from_cache": sum(call.cached for call in result.calls),
         "unseen_calls": result.unseen_calls,
-        "offset": offset,
     }
 
 
@@ -250,10 +251,14 @@ def _names_of_two(negative: set[str], positive: set[str]) -> dict[int, str]:
     return {0: next(iter(negative), "negative"), 1: next(iter(positive), "positive")}
 
 
-def _values_of_field(given: Any) -> Iterable[str]:
-    """Yield what a field holds: nothing, one value, or several (a post may aim at two groups)."""
+def values_of_fields(fields: JSON, names: Iterable[str]) -> list[str]:
+    """Return what fields of a post hold, each value once: none, one, or several (a post may aim at two groups)."""
+    return list(dict.fromkeys(value for name in names for value in _flat_values(fields.get(name))))
+
+
+def _flat_values(given: Any) -> list[str]:
     if isinstance(given, list | tuple):
-        return [value for each in given for value in _values_of_field(each)]
+        return [value for each in given for value in _flat_values(each)]
     if isinstance(given, bool):
-        return ("true" if given else "false",)
-    return () if given is None or given == "" else (str(given),)
+        return ["true" if given else "false"]
+    return [] if given is None or given == "" else [str(given)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic_core import from_json
 
-from tribunal.eval.measures.columns import OUTCOMES
+from tribunal.eval.measures.columns import GROUPS, NO_LABEL, result_numbers, values_of_fields
 from tribunal.eval.runs.results import Result
 
 if TYPE_CHECKING:
@@ -46,14 +46,8 @@ FACETS = {
     "fault": "Fault",
     "repeat": "Repeat",
 }
-_FIELDS = {
-    "pattern": ("smi_pattern",),
-    "difficulty": ("difficulty",),
-    "functionality": ("functionality",),
-    "target": ("target", "targets"),
-    "implicit": ("implicit",),
-    "dataset": ("dataset",),
-}
+# The facets that are fields of the data set, and by which fields.
+_FIELDS = {**{name.removeprefix("by_"): fields for name, fields in GROUPS.items()}, "dataset": ("dataset",)}
 _LONGEST_VALUE = 200  # characters of a facet's value
 _ACTIONS = {None: "open", "accept": "accepted", "edit": "changed"}
 
@@ -107,23 +101,19 @@ def sample_row(held: Any, prices: Prices | None = None) -> SampleRow:
 
 
 def _row_from_result(held: JSON, result: Result, prices: Prices | None) -> SampleRow:
-    gold = result.gold
-    label = result.label if result.outcome == "verdict" and result.label is not None else -1
-    yes = -1 if label == -1 else int(label > 0 if result.hateful is None else result.hateful)
-    positive = -1 if gold is None else int(gold.positive)
-    number = -1 if gold is None else gold.label
-    calls = result.calls
+    gold, calls, numbers = result.gold, result.calls, result_numbers(result)
+    label = numbers["label"]
     return SampleRow(
         post=result.post_id,
         repeat=result.repeat,
-        ended=OUTCOMES.index(result.outcome),
-        fine=_kind_index(number, positive, label, yes, number == label),
-        coarse=_kind_index(number, positive, label, yes, positive == yes),
+        ended=numbers["outcome"],
+        fine=_kind_index(numbers, right=numbers["gold"] == label),
+        coarse=_kind_index(numbers, right=numbers["positive"] == numbers["hateful"]),
         folded=gold is not None and (gold.scheme != "fine" or result.scheme != "fine"),
-        gold=number,
-        positive=positive,
+        gold=numbers["gold"],
+        positive=numbers["positive"],
         label=label,
-        yes=yes,
+        yes=numbers["hateful"],
         confidence=result.confidence,
         seconds=result.seconds,
         calls=result.usage.calls,
@@ -141,7 +131,10 @@ def _row_from_result(held: JSON, result: Result, prices: Prices | None) -> Sampl
             "image": _image_state(result),
             "fault": _text_value((held.get("fault") or {}).get("kind")),
             "repeat": (str(result.repeat),),
-            **{name: _field_values(result.fields, fields) for name, fields in _FIELDS.items()},
+            **{
+                name: tuple(dict.fromkeys(value[:_LONGEST_VALUE] for value in values_of_fields(result.fields, fields)))
+                for name, fields in _FIELDS.items()
+            },
         },
         words="\n".join(each for each in searched_words(held) if each),
     )
@@ -169,15 +162,16 @@ def kept_text(held: JSON) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _kind_index(gold: int, positive: int, label: int, yes: int, right: bool) -> int:
+def _kind_index(numbers: dict[str, int], *, right: bool) -> int:
     """Return how a verdict stands to the gold label, as a place in KINDS."""
-    if gold == -1:
+    yes = numbers["hateful"]
+    if numbers["gold"] == NO_LABEL:
         kind = "no-gold"
-    elif label == -1:
+    elif numbers["label"] == NO_LABEL:
         kind = "no-verdict"
     elif right:
-        kind = "true-positive" if positive else "true-negative"
-    elif positive == yes:
+        kind = "true-positive" if numbers["positive"] else "true-negative"
+    elif numbers["positive"] == yes:
         kind = "other-category"
     else:
         kind = "false-positive" if yes else "false-negative"
@@ -198,21 +192,6 @@ def _image_state(result: Result) -> tuple[str, ...]:
     if not any(shown):
         return ("not shown to a model",)
     return ("shown",) if all(shown) else ("shown to some models",)
-
-
-def _field_values(fields: JSON, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what the data set says of a post: nothing, one thing or several, each once."""
-    return tuple(dict.fromkeys(value for name in names for value in _flat_values(fields.get(name))))
-
-
-def _flat_values(given: Any) -> Iterator[str]:
-    if isinstance(given, list | tuple):
-        for each in given:
-            yield from _flat_values(each)
-    elif isinstance(given, bool):
-        yield "true" if given else "false"
-    elif given is not None and given != "":
-        yield str(given)[:_LONGEST_VALUE]
 
 
 def _text_value(given: Any) -> tuple[str, ...]:

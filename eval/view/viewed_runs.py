@@ -38,8 +38,8 @@ class AttachedPost(NamedTuple):
     """A post's words, the path of its image, and the posts before it in its conversation."""
 
     text: str
-    image: str | None
-    earlier: tuple[str, ...]
+    image: str | None = None
+    earlier: tuple[str, ...] = ()
 
 
 class AttachedPosts:
