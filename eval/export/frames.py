@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,6 @@ from tribunal.eval.runs.results import read_results
 from tribunal.eval.runs.tables import escape_formula
 from tribunal.exports.table_files import ColumnKind, TableWriter
 from tribunal.files import write_atomically
-from tribunal.schema import JSON
 
 Form = Literal["parquet", "csv"]
 _KINDS: dict[Kind, ColumnKind] = {"text": "text", "whole": "integer", "number": "number", "yes/no": "flag"}
@@ -66,22 +65,15 @@ def write_frames(
                 file = stack.enter_context(write_atomically(paths[name]))
                 writer = TableWriter(form, {column.name: _KINDS[column.kind] for column in each}, file)
                 tables[name] = stack.enter_context(closing(writer))
-            for name, row in _table_rows(runs, alone, named or {}):
-                tables[name].add(
-                    {each.name: _cell_value(each.kind, row.get(each.name), form) for each in columns[name]}
-                )
-                counts[paths[name]] += 1
+            for source in runs:
+                for exported in read_exported(source, words_by_post(source, alone, named or {})):
+                    for name, row in rows_of_result(exported, source.prices):
+                        cells = {each.name: _cell_value(each.kind, row.get(each.name), form) for each in columns[name]}
+                        tables[name].add(cells)
+                        counts[paths[name]] += 1
     except OSError as error:
         raise BadInput(f"out: {out}: can't be written: {error.strerror or error}; take another folder") from error
     return counts
-
-
-def _table_rows(
-    runs: Sequence[ExportedRun], alone: Path | None, named: Mapping[str, Path]
-) -> Iterator[tuple[str, JSON]]:
-    for source in runs:
-        for exported in read_exported(source, words_by_post(source, alone, named)):
-            yield from rows_of_result(exported, source.prices)
 
 
 def _cell_value(kind: Kind, value: Any, form: Form) -> Any:

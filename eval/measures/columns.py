@@ -192,12 +192,13 @@ def read_columns(folder: Path) -> RunColumns:
             for name, fields in GROUPS.items():
                 for value in values_of_fields(result.fields, fields):
                     groups[name][value].append(row)
+    mostly = {label: called.most_common(1)[0][0] for label, called in sorted(words.items())}
     return RunColumns(
         folder=folder,
         run=run,
         ids=list(posts),
         scheme="binary" if is_binary else "fine",
-        names=_names_of_two(*gold_names) if is_binary else _names_of_labels(words),
+        names=_names_of_two(*gold_names) if is_binary else mostly,
         groups={
             name: {value: np.asarray(rows) for value, rows in sorted(held.items())} for name, held in groups.items()
         },
@@ -237,11 +238,6 @@ def result_numbers(result: Result) -> dict[str, int]:
         "from_cache": sum(call.cached for call in result.calls),
         "unseen_calls": result.unseen_calls,
     }
-
-
-def _names_of_labels(words: dict[int, Counter[str]]) -> dict[int, str]:
-    """Return the names of fine labels: as they mostly are."""
-    return {label: called.most_common(1)[0][0] for label, called in sorted(words.items())}
 
 
 def _names_of_two(negative: set[str], positive: set[str]) -> dict[int, str]:

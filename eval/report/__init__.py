@@ -29,7 +29,7 @@ from tribunal.eval.report.overview import (
     paper_table,
 )
 from tribunal.eval.report.page import render_template
-from tribunal.eval.report.posts import LONGEST, uncertain_posts, wrong_posts
+from tribunal.eval.report.posts import LONGEST, reported_posts
 from tribunal.eval.runs.prices import prices_of_run
 from tribunal.eval.runs.tally import warn_of_mixed_formats
 from tribunal.eval.view.rendering import flatten_settings
@@ -112,10 +112,7 @@ def _run_values(read: RunColumns, most: int, prices: Prices | None, cluster: str
             for each, held in measured["saved"].items()
         ],
         "paper": paper_table(columns.run, measured),
-        "reported": [
-            ("Wrong verdicts", "the most confident first", wrong_posts(columns, most)),
-            ("Uncertain posts", "the least confident first", uncertain_posts(columns, most)),
-        ],
+        "reported": reported_posts(columns, most),
     }
 
 

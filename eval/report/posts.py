@@ -26,15 +26,17 @@ LONGEST = 4000  # characters of one utterance that are shown
 Part = tuple[str, list[str]]  # the title of an utterance, or of something it rests on, and its words
 
 
-def wrong_posts(columns: RunColumns, most: int) -> JSON:
-    """Return verdicts that disagree with the gold, the most confident first."""
-    return _first_posts(columns, columns.is_decided & ~columns.is_right, most, sign=-1)
+def reported_posts(columns: RunColumns, most: int) -> list[tuple[str, str, JSON]]:
+    """Return verdicts that disagree with the gold, and results that are uncertain or wait for a person.
 
-
-def uncertain_posts(columns: RunColumns, most: int) -> JSON:
-    """Return results that are uncertain, or that wait for a person, the least confident first."""
+    Of each kind its title, its order, and so many posts at most.
+    """
+    wrong = columns.is_decided & ~columns.is_right
     marked = (columns.uncertain > 0) | np.equal(columns.outcome, OUTCOMES.index("pending"))
-    return _first_posts(columns, marked, most, sign=1)
+    return [
+        ("Wrong verdicts", "the most confident first", _first_posts(columns, wrong, most, sign=-1)),
+        ("Uncertain posts", "the least confident first", _first_posts(columns, marked, most, sign=1)),
+    ]
 
 
 def _first_posts(columns: RunColumns, chosen: Bools, most: int, sign: int) -> JSON:
