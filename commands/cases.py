@@ -185,19 +185,13 @@ def forget(
             raise BadInput(f"forget: {cases}: nothing can be asked here; give --yes or --dry-run")
         if meant.cases:
             typer.confirm(f"Erase the words of {cases}? They can't be brought back", abort=True)
-    if dry_run or not meant.cases:
-        if as_json:
-            say_json({"cases": meant.cases, "left": meant.left, "erased": False})
-        else:
-            say(f"{cases} would lose their words" if meant.cases else "no such case has any")
-            _print_left(meant.left)
-        return
-    done, clean = run_in_docket(database, lambda docket: _erase(docket, chosen))
+    erased = bool(meant.cases) and not dry_run
+    done, clean = run_in_docket(database, lambda docket: _erase(docket, chosen)) if erased else (meant, True)
     if as_json:
-        say_json({"cases": done.cases, "left": done.left, "erased": True, "wiped": clean})
+        say_json({"cases": done.cases, "left": done.left, "erased": erased, **({"wiped": clean} if erased else {})})
     else:
-        say(f"the words of {count_noun(done.cases, 'case')} are erased")
-        _print_left(done.left)
+        print_template("forget", part="done", result=done, erased=erased)
+        print_template("forget", aside=True, part="left", result=done)
     if not clean:
         say(
             "another process was reading, so a write-ahead log still holds old pages; run this again later, or "
@@ -235,9 +229,3 @@ async def _erase(docket: Docket, chosen: ErasureRequest) -> tuple[ErasureResult,
     except BadInput as error:
         raise BadInput(f"forget: the words are erased, and a store of precedents may keep them: {error}") from error
     return done, clean
-
-
-def _print_left(left: int) -> None:
-    if left:
-        are = "1 is left as it is: it waits" if left == 1 else f"{left:,} are left as they are: they wait"
-        say(f"{are} for a person, under way, or under appeal", aside=True)
