@@ -20,7 +20,7 @@ from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.eval.runs.journal import RESULTS
 from tribunal.eval.runs.prices import Prices, prices_of_run
-from tribunal.eval.runs.results import Result, read_results, read_run_file
+from tribunal.eval.runs.results import Result, read_lines, read_run_file
 from tribunal.eval.view.viewed_runs import AttachedPost, open_dataset_of_run
 from tribunal.schema import JSON, Turn
 from tribunal.text import parse_json, parse_toml
@@ -231,20 +231,16 @@ def read_exported(source: ExportedRun, words: WordsOf) -> Iterator[ExportedResul
     Raises:
         BadInput: a line is broken.
     """
-    path = source.folder / RESULTS
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        for number, (offset, result) in enumerate(read_results(source.folder), start=1):
-            file.seek(offset)
-            line: JSON = parse_json(file.readline())
-            kept = words(result.post_id) or (AttachedPost(line["text"]) if line.get("text") else None)
-            exported = ExportedResult(source.name, result, line, kept)
-            try:
-                exported.calls, exported.turns  # noqa: B018  # what a table would stumble over is told with its line
-            except ValidationError as error:
-                raise BadInput(f"{path}: line {number}: {describe_validation_error(error)}; remove the line") from error
-            yield exported
+    for number, (_, result, written) in enumerate(read_lines(source.folder), start=1):
+        line: JSON = parse_json(written)
+        kept = words(result.post_id) or (AttachedPost(line["text"]) if line.get("text") else None)
+        exported = ExportedResult(source.name, result, line, kept)
+        try:
+            exported.calls, exported.turns  # noqa: B018  # what a table would stumble over is told with its line
+        except ValidationError as error:
+            where = f"{source.folder / RESULTS}: line {number}"
+            raise BadInput(f"{where}: {describe_validation_error(error)}; remove the line") from error
+        yield exported
 
 
 def words_by_post(source: ExportedRun, alone: Path | None, named: Mapping[str, Path]) -> WordsOf:

@@ -136,7 +136,13 @@ def read_run_file(folder: Path) -> JSON:
 
 
 def read_results(folder: Path) -> Iterator[ReadResult]:
-    """Yield the results of a run in the order in which they ended; none if the run has none yet.
+    """Yield the results of a run in the order in which they ended. Errors and what is left out as `read_lines`."""
+    for offset, result, _ in read_lines(folder):
+        yield ReadResult(offset, result)
+
+
+def read_lines(folder: Path) -> Iterator[tuple[int, Result, bytes]]:
+    """Yield the results of a run, each with its offset and its whole line; none if the run has none yet.
 
     A last line that was torn by a crash is left out: the run decides that post again when it goes on.
 
@@ -169,7 +175,7 @@ def read_results(folder: Path) -> Iterator[ReadResult]:
                     "remove one of the two lines"
                 )
             repeats.add(result.repeat)
-            yield ReadResult(offset, result)
+            yield offset, result, line
             offset += len(line)
 
 

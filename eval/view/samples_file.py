@@ -11,7 +11,6 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +19,8 @@ from markupsafe import Markup
 
 from tribunal.cases.case_drawing import stylesheet
 from tribunal.errors import BadInput
-from tribunal.eval.runs.journal import RESULTS
 from tribunal.eval.runs.prices import prices_of_run
-from tribunal.eval.runs.results import read_full_line, read_run_file
+from tribunal.eval.runs.results import read_full_line, read_lines, read_run_file
 from tribunal.eval.view.cases import view_sample
 from tribunal.eval.view.rendering import TITLES, read_source, render_view
 from tribunal.eval.view.rows import FACETS, KINDS, SampleRow, kept_text, parse_line, sample_row
@@ -120,28 +118,18 @@ def _read_rows(
     folder: Path, prices: Prices | None, most: int
 ) -> tuple[list[SampleRow], list[int], list[list[str]] | None]:
     """Return every sample, where its line begins, and its first words if they are at most so many characters in all."""
-    rows: list[SampleRow] = []
-    offsets: list[int] = []
-    said: list[list[str]] = []
-    seen: set[tuple[str, int]] = set()
-    offset = 0
-    path = folder / RESULTS
-    with path.open("rb") if path.exists() else BytesIO() as file:
-        for line in file:
-            try:
-                held = parse_line(line)
-                row = sample_row(held, prices)
-            except ValueError:  # a torn last line; another one has been refused before
-                break
-            if (row.post, row.repeat) not in seen:
-                seen.add((row.post, row.repeat))
-                rows.append(row._replace(words=""))
-                offsets.append(offset)
-                if most > 0:
-                    beginnings = (kept_text(held) or "")[:_FIRST], str(held.get("explanation") or "")[:_FIRST]
-                    said.append([make_visible(one_line(each)) for each in beginnings])
-                    most -= sum(map(len, said[-1]))
-            offset += len(line)
+    rows, offsets, said = list[SampleRow](), list[int](), list[list[str]]()
+    for offset, _, line in read_lines(folder):
+        held = parse_line(line)
+        try:
+            rows.append(sample_row(held, prices)._replace(words=""))
+        except ValueError:  # what no measure reads is of another shape
+            break
+        offsets.append(offset)
+        if most > 0:
+            beginnings = (kept_text(held) or "")[:_FIRST], str(held.get("explanation") or "")[:_FIRST]
+            said.append([make_visible(one_line(each)) for each in beginnings])
+            most -= sum(map(len, said[-1]))
     return rows, offsets, said if most > 0 else None
 
 
