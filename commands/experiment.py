@@ -168,7 +168,7 @@ def _plan_runs(
     )
     models = ChosenModels(own=tuple(dict.fromkeys(model or ())), paper=paper_models, aux=aux_model)
     table = read_price_table(prices)
-    plan = plan_experiment(find_experiment(name, models), shared, out or Path("runs") / name)
+    plan = plan_experiment(find_experiment(name, models), evaluation, out or Path("runs") / name)
     return PlannedRuns(plan, estimate_plan(plan, measured_in), CallPace(in_flight, rate, call_seconds), table)
 
 
@@ -194,7 +194,12 @@ def plan(as_json: shared.AsJson = False, *, planned: PlannedRuns) -> None:
 @with_engine
 @_with_plan
 def run(
-    retry: shared.Retry = None, yes: shared.Yes = False, as_json: shared.AsJson = False, *, planned: PlannedRuns, carried: dict[str, Any]
+    retry: shared.Retry = None,
+    yes: shared.Yes = False,
+    as_json: shared.AsJson = False,
+    *,
+    planned: PlannedRuns,
+    carried: dict[str, Any],
 ) -> None:
     """Run an experiment, and write its table beside the paper's. Plans and asks first; the same command goes on."""
     from tribunal.commands.experiment_shown import print_plan, print_table_of_paper
