@@ -22,6 +22,7 @@ from tribunal.exhibit import Example as Example
 from tribunal.exhibit import Opinion as Opinion
 from tribunal.exhibit import Precedent as Precedent
 from tribunal.exhibit import Stance as Stance
+from tribunal.shared_settings import ProbabilitySource as ProbabilitySource
 from tribunal.shared_settings import Scheme as Scheme
 from tribunal.shared_settings import Task as Task
 
@@ -273,6 +274,13 @@ class Record(Frozen):
     warnings: tuple[str, ...] = Field(description="warnings: what did not go as expected")
     tie: bool = Field(default=False, description="true: no label had a majority, so the post counts as not hateful")
     confidence: float | None = Field(default=None, description="the judge's, from 0 to 1; null where none was stated")
+    probability: float | None = Field(
+        default=None, ge=0, le=1, description="that the post is hate speech: 0.5 or more exactly if it is decided so"
+    )
+    probability_from: ProbabilitySource | None = Field(
+        default=None,
+        description="calibrated: a fitted file; confidence: the judge's; verdict: that alone, 1 or 0; person: 1 or 0",
+    )
     uncertain: bool = Field(
         default=False, description="a tied vote, or a confidence that is missing or below the threshold"
     )

@@ -10,6 +10,8 @@ from tribunal.errors import BadInput
 
 Scheme = Literal["fine", "binary"]
 Task = Literal["hate", "sarcasm", "misinformation"]
+# Where the probability of hate is from: a fitted file, the judge's confidence, the verdict alone, or a person.
+ProbabilitySource = Literal["calibrated", "confidence", "verdict", "person"]
 Mode = Literal[
     "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
     "no-knowledge", "no-search", "no-details", "zero-shot",

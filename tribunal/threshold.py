@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from tribunal.contents import NamedTexts
 from tribunal.context import describe_validation_error
@@ -31,7 +31,7 @@ def counted_as(posts: int, clusters: JSON) -> str:
 
 
 class ByVerdict(Frozen):
-    """A threshold for each verdict; None where none of its confidences is enough."""
+    """A number from 0 to 1 for each verdict; None where there is none."""
 
     hateful: float | None = _SHARE
     harmless: float | None = _SHARE
@@ -51,7 +51,10 @@ class Threshold(Frozen):
     """
 
     threshold: float | None = Field(ge=0, le=1, description="for both verdicts; None where no confidence is enough")
-    by_verdict: ByVerdict | None = Field(default=None, description="takes the place of `threshold`, where it is there")
+    by_verdict: ByVerdict | None = Field(
+        default=None,
+        description="takes the place of `threshold`, where it is there; None: no confidence of that verdict is enough",
+    )
     without_confidence: tuple[Kind, ...] = Field(
         default=(), description="the verdicts that are accepted though they state no confidence"
     )
@@ -90,18 +93,29 @@ class Threshold(Frozen):
     calibration: tuple[tuple[float, float], ...] = Field(
         default=(), description="confidence and the share of such verdicts that were right, ascending; linear between"
     )
+    hate_by_confidence: tuple[tuple[float, float], ...] = Field(
+        default=(),
+        description="the confidence of a verdict, with a minus if it is of no hate, and the share of such posts that "
+        "are hate, ascending; linear between",
+    )
+    hate_without_confidence: ByVerdict = Field(
+        default=ByVerdict(), description="of verdicts that state no confidence, the share of posts that are hate"
+    )
     ece: float | None = Field(default=None, description="expected calibration error, as stated")
     ece_calibrated: float | None = Field(default=None, description="the same, after calibration, cross-validated")
     policy: str | None = Field(description="the SHA-256 of the policy in force; None where the run names none")
     fitted_from: str = Field(description="the name of the run's folder")
     at: str = Field(description="when, in ISO 8601")
 
-    @field_validator("calibration")
+    @field_validator("calibration", "hate_by_confidence")
     @classmethod
-    def _ascends(cls, points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+    def _ascends(
+        cls, points: tuple[tuple[float, float], ...], field: ValidationInfo
+    ) -> tuple[tuple[float, float], ...]:
         stated, shares = [at for at, _ in points], [share for _, share in points]
-        if not all(0 <= each <= 1 for each in (*stated, *shares)):
-            raise ValueError("is not between 0 and 1")
+        least = 0 if field.field_name == "calibration" else -1
+        if not all(least <= at <= 1 for at in stated) or not all(0 <= share <= 1 for share in shares):
+            raise ValueError(f"is not between {least} and 1")
         if stated != sorted(set(stated)) or shares != sorted(shares):
             raise ValueError("does not ascend")
         return points
@@ -130,6 +144,26 @@ class Threshold(Frozen):
 
         stated, shares = zip(*self.calibration, strict=True)
         return round(float(np.interp(confidence, stated, shares)), 6)
+
+    def share_of_hate(self, hateful: bool, confidence: float | None) -> float | None:
+        """Return the share of posts of such a verdict that were hate in the fit; None if the file doesn't know.
+
+        Args:
+            hateful: the verdict.
+            confidence: that it states, from 0 to 1.
+        """
+        if confidence is None:
+            shares = self.hate_without_confidence
+            return shares.hateful if hateful else shares.harmless
+        if self.hate_by_confidence:
+            import numpy as np
+
+            stated, seen = zip(*self.hate_by_confidence, strict=True)
+            return float(np.interp(confidence if hateful else -confidence, stated, seen))
+        if not self.calibration:  # of a file that an earlier release wrote
+            return None
+        right = self.calibrated(confidence)
+        return right if hateful else 1 - right
 
 
 @lru_cache(maxsize=64)

@@ -229,7 +229,7 @@ def calibration_map(confidence: Floats, right: Bools) -> tuple[tuple[float, floa
     """Return the points of a map from stated confidence to accuracy. It is linear between them and flat beyond them.
 
     Args:
-        confidence: of each verdict, from 0 to 1.
+        confidence: of each verdict, from 0 to 1; or what else grows with the share.
         right: whether it was.
 
     Returns:

@@ -178,11 +178,31 @@ def fit_posts(
         clusters=fitting.by,
         warnings=tuple(warnings),
         calibration=calibration_map(confidence, right),
+        **_hate_by_verdict(posts),
         ece=calibration_scores(confidence, right)["ece"],
         ece_calibrated=calibration_scores(_calibrate_by_folds(confidence, right, folds[stated]), right)["ece"],
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         **about,
     )
+
+
+def _hate_by_verdict(posts: LabelledPosts) -> JSON:
+    """Return how often posts were hate: by the verdict's confidence, and of verdicts that state none.
+
+    Shares of verdicts that state none are Laplace's, so that a few are no proof of certainty.
+    """
+    hate = posts.hateful != posts.wrong_side
+    stated = posts.decided & ~np.isnan(posts.confidence)
+    signed = np.where(posts.hateful, posts.confidence, -posts.confidence)
+    silent = posts.decided & ~stated
+    shares = {}
+    for kind, of_kind in (("hateful", silent & posts.hateful), ("harmless", silent & ~posts.hateful)):
+        if of_kind.any():
+            shares[kind] = round((int(hate[of_kind].sum()) + 1) / (int(of_kind.sum()) + 2), 6)
+    return {
+        "hate_by_confidence": calibration_map(signed[stated], hate[stated]),
+        "hate_without_confidence": ByVerdict(**shares),
+    }
 
 
 def fitting_of(columns: RunColumns, rows: Ints, clusters: Clusters) -> FittingPosts:

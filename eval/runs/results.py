@@ -93,6 +93,7 @@ class Result(_CountedResult):
     scheme: Scheme
     category: str | None = None
     confidence: float | None = Field(default=None, ge=0, le=1)
+    probability: float | None = Field(default=None, ge=0, le=1)
     uncertain: bool = False
     gold: Gold | None = None
     fields: JSON = Field(default_factory=dict)

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 # What is added to the input's columns.
 COLUMNS: dict[str, ColumnKind] = {
     "outcome": "text", "label": "integer", "category": "text", "hateful": "flag", "confidence": "number",
-    "explanation": "text", "rehearsed": "flag", "track": "text", "calls": "integer", "tokens": "integer",
-    "case": "text", "review": "text",
+    "probability": "number", "explanation": "text", "rehearsed": "flag", "track": "text", "calls": "integer",
+    "tokens": "integer", "case": "text", "review": "text",
 }  # fmt: skip
 FORMATS = (".jsonl", ".csv", ".tsv", ".parquet")
 _ROWS_A_GROUP = 10_000

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from tribunal.errors import BadInput
 from tribunal.schema import JSON
-from tribunal.service.dropins.verdicts import score_posts
+from tribunal.service.dropins.verdicts import score_of, score_posts
 from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst
 from tribunal.service.routes.judge import MAX_TEXT
 from tribunal.service.routes.parameters import responses
@@ -83,7 +83,7 @@ class CoopResult(BaseModel):
     """What Coop takes from a signal, and for people and logs, what stands behind it."""
 
     outputType: CoopOutputType = Field(default=CoopOutputType(), description="what kind of value the score is")
-    score: float = Field(ge=0, le=1, description="how much speaks for hate speech", examples=[0.93])
+    score: float = Field(ge=0, le=1, description="the probability that it is hate speech", examples=[0.93])
     case: str = Field(description="the case's id: /v1/cases/ID shows it", examples=["case-0198c5d1f3a1b2c3d4e5f"])
     hateful: bool = Field(description="the verdict", examples=[True])
     uncertain: bool = Field(description="whether a person should look at it", examples=[False])
@@ -97,11 +97,10 @@ async def signal_for_coop(body: CoopInput, request: Request, replica: CurrentRep
     """Decide on what Coop gives a signal. Without a verdict there is no score but an error."""
     scored = await score_posts(request, replica, who, [_post_of(body)], replica.intake.settings_for({}))
     [case_id], [record] = scored.case_ids, scored.records
-    hateful = bool(record.hateful)
     return CoopResult(
-        score=scored.score(record, hateful),
+        score=score_of(record),
         case=case_id,
-        hateful=hateful,
+        hateful=bool(record.hateful),
         uncertain=record.uncertain,
         rehearsed=record.rehearsed,
         category=record.category,

@@ -14,7 +14,7 @@ from tribunal.context import context_from
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Record
 from tribunal.service.dropins.errors import OpenAIError, dropin_responses
-from tribunal.service.dropins.verdicts import ScoredPosts, score_posts
+from tribunal.service.dropins.verdicts import score_of, score_of_category, score_posts
 from tribunal.service.replica.keys import count_request
 from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst
 from tribunal.service.routes.judge import MAX_TEXT
@@ -89,7 +89,7 @@ class Moderation(BaseModel):
         examples=[dict.fromkeys(CATEGORIES, False)],
     )
     category_scores: dict[str, float] = Field(
-        description="the verdict's confidence, or its opposite; 0 for a category that isn't judged",
+        description="the probability that the post is of a category; 0 for one that isn't judged",
         examples=[{each: 0.03 if each.startswith(HATE) else 0.0 for each in CATEGORIES}],
     )
     category_applied_input_types: dict[str, list[Literal["text", "image"]]] = Field(
@@ -134,7 +134,7 @@ async def moderate(
     return ModerationResponse(
         id=f"modr-{uuid.uuid4().hex}",
         model=f"{graph} ({', '.join(models)})" if models else graph,
-        results=[_moderation_of(record, judged, scored) for record in scored.records],
+        results=[_moderation_of(record, judged) for record in scored.records],
     )
 
 
@@ -173,12 +173,13 @@ async def _judged_categories(records: Sequence[Record], settings: JSON) -> list[
     return [HATE, THREATENING] if tells_threats else [HATE]
 
 
-def _moderation_of(record: Record, judged: list[str], scored: ScoredPosts) -> Moderation:
+def _moderation_of(record: Record, judged: list[str]) -> Moderation:
     holds = {HATE: bool(record.hateful), THREATENING: record.category == THREATENING}
+    scores = {HATE: score_of(record), THREATENING: score_of_category(record, THREATENING)}
     input_types: list[Literal["text", "image"]] = list(record.shown or ("text",))
     return Moderation(
         flagged=holds[HATE],
         categories={name: name in judged and holds[name] for name in CATEGORIES},
-        category_scores={name: scored.score(record, holds[name]) if name in judged else 0.0 for name in CATEGORIES},
+        category_scores={**dict.fromkeys(CATEGORIES, 0.0), **{name: scores[name] for name in judged}},
         category_applied_input_types={name: input_types if name in judged else [] for name in CATEGORIES},
     )

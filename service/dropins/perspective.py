@@ -14,7 +14,7 @@ from tribunal.cases.quotations import merge_spans, quoted_spans, withdrawn_cue_i
 from tribunal.context import context_from
 from tribunal.schema import JSON, Record
 from tribunal.service.dropins.errors import GoogleError, PerspectiveBadRequest, dropin_responses
-from tribunal.service.dropins.verdicts import score_posts
+from tribunal.service.dropins.verdicts import score_of, score_posts
 from tribunal.service.replica.keys import Caller
 from tribunal.service.routes.access import Access, CurrentReplica, KeyFirst
 from tribunal.service.routes.judge import MAX_TEXT
@@ -104,7 +104,7 @@ class AnalyzeCommentRequest(_GoogleModel):
 class AttributeScore(_GoogleModel):
     """A score."""
 
-    value: float = Field(ge=0, le=1, description="the verdict's confidence, or its opposite", examples=[0.91])
+    value: float = Field(ge=0, le=1, description="the probability that it is hate speech", examples=[0.91])
     type: Literal["PROBABILITY"] = Field(default="PROBABILITY", description="the type of every score")
 
 
@@ -207,7 +207,7 @@ async def analyze(
     scored = await score_posts(request, replica, who, [post], settings, keep=not body.do_not_store)
     response.headers.update(scored.headers)
     [record] = scored.records
-    score = AttributeScore(value=scored.score(record, bool(record.hateful)))
+    score = AttributeScore(value=score_of(record))
     spans = spans_of_record(record, text) if body.span_annotations else []
     scores = AttributeScores(
         summary_score=score,

@@ -1,4 +1,4 @@
-"""Scores for drop-ins: a request's posts are decided as cases like any other, and a verdict becomes a score."""
+"""Scores for drop-ins: a request's posts are cases like any other, and their probability of hate is the score."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tribunal.cases.leases import NewCase
 from tribunal.cases.problem import Problem
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.nodes.verdict import USUAL_THRESHOLD, confidence_wanted, describe_misfits, fitted_threshold
+from tribunal.nodes.verdict import USUAL_THRESHOLD, confidence_wanted
+from tribunal.probability import estimate_probability
 from tribunal.schema import JSON, Record
 from tribunal.service.replica.case_intake import OpenCase
 from tribunal.service.replica.keys import Caller
 from tribunal.service.replica.replica import Replica
 from tribunal.service.routes.judge import wait_while_connected
 from tribunal.settings import SETTINGS
-from tribunal.threshold import Threshold
 
 # Seconds. The clients of the Perspective API hang up after 60, and would never see what went wrong.
 MAX_SECONDS = 55.0
@@ -106,51 +106,35 @@ def _check_verdict(case_id: str, record: Record) -> None:
 
 
 class ScoredPosts:
-    """Posts that were decided, and how much speaks for a statement about each, from 0 to 1.
+    """Posts that were decided, and the probability of hate of each (`tribunal.probability`)."""
 
-    The judge's confidence is in the category that it chose. The map of a fitted threshold turns it into the share of
-    such verdicts that were right. If no confidence was stated (a post that was dismissed before it reached a judge,
-    the rehearsal model, a graph without a judge), the score is the verdict itself: 1 or 0.
-    """
-
-    def __init__(
-        self, case_ids: Sequence[str], records: Sequence[Record], settings: JSON, fitted: Threshold | None
-    ) -> None:
-        """Make one with `score_posts`."""
+    def __init__(self, case_ids: Sequence[str], records: Sequence[Record]) -> None:
+        """Keep the cases and their records, in the same order."""
         self.case_ids, self.records = case_ids, records
-        self._context, self._fitted = context_from(settings), fitted
-
-    def score(self, record: Record, holds: bool) -> float:
-        """Return the score of a statement; `holds`: whether the verdict makes it."""
-        confidence = record.confidence
-        if confidence is None:
-            return float(holds)
-        if (fitted := self._map_for(record)) is not None:
-            confidence = fitted.calibrated(confidence)
-        return confidence if holds else round(1 - confidence, 6)
-
-    def _map_for(self, record: Record) -> Threshold | None:
-        """Return the map if it is of this graph, scheme, policy and line-up of models; for others it means nothing."""
-        fitted = self._fitted
-        if fitted is None or not fitted.calibration:
-            return None
-        policy_sha = str(record.policy.get("sha", ""))
-        return None if describe_misfits(fitted, record.graph, self._context, policy_sha) else fitted
 
     @property
     def headers(self) -> dict[str, str]:
         """Return what neither API has a field for, one value a result, in order."""
         return {
             "Tribunal-Case": ", ".join(self.case_ids),
-            "Tribunal-Score": ", ".join(self._score_kind(each) for each in self.records),
+            "Tribunal-Score": ", ".join(each.probability_from or "verdict" for each in self.records),
             "Tribunal-Uncertain": ", ".join(str(each.uncertain).lower() for each in self.records),
             "Tribunal-Rehearsed": ", ".join(str(each.rehearsed).lower() for each in self.records),
         }
 
-    def _score_kind(self, record: Record) -> str:
-        if record.confidence is None:
-            return "verdict"
-        return "confidence" if self._map_for(record) is None else "calibrated"
+
+def score_of(record: Record) -> float:
+    """Return the probability that a post is hate speech, also from a record of an earlier release, which has none."""
+    if record.probability is not None:
+        return record.probability
+    return estimate_probability(bool(record.hateful), record.confidence)[0]
+
+
+def score_of_category(record: Record, category: str) -> float:
+    """Return the probability that a post is of one category of hate: never over that of hate, nor on its other side."""
+    if record.category == category or not record.hateful:
+        return score_of(record)
+    return estimate_probability(False, record.confidence)[0]
 
 
 async def score_posts(
@@ -160,7 +144,7 @@ async def score_posts(
 
     Raises:
         Problem: too many wait, it took too long, or a post was given no verdict.
-        BadInput: a post can't be judged, or the file of the fitted threshold can't be read.
+        BadInput: a post can't be judged.
     """
     for post in posts:
         await replica.intake.check_image(post.get("image"))
@@ -168,7 +152,4 @@ async def score_posts(
     if graph in SETTINGS["threshold"].graphs and not confidence_wanted(context_from(settings)):
         settings = {**settings, "threshold": USUAL_THRESHOLD}
     new = [NewCase(graph=graph, post=post, settings=settings, keep=keep) for post in posts]
-    case_ids, records = await _decide_posts(request, replica, who, new)
-    # A threshold beside the file takes the place of the file's threshold, and not of its map.
-    fitted = await fitted_threshold(context_from(settings).model_copy(update={"threshold": None}))
-    return ScoredPosts(case_ids, records, settings, fitted)
+    return ScoredPosts(*await _decide_posts(request, replica, who, new))

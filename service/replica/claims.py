@@ -15,6 +15,7 @@ from tribunal.cases.record_rows import text_of
 from tribunal.cases.waiting_cases import check_claim
 from tribunal.context import context_from
 from tribunal.errors import BadInput
+from tribunal.probability import probability_by_person
 from tribunal.prompts.policy import Policy, parse_policy, policy_in_force
 from tribunal.schema import JSON, Appealed, Record, Trial
 from tribunal.store.audit import OPERATOR, Kind, LogEntry, Who, append
@@ -125,7 +126,10 @@ async def lock_case(connection: AsyncConnection, which: Any, name: str) -> JSON:
 
 
 # The fields of a record that are its outcome.
-_OUTCOME = {"outcome", "label", "category", "hateful", "explanation", "tie", "confidence", "uncertain"}
+_OUTCOME = {
+    "outcome", "label", "category", "hateful", "explanation", "tie", "confidence", "uncertain", "probability",
+    "probability_from",
+}  # fmt: skip
 
 
 def outcome_of(record: Record) -> JSON:
@@ -249,7 +253,7 @@ def add_appeal(record: Record, appeal: JSON, trial: JSON | None, after: JSON | N
     if after is not None:
         words = appeal["note"] or f"An appeal decided this; before, it had been said: {record.explanation}"
         changes |= {**after, "explanation": words, "tie": False, "confidence": None, "uncertain": False}
-        changes |= {"votes": (), "steps": ()}
+        changes |= {"votes": (), "steps": (), **probability_by_person(after["hateful"])}
     return record.model_copy(update=changes)
 
 

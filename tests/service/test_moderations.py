@@ -75,7 +75,7 @@ async def test_a_text_with_an_image_is_one_post(tmp_path: Path) -> None:
         [result] = (await ours.moderations.create(input=parts)).results
         assert (result.flagged, result.categories.hate, result.categories.hate_threatening) == (True, True, True)
         scores = result.category_scores.model_dump(by_alias=True)
-        assert {name: score for name, score in scores.items() if score} == dict.fromkeys(JUDGED, 0.88)
+        assert {name: score for name, score in scores.items() if score} == dict.fromkeys(JUDGED, 0.94)
         applied = result.category_applied_input_types.model_dump(by_alias=True)
         assert {name: kinds for name, kinds in applied.items() if kinds} == {name: ["text", "image"] for name in JUDGED}
         [asked] = [request for request in server.requests if part(request) == "judge"]
@@ -92,7 +92,7 @@ async def test_the_operators_policy_decides_which_categories_there_are(tmp_path:
         [result] = raw.parse().results
         assert raw.headers["tribunal-categories"] == "hate"
         assert raw.headers["tribunal-uncertain"] == "true"  # 0.7 is below the usual threshold
-        assert (result.category_scores.hate, result.category_scores.hate_threatening) == (0.7, 0.0)
+        assert (result.category_scores.hate, result.category_scores.hate_threatening) == (0.85, 0.0)
         assert result.category_applied_input_types.hate_threatening == []
 
 
@@ -108,7 +108,7 @@ async def test_a_list_is_judged_at_the_same_time_and_answered_in_order(tmp_path:
         client(url) as ours,
     ):
         results = (await ours.moderations.create(input=["post one", "post two", "post three"])).results
-        assert [each.category_scores.hate_threatening for each in results] == [0.25, 0.75, 0.25]
+        assert [each.category_scores.hate_threatening for each in results] == [0.125, 0.875, 0.125]
 
 
 async def test_what_is_wrong_is_said_as_openai_says_it(tmp_path: Path) -> None:

@@ -87,9 +87,13 @@ async def test_a_comment_is_scored_by_googles_client(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("category", "confidence", "score"), [("Religious", 0.91, 0.91), ("NotHate", 0.8, 0.2)], ids=["hate", "no hate"]
+    ("category", "confidence", "score"),
+    [("Religious", 0.91, 0.955), ("NotHate", 0.8, 0.1), ("Religious", 0.3, 0.65), ("NotHate", 0.3, 0.35)],
+    ids=["hate", "no hate", "hate, unsure", "no hate, unsure"],
 )
-async def test_the_score_is_the_confidence(category: str, confidence: float, score: float, tmp_path: Path) -> None:
+async def test_the_score_is_the_probability_of_hate(
+    category: str, confidence: float, score: float, tmp_path: Path
+) -> None:
     judge = {"category": category, "explanation": "why", "confidence": confidence}
     async with ScriptedServer(court_script(judge=judge)) as server, deciding(server, sqlite(tmp_path)) as url:
         wanted = {"IDENTITY_ATTACK": {"scoreThreshold": score}, "HATE_SPEECH": {"scoreThreshold": score + 0.01}}
@@ -111,7 +115,7 @@ async def test_the_map_of_a_fitted_threshold_calibrates_the_score(tmp_path: Path
         "policy": policy.sha, "fitted_from": "run", "at": "2026-01-01T00:00:00+00:00",
         "calibration": [[0.8, 0.6], [1.0, 0.8]],
     }  # fmt: skip
-    for models, score, kind in ((fitted["models"], 0.7, "calibrated"), ({"model": "openai:other"}, 0.9, "confidence")):
+    for models, score, kind in ((fitted["models"], 0.7, "calibrated"), ({"model": "openai:other"}, 0.95, "confidence")):
         file = tmp_path / f"{kind}.json"
         file.write_text(Threshold.model_validate({**fitted, "models": models}).model_dump_json())
         async with (
@@ -229,7 +233,7 @@ async def test_what_takes_too_long_is_found_by_the_same_request(tmp_path: Path) 
         go_on.set()
         while (await cases_at(url))[0]["status"] != "done":
             await asyncio.sleep(0.05)
-        assert (await analyze(url))["attributeScores"]["HATE_SPEECH"]["summaryScore"]["value"] == 0.9
+        assert (await analyze(url))["attributeScores"]["HATE_SPEECH"]["summaryScore"]["value"] == 0.95
         assert len(await cases_at(url)) == 1
         assert [part(request) for request in server.requests].count("judge") == 1
 

@@ -32,7 +32,8 @@ from tribunal.text import parse_json
 _AT_ONCE = 100  # cases in one transaction
 _ERASED = "its words were erased"
 _OF_MESSAGE = (
-    "id", "graph", "outcome", "category", "hateful", "confidence", "uncertain", "rehearsed", "policy_sha", "link",
+    "id", "graph", "outcome", "category", "hateful", "confidence", "probability", "uncertain", "rehearsed",
+    "policy_sha", "link",
 )  # fmt: skip
 _AS_IT_IS: Any = object()
 # What is left of an outcome, a trial and a record: parts that hold no words of a post, of a person or of a model, and
@@ -40,7 +41,7 @@ _AS_IT_IS: Any = object()
 _OUTCOME: JSON = {
     **dict.fromkeys((
         "outcome", "task", "label", "category", "hateful", "rehearsed", "track", "tie", "confidence", "uncertain",
-        "seat", "role", "model", "form", "error",
+        "probability", "probability_from", "seat", "role", "model", "form", "error",
     ), _AS_IT_IS),
     "explanation": "",
 }  # fmt: skip
@@ -52,7 +53,7 @@ _RECORD: JSON = {
     **dict.fromkeys((
         "outcome", "post_id", "graph", "task", "scheme", "label", "category", "hateful", "rehearsed", "track", "rounds",
         "calls", "usage", "shown", "policy", "prompts", "protocol", "language", "language_from", "image_sha256", "tie",
-        "confidence", "uncertain", "saved", "thread", "kept", "precedents",
+        "confidence", "probability", "probability_from", "uncertain", "saved", "thread", "kept", "precedents",
     ), _AS_IT_IS),
     "explanation": "", "transcript": [], "cues": [], "warnings": [],
     "votes": {**dict.fromkeys(("label", "category", "confidence"), _AS_IT_IS), "explanation": ""},

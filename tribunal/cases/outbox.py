@@ -29,7 +29,9 @@ EventType = Literal[
 EVENTS: tuple[EventType, ...] = get_args(EventType)
 COOP_EVENTS: tuple[EventType, ...] = ("case.decided", "appeal.decided")
 TEST = "webhook.test"  # no case: sent by hand, to one endpoint, whatever it asked for
-_OF_RECORD = ("post_id", "outcome", "category", "hateful", "confidence", "uncertain", "rehearsed", "explanation")
+_OF_RECORD = (
+    "post_id", "outcome", "category", "hateful", "confidence", "probability", "uncertain", "rehearsed", "explanation",
+)  # fmt: skip
 _WORDS = ("post_id", "explanation", "cancelled", "record")
 Status = Literal["waiting", "delivered", "dead"]
 # Locked against removal until the transaction ends, which would else fail with it.
@@ -63,6 +65,7 @@ class CaseMessage(Frozen):
     category: str | None = None
     hateful: bool | None = None
     confidence: float | None = None
+    probability: float | None = None
     uncertain: bool | None = None
     rehearsed: bool | None = Field(default=None, description="whether the rehearsal model took part")
     explanation: str | None = Field(default=None, description="a model's words, which may quote the post")
@@ -147,7 +150,12 @@ def coop_callback(event: str, told: CaseMessage, target: CoopTarget) -> JSON | N
         "action": {"id": target.action},
         "policies": policies if told.category is not None else [],
         "rules": [],
-        "custom": {**custom, "confidence": told.confidence, "uncertain": told.uncertain},
+        "custom": {
+            **custom,
+            "confidence": told.confidence,
+            "probability": told.probability,
+            "uncertain": told.uncertain,
+        },
     }
 
 

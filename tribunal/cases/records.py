@@ -25,8 +25,10 @@ from tribunal.models.image import store_image
 from tribunal.nodes.channels import find_wrong_channel
 from tribunal.nodes.exhibits import find_citations
 from tribunal.nodes.state import channel_forms
-from tribunal.nodes.verdict import failure_of, find_wrong_outcome
+from tribunal.nodes.verdict import describe_misfits, failure_of, find_wrong_outcome
+from tribunal.probability import estimate_probability, probability_by_person
 from tribunal.schema import JSON, Outcome, Post, Precedent, Record, Turn
+from tribunal.threshold import parse_threshold
 
 # What a post is given by, to a graph and to the functions that judge it.
 POST = ("text", "image", "post_id", "language", "earlier", "appeal")
@@ -127,7 +129,32 @@ def make_record(state: JSON, graph: str, context: Context) -> Record:
         "first_look": outcome.get("first_look") or state.get("first_look"),
         "review": review or None,
         "thread": state.get("thread") or None,
+        **_probability(state, outcome, graph, context, decided=bool(review and review.get("action"))),
     })  # fmt: skip
+
+
+def _probability(state: JSON, outcome: JSON, graph: str, context: Context, *, decided: bool) -> JSON:
+    """Return the probability that the post is hate speech, and where it is from; nothing without a verdict on hate.
+
+    Args:
+        state: the case.
+        outcome: what it came to.
+        graph: that decided it.
+        context: the settings of the run.
+        decided: whether a person decided.
+    """
+    hateful = outcome.get("hateful")
+    if outcome["outcome"] != "verdict" or hateful is None:
+        return {}
+    if decided:
+        return probability_by_person(hateful)
+    text, fitted = (state.get("context") or {}).get("threshold_file"), None
+    if context.threshold_file and isinstance(text, str):
+        fitted = parse_threshold(text, context.threshold_file)
+        if describe_misfits(fitted, graph, context, str((state.get("policy") or {}).get("sha", ""))):
+            fitted = None
+    probability, source = estimate_probability(hateful, outcome.get("confidence"), fitted)
+    return {"probability": probability, "probability_from": source}
 
 
 def _savings(state: JSON) -> list[JSON]:

@@ -89,7 +89,7 @@ def case_row(row: JSON) -> JSON:
     by_people = iso_time(row["finished"]) if review.get("action") else None
     return {
         **{name: row[name] for name in _OF_ROW},
-        **{name: record.get(name) for name in ("rehearsed", "language", "scheme", "confidence")},
+        **{name: record.get(name) for name in ("rehearsed", "language", "scheme", "confidence", "probability")},
         **{name: iso_time(row[name]) for name in ("created", "finished", "erased")},
         **{name: usage.get(name) for name in ("calls", "prompt_tokens", "completion_tokens", "seconds")},
         **{f"court_{name}": court.get(name) for name in _OF_COURT},
@@ -154,9 +154,9 @@ def _decode_data_uri(uri: str) -> tuple[bytes, str]:
 CASE_COLUMNS: dict[str, ColumnKind] = {
     "id": "text", "post_id": "text", "created": "text", "finished": "text", "via": "text", "batch": "text",
     "graph": "text", "outcome": "text", "category": "text", "hateful": "flag", "uncertain": "flag",
-    "confidence": "number", "rehearsed": "flag", "language": "text", "scheme": "text", "policy": "text",
-    "policy_sha": "text", "prompts_sha": "text", "models": "text", "calls": "integer", "prompt_tokens": "integer",
-    "completion_tokens": "integer", "seconds": "number", "review": "text", "appeals": "integer",
+    "confidence": "number", "probability": "number", "rehearsed": "flag", "language": "text", "scheme": "text",
+    "policy": "text", "policy_sha": "text", "prompts_sha": "text", "models": "text", "calls": "integer",
+    "prompt_tokens": "integer", "completion_tokens": "integer", "seconds": "number", "review": "text", "appeals": "integer",
     "appeal": "text", "decided": "text",
     "court_outcome": "text", "court_category": "text", "court_hateful": "flag", "erased": "text",
 }  # fmt: skip
