@@ -29,7 +29,7 @@ def test_it_says_its_address_serves_and_ends_quietly(tmp_path: Path) -> None:
             said = process.stderr.readline()
             address = said.split()[1]
             assert address.startswith("http://127.0.0.1:")
-            page = httpx.get(address, follow_redirects=True, trust_env=False)
+            page = httpx.get(address, follow_redirects=True, trust_env=False, timeout=60)
             assert page.status_code == 200
             assert "4 samples" in page.text
         finally:

@@ -196,7 +196,7 @@ async def test_lists_of_models() -> None:
             assert [model.id async for model in client.models.list()] == ["a", "b"]
         async with anthropic.AsyncAnthropic(api_key="k", base_url=server.url) as other:
             assert (await other.models.list()).data[0].id == "a"
-        async with httpx.AsyncClient(trust_env=False, base_url=server.url) as plain:
+        async with httpx.AsyncClient(trust_env=False, base_url=server.url, timeout=60) as plain:
             assert [model["name"] for model in (await plain.get("/api/tags")).json()["models"]] == ["a", "b"]
             assert (await plain.get("/v1beta/models")).json()["models"][0]["name"] == "models/a"
             assert (await plain.get("/nowhere")).status_code == 404

@@ -31,7 +31,7 @@ FORM = {"type": "json_schema", "json_schema": {"name": "Ruling", "schema": SCHEM
 
 
 async def post(url: str, **body: Any) -> httpx.Response:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
         return await client.post(f"{url}/v1/chat/completions", json={"model": "m", "messages": [], **body})
 
 
@@ -96,7 +96,7 @@ async def test_items_may_be_scripts_async_ones_too() -> None:
 
 async def test_what_is_no_request_is_said_to_be_none() -> None:
     with pytest.raises(ScriptError, match="not a request of this protocol"):  # noqa: PT012 - the block's end raises
-        async with ScriptedServer(in_order([])) as server, httpx.AsyncClient(trust_env=False) as client:
+        async with ScriptedServer(in_order([])) as server, httpx.AsyncClient(trust_env=False, timeout=60) as client:
             answer = await client.post(f"{server.url}/v1/chat/completions", content=b"{")
             assert answer.status_code == 400
 
@@ -106,7 +106,7 @@ async def test_what_is_no_request_is_said_to_be_none() -> None:
 
 async def test_the_peak_in_flight_is_counted() -> None:
     async with ScriptedServer(lambda _: Reply("x", delay=0.1)) as server:
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             body = {"model": "m", "messages": []}
             await asyncio.gather(*(client.post(f"{server.url}/v1/chat/completions", json=body) for _ in range(20)))
             await client.post(f"{server.url}/v1/chat/completions", json=body)
@@ -145,11 +145,15 @@ def test_a_draw_depends_on_seed_key_and_number_only() -> None:
 
 def test_in_a_thread_of_its_own() -> None:
     with ScriptedServer(in_order(["hi"])) as server:
-        answer = httpx.post(f"{server.url}/v1/chat/completions", json={"model": "m", "messages": []}, trust_env=False)
+        answer = httpx.post(
+            f"{server.url}/v1/chat/completions", json={"model": "m", "messages": []}, trust_env=False, timeout=60
+        )
         assert answer.json()["choices"][0]["message"]["content"] == "hi"
         assert server.requests[0].model == "m"
     with pytest.raises(ScriptError), ScriptedServer(in_order([])) as server:
-        httpx.post(f"{server.url}/v1/chat/completions", json={"model": "m", "messages": []}, trust_env=False)
+        httpx.post(
+            f"{server.url}/v1/chat/completions", json={"model": "m", "messages": []}, trust_env=False, timeout=60
+        )
 
 
 def test_as_a_process_of_its_own() -> None:
@@ -169,13 +173,13 @@ def test_as_a_process_of_its_own() -> None:
             url = json.loads(process.stdout.readline())["url"]
             asked = {"model": "m", "messages": [{"role": "user", "content": "[[key=p]]"}], "response_format": FORM}
             begun = time.monotonic()
-            answer = httpx.post(f"{url}/v1/chat/completions", json=asked, trust_env=False).json()
+            answer = httpx.post(f"{url}/v1/chat/completions", json=asked, trust_env=False, timeout=60).json()
             assert time.monotonic() - begun >= 0.05
             assert json.loads(answer["choices"][0]["message"]["content"])["label"] == 0
-            answer = httpx.get(f"{url}/scripted", trust_env=False).json()
+            answer = httpx.get(f"{url}/scripted", trust_env=False, timeout=60).json()
             assert (answer["served"], answer["peak"], answer["errors"]) == (1, 1, [])
             assert answer["log"] == [[0, "p", 0.05]]
-            assert httpx.delete(f"{url}/scripted", trust_env=False).json()["served"] == 0
+            assert httpx.delete(f"{url}/scripted", trust_env=False, timeout=60).json()["served"] == 0
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(10) == 0
@@ -194,5 +198,5 @@ async def test_a_schema_may_stand_beside_json_object_as_llama_cpp_takes_it() -> 
 def test_base64_embeddings_are_little_endian_floats() -> None:
     with ScriptedServer(in_order([])) as server:
         asked = {"model": "e", "input": [[1, 2], [3]], "encoding_format": "base64", "dimensions": 8}
-        answer = httpx.post(f"{server.url}/v1/embeddings", json=asked, trust_env=False).json()
+        answer = httpx.post(f"{server.url}/v1/embeddings", json=asked, trust_env=False, timeout=60).json()
     assert [len(base64.b64decode(row["embedding"])) for row in answer["data"]] == [32, 32]

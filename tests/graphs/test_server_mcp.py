@@ -55,7 +55,7 @@ async def test_by_this_way_too_a_client_sets_no_more_than_the_operator_allows(ur
     """LangGraph's server takes a context beside the arguments, which the protocol doesn't know."""
     params = {"name": "One-call_classifier", "arguments": {"text": "hello"}, "context": {"model": "openai:gpt-4o"}}
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         refused = await client.post(f"{url}/mcp", json=call, headers={"accept": "application/json"})
         params["context"] = {"mode": "zero-shot"}
         taken = await client.post(f"{url}/mcp", json=call, headers={"accept": "application/json"})

@@ -67,7 +67,7 @@ async def key_of(database: str, *scopes: str, **limits: Any) -> str:
 
 async def cases_at(url: str, key: str = "") -> list[JSON]:
     """Every case of a replica, the newest first."""
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=60) as client:
         got = await client.get(f"{url}/v1/cases", headers={"X-API-Key": key} if key else {})
         listed: list[JSON] = got.json()["cases"]
         return listed

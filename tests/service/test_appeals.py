@@ -109,6 +109,7 @@ async def test_another_person_reverses_and_both_views_stay(database: str) -> Non
         assert (upheld["result"], upheld["category"]) == ("upheld", "NotHate")
         record = (await client.get(at)).json()["record"]
         assert [each["result"] for each in record["appeals"]] == ["reversed", "upheld"]
+        assert (record["probability"], record["probability_from"]) == (float(record["hateful"]), "person")
         assert record["appeals"][1]["decided_by"] == "lee (operator)"
         assert record["explanation"] == "a song, quoted"
     async with opened(database) as store:

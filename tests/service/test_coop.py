@@ -140,7 +140,7 @@ async def test_the_plugin_gives_coop_what_it_reads(database: str) -> None:
         [refused] = (await in_node({"url": address, "apiKey": wrong}, inputs[:1]))["results"]
         assert refused["thrown"].startswith("Tribunal: 403 forbidden")
         assert wrong not in json.dumps(refused)
-        async with httpx.AsyncClient(base_url=address, headers={"X-API-Key": wrong}) as client:
+        async with httpx.AsyncClient(base_url=address, timeout=60, headers={"X-API-Key": wrong}) as client:
             kept = (await client.get("/v1/cases")).json()["cases"]
         assert {case["post"]["post_id"] for case in kept} == {"i-1", "i-2"}
 

@@ -90,6 +90,9 @@ async def test_an_answer_is_sent_at_once(tmp_path: Path, monkeypatch: pytest.Mon
         without_delay.append(held.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
 
     monkeypatch.setattr(LimitedConnection, "connection_made", looked_at)
-    async with listening(f"sqlite:///{tmp_path / 'a.sqlite'}") as url, httpx.AsyncClient(base_url=url) as client:
+    async with (
+        listening(f"sqlite:///{tmp_path / 'a.sqlite'}") as url,
+        httpx.AsyncClient(base_url=url, timeout=60) as client,
+    ):
         assert (await client.get("/healthz")).status_code == 200
     assert without_delay == [1]

@@ -214,7 +214,7 @@ async def test_a_thousand_idle_connections(tmp_path: Path) -> None:
         idle: list[socket.socket] = []
         try:
             before = memory()
-            async with httpx.AsyncClient(base_url=url) as client:
+            async with httpx.AsyncClient(base_url=url, timeout=60) as client:
                 for number in range(1000):
                     idle.append(socket.create_connection((parts.hostname, parts.port)))
                     if number % 2:
@@ -245,7 +245,7 @@ async def test_a_client_that_never_reads_is_hung_up_on(tmp_path: Path) -> None:
             deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             deaf.connect((parts.hostname, parts.port))
             deaf.sendall(head("/openapi.json", method="GET") * 200)  # some 20 MB of answers
-            async with httpx.AsyncClient(base_url=url) as client:
+            async with httpx.AsyncClient(base_url=url, timeout=60) as client:
                 while (got := await client.get("/healthz")).status_code == 200:
                     await asyncio.sleep(0.01)
                 assert (got.status_code, got.headers["retry-after"]) == (503, "1")
@@ -259,7 +259,10 @@ async def test_a_client_that_never_reads_is_hung_up_on(tmp_path: Path) -> None:
 async def test_a_key_over_its_rate_is_refused_before_any_work(tmp_path: Path) -> None:
     database = sqlite(tmp_path)
     key = await key_of(database, "judge", "review", "audit", "admin", per_minute=0)
-    async with listening(database) as url, httpx.AsyncClient(base_url=url, headers={"X-API-Key": key}) as client:
+    async with (
+        listening(database) as url,
+        httpx.AsyncClient(base_url=url, timeout=60, headers={"X-API-Key": key}) as client,
+    ):
         paths = (await client.get("/openapi.json")).json()["paths"]
         for path, methods in paths.items():
             for method, about in methods.items():

@@ -151,7 +151,7 @@ async def test_keys_and_limits_become_the_clients_own_exceptions(tmp_path: Path)
             await create(url, good, ["one", "two", "three"])
         assert int(raised.value.response.headers["retry-after"]) >= 1
         assert raised.value.code == "rate_limit_exceeded"
-        watched = httpx.AsyncClient(event_hooks={"request": [noted]})
+        watched = httpx.AsyncClient(timeout=60, event_hooks={"request": [noted]})
         assert (await create(url, spent, ABUSE)).results[0].flagged
         with pytest.raises(openai.RateLimitError) as raised:
             await create(url, spent, "hi", max_retries=2, http_client=watched)
@@ -187,7 +187,7 @@ async def test_the_clients_own_retry_finds_the_case_that_is_under_way(database: 
         if len(tries) == 2:
             go_on.set()
 
-    watched = httpx.AsyncClient(event_hooks={"request": [noted]})
+    watched = httpx.AsyncClient(timeout=60, event_hooks={"request": [noted]})
     async with (
         ScriptedServer(slow) as server,
         deciding(server, database, longest_wait=1.0) as url,

@@ -186,7 +186,7 @@ def test_many_answers_are_as_the_document_says(
 
 
 def test_the_page_of_the_api_needs_no_other_server(running: Running) -> None:
-    with httpx.Client(base_url=running.url) as client:
+    with httpx.Client(base_url=running.url, timeout=60) as client:
         page = client.get("/docs")
         assert page.status_code == 200
         told = html.fromstring(page.text)

@@ -156,8 +156,8 @@ CASE_COLUMNS: dict[str, ColumnKind] = {
     "graph": "text", "outcome": "text", "category": "text", "hateful": "flag", "uncertain": "flag",
     "confidence": "number", "probability": "number", "rehearsed": "flag", "language": "text", "scheme": "text",
     "policy": "text", "policy_sha": "text", "prompts_sha": "text", "models": "text", "calls": "integer",
-    "prompt_tokens": "integer", "completion_tokens": "integer", "seconds": "number", "review": "text", "appeals": "integer",
-    "appeal": "text", "decided": "text",
+    "prompt_tokens": "integer", "completion_tokens": "integer", "seconds": "number", "review": "text",
+    "appeals": "integer", "appeal": "text", "decided": "text",
     "court_outcome": "text", "court_category": "text", "court_hateful": "flag", "erased": "text",
 }  # fmt: skip
 WITH_POSTS: dict[str, ColumnKind] = {"text": "text", "image": "text"}

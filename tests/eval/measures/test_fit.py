@@ -27,6 +27,7 @@ from tribunal.eval.measures.risk_control import (
     least_posts_needed,
     split_error,
 )
+from tribunal.probability import estimate_probability
 
 
 @pytest.mark.parametrize("world", FALSE, ids=[world.name for world in FALSE])
@@ -172,6 +173,22 @@ def test_each_further_try_is_counted_and_tested_more_strictly(tmp_path: Path) ->
     (folder / "fits.jsonl").write_text("not ours\n")
     with pytest.raises(BadInput, match="every fit is counted there"):
         fit_threshold(folder)
+
+
+def test_the_probability_of_hate_is_calibrated_by_what_the_gold_says(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    hate = {(1, 0.9): 0.95, (1, 0.6): 0.7, (0, 0.9): 0.05, (0, 0.6): 0.2, (0, None): 0.1}  # by verdict and confidence
+    lines = []
+    for number in range(5000):
+        verdict, stated = list(hate)[int(random.integers(len(hate)))]
+        gold = int(random.random() < hate[verdict, stated])
+        lines.append(line(f"p{number}", gold, verdict, confidence=stated))
+    found = fit_threshold(write_run(tmp_path / "run", lines), agreement=0.8, level=0.9)
+    assert [at for at, _ in found.hate_by_confidence] == [-0.9, -0.6, 0.6, 0.9]
+    assert [share for _, share in found.hate_by_confidence] == pytest.approx([0.05, 0.2, 0.7, 0.95], abs=0.04)
+    assert found.hate_without_confidence.harmless == pytest.approx(0.1, abs=0.04)
+    assert found.hate_without_confidence.hateful is None
+    assert estimate_probability(False, None, found) == (found.hate_without_confidence.harmless, "calibrated")
 
 
 def test_a_confidence_is_calibrated_by_what_was_right(tmp_path: Path) -> None:
