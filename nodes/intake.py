@@ -125,7 +125,7 @@ async def _take_post_in(state: CaseState, runtime: Runtime[Context], graph: str 
     texts = {"line_up": line_up, "threshold_file": threshold, "system": system, "prompts": own}
     held: JSON = {name: value for name, value in texts.items() if value is not None}
     warnings = list[str]()
-    if threshold:
+    if threshold and context.threshold is None:  # else the file calibrates, and promises nothing
         fitted = parse_threshold(threshold, str(context.threshold_file))
         warnings = describe_misfits(fitted, graph, context, policy.sha)
     if for_clients():
@@ -202,7 +202,7 @@ _CLEAN: JSON = {
 async def _threshold_file_text(context: Context) -> str | None:
     """Return the text of the threshold file that the run names, as it stands now; None where it names none."""
     name = context.threshold_file
-    return None if context.threshold is not None or not name else await THRESHOLDS.load(name, afresh=True)
+    return await THRESHOLDS.load(name, afresh=True) if name else None
 
 
 async def _load_picture(ref: str, edge: int) -> Picture:
