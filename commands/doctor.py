@@ -61,7 +61,7 @@ async def _run_checks(offline: bool) -> list[Check]:
     from tribunal import plugins
     from tribunal.calls import REHEARSAL
     from tribunal.environment import data_folder, environment
-    from tribunal.models.providers import PROVIDERS
+    from tribunal.models.registry import PROVIDERS
 
     held = environment()
     rehearsal = REHEARSAL.partition(":")[0]
@@ -107,7 +107,7 @@ def _is_named(model: str, listed: str) -> bool:
 
 
 async def _check_provider(name: str, held: dict[str, str], offline: bool) -> ProviderCheck:
-    from tribunal.models.providers import find_provider
+    from tribunal.models.registry import find_provider
 
     try:
         provider = find_provider(name, "model")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tribunal.models.providers import PROVIDERS
+from tribunal.models.registry import PROVIDERS
 
 # No example has to be quick: whether one is depends on what else the machine does.
 settings.register_profile("without a clock", deadline=None)

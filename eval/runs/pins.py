@@ -21,8 +21,7 @@ from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS
 from tribunal.graphs import graph as load_graph
 from tribunal.line_up import apply_line_up
-from tribunal.models.providers import provider_of
-from tribunal.models.registry import check_models
+from tribunal.models.registry import check_models, provider_of
 from tribunal.nodes.predict.perspective import open_searchers
 from tribunal.prompts.policy import load_policy
 from tribunal.prompts.sets import prompt_set

@@ -37,7 +37,7 @@ from pydantic import AfterValidator, BeforeValidator
 from tribunal.database import Database, DatabaseError
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput, TribunalError
-from tribunal.models.providers import known_secrets
+from tribunal.models.registry import known_secrets
 from tribunal.schema import JSON, Frozen
 from tribunal.text import parse_json, scrub, scrub_json, wellformed
 

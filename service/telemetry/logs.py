@@ -16,7 +16,7 @@ from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 from structlog.typing import EventDict, Processor
 
-from tribunal.models.providers import known_secrets
+from tribunal.models.registry import known_secrets
 from tribunal.terminal import as_json, is_watched, say
 from tribunal.text import scrub
 

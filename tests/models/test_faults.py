@@ -13,7 +13,7 @@ from tests.models.classified import GOOD, came_of, classify
 from tribunal.cases.session import judge_post
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.models.providers import PROVIDERS
+from tribunal.models.registry import PROVIDERS
 
 FAULTS: list[tuple[str, Any, str, int]] = [
     ("401", Fault(401, "Incorrect API key provided"), "authentication", 1),

@@ -16,7 +16,7 @@ from tests.models.test_providers import KEY, Way, judged
 from tribunal.cases.session import judge_post
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.models.providers import model_names, split_name
+from tribunal.models.registry import model_names, split_name
 
 AZURE = Way("azure_openai:deployed", "openai", "/openai/deployments/deployed/chat/completions", "AZURE_OPENAI_ENDPOINT",
             "", "AZURE_OPENAI_API_KEY", "api-key")  # fmt: skip

@@ -34,7 +34,7 @@ from tests.models.model_objects import (
 from tribunal.context import Context, context_from, settings_for_record
 from tribunal.errors import BadInput
 from tribunal.graphs import builder, graph
-from tribunal.models.providers import model_names
+from tribunal.models.registry import model_names
 
 # Both are of the library of Google's client.
 pytestmark = [

@@ -19,7 +19,7 @@ from tests.models.classified import GOOD, came_of
 from tests.retrievers.perspectives.mine import SPEC
 from tribunal.errors import BadInput
 from tribunal.models.embeddings import find_embedder
-from tribunal.models.providers import model_names
+from tribunal.models.registry import model_names
 from tribunal.retrievers.perspectives.perspective import find_perspective, perspectives_folder
 from tribunal.retrievers.perspectives.store import build_index, open_store
 from tribunal.schema import Record
@@ -89,7 +89,7 @@ def installed(tmp_path: Path) -> Path:
     (site / "acme_models.py").write_text(
         "from types import SimpleNamespace\n"
         "from tests.models.plugged import Lengths\n"
-        "from tribunal.models.providers import compatible\n"
+        "from tribunal.models.providers.openai import compatible\n"
         "HOUSE = SimpleNamespace(provider=compatible(\n"
         "    'acme', default_url='http://127.0.0.1:9/v1', keys=('ACME_API_KEY',), base_urls=('ACME_BASE_URL',),\n"
         "    most_texts=2))\n"

@@ -17,7 +17,8 @@ from tests.models.classified import CUT, GOOD, came_of
 from tribunal.cases.session import judge_post
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.models.providers import PROVIDERS, Endpoint, ModelName, model_names
+from tribunal.models.providers import Endpoint, ModelName
+from tribunal.models.registry import PROVIDERS, model_names
 from tribunal.schema import Record
 
 PROSE = "It is certainly sexist."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tribunal.environment import DotEnv
-from tribunal.models.providers import ModelName, provider_of
-from tribunal.models.registry import ModelRegistry
+from tribunal.models.providers import ModelName
+from tribunal.models.registry import ModelRegistry, provider_of
 
 KEYS = {"OPENAI_API_KEY_1": "one", "OPENAI_API_KEY_2": "two"}
 

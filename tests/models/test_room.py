@@ -10,8 +10,8 @@ import pytest
 from tests.doubles import Fault, Reply, Request
 from tests.models.classified import CUT, GOOD, PROSE, came_of, classify
 from tests.models.test_providers import ANTHROPIC, judged
+from tribunal.models.diagnosis import parse_token_space
 from tribunal.models.model_call import repeats_itself
-from tribunal.models.model_limits import parse_token_space
 
 
 async def test_an_answer_cut_off_gets_a_higher_limit() -> None:

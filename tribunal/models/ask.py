@@ -26,8 +26,7 @@ from tribunal.line_up import apply_line_up
 from tribunal.models.diagnosis import Diagnosis, diagnose
 from tribunal.models.image import load_picture
 from tribunal.models.model_call import LENGTH, REFUSED, Completion, ModelCall, repeats_itself
-from tribunal.models.providers import provider_of
-from tribunal.models.registry import ModelRegistry, current_registry, extra_fields_for, models_of_seat
+from tribunal.models.registry import ModelRegistry, current_registry, extra_fields_for, models_of_seat, provider_of
 from tribunal.models.role import (
     Filled,
     Question,
@@ -185,7 +184,7 @@ async def _describe_question(call: ModelCall, registry: ModelRegistry, number: i
 
 async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
     """Leave out what the model is known not to take, and load the image."""
-    provider, image, limits = call.provider, call.question.post.image, registry.limits
+    provider, image, limits = call.provider, call.question.post.image, registry.limits[call.model]
     client = registry.chat_client(call.model, provider, registry.key_pool(call.model, provider).keys[0])
     server = registry.server_settings(provider)
     call.response_format = limits.choose_format(call)
@@ -244,7 +243,7 @@ async def _ask_for_answer(call: ModelCall, registry: ModelRegistry) -> Any:
             raise Refused(f"the model declined: {words[:300]}", form=form)
         cut = completion.finish_reason in LENGTH and not role.may_be_cut
         if cut and not repeats_itself(call.answer_text):
-            registry.limits.raise_output_limit(call)
+            registry.limits[call.model].raise_output_limit(call)
             continue
         try:
             if cut:
@@ -259,7 +258,7 @@ async def _ask_for_answer(call: ModelCall, registry: ModelRegistry) -> Any:
 
 async def _request_completion(call: ModelCall, registry: ModelRegistry) -> Completion:
     """Return one answer, past every passing fault."""
-    pool, limits = registry.key_pool(call.model, call.provider), registry.limits
+    pool, limits = registry.key_pool(call.model, call.provider), registry.limits[call.model]
 
     async def send(number: int) -> Completion | Diagnosis:
         key = pool.keys[number]
@@ -293,7 +292,7 @@ async def _request_completion(call: ModelCall, registry: ModelRegistry) -> Compl
 
 async def _send_once(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Diagnosis:
     """Send one request with this key. Whoever listens by LangChain's callbacks hears it, as LangChain has it."""
-    client, turns = registry.chat_client(call.model, call.provider, key), registry.limits.concurrency[call.model]
+    client, turns = registry.chat_client(call.model, call.provider, key), registry.limits[call.model].concurrency
     question, role = call.question, call.question.role
     asked = {"seat": role.seat, "role": role.name, "post_id": question.post.id, "policy": question.policy.sha}
     turn, timed_out, answered = await turns.acquire_slot(), False, False
@@ -339,15 +338,15 @@ def _adapt_request(call: ModelCall, registry: ModelRegistry, diagnosis: Diagnosi
         case "system":
             call.no_system = True
         case "too_long":
-            return registry.limits.fit_output_limit(call, diagnosis.details)
+            return registry.limits[call.model].fit_output_limit(call, diagnosis.details)
         case "temperature":
             call.temperature = None
         case "stream":
             call.stream = False
-        case "image" if call.model in registry.limits.sees_images:
+        case "image" if registry.limits[call.model].sees_images:
             raise CallFailed(f"request: it takes images, but not this one: {diagnosis.message}", kind="request")
         case "image":
-            registry.limits.note_refusal("image", call)  # without a text nothing more is answered
+            registry.limits[call.model].note_refusal("image", call)  # without a text nothing more is answered
             call.leave_out_image()
         case _:
             _change_before_retry(call, registry, diagnosis)
@@ -365,7 +364,7 @@ def _change_before_retry(call: ModelCall, registry: ModelRegistry, diagnosis: Di
     if diagnosis.bare_500 and call.response_format != "prompt":
         # Some servers answer a format they don't know so, every time. Whether this one does is seen below the rung.
         call.server_errors += 1
-        if registry.limits.count_bare_500(call) and call.server_errors >= 2:
+        if registry.limits[call.model].count_bare_500(call) and call.server_errors >= 2:
             call.format_under_test = call.format_under_test or call.response_format
             call.use_next_format()
             call.server_errors = 0

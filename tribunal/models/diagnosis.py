@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from tribunal.models.providers.wire_errors import REDIRECTS_TO
@@ -315,3 +315,43 @@ def _retry_after(headers: Mapping[str, str], chain: list[BaseException]) -> floa
     details = next((found for each in chain if (found := getattr(each, "details", None))), None)
     found = re.search(r"retryDelay'?\"?:\s*'?\"?(\d+(?:\.\d+)?)s", str(details)) if details else None
     return float(found[1]) if found else None
+
+
+_CONTEXT = re.compile(
+    r"maximum context length (?:is|of) (\d+)|context (?:size|length|window)\w* (?:of only |of |is )?\(?(\d+)"
+    r"|['\"]n_ctx['\"]: ?(\d+)|context limit: \d+ \+ \d+ > (\d+)",
+    re.IGNORECASE,
+)
+_PROMPT = re.compile(
+    r"(\d+) (?:tokens )?in the messages|(\d+) input tokens|['\"]n_prompt_tokens['\"]: ?(\d+)|request \((\d+) tokens\)"
+    r"|context limit: (\d+) \+",
+    re.IGNORECASE,
+)
+_OUTPUT = re.compile(
+    r"at most (\d+) (?:completion|output) tokens|max_tokens: \d+ > (\d+)|range of max_tokens should be \[\d+, ?(\d+)\]",
+    re.IGNORECASE,
+)
+
+
+class TokenSpace(NamedTuple):
+    """The numbers of tokens in a server's complaint; None where it says none: of the context, the prompt, an answer."""
+
+    context: int | None
+    prompt: int | None
+    answer: int | None
+
+    def room_for_answer(self, prompt_tokens: int) -> int | None:
+        """Return the longest possible answer in tokens, or None if it isn't known.
+
+        Args:
+            prompt_tokens: how many the prompt has by an earlier answer's count; 0: there was none.
+        """
+        prompt = self.prompt or prompt_tokens
+        beside = self.context - prompt if self.context and prompt else None
+        return min((each for each in (self.answer, beside) if each is not None), default=None)
+
+
+def parse_token_space(complaint: str) -> TokenSpace:
+    """Read the room that a server reports when a request asks for too much."""
+    found = (pattern.search(complaint) for pattern in (_CONTEXT, _PROMPT, _OUTPUT))
+    return TokenSpace(*(each and int(next(filter(None, each.groups()))) for each in found))

@@ -1,36 +1,270 @@
-"""The registry to chat models: the clients, the keys and what was learned of each model, of one event loop."""
+"""Models by name, and what calls of one event loop share of them: the clients, the keys and what was learned.
+
+A model's name is `provider:model`; several, separated by commas, are asked in turn. A provider is one of ours
+(`tribunal.models.providers`); anybody's, named by an entry point of the group `tribunal.providers`, or by its place, as
+in `--model package.module:PROVIDER:model` (`tribunal.plugins`); or any other that LangChain's `init_chat_model` knows,
+once its package is installed (`providers/langchain.py`).
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from tribunal import plugins
 from tribunal.calls import REHEARSAL
 from tribunal.context import Context
 from tribunal.environment import DotEnv, environment, from_dotenv, read_dotenv
 from tribunal.errors import BadInput
 from tribunal.loops import PerLoop
-from tribunal.model_objects import object_numbered, secrets_in
-from tribunal.models.model_limits import ModelLimits
-from tribunal.models.providers import (
-    Endpoint,
-    ModelName,
-    Provider,
-    check_key,
-    model_names,
-    plugin_place,
-    provider_of,
-    providers_in_use,
+from tribunal.model_objects import (
+    describe_object,
+    find_object,
+    is_object_name,
+    known_provider,
+    object_numbered,
+    refusal_elsewhere,
+    secrets_in,
 )
-from tribunal.models.retry import KeyPool
+from tribunal.models.model_limits import KeyPool, ModelLimits
+from tribunal.models.providers import Endpoint, ModelName, Provider
+from tribunal.models.providers.anthropic import ANTHROPIC
+from tribunal.models.providers.google import GOOGLE
+from tribunal.models.providers.langchain import KEYS, SECRETS, find_langchain_provider
+from tribunal.models.providers.object_provider import wrap_model_object
+from tribunal.models.providers.ollama import OLLAMA
+from tribunal.models.providers.openai import AZURE_OPENAI, GLM, OPENAI, QWEN
 from tribunal.schema import JSON
 from tribunal.shared_settings import screener_path
+from tribunal.text import SHORTEST
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+
+PROVIDERS = {each.name: each for each in (OPENAI, GOOGLE, ANTHROPIC, OLLAMA, QWEN, GLM, AZURE_OPENAI)}
+_plugged: dict[str, Provider] = {}
+
+
+def find_provider(name: str, field: str) -> Provider | None:
+    """Return the provider of this name: ours, anybody's, or one of LangChain's; None where there is none.
+
+    Raises:
+        BadInput: it can't be loaded, is something else, or its package isn't installed.
+    """
+    found = PROVIDERS.get(name) or _plugged.get(name)
+    if found is None:
+        found = plugins.plugin("tribunal.providers", name, Provider, field) or find_langchain_provider(name, field)
+        if found:
+            _plugged[name] = found
+    return found
+
+
+def provider_of(model: ModelName) -> Provider:
+    """Return the provider of a model that `model_names` gave.
+
+    Raises:
+        BadInput: it was a model object, which is gone.
+    """
+    if model.number:
+        given = object_numbered(model.number)
+        if given is None:
+            raise BadInput(f"model: {model}: the object is gone; keep it as long as its cases run")
+        return wrap_model_object(given, PROVIDERS.get(known_provider(given) or ""))
+    return PROVIDERS.get(model.provider) or _plugged[model.provider]
+
+
+def providers_in_use() -> tuple[Provider, ...]:
+    """Return ours, and those of others that a setting has named so far."""
+    return *PROVIDERS.values(), *_plugged.values()
+
+
+_NAMES_A_SECRET = re.compile(r"_API_KEY|_(?:KEYS?|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
+
+
+def known_secrets() -> frozenset[str]:
+    """Return every key that this program could know: of providers, and of variables that are named like one.
+
+    Those that are short enough to be an ordinary word are left out, as `scrub` does.
+    """
+    variables = environment()
+    found = {value for name, value in variables.items() if _NAMES_A_SECRET.search(name)}
+    found |= {secret for provider in providers_in_use() for secret in provider.all_secrets(variables)}
+    return frozenset(each for each in found if len(each) >= SHORTEST)
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Return provider and model of a `provider:model`; the provider may itself be `module:object`."""
+    provider, _, model = name.partition(":")
+    if provider not in {*PROVIDERS, *KEYS, *SECRETS, *plugins.names("tribunal.providers")}:
+        member, colon, rest = model.partition(":")
+        if colon:
+            return f"{provider}:{member}", rest.strip()
+    return provider, model.strip()
+
+
+def model_names(names: str, field: str) -> tuple[ModelName, ...]:
+    """Return the models behind a setting: `provider:model`, or several of them separated by commas.
+
+    Raises:
+        BadInput: naming the setting, the value and the providers there are.
+    """
+    return tuple(
+        _object_model(name.strip(), field) if is_object_name(name) else _model_name(name.strip(), field)
+        for name in names.split(",")
+    )
+
+
+def _object_model(name: str, field: str) -> ModelName:
+    """Return the model of this name that the caller gave as an object.
+
+    Raises:
+        BadInput: this process has no such object.
+    """
+    found = find_object(name)
+    if found is None:
+        raise BadInput(f"{refusal_elsewhere(field)} ({name} isn't in this process)")
+    return ModelName(*describe_object(found.model), found.number)
+
+
+@lru_cache(maxsize=256)  # it is asked at every call
+def _model_name(name: str, field: str) -> ModelName:
+    provider_name, model = split_name(name)
+    may_be_given = (
+        f"give provider:model, where provider is one of {plugins.list_known_names(PROVIDERS, 'tribunal.providers')} "
+        "(a server of your own: openai:NAME and OPENAI_BASE_URL), or another that LangChain's init_chat_model knows"
+    )
+    try:
+        provider = find_provider(provider_name, field)
+        if provider and provider.extra:
+            plugins.require_extra(f"{field}: {provider_name}", provider.extra)
+    except BadInput as error:
+        raise BadInput(f"{error}; {may_be_given}") from error
+    if provider and provider.only_model and ":" not in name:
+        model = provider.only_model
+    if not provider or not model:
+        raise BadInput(f"{field}: {name!r}: not a model; {may_be_given}")
+    if provider.only_model not in (None, model):
+        raise BadInput(f"{field}: {name!r}: there is one {provider_name} model, {provider_name}:{provider.only_model}")
+    if str(ModelName(provider.name, model)) == REHEARSAL:
+        # By its place too: what it takes part in is told by its name.
+        _plugged[provider.name], provider_name = provider, provider.name
+    return ModelName(provider_name, model)
+
+
+def check_key(name: ModelName, provider: Provider, environment: Mapping[str, str], field: str, instead: str) -> None:
+    """Raise `BadInput` where a provider's address is none, or its key is missing. A model object has its own.
+
+    `instead` is what may be done without a key.
+    """
+    if provider.client is not None:
+        return
+    provider.check_address(environment)
+    if provider.needs_key(environment) and not provider.key_pool(environment):
+        where = f" (from {provider.where})" if provider.where else ""
+        keys = " or ".join(provider.keys)
+        raise BadInput(f"{field}: {name}: no key; set {keys} in the environment or in .env{where}, or {instead}")
+
+
+# What a run asks
+
+
+def models_of_seat(context: Context, seat: str, falls_to: str, environment: Mapping[str, str]) -> tuple[ModelName, ...]:
+    """Return the models of a seat, the first to be asked first.
+
+    Args:
+        context: the settings.
+        seat: who is asked.
+        falls_to: the setting that names a model for it where it has none of its own.
+        environment: the settings outside the run.
+
+    Raises:
+        BadInput: the setting names something else.
+    """
+    # A seat with a colon is one of a kind: `perspective:kold` falls back to `perspective`.
+    own = context.seats.get(seat) or context.seats.get(seat.partition(":")[0])
+    if own:
+        return model_names(own, f"seats.{seat}")
+    general = getattr(context, falls_to)
+    if general:
+        return model_names(general, falls_to)
+    if context.model:
+        return model_names(context.model, "model")
+    named = environment.get("TRIBUNAL_MODEL")
+    return model_names(named, "TRIBUNAL_MODEL") if named else model_names(REHEARSAL, "model")
+
+
+def check_models(context: Context, environment: Mapping[str, str]) -> set[ModelName]:
+    """Return every model that may be asked in this run.
+
+    Raises:
+        BadInput: one is no model, its key is missing, it can't be given its `extra_body`, or the rehearsal model would
+            take the first look at posts that a real model is to decide.
+    """
+    named = {"aux_model": context.aux_model, "judge_model": context.judge_model, "model": context.model}
+    named |= {"triage": None if context.triage and screener_path(context.triage) else context.triage}
+    named |= {f"seats.{seat}": names for seat, names in context.seats.items()}
+    if not context.model and not (context.aux_model and context.judge_model):
+        named |= {"TRIBUNAL_MODEL": environment.get("TRIBUNAL_MODEL") or REHEARSAL}
+    models = {model for field, names in named.items() if names for model in resolve_models(names, environment, field)}
+    for model in models:
+        fields, provider = extra_fields_for(model, context.extra_body), provider_of(model)
+        if fields and not provider.takes_extra:
+            raise BadInput(
+                f"extra_body: {model}: {', '.join(fields)} can't be sent to {provider.name}; only OpenAI-compatible "
+                "servers and Ollama take further fields"
+            )
+    _check_triage(context, models)
+    return models
+
+
+def _check_triage(context: Context, models: set[ModelName]) -> None:
+    """Refuse settings by which the rehearsal model's rules decide which posts a real model never sees."""
+    real = sorted(str(model) for model in models if str(model) != REHEARSAL)
+    first = context.triage and (context.seats.get("triage") or context.triage)
+    if (
+        first
+        and not screener_path(first)
+        and real
+        and any(str(model) == REHEARSAL for model in model_names(first, "triage"))
+    ):
+        raise BadInput(
+            f"triage: {first}: the rehearsal model can't take the first look where a real model sits ({real[0]}): it "
+            "follows a few rules, and would keep posts from that model; name a real model, or leave triage out"
+        )
+
+
+def resolve_models(names: str, environment: Mapping[str, str], field: str) -> tuple[ModelName, ...]:
+    """Return the models behind a setting, each of which has a key where it needs one.
+
+    Raises:
+        BadInput: one is no model, or its key is missing; or a `.env` file names code to run.
+    """
+    # A provider with a colon is `module:object`.
+    code = [each.strip() for each in names.split(",") if ":" in split_name(each.strip())[0]]
+    if code and from_dotenv(environment, field):
+        raise BadInput(f"{field}: {code[0]}: stands in .env, which may not name code to run; set it in the environment")
+    models = model_names(names, field)
+    for model in models:
+        check_key(model, provider_of(model), environment, field, "leave --model out to rehearse without one")
+    return models
+
+
+def extra_fields_for(model: ModelName, extra_body: Mapping[str, JSON]) -> JSON:
+    """Return the fields of every pattern that a model's name or `provider:model` fits; a later one beats an earlier."""
+    found: JSON = {}
+    for pattern, fields in extra_body.items():
+        if fnmatchcase(str(model), pattern) or fnmatchcase(model.model, pattern):
+            found |= fields
+    return found
+
+
+# What the calls of one event loop share
 
 
 class ServerSettings(NamedTuple):
@@ -46,7 +280,7 @@ class ModelRegistry:
 
     Attributes:
         environment: the settings outside a run, as they were when it last looked around.
-        limits: what servers have shown of their models.
+        limits: what servers have shown of each model.
         secrets: every key it has held, and every password of an address. Those that are no longer used too: a call
             under way may still tell them.
         on_rest: is told of every rest that a server asks for: the provider, the key's number, the seconds. None: nobody
@@ -66,9 +300,8 @@ class ModelRegistry:
 
     def reset_keys(self) -> None:
         """Begin anew with every key and every model."""
-        self._pools: dict[str, KeyPool] = {}
-        self._object_pools: dict[int, KeyPool] = {}  # by the object's number
-        self.limits = ModelLimits()
+        self._pools: dict[str | int, KeyPool] = {}  # by the provider's name, or the number of a model object
+        self.limits: defaultdict[ModelName, ModelLimits] = defaultdict(ModelLimits)
 
     def refresh_environment(self) -> None:
         """Take in the environment as it is now; a new key or address makes new clients (a notebook sets it late)."""
@@ -88,27 +321,27 @@ class ModelRegistry:
 
     def key_pool(self, model: ModelName, provider: Provider) -> KeyPool:
         """Return the keys of a model's provider; of a model object, the one that it holds itself."""
-        if provider.client is not None:
-            pool = self._object_pools.get(model.number)
-            if pool is None:
-                self._drop_lost_objects()
-                pool = self._object_pools[model.number] = KeyPool(str(model), [])
+        pool = self._pools.get(model.number or model.provider)
+        if pool is not None:
             return pool
-        pool = self._pools.get(model.provider)
-        if pool is None:
-            self.secrets |= provider.all_secrets(self.environment)
-            pool = KeyPool(model.provider, provider.key_pool(self.environment), self._report_rest)
-            self._pools[model.provider] = pool
-            for (name, number), until in self._elsewhere.items():
-                if name == model.provider:
-                    pool.rest_key(number, until - time.monotonic(), quietly=True)
+        if provider.client is not None:
+            self._drop_lost_objects()
+            pool = self._pools[model.number] = KeyPool(str(model), [])
+            return pool
+        self.secrets |= provider.all_secrets(self.environment)
+        pool = KeyPool(model.provider, provider.key_pool(self.environment), self._report_rest)
+        self._pools[model.provider] = pool
+        for (name, number), until in self._elsewhere.items():
+            if name == model.provider:
+                pool.rest_key(number, until - time.monotonic(), quietly=True)
         return pool
 
     def _drop_lost_objects(self) -> None:
         """Forget what was learned of model objects that are gone."""
-        gone = {number for number in self._object_pools if object_numbered(number) is None}
-        self._object_pools = {number: pool for number, pool in self._object_pools.items() if number not in gone}
-        self.limits.drop_objects(gone)
+        gone = {each for each in self._pools if isinstance(each, int) and object_numbered(each) is None}
+        self._pools = {name: pool for name, pool in self._pools.items() if name not in gone}
+        for model in [each for each in self.limits if each.number in gone]:
+            del self.limits[model]
 
     def rest_key_quietly(self, provider: str, number: int, seconds: float) -> None:
         """Another process that uses the same keys was asked to let one rest: so does this one, and tells nobody.
@@ -170,97 +403,3 @@ _registries = PerLoop(_open_registry, ModelRegistry.close)
 async def current_registry() -> ModelRegistry:
     """Return the registry of the running event loop, opened at its first use and closed with the loop."""
     return await _registries.get()
-
-
-def models_of_seat(context: Context, seat: str, falls_to: str, environment: Mapping[str, str]) -> tuple[ModelName, ...]:
-    """Return the models of a seat, the first to be asked first.
-
-    Args:
-        context: the settings.
-        seat: who is asked.
-        falls_to: the setting that names a model for it where it has none of its own.
-        environment: the settings outside the run.
-
-    Raises:
-        BadInput: the setting names something else.
-    """
-    # A seat with a colon is one of a kind: `perspective:kold` falls back to `perspective`.
-    own = context.seats.get(seat) or context.seats.get(seat.partition(":")[0])
-    if own:
-        return model_names(own, f"seats.{seat}")
-    general = getattr(context, falls_to)
-    if general:
-        return model_names(general, falls_to)
-    if context.model:
-        return model_names(context.model, "model")
-    named = environment.get("TRIBUNAL_MODEL")
-    return model_names(named, "TRIBUNAL_MODEL") if named else model_names(REHEARSAL, "model")
-
-
-def check_models(context: Context, environment: Mapping[str, str]) -> set[ModelName]:
-    """Return every model that may be asked in this run.
-
-    Raises:
-        BadInput: one is no model, its key is missing, it can't be given its `extra_body`, or the rehearsal model would
-            take the first look at posts that a real model is to decide.
-    """
-    named = {"aux_model": context.aux_model, "judge_model": context.judge_model, "model": context.model}
-    named |= {"triage": None if context.triage and screener_path(context.triage) else context.triage}
-    named |= {f"seats.{seat}": names for seat, names in context.seats.items()}
-    if not context.model and not (context.aux_model and context.judge_model):
-        named |= {"TRIBUNAL_MODEL": environment.get("TRIBUNAL_MODEL") or REHEARSAL}
-    models = {model for field, names in named.items() if names for model in resolve_models(names, environment, field)}
-    for model in models:
-        check_extra_fields(model, provider_of(model), context.extra_body)
-    _check_triage(context, models)
-    return models
-
-
-def _check_triage(context: Context, models: set[ModelName]) -> None:
-    """Refuse settings by which the rehearsal model's rules decide which posts a real model never sees."""
-    real = sorted(str(model) for model in models if str(model) != REHEARSAL)
-    first = context.triage and (context.seats.get("triage") or context.triage)
-    if (
-        first
-        and not screener_path(first)
-        and real
-        and any(str(model) == REHEARSAL for model in model_names(first, "triage"))
-    ):
-        raise BadInput(
-            f"triage: {first}: the rehearsal model can't take the first look where a real model sits ({real[0]}): it "
-            "follows a few rules, and would keep posts from that model; name a real model, or leave triage out"
-        )
-
-
-def resolve_models(names: str, environment: Mapping[str, str], field: str) -> tuple[ModelName, ...]:
-    """Return the models behind a setting, each of which has a key where it needs one.
-
-    Raises:
-        BadInput: one is no model, or its key is missing; or a `.env` file names code to run.
-    """
-    if from_dotenv(environment, field) and (place := next(filter(plugin_place, names.split(",")), None)):
-        raise BadInput(
-            f"{field}: {place.strip()}: stands in .env, which may not name code to run; set it in the environment"
-        )
-    models = model_names(names, field)
-    for model in models:
-        check_key(model, provider_of(model), environment, field, "leave --model out to rehearse without one")
-    return models
-
-
-def extra_fields_for(model: ModelName, extra_body: Mapping[str, JSON]) -> JSON:
-    """Return the fields of every pattern that a model's name or `provider:model` fits; a later one beats an earlier."""
-    found: JSON = {}
-    for pattern, fields in extra_body.items():
-        if fnmatchcase(str(model), pattern) or fnmatchcase(model.model, pattern):
-            found |= fields
-    return found
-
-
-def check_extra_fields(model: ModelName, provider: Provider, extra_body: Mapping[str, JSON]) -> None:
-    """Raise `BadInput` where a model is given fields that its provider's client can't send."""
-    if not provider.takes_extra and (fields := extra_fields_for(model, extra_body)):
-        raise BadInput(
-            f"extra_body: {model}: {', '.join(fields)} can't be sent to {provider.name}; only OpenAI-compatible "
-            "servers and Ollama take further fields"
-        )

@@ -90,7 +90,7 @@ def scripted_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[
     The keys and addresses of the machine are hidden, and a data folder of the test's own is used. The test ends in an
     error if an answer could not be given.
     """
-    from tribunal.models.providers import PROVIDERS
+    from tribunal.models.registry import PROVIDERS
 
     for provider in PROVIDERS.values():
         for name in (*provider.keys, *provider.base_urls):

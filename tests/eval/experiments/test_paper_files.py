@@ -13,7 +13,7 @@ from tribunal.eval.experiments.experiment import ChosenModels, Experiment, Plann
 from tribunal.eval.protocols.following import RunRequest, follow_protocol
 from tribunal.eval.protocols.protocol import load_protocols
 from tribunal.line_up import LINE_UPS
-from tribunal.models.providers import model_names
+from tribunal.models.registry import model_names
 from tribunal.unused_settings import refuse_unused_settings
 
 YOURS = ChosenModels()

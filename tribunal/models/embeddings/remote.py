@@ -23,9 +23,9 @@ from tribunal.errors import CallFailed
 from tribunal.models.diagnosis import Diagnosis, diagnose
 from tribunal.models.embeddings.vector_cache import VectorCache
 from tribunal.models.embeddings.vectors import Use, Vectors, cut_text, normalize_rows
+from tribunal.models.model_limits import KeyPool
 from tribunal.models.providers import EmbeddingApi, ModelName, Provider
 from tribunal.models.providers.http import post_json
-from tribunal.models.retry import KeyPool
 from tribunal.text import scrub
 
 TIMEOUT = 120.0

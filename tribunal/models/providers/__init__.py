@@ -1,195 +1,273 @@
-"""Models by name: `provider:model`; several, separated by commas, are asked in turn.
+"""What a provider is: where its models are asked, with which keys, in which words, and by which client.
 
-A provider is one of ours, one file each in this folder; anybody's, named by an entry point of the group
-`tribunal.providers`, or by its place, as in `--model package.module:PROVIDER:model` (`tribunal.plugins`); or any other
-that LangChain's `init_chat_model` knows, once its package is installed (`langchain.py`).
+Ours have a file each in this folder. `tribunal.models.registry` finds any provider by its name.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
 
-from tribunal import plugins
-from tribunal.calls import REHEARSAL
-from tribunal.environment import environment
+from tribunal.environment import check_trusted
 from tribunal.errors import BadInput
-from tribunal.model_objects import (
-    describe_object,
-    find_object,
-    is_object_name,
-    known_provider,
-    object_numbered,
-    refusal_elsewhere,
-)
-from tribunal.models.providers.anthropic import ANTHROPIC
-from tribunal.models.providers.google import GOOGLE
-from tribunal.models.providers.langchain import KEYS, SECRETS, find_langchain_provider
-from tribunal.models.providers.object_provider import wrap_model_object
-from tribunal.models.providers.ollama import OLLAMA
-from tribunal.models.providers.openai import AZURE_OPENAI, GLM, OPENAI, QWEN, compatible
-from tribunal.models.providers.provider import (
-    LENGTHS,
-    LISTS,
-    RANGES,
-    EmbeddingApi,
-    Endpoint,
-    ModelName,
-    Provider,
-    RequestSettings,
-    ResponseFormat,
-)
-from tribunal.plugins import require_extra
-from tribunal.text import SHORTEST
+from tribunal.models.providers.http import add_path
+from tribunal.schema import JSON
 
-__all__ = [
-    "LENGTHS",
-    "LISTS",
-    "PROVIDERS",
-    "RANGES",
-    "EmbeddingApi",
-    "Endpoint",
-    "ModelName",
-    "Provider",
-    "RequestSettings",
-    "ResponseFormat",
-    "check_key",
-    "compatible",
-    "find_provider",
-    "known_secrets",
-    "model_names",
-    "plugin_place",
-    "provider_of",
-    "providers_in_use",
-    "split_name",
-]
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
 
-PROVIDERS = {each.name: each for each in (OPENAI, GOOGLE, ANTHROPIC, OLLAMA, QWEN, GLM, AZURE_OPENAI)}
-_plugged: dict[str, Provider] = {}
+ResponseFormat = Literal["json_schema", "json_object", "prompt"]
+# The keywords by which a JSON schema bounds lists, numbers and strings.
+LISTS, RANGES = frozenset({"minItems", "maxItems"}), frozenset({"minimum", "maximum"})
+LENGTHS = frozenset({"minLength", "maxLength"})
 
 
-def find_provider(name: str, field: str) -> Provider | None:
-    """Return the provider of this name: ours, anybody's, or one of LangChain's; None where there is none.
+@dataclass(frozen=True, slots=True)
+class ModelName:
+    """One model of one provider, written `provider:model`.
 
-    Raises:
-        BadInput: it can't be loaded, is something else, or its package isn't installed.
+    `number` is that of a model object that the caller gave (`tribunal.model_objects`); 0: the model was named.
     """
-    found = PROVIDERS.get(name) or _plugged.get(name)
-    if found is None:
-        found = plugins.plugin("tribunal.providers", name, Provider, field) or find_langchain_provider(name, field)
-        if found:
-            _plugged[name] = found
-    return found
+
+    provider: str
+    model: str
+    number: int = 0
+
+    def __str__(self) -> str:
+        """Return `provider:model`."""
+        return f"{self.provider}:{self.model}"
 
 
-def provider_of(model: ModelName) -> Provider:
-    """Return the provider of a model that `model_names` gave.
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A model's address and key. None: the client knows the address; the provider takes no key.
 
-    Raises:
-        BadInput: it was a model object, which is gone.
+    `environment` is the settings outside the run, those of a `.env` file among them.
     """
-    if model.number:
-        given = object_numbered(model.number)
-        if given is None:
-            raise BadInput(f"model: {model}: the object is gone; keep it as long as its cases run")
-        return wrap_model_object(given, PROVIDERS.get(known_provider(given) or ""))
-    return PROVIDERS.get(model.provider) or _plugged[model.provider]
+
+    name: ModelName
+    base_url: str | None
+    key: str | None = field(repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def model(self) -> str:
+        """The model, as its provider calls it."""
+        return self.name.model
 
 
-def providers_in_use() -> tuple[Provider, ...]:
-    """Return ours, and those of others that a setting has named so far."""
-    return *PROVIDERS.values(), *_plugged.values()
+@dataclass(frozen=True, slots=True)
+class RequestSettings:
+    """The settings of one request.
 
-
-_NAMES_A_SECRET = re.compile(r"_API_KEY|_(?:KEYS?|TOKEN|SECRET|PASSWORD)$", re.IGNORECASE)
-
-
-def known_secrets() -> frozenset[str]:
-    """Return every key that this program could know: of providers, and of variables that are named like one.
-
-    Those that are short enough to be an ordinary word are left out, as `scrub` does.
+    `envelope` is the form's JSON schema as `{"name": …, "strict": True, "schema": …}`; `rung` says how it is asked for.
+    `prompt_tokens` is how many the request may have at most, by its length; `extra` are further fields of the body,
+    from the setting `extra_body`. `base_url` is where it goes; `stream` is False where the server won't stream.
     """
-    variables = environment()
-    found = {value for name, value in variables.items() if _NAMES_A_SECRET.search(name)}
-    found |= {secret for provider in providers_in_use() for secret in provider.all_secrets(variables)}
-    return frozenset(each for each in found if len(each) >= SHORTEST)
+
+    response_format: ResponseFormat
+    envelope: JSON
+    temperature: float | None
+    max_output_tokens: int
+    prompt_tokens: int = 0
+    extra: JSON = field(default_factory=dict)
+    base_url: str | None = None
+    stream: bool = True
 
 
-def split_name(name: str) -> tuple[str, str]:
-    """Return provider and model of a `provider:model`; the provider may itself be `module:object`."""
-    provider, _, model = name.partition(":")
-    if provider not in {*PROVIDERS, *KEYS, *SECRETS, *plugins.names("tribunal.providers")}:
-        member, colon, rest = model.partition(":")
-        if colon:
-            return f"{provider}:{member}", rest.strip()
-    return provider, model.strip()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingApi:
+    """A provider's way to embed, by a POST of JSON.
 
-
-def plugin_place(name: str) -> str | None:
-    """Return the `module:object` that a model's name begins with, or None if it begins with a provider's name."""
-    provider, _ = split_name(name.strip())
-    return provider if ":" in provider else None
-
-
-def model_names(names: str, field: str) -> tuple[ModelName, ...]:
-    """Return the models behind a setting: `provider:model`, or several of them separated by commas.
-
-    Raises:
-        BadInput: naming the setting, the value and the providers there are.
+    Attributes:
+        path: what follows the base URL; `{model}` in it stands for the model.
+        most_texts: how many texts one request may carry.
+        body: the request, of the model, the texts, and what they are embedded for: `query` or `passage`.
+        rows: the vectors in an answer, in the order of the texts. An answer of another shape raises KeyError, TypeError
+            or ValueError.
+        keys: the settings that the key of an embedding server apart from the chat server is read from, in order.
+        base_urls: the settings that its address is read from; none: it has none apart.
     """
-    return tuple(
-        _object_model(name.strip(), field) if is_object_name(name) else _model_name(name.strip(), field)
-        for name in names.split(",")
-    )
+
+    path: str
+    most_texts: int
+    body: Callable[[str, Sequence[str], Literal["query", "passage"]], JSON]
+    rows: Callable[[Any], list[list[float]]]
+    keys: tuple[str, ...] = ()
+    base_urls: tuple[str, ...] = ()
 
 
-def _object_model(name: str, field: str) -> ModelName:
-    """Return the model of this name that the caller gave as an object.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """Everything that differs between providers, but for the forms in which they decline or fail.
 
-    Raises:
-        BadInput: this process has no such object.
+    Attributes:
+        name: what stands before the colon in a model's name.
+        make: makes the client of an endpoint. The client must try once: the door retries, and a client that does so too
+            would multiply the tries. It must follow no redirect, which would carry the key to anywhere.
+        options: the settings of a request, in the words of that client; none by default.
+        close: closes a client, where it has connections of its own.
+        keys: the settings that keys are read from, in order; none: it takes no key.
+        read_by_its_client: the settings that its client reads a key from by itself.
+        base_urls: the settings that the address is read from, in order.
+        default_url: the address where none of them is set; None: the client knows it.
+        rest_url: the address for plain HTTP where `default_url` is None.
+        where: where a key is had.
+        keyless_elsewhere: whether a server at another address than `default_url` takes none.
+        headers: how a key goes with a plain HTTP request.
+        account: the settings that say whose account a request is for, each with its header.
+        listing: the path at which it lists its models, which costs nothing; None: it can't be asked.
+        embeddings: how it is asked for vectors; None: it gives none.
+        only_model: its one model, where it has just one; the provider's name alone then stands for it.
+        sees_question: whether its client is handed the question itself, as the rehearsal model is.
+        bounds: which bounds it takes in a schema. A server of one's own is taken to know them all.
+        takes_schema: whether `options` can ask for a form; else the words of each request say what form is wanted.
+        takes_extra: whether `options` sends the further fields that the setting `extra_body` gives.
+        bare_port: the port of an address that stands without `http://`, as OLLAMA_HOST may; None: such a one is none.
+        takes_temperature: whether `options` sends the temperature.
+        client: the model object that the caller gave, in place of one that `make` makes.
+        extra: the extra of our package that installs its client, or None if the core has it.
     """
-    found = find_object(name)
-    if found is None:
-        raise BadInput(f"{refusal_elsewhere(field)} ({name} isn't in this process)")
-    return ModelName(*describe_object(found.model), found.number)
 
+    name: str
+    make: Callable[[Endpoint], BaseChatModel]
+    options: Callable[[RequestSettings], JSON] = lambda wanted: {}
+    close: Callable[[Any], Awaitable[Any]] | None = None
+    keys: tuple[str, ...] = ()
+    read_by_its_client: tuple[str, ...] = ()
+    base_urls: tuple[str, ...] = ()
+    default_url: str | None = None
+    rest_url: str | None = None
+    where: str = ""
+    keyless_elsewhere: bool = False
+    headers: Callable[[str | None], dict[str, str]] = lambda key: {"Authorization": f"Bearer {key}"} if key else {}
+    account: tuple[tuple[str, str], ...] = ()
+    listing: str | None = None
+    embeddings: EmbeddingApi | None = None
+    only_model: str | None = None
+    sees_question: bool = False
+    bounds: frozenset[str] = frozenset()
+    takes_schema: bool = True
+    takes_extra: bool = False
+    bare_port: int | None = None
+    takes_temperature: bool = True
+    client: BaseChatModel | None = field(default=None, repr=False, compare=False)
+    extra: str | None = None
 
-@lru_cache(maxsize=256)  # it is asked at every call
-def _model_name(name: str, field: str) -> ModelName:
-    provider_name, model = split_name(name)
-    may_be_given = (
-        f"give provider:model, where provider is one of {plugins.list_known_names(PROVIDERS, 'tribunal.providers')} "
-        "(a server of your own: openai:NAME and OPENAI_BASE_URL), or another that LangChain's init_chat_model knows"
-    )
-    try:
-        provider = find_provider(provider_name, field)
-        if provider and provider.extra:
-            require_extra(f"{field}: {provider_name}", provider.extra)
-    except BadInput as error:
-        raise BadInput(f"{error}; {may_be_given}") from error
-    if provider and provider.only_model and ":" not in name:
-        model = provider.only_model
-    if not provider or not model:
-        raise BadInput(f"{field}: {name!r}: not a model; {may_be_given}")
-    if provider.only_model not in (None, model):
-        raise BadInput(f"{field}: {name!r}: there is one {provider_name} model, {provider_name}:{provider.only_model}")
-    if str(ModelName(provider.name, model)) == REHEARSAL:
-        # By its place too: what it takes part in is told by its name.
-        _plugged[provider.name], provider_name = provider, provider.name
-    return ModelName(provider_name, model)
+    @property
+    def takes_no_key(self) -> bool:
+        """Return whether the provider takes no key at all."""
+        return not self.keys
 
+    def base_url(self, environment: Mapping[str, str]) -> str | None:
+        """Return its address.
 
-def check_key(name: ModelName, provider: Provider, environment: Mapping[str, str], field: str, instead: str) -> None:
-    """Raise `BadInput` where a provider's address is none, or its key is missing. A model object has its own.
+        Raises:
+            BadInput: it stands in a `.env` file that isn't trusted.
+        """
+        name = self.address_setting(environment)
+        if name is None:
+            for each in self.base_urls:
+                check_trusted(environment, each)
+            return self.default_url
+        url = environment[name]
+        if self.bare_port is None or "://" in url:
+            return url
+        return f"http://{url}" if ":" in url else f"http://{url}:{self.bare_port}"
 
-    `instead` is what may be done without a key.
-    """
-    if provider.client is not None:
-        return
-    provider.check_address(environment)
-    if provider.needs_key(environment) and not provider.key_pool(environment):
-        where = f" (from {provider.where})" if provider.where else ""
-        keys = " or ".join(provider.keys)
-        raise BadInput(f"{field}: {name}: no key; set {keys} in the environment or in .env{where}, or {instead}")
+    def address_setting(self, environment: Mapping[str, str]) -> str | None:
+        """Return the setting that its address is read from, or None if none of them is set."""
+        return next((name for name in self.base_urls if environment.get(name)), None)
+
+    def describe_address_setting(self, kind: str, environment: Mapping[str, str]) -> str:
+        """Return where the address of a server was set that is unreachable (`connection`) or has moved (`moved`)."""
+        name, first = self.address_setting(environment), next(iter(self.base_urls), None)
+        if kind == "moved" and (name or first):
+            return f" ({name or first})"
+        if kind == "connection" and name:
+            return f"; is its server running? The address is that of {name}"
+        if kind == "connection" and self.takes_no_key and first:
+            return f"; is its server running? {first} sets another address"
+        return ""
+
+    def check_address(self, environment: Mapping[str, str]) -> None:
+        """Raise `BadInput` where its address is none that a request can be sent to."""
+        name, url = self.address_setting(environment), self.base_url(environment)
+        if name and url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).netloc):
+            raise BadInput(f"{name}: {environment[name]!r}: not an http(s) address; begin it with http:// or https://")
+
+    def request_url(self, environment: Mapping[str, str], path: str) -> str:
+        """Return the address of a plain HTTP request."""
+        return add_path(self.base_url(environment) or self.rest_url or "", path)
+
+    def account_headers(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """Return the headers that say whose account a request is for."""
+        return {header: environment[name] for name, header in self.account if environment.get(name)}
+
+    def for_embeddings(self, environment: Mapping[str, str]) -> Provider:
+        """Return this provider as it is asked for vectors.
+
+        Where an embedding server has an address of its own, it has that address and its own keys, and never those of
+        the chat server.
+
+        Raises:
+            BadInput: that server's key is set, and its address isn't.
+        """
+        apart = self._embedding_server()
+        if apart is None:
+            return self
+        apart.base_url(environment)  # refuses an address of its own that isn't trusted
+        if apart.address_setting(environment):
+            return apart
+        if apart.key_pool(environment):
+            raise BadInput(
+                f"{apart.keys[0]}: is set, and no address that it is for; set {apart.base_urls[0]} too "
+                f"({self.default_url} for {self.name} itself)"
+            )
+        return self
+
+    def _embedding_server(self) -> Provider | None:
+        """Return the provider of an embedding server apart from the chat server, or None if there can't be one."""
+        own = self.embeddings
+        if own is None or not own.base_urls:
+            return None
+        return replace(self, keys=own.keys, base_urls=own.base_urls, read_by_its_client=(), account=(), embeddings=None)
+
+    def key_pool(self, environment: Mapping[str, str]) -> list[str]:
+        """Return every key of the provider: NAME, then NAME_1, NAME_2, … of the first of its names that has any."""
+        return list(dict.fromkeys(environment[name] for name in self._key_settings(environment)))
+
+    def _key_settings(self, environment: Mapping[str, str]) -> list[str]:
+        """Return the settings that its keys are read from."""
+        for name in self.keys:
+            numbered = sorted(
+                (int(tail), full)
+                for full, value in environment.items()
+                if full.startswith(f"{name}_") and (tail := full.removeprefix(f"{name}_")).isdecimal() and value
+            )
+            found = [name] if environment.get(name) else []
+            found += [full for _, full in numbered]
+            if found:
+                return found
+        return []
+
+    def all_secrets(self, environment: Mapping[str, str]) -> set[str]:
+        """Return every key that a client of its may send, and the password in its address."""
+        held = {*self.key_pool(environment), *(environment.get(name, "") for name in self.read_by_its_client)}
+        with suppress(ValueError):  # the address is none, which is said where it is asked
+            held.add(urlsplit(self.base_url(environment) or "").password or "")
+        if apart := self._embedding_server():
+            held |= apart.all_secrets(environment)
+        return held - {""}
+
+    def needs_key(self, environment: Mapping[str, str]) -> bool:
+        """Return whether the provider can't be asked without a key."""
+        elsewhere = self.keyless_elsewhere and self.base_url(environment) != self.default_url
+        return not self.takes_no_key and not elsewhere
+
+    def schema_bounds(self, environment: Mapping[str, str]) -> frozenset[str]:
+        """Return the bounds that may stand in a schema."""
+        return self.bounds if self.client or self.needs_key(environment) else LISTS | RANGES | LENGTHS

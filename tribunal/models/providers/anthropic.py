@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from tribunal.models.providers.provider import LISTS, RANGES, Endpoint, Provider, RequestSettings
+from tribunal.models.providers import LISTS, RANGES, Endpoint, Provider, RequestSettings
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from tribunal.models.providers.provider import LISTS, RANGES, EmbeddingApi, Endpoint, Provider, RequestSettings
+from tribunal.models.providers import LISTS, RANGES, EmbeddingApi, Endpoint, Provider, RequestSettings
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tribunal.errors import BadInput
-from tribunal.models.providers import openai
-from tribunal.models.providers.provider import Endpoint, Provider, RequestSettings
+from tribunal.models.providers import Endpoint, Provider, RequestSettings, openai
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:

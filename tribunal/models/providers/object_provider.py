@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tribunal.model_objects import describe_object
-from tribunal.models.providers import openai
-from tribunal.models.providers.provider import LENGTHS, LISTS, RANGES, Endpoint, Provider, RequestSettings
+from tribunal.models.providers import LENGTHS, LISTS, RANGES, Endpoint, Provider, RequestSettings, openai
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tribunal.models.providers import openai
-from tribunal.models.providers.provider import Endpoint, Provider, RequestSettings
+from tribunal.models.providers import Endpoint, Provider, RequestSettings, openai
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:

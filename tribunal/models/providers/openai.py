@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 from tribunal.errors import BadInput
-from tribunal.models.providers.provider import LISTS, RANGES, EmbeddingApi, Endpoint, Provider, RequestSettings
+from tribunal.models.providers import LISTS, RANGES, EmbeddingApi, Endpoint, Provider, RequestSettings
 from tribunal.schema import JSON
 
 if TYPE_CHECKING:
