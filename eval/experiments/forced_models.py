@@ -6,7 +6,6 @@ real one, whose name follows its own, as in `tribunal.eval.experiments.forced_mo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from tribunal.context import Context
 from tribunal.models.providers import Provider
 from tribunal.nodes.antihate.roles import MOST_QUERIES, MOST_URLS
-from tribunal.nodes.rehearsal.model import Rehearsal
+from tribunal.nodes.rehearsal.model import PARTS, Part, Rehearsal
 from tribunal.retrievers.web.archive import Archive, StoredPage, page_id, text_hash
 from tribunal.schema import JSON
 
@@ -67,7 +66,7 @@ def _page_address(*numbers: int) -> str:
     return f"https://example.org/{'-'.join(map(str, numbers))}"
 
 
-_FORCED: dict[RouteLength, dict[str, Callable[[Question], JSON]]] = {
+_FORCED: dict[RouteLength, dict[str, Part]] = {
     "SHORTEST": {
         "gatekeeper": lambda question: {"cues": []},
         "prosecutor.investigation": lambda question: {"cues": []},
@@ -97,24 +96,10 @@ _FORCED: dict[RouteLength, dict[str, Callable[[Question], JSON]]] = {
 }
 
 
-class ForcedModel(Rehearsal):
-    """Answer as the rehearsal model does, but for the answers that decide which way a post goes."""
-
-    way: RouteLength
-
-    def answer_in_text(self, question: Question | None) -> str:
-        """Return the forced answer, or the rehearsal model's."""
-        forced = question and _FORCED[self.way].get(question.role.name)
-        if not forced or question is None:
-            return super().answer_in_text(question)
-        return json.dumps(forced(question))
-
-
-def _forced_provider(way: RouteLength) -> Provider:
+def _forced_provider(length: RouteLength) -> Provider:
     return Provider(
-        name=f"trying {way.lower()}",
-        make=lambda endpoint: ForcedModel(way=way),
-        options=lambda wanted: {},
+        name=f"trying {length.lower()}",
+        make=lambda endpoint: Rehearsal(parts={**PARTS, **_FORCED[length]}),
         sees_question=True,
     )
 

@@ -16,6 +16,4 @@ def _make_rehearsal(endpoint: Endpoint) -> BaseChatModel:
     return Rehearsal()
 
 
-PROVIDER = Provider(
-    name="rehearsal", make=_make_rehearsal, options=lambda wanted: {}, only_model="court", sees_question=True
-)
+PROVIDER = Provider(name="rehearsal", make=_make_rehearsal, only_model="court", sees_question=True)

@@ -13,11 +13,13 @@ from tribunal.calls import NOTHING_FOUND
 from tribunal.models.role import Question
 from tribunal.nodes.explaining import decision_from
 from tribunal.nodes.rehearsal.lexicon import LEXICON, category_of_group, protected_name
-from tribunal.nodes.rehearsal.material import CueStatement, evidence_ids, read_transcript, statements_in
+from tribunal.nodes.rehearsal.material import CueStatement, evidence_ids, read_entries, read_transcript, statements_in
 from tribunal.nodes.rehearsal.reading import (
     Excuse,
     PostReading,
     SignMatch,
+    decide_alone,
+    fill_decision,
     plain_text,
     reading_of_question,
     shorten_quote,
@@ -30,8 +32,6 @@ HARMLESS = "harmless reading"  # a refutation that rests on this alone doesn't c
 _UNNAMED = "people it doesn't name"
 _AGAIN = "As before: "
 _QUOTED = re.compile(r"[“\"]([^“”\"\n]+)[”\"]")
-_GROUND = re.compile(r"^\[(G\d+)\]\n((?:  .*\n?)*)", re.MULTILINE)
-_GROUND_FIELD = re.compile(r"^  (words|group): (.*)$", re.MULTILINE)
 
 
 def scan_post(question: Question) -> JSON:
@@ -220,17 +220,17 @@ def judge_debate(question: Question) -> JSON:
     names = [category.name for category in question.policy.categories(question.scheme)]
     standing = [(cue, why) for cue, stands, why in rulings if stands]
     if not rulings:
-        return _fill_decision(question, names[0], f"No cue was brought against the post. {NOTHING_FOUND}")
+        return fill_decision(question, names[0], f"No cue was brought against the post. {NOTHING_FOUND}")
     if not standing:
         fell = " ".join(f"{_cue_in_words(cue)} falls: {why}." for cue, _, why in rulings[:3])
-        return _fill_decision(question, names[0], f"No cue is left standing. {fell}")
+        return fill_decision(question, names[0], f"No cue is left standing. {fell}")
     cue, why = next((each for each in standing if each[0].type == "Direct"), standing[0])
     category = cue.category if cue.category in names[1:] else ""
     category = category or category_of_group(question.policy, question.scheme, cue.characteristic or cue.target_group)
     whom = f"{cue.target_group}, for {cue.characteristic}" if cue.characteristic else f"people for {cue.target_group}"
     count = "The one cue brought" if len(rulings) == 1 else f"{len(standing)} of {len(rulings)} cues"
     count += " stand" if len(standing) > 1 else " stands"
-    return _fill_decision(
+    return fill_decision(
         question,
         category,
         f"{count} after the defence. {_cue_in_words(cue)} decides it: {why}. It is an attack on {whom}, which is "
@@ -270,39 +270,18 @@ def _cue_in_words(cue: CueStatement) -> str:
     return f"{cue.cue_id}, {cue.claim.rstrip('.')}," if cue.claim else cue.cue_id
 
 
-def decide_alone(question: Question) -> JSON:
-    """Play the classifier: hateful if anything was found that the post doesn't excuse, faint signs apart."""
-    reading, policy, scheme = reading_of_question(question), question.policy, question.scheme
-    if match := reading.gravest:
-        category = category_of_group(policy, scheme, match.key)
-        facts = {"words": match.words, "charge": match.charge, "category": category}
-        return _fill_decision(question, category, LEXICON.arguments["found"].format(**facts))
-    first = next(iter((*reading.direct, *reading.implied)), None)
-    why = NOTHING_FOUND
-    if first:
-        faint = LEXICON.arguments["faint"].format(words=first.words)
-        why = first.excuse.plea if first.excuse else faint
-    return _fill_decision(question, policy.categories(scheme)[0].name, why)
-
-
-def _fill_decision(question: Question, category: str, explanation: str) -> JSON:
-    """Return a decision in its form. A confidence fills the field alone: no verdict of the rules states one."""
-    confidence = {"confidence": 0.0} if "confidence" in question.form.model_fields else {}
-    return {"category": category, "explanation": explanation, **confidence}
-
-
 def explain_decision(question: Question) -> JSON:
     """Say what was decided, and the first words that each ground quotes, in English whatever is asked for."""
     decision = decision_from(question.task)
     letter = LEXICON.letters[decision]
     text, grounds = letter["text"], []
-    for ground in _GROUND.finditer(str(question.material.get("grounds", ""))):
-        fields = dict(reversed(_GROUND_FIELD.findall(ground[2])))
+    for head, fields in read_entries(str(question.material.get("grounds", ""))):
         if fields.get("words"):
-            words = f"“{fields['words']}”"
-            text += f" This is about your words {words}."
-            grounds.append({"id": ground[1], "words": words})
+            words, sentence = f"“{fields['words']}”", "This is about your words {}."
         elif fields.get("group"):
-            text += f" It attacks {fields['group']}."
-            grounds.append({"id": ground[1], "words": fields["group"]})
+            words, sentence = fields["group"], "It attacks {}."
+        else:
+            continue
+        text += f" {sentence.format(words)}"
+        grounds.append({"id": head.strip("[]"), "words": words})
     return {"title": letter["title"], "text": text, "grounds": grounds, "decision": decision}

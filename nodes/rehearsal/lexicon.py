@@ -14,6 +14,7 @@ from tribunal.schema import CueType, Scheme, Task
 from tribunal.text import parse_toml
 
 Words = tuple[str, ...]
+_AFTER_THE = r"(?=\s+(?:are|were|should|must|have|always|never|can't|don't|live|take|get|deserve)\b|\s*[.,!?;:]|\s*$)"
 
 
 class _LexiconPart(BaseModel):
@@ -100,6 +101,24 @@ def compile_words(words: Words) -> re.Pattern[str]:
 def context_pattern(name: str) -> re.Pattern[str]:
     """Return the pattern of this name in the lexicon's table `context`."""
     return re.compile(LEXICON.context[name], re.IGNORECASE)
+
+
+@lru_cache(maxsize=32)
+def terms_of_groups(policy: Policy) -> tuple[re.Pattern[str], dict[str, tuple[str, bool]]]:
+    """Return the words for groups, the policy's own among them, as one pattern and as a table: word → (key, is it one).
+
+    A policy's name for a group is a word for people ("veterans") or for what they share ("social status").
+    """
+    table = {term: (key, False) for key, group in LEXICON.groups.items() for term in group.many}
+    table |= {term: (key, True) for key, group in LEXICON.groups.items() for term in group.one}
+    for name in policy.protected_groups:
+        if "people" in name.casefold() or re.search(r"[^siu]s$", name.casefold()):
+            table.setdefault(" ".join(name.casefold().split()), (name, False))
+    words = [
+        re.escape(term).replace(r"\ ", r"\s+") + (_AFTER_THE if term.startswith("the ") else r"\b")
+        for term in sorted(table, key=len, reverse=True)
+    ]
+    return re.compile(r"\b(?:" + "|".join(words) + ")", re.IGNORECASE), table
 
 
 @lru_cache(maxsize=1024)

@@ -1,33 +1,35 @@
-"""What a role is shown beside the post, read back: turns of the transcript, statements on cues, evidence."""
+"""What a role is shown beside the post, read back: texts between marks, the entries in them, statements on cues."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tribunal.models.role import Question
 
 _OPEN = re.compile(r"^<<<(\S+) ([0-9a-f]{16})\n", re.MULTILINE)
-_HEADER = re.compile(r"^(?P<seat>[^\n]+), round (?P<round>\d+) \([^\n]*\):\s*\Z", re.MULTILINE)
-_FIELD = re.compile(r"^  (target_group|characteristic|claim|category): (.*)$", re.MULTILINE)
-_STANCE = re.compile(r"^  (press|withdraw|refute|concede)(?:es|s)?(?:, as before)?: (.*)$", re.MULTILINE)
-_EVIDENCE = re.compile(r"^\[([A-Z]\d+)\] (supports|refutes|neutral)$", re.MULTILINE)
-_HEAD = re.compile(r"^([\w.:%+-]+)(?: \(([\w-]+)\))?$", re.MULTILINE)
+_ENTRY = re.compile(r"^(\S.*)\n?((?:  .*\n?)*)", re.MULTILINE)
+_FIELD = re.compile(r"^  ([\w ,-]+): (.*)$", re.MULTILINE)
+_SPEAKER = re.compile(r"^(?P<seat>[^\n]+), round (?P<round>\d+) \([^\n]*\):\s*\Z", re.MULTILINE)
+_CUE = re.compile(r"([\w.:%+-]+)(?: \(([\w-]+)\))?")
+_STANCE = re.compile(r"(press|withdraw|refute|concede)(?:es|s)?(?:, as before)?")
+
+# The line that an entry begins with, and its fields by name.
+MaterialEntry = tuple[str, dict[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class CueStatement:
+class CueStatement(NamedTuple):
     """What a speaker said of one cue: the cue itself, or an argument about it."""
 
     cue_id: str
-    target_group: str = ""
-    claim: str = ""
-    characteristic: str = ""
-    type: str = ""
-    category: str = ""
-    stance: str = ""
-    argument: str = ""
+    type: str
+    target_group: str
+    claim: str
+    characteristic: str
+    category: str
+    stance: str
+    argument: str
 
 
 def read_blocks(material: str) -> Iterator[tuple[str, str]]:
@@ -42,16 +44,34 @@ def read_blocks(material: str) -> Iterator[tuple[str, str]]:
         at = end + len(close)
 
 
+def marked_text(material: str) -> str:
+    """Return the first marked text in a material, or nothing if there is none."""
+    return next((text for _, text in read_blocks(material)), "")
+
+
+def read_entries(material: str) -> list[MaterialEntry]:
+    """Return the entries in the marked texts of a material, as `marks.entries` writes them."""
+    return [entry for _, text in read_blocks(material) for entry in _split_entries(text)]
+
+
+def _split_entries(text: str) -> list[MaterialEntry]:
+    # Of several fields of one name the first counts.
+    return [(head, dict(reversed(_FIELD.findall(body)))) for head, body in _ENTRY.findall(text)]
+
+
+def evidence_ids(material: str, stance: str) -> list[str]:
+    """Return the ids of the evidence in a material that takes this stance: supports, refutes or neutral."""
+    return [head[1:].partition("]")[0] for head, _ in read_entries(material) if head.endswith(f"] {stance}")]
+
+
 def _read_statements(turn: str) -> dict[str, CueStatement]:
     """Return what a turn, as `cues.quote_turn` writes it, first says of each cue, by the cue's id."""
     statements: dict[str, CueStatement] = {}
-    heads = list(_HEAD.finditer(turn))
-    for head, following in zip(heads, [*heads[1:], None], strict=False):
-        body = turn[head.end() + 1 : following.start() if following else len(turn)]
-        stance, argument = (_STANCE.findall(body) or [("", "")])[0]
-        fields = dict(_FIELD.findall(body))
-        statement = CueStatement(head[1], type=head[2] or "", stance=stance, argument=argument, **fields)
-        statements.setdefault(head[1], statement)
+    for head, fields in _split_entries(turn):
+        if cue := _CUE.fullmatch(head):
+            named = (fields.get(name, "") for name in ("target_group", "claim", "characteristic", "category"))
+            stances = ((said[1], text) for name, text in fields.items() if (said := _STANCE.fullmatch(name)))
+            statements.setdefault(cue[1], CueStatement(cue[1], cue[2] or "", *named, *next(stances, ("", ""))))
     return statements
 
 
@@ -65,11 +85,6 @@ def read_transcript(question: Question) -> list[tuple[str, dict[str, CueStatemen
     """Return the seat and the statements of each turn of a judge's transcript, round by round."""
     turns = []
     for before, turn in read_blocks(str(question.material.get("transcript", ""))):
-        if header := _HEADER.search(before):
-            turns.append((int(header["round"]), header["seat"].strip().casefold(), _read_statements(turn)))
+        if speaker := _SPEAKER.search(before):
+            turns.append((int(speaker["round"]), speaker["seat"].strip().casefold(), _read_statements(turn)))
     return [(seat, statements) for _, seat, statements in sorted(turns, key=lambda turn: turn[0])]
-
-
-def evidence_ids(material: str, stance: str) -> list[str]:
-    """Return the ids of the evidence in a material that takes this stance: supports, refutes or neutral."""
-    return [evidence_id for evidence_id, each in _EVIDENCE.findall(material) if each == stance]

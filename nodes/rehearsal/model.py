@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, cast
 
 from langchain_core.language_models import BaseChatModel
@@ -22,28 +22,31 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from pydantic import Field
 
 from tribunal.models.role import Question
-from tribunal.nodes.rehearsal import court, panel, research, views
+from tribunal.nodes.rehearsal import court, debates, research
+from tribunal.nodes.rehearsal.reading import decide_alone
 from tribunal.schema import JSON
 from tribunal.schema_filling import fill_schema
 
-# By a role's name, what plays it. A part answers in the form asked for, or in words where the role takes words.
-PARTS: dict[str, Callable[[Question], JSON | str]] = {
+# A part answers in the form asked for, or in words where the role takes words.
+Part = Callable[[Question], JSON | str]
+# By a role's name, what plays it.
+PARTS: dict[str, Part] = {
     "gatekeeper": court.scan_post,
     "prosecutor.indictment": court.indict_post,
     "prosecutor.investigation": court.investigate_post,
     "prosecutor.argument": court.prosecute_cues,
     "defender": court.defend_post,
     "judge": court.judge_debate,
-    "triage": court.decide_alone,
-    "classifier": court.decide_alone,
+    "triage": decide_alone,
+    "classifier": decide_alone,
     "explainer": court.explain_decision,
-    "perspective": panel.label_post,
-    "annotator": panel.annotate_post,
-    "debater.opening.not_hate": panel.open_debate,
-    "debater.opening.hate": panel.open_debate,
-    "debater.response.not_hate": panel.answer_debate,
-    "debater.response.hate": panel.answer_debate,
-    "judge.debate": panel.judge_panel,
+    "perspective": debates.label_post,
+    "annotator": debates.annotate_post,
+    "debater.opening.not_hate": debates.open_debate,
+    "debater.opening.hate": debates.open_debate,
+    "debater.response.not_hate": debates.answer_debate,
+    "debater.response.hate": debates.answer_debate,
+    "judge.debate": debates.judge_panel,
     "researcher.queries": research.plan_queries,
     "researcher.urls": research.plan_urls,
     "researcher.relevance": research.choose_hits,
@@ -52,13 +55,13 @@ PARTS: dict[str, Callable[[Question], JSON | str]] = {
     "researcher.enough": research.check_sufficiency,
     "judge.evidence": research.conclude_research,
     "classifier.words": research.answer_in_words,
-    "view.answer": views.answer_as_view,
-    "view.revision": views.revise_answer,
-    "judge.scores": views.score_answers,
-    "reflection": views.reflect_on_answers,
-    "summary": views.summarise_debate,
-    "agent": views.answer_as_equal,
-    "classifier.task": views.answer_task,
+    "view.answer": debates.answer_as_view,
+    "view.revision": debates.revise_answer,
+    "judge.scores": debates.score_answers,
+    "reflection": debates.reflect_on_answers,
+    "summary": debates.summarise_debate,
+    "agent": debates.answer_as_equal,
+    "classifier.task": debates.answer_task,
 }
 # What it says for a part that it has no rules for.
 NO_RULES = "(rehearsal: no rules are written for this part, so this answer says nothing of the post)"
@@ -71,10 +74,14 @@ class Rehearsal(BaseChatModel):
     It is asked like any other, with one thing more: the keyword `question`, a function that returns the
     `Question` behind the messages. Tokens are estimated at four characters each.
 
+    Attributes:
+        parts: what plays a role, by its name.
+
     Raises (when asked):
         ValueError: there is no `question`.
     """
 
+    parts: Mapping[str, Part] = Field(default=PARTS, exclude=True, repr=False)
     profile: ModelProfile | None = Field(
         default=ModelProfile(text_inputs=True, image_inputs=False, temperature=True, structured_output=True),
         exclude=True,
@@ -86,18 +93,14 @@ class Rehearsal(BaseChatModel):
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
         get_question: Callable[[], Question] | None = kwargs.get("question")
-        text = self.answer_in_text(get_question() if get_question else None)
+        reply = answer_question(get_question() if get_question else None, self.parts)
+        text = reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
         # Four characters a token, rounded up.
         tokens_in, tokens_out = (-(-length // 4) for length in (sum(len(each.text) for each in messages), len(text)))
         usage = UsageMetadata(input_tokens=tokens_in, output_tokens=tokens_out, total_tokens=tokens_in + tokens_out)
         about = {"finish_reason": "stop", "model_name": "court"}
         message = AIMessage(text, usage_metadata=usage, response_metadata=about)
         return ChatResult(generations=[ChatGeneration(message=message)])
-
-    def answer_in_text(self, question: Question | None) -> str:
-        """Return the answer to one question: JSON, or words where the role takes words."""
-        reply = answer_question(question)
-        return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)
 
     async def _agenerate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
         return self._generate(messages, **kwargs)  # a fraction of a millisecond: a thread would cost more
@@ -111,7 +114,7 @@ class Rehearsal(BaseChatModel):
         yield ChatGenerationChunk(message=AIMessageChunk(content="", chunk_position="last", **about))
 
 
-def answer_question(question: Question | None) -> JSON | str:
+def answer_question(question: Question | None, parts: Mapping[str, Part] = PARTS) -> JSON | str:
     """Return the answer to one question, in the form that its role asks for.
 
     No rules are written for a role of somebody's own. Its form is filled in with the first value that each field
@@ -122,6 +125,6 @@ def answer_question(question: Question | None) -> JSON | str:
     """
     if question is None:
         raise ValueError("the rehearsal model is asked through `ask`, which hands it the question itself")
-    if part := PARTS.get(question.role.name):
+    if part := parts.get(question.role.name):
         return part(question)
     return cast("JSON", fill_schema(question.form.model_json_schema(), lambda: NO_RULES))

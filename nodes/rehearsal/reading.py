@@ -11,9 +11,18 @@ from functools import lru_cache
 
 from tribunal.calls import NOTHING_FOUND
 from tribunal.models.role import Question
-from tribunal.nodes.rehearsal.lexicon import LEXICON, Sign, Words, compile_words, context_pattern, protected_name
+from tribunal.nodes.rehearsal.lexicon import (
+    LEXICON,
+    Sign,
+    Words,
+    category_of_group,
+    compile_words,
+    context_pattern,
+    protected_name,
+    terms_of_groups,
+)
 from tribunal.prompts.policy import Policy
-from tribunal.schema import CueType
+from tribunal.schema import JSON, CueType
 from tribunal.text import one_line, wellformed, without_hidden
 
 REACH = 80  # characters between a group's name and what is said of it
@@ -29,7 +38,6 @@ _BLANK = re.compile(r"[^\S\n]+")
 _QUOTATION_MARKS = str.maketrans(dict.fromkeys("‘’‚‛‹›ʼ", "'") | dict.fromkeys("“”„‟«»", '"'))
 _STOP = re.compile(r"(?<=[.!?…]) |\n")
 _QUOTATION_MARK = re.compile(r"\"|(?<!\w)'(?=\w)|(?<=[\w.,!?])'(?!\w)|\n")
-_AFTER_THE = r"(?=\s+(?:are|were|should|must|have|always|never|can't|don't|live|take|get|deserve)\b|\s*[.,!?;:]|\s*$)"
 
 
 def plain_text(text: str) -> str:
@@ -58,27 +66,20 @@ class Mention:
     one: bool
 
 
-@dataclass(frozen=True, slots=True)
 class PostLayout:
     """A post in one spelling, and where its quotations, its sentences' ends and the groups that it names lie."""
 
-    text: str
-    policy: Policy
-    quotes: list[tuple[int, int]]
-    stops: list[int]
-    mentions: list[Mention]
-
-    @classmethod
-    def from_text(cls, text: str, policy: Policy) -> PostLayout:
+    def __init__(self, text: str, policy: Policy) -> None:
         """Lay out a post under a policy that may name groups of its own."""
-        text = plain_text(text)
-        pattern, table = _terms_of_groups(policy)
-        mentions = [
+        self.text, self.policy = plain_text(text), policy
+        self.quotes = _find_quotations(self.text)
+        self.stops = [stop.end() for stop in _STOP.finditer(self.text)]
+        pattern, table = terms_of_groups(policy)
+        self.mentions = [
             Mention(term.start(), term.end(), key, term.group(), one)
-            for term in pattern.finditer(text)
+            for term in pattern.finditer(self.text)
             for key, one in [table[" ".join(term.group().casefold().split())]]
         ]
-        return cls(text, policy, _find_quotations(text), [stop.end() for stop in _STOP.finditer(text)], mentions)
 
     def sentence_around(self, at: int, spare: int = 0) -> tuple[int, int]:
         """Return where the sentence that holds a place begins and ends, with `spare` more on either side."""
@@ -132,24 +133,6 @@ def _find_quotations(text: str) -> list[tuple[int, int]]:
             found.append((opening.start(), mark.end()))
             opening = None
     return found
-
-
-@lru_cache(maxsize=32)
-def _terms_of_groups(policy: Policy) -> tuple[re.Pattern[str], dict[str, tuple[str, bool]]]:
-    """Return the words for groups, the policy's own among them, as one pattern and as a table: word → (key, is it one).
-
-    A policy's name for a group is a word for people ("veterans") or for what they share ("social status").
-    """
-    table = {term: (key, False) for key, group in LEXICON.groups.items() for term in group.many}
-    table |= {term: (key, True) for key, group in LEXICON.groups.items() for term in group.one}
-    for name in policy.protected_groups:
-        if "people" in name.casefold() or re.search(r"[^siu]s$", name.casefold()):
-            table.setdefault(" ".join(name.casefold().split()), (name, False))
-    words = [
-        re.escape(term).replace(r"\ ", r"\s+") + (_AFTER_THE if term.startswith("the ") else r"\b")
-        for term in sorted(table, key=len, reverse=True)
-    ]
-    return re.compile(r"\b(?:" + "|".join(words) + ")", re.IGNORECASE), table
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,24 +197,18 @@ class PostReading:
     """A post in one spelling, what was found in it, and whether it names a group that the policy protects.
 
     `direct` are the open attacks: those without an excuse first, then the gravest. `implied` is what is implied:
-    without an excuse first, then the strong ones. `unexcused` is what nothing excuses, without a faint sign that stands
-    alone, and `gravest` the first of it.
+    without an excuse first, then the strong ones. `found` is both. `unexcused` is what nothing excuses, without a faint
+    sign that stands alone, and `gravest` the first of it.
     """
 
     def __init__(self, text: str, matches: list[SignMatch], names_protected: bool) -> None:
         """Rank what was found."""
         self.text, self.matches, self.names_protected = text, tuple(matches), names_protected
-        self.direct = sorted(
-            (match for match in matches if match.type == "Direct"),
-            key=lambda match: (match.excuse is not None, -match.sign.gravity),
-        )
-        self.implied = sorted(
-            (match for match in matches if match.type != "Direct"),
-            key=lambda match: (match.excuse is not None, not match.sign.strong),
-        )
-        self.unexcused = [
-            match for match in (*self.direct, *self.implied) if match.excuse is None and not self.stands_alone(match)
-        ]
+        ranked = sorted(matches, key=lambda one: (one.excuse is not None, -one.sign.gravity, not one.sign.strong))
+        self.direct = [match for match in ranked if match.type == "Direct"]
+        self.implied = [match for match in ranked if match.type != "Direct"]
+        self.found = *self.direct, *self.implied
+        self.unexcused = [match for match in self.found if match.excuse is None and not self.stands_alone(match)]
         self.gravest = self.unexcused[0] if self.unexcused else None
 
     @property
@@ -252,7 +229,7 @@ def read_post(text: str, policy: Policy) -> PostReading:
 
     Of each sign one match is kept for each group; one that nothing excuses before one that something does.
     """
-    layout = PostLayout.from_text(text, policy)
+    layout = PostLayout(text, policy)
     kept: dict[tuple[str, str], SignMatch] = {}
     weighed = 0
     for match in _find_matches(layout):
@@ -345,8 +322,12 @@ def _find_excuse(layout: PostLayout, match: SignMatch) -> Excuse | None:
                 return shorten_quote(each.group())
         return ""
 
-    if negation := _find_negation(text[own_first : match.at], match):
-        return Excuse("denied", negation)
+    # The last words before the attack, in its clause; and its own where a "not" among them denies it.
+    clause_words = context_pattern("clause_end").split(text[own_first : match.at])[-1].split()[-NEGATION_REACH:]
+    clause = " ".join([*clause_words, match.matched if match.sign.deniable else ""])
+    negation = compile_words(rules["denied"].words).search(clause)
+    if negation and not context_pattern("why_not").search(clause):
+        return Excuse("denied", negation.group())
     if mention and (self_reference := _find_self_reference(layout, mention, first, last)):
         return Excuse("self", self_reference)
     quoted = layout.is_quoted(match.at)
@@ -374,21 +355,14 @@ def _find_excuse(layout: PostLayout, match: SignMatch) -> Excuse | None:
     return None
 
 
-def _find_negation(before: str, match: SignMatch) -> str:
-    """Return the negation in the last words before an attack, in its clause, or among its own if it is deniable."""
-    clause_words = context_pattern("clause_end").split(before)[-1].split()[-NEGATION_REACH:]
-    clause = " ".join([*clause_words, match.matched if match.sign.deniable else ""])
-    negation = compile_words(LEXICON.excuses["denied"].words).search(clause)
-    return negation.group() if negation and not context_pattern("why_not").search(clause) else ""
-
-
 def _find_self_reference(layout: PostLayout, mention: Mention, first: int, last: int) -> str:
     """Return the words in which the author speaks as one of the same group: "we immigrants", "as a woman"."""
     mixed = mention.key in LEXICON.groups and LEXICON.groups[mention.key].mixed
     for other in layout.mentions:
         if other.key != mention.key or other.end <= first or other.start >= last:
             continue
-        if mixed and _first_word(other.term) != _first_word(mention.term):
+        first_words = {each.term.casefold().split()[0].removesuffix("s") for each in (other, mention)}
+        if mixed and len(first_words) > 1:
             continue
         before = layout.text[max(0, other.start - 40) : other.start]
         if me := context_pattern("we").search(before) or (other.one and context_pattern("as_one").search(before)):
@@ -396,5 +370,21 @@ def _find_self_reference(layout: PostLayout, mention: Mention, first: int, last:
     return ""
 
 
-def _first_word(term: str) -> str:
-    return term.casefold().split()[0].removesuffix("s")
+def decide_alone(question: Question) -> JSON:
+    """Play the classifier: hateful if anything was found that the post doesn't excuse, faint signs apart."""
+    reading, policy, scheme = reading_of_question(question), question.policy, question.scheme
+    if match := reading.gravest:
+        category = category_of_group(policy, scheme, match.key)
+        facts = {"words": match.words, "charge": match.charge, "category": category}
+        return fill_decision(question, category, LEXICON.arguments["found"].format(**facts))
+    why = NOTHING_FOUND
+    if first := next(iter(reading.found), None):
+        faint = LEXICON.arguments["faint"].format(words=first.words)
+        why = first.excuse.plea if first.excuse else faint
+    return fill_decision(question, policy.categories(scheme)[0].name, why)
+
+
+def fill_decision(question: Question, category: str, explanation: str) -> JSON:
+    """Return a decision in its form. A confidence fills the field alone: no verdict of the rules states one."""
+    confidence = {"confidence": 0.0} if "confidence" in question.form.model_fields else {}
+    return {"category": category, "explanation": explanation, **confidence}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tribunal.models.role import Question
-from tribunal.nodes.rehearsal.material import evidence_ids
+from tribunal.nodes.rehearsal.material import evidence_ids, marked_text, read_entries
 from tribunal.nodes.rehearsal.reading import reading_of_question
 from tribunal.schema import JSON
 
@@ -17,8 +17,6 @@ _SUPPORTS = re.compile(
 _REFUTES = re.compile(
     r"\b(?:harmless|neutral|affectionate|festival|recipe|gardening|in jest|reclaimed)\b", re.IGNORECASE
 )
-_HIT = re.compile(r"^(\d+)\.\n((?:  .*\n)*)", re.MULTILINE)
-_HIT_FIELD = re.compile(r"^  (?:title|snippet): (.*)$", re.MULTILINE)
 _ANGLES = (("meaning", "slang", "hate speech"), ("origin", "news", "derogatory"), ("history", "symbol", "insult"))
 
 
@@ -28,13 +26,9 @@ def _keywords(text: str) -> list[str]:
     return sorted(words, key=lambda word: (-len(word), word))
 
 
-def _inside_marks(material: str) -> str:
-    return material.partition("\n")[2].rpartition("\n")[0]
-
-
 def plan_queries(question: Question) -> JSON:
     """Ask for three queries from the post's longest words; on later turns words and angle move on."""
-    turn = len((question.material["tried"] or "").splitlines()[1:-1]) // 3
+    turn = len(marked_text(question.material["tried"] or "").splitlines()) // 3
     words = _keywords(question.post.text) or ["post"]
     picked = [words[(turn + place) % len(words)] for place in range(3)]
     angle = _ANGLES[turn % len(_ANGLES)]
@@ -59,15 +53,16 @@ def _plan_for(words: list[str]) -> JSON:
 
 def choose_hits(question: Question) -> JSON:
     """Choose the hits whose title or snippet holds one of the query's words."""
-    words = set(_keywords(_inside_marks(question.material["query"])))
-    hits = [(int(number), " ".join(_HIT_FIELD.findall(hit))) for number, hit in _HIT.findall(question.material["hits"])]
-    return {"relevant": [number for number, shown in hits if words & set(_keywords(shown))]}
+    words = set(_keywords(marked_text(question.material["query"])))
+    hits = read_entries(question.material["hits"])
+    shown = ((head, f"{hit.get('title', '')} {hit.get('snippet', '')}") for head, hit in hits)
+    return {"relevant": [int(head.rstrip(".")) for head, text in shown if words & set(_keywords(text))]}
 
 
 def choose_passages(question: Question) -> JSON:
     """Choose sentences that share a word with the post and call it hateful, or harmless, by a handful of words."""
     words, passages = set(_keywords(question.post.text)), []
-    for sentence in _SENTENCE.findall(_inside_marks(question.material["page"])):
+    for sentence in _SENTENCE.findall(marked_text(question.material["page"])):
         stance = "supports" if _SUPPORTS.search(sentence) else "refutes" if _REFUTES.search(sentence) else ""
         if stance and words & set(_keywords(sentence)):
             passages.append({"passage": sentence.strip(), "stance": stance})

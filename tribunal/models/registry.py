@@ -245,10 +245,12 @@ def resolve_models(names: str, environment: Mapping[str, str], field: str) -> tu
     Raises:
         BadInput: one is no model, or its key is missing; or a `.env` file names code to run.
     """
-    # A provider with a colon is `module:object`.
-    code = [each.strip() for each in names.split(",") if ":" in split_name(each.strip())[0]]
-    if code and from_dotenv(environment, field):
-        raise BadInput(f"{field}: {code[0]}: stands in .env, which may not name code to run; set it in the environment")
+    if from_dotenv(environment, field):
+        # A provider with a colon is `module:object`.
+        for code in (each.strip() for each in names.split(",") if ":" in split_name(each.strip())[0]):
+            raise BadInput(
+                f"{field}: {code}: stands in .env, which may not name code to run; set it in the environment"
+            )
     models = model_names(names, field)
     for model in models:
         check_key(model, provider_of(model), environment, field, "leave --model out to rehearse without one")

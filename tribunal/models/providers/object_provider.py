@@ -39,7 +39,6 @@ def wrap_model_object(model: BaseChatModel, known: Provider | None) -> Provider:
         return Provider(
             name=describe_object(model)[0],
             make=make,
-            options=lambda wanted: {},
             default_url=url,
             takes_schema=False,
             takes_temperature=False,

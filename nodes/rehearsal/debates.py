@@ -1,4 +1,4 @@
-"""The parts of a debate of views and of its peers, for hate, sarcasm and misinformation.
+"""The parts of debates: PREDICT's panel with its judge, and views and their peers, for every task.
 
 What speaks for YES is read from the post alone, and what was said from the role's material alone.
 """
@@ -11,13 +11,88 @@ from typing import NamedTuple
 from tribunal.calls import NOTHING_FOUND
 from tribunal.models.role import Question
 from tribunal.nodes.rehearsal.lexicon import LEXICON, Words, compile_words
+from tribunal.nodes.rehearsal.material import marked_text, read_blocks, read_entries
 from tribunal.nodes.rehearsal.reading import plain_text, reading_of_question, shorten_quote
 from tribunal.schema import JSON, CueType
 from tribunal.text import one_line
 
+_BROAD = re.compile(r"stereotype|implicit|implied|veiled|between the lines|sarcasm|indirect", re.IGNORECASE)
+_LATIN = re.compile(r"[A-Za-z]")
+_COUNT = re.compile(r"(\d+) of the annotators")
+_TURN = re.compile(r"The ((?:non-)?hate) side, round (\d+)( \(agrees\))?[^\n]*\Z")
 _VIEWS_OF_TYPE: dict[CueType, Words] = {"Direct": (), "Socio-cultural": ("deep", "context"), "Metaphor": ("deep",)}
-# An answer as `nodes.mv_debate.history.answers_in_words` writes it: a name, the side, the reason between marks.
-_ANSWER = re.compile(r"^(?:agent )?([\w-]+): (YES|NO)\n<<<answer ([0-9a-f]{16})\n(.*?)\nanswer \3>>>$", re.M | re.S)
+# What stands before the reason of an answer, as `nodes.mv_debate.history.answers_in_words` writes it.
+_ANSWER = re.compile(r"^(?:agent )?([\w-]+): (YES|NO)\n\Z", re.MULTILINE)
+
+
+# A panel of perspectives
+
+
+def label_post(question: Question) -> JSON:
+    """Play a perspective: by the post's words, and in a script that the rules can't read by its examples' labels."""
+    material, reading = question.material, reading_of_question(question)
+    hate, not_hate = material["hate"], material["not_hate"]
+    if match := reading.gravest:
+        criterion = material.get("criterion")
+        if match.type == "Direct" or not criterion or _BROAD.search(criterion):
+            return {"label": hate, "reason": f"“{match.words}” {match.charge}."}
+        return {"label": not_hate, "reason": f"“{match.words}” is at most implied, and the criterion asks for more."}
+    alike = [entry.get("label") for _, entry in read_entries(material.get("examples") or "")].count(hate)
+    if not reading.matches and alike >= 2 and not _LATIN.search(question.post.text):
+        return {"label": hate, "reason": f"{alike} of the most similar texts were labelled {hate}."}
+    return {"label": not_hate, "reason": reading.summary}
+
+
+def annotate_post(question: Question) -> JSON:
+    """Play the base agent: by the post's own words alone."""
+    reading = reading_of_question(question)
+    return {"label": "hate" if reading.gravest else "non-hate", "reason": reading.summary}
+
+
+def open_debate(question: Question) -> JSON:
+    """Argue in round 1: how many annotators stand behind the side, and the first one's reason."""
+    side = "hateful" if question.role.name.endswith(".hate") else "not hateful"
+    reasons = [line[2:] for line in question.material["reference"].splitlines() if line.startswith("- ")]
+    if not reasons:
+        return {"argument": f"No annotator stands behind it, and still the post may be read as {side}."}
+    return {"argument": f"The post is {side}, as {len(reasons)} of the annotators hold: {reasons[0]}"}
+
+
+def answer_debate(question: Question) -> JSON:
+    """Agree if the post's own words decide it for the other side, or nobody stood behind this one; else rebut."""
+    material, reading = question.material, reading_of_question(question)
+    decided = reading.gravest is not None and reading.gravest.type == "Direct"
+    if question.role.name.endswith(".hate"):
+        decided = reading.gravest is None and bool(reading.matches)
+    outnumbered = _COUNT.search(material["opposing"]) and not _COUNT.search(material["own"])
+    if decided or outnumbered:
+        return {"stance": "agree", "argument": "On the words of the post, the other side's reason carries."}
+    return {"stance": "rebut", "argument": "The other side's reason doesn't answer the argument made here."}
+
+
+def judge_panel(question: Question) -> JSON:
+    """Decide for the side that the other agreed with, else for the one with more annotators, a tie being non-hate."""
+    gave_in, annotators = set(), {"hate": 0, "non-hate": 0}
+    for before, words in read_blocks(question.material["debate"]):
+        if turn := _TURN.search(before):
+            side, number, agrees = turn.groups()
+            if number == "2" and agrees:
+                gave_in.add(side)
+            elif number == "1" and (count := _COUNT.search(words)):
+                annotators[side] = int(count[1])
+    nothing = "" if reading_of_question(question).matches else f" {NOTHING_FOUND}"
+    if len(gave_in) == 1:
+        [loser] = gave_in
+        winner = "hate" if loser == "non-hate" else "non-hate"
+        return {"label": winner, "reason": f"The {loser} side came to agree with the {winner} side.{nothing}"}
+    return {
+        "label": "hate" if annotators["hate"] > annotators["non-hate"] else "non-hate",
+        "reason": f"Neither side moved the other; {annotators['hate']} annotators stood behind hate and "
+        f"{annotators['non-hate']} behind non-hate.{nothing}",
+    }
+
+
+# Views and their peers
 
 
 class ViewClue(NamedTuple):
@@ -30,6 +105,13 @@ class ViewClue(NamedTuple):
     def is_quoted_in(self, text: str) -> bool:
         """Return whether a text quotes these words."""
         return f"“{self.words}”" in text
+
+
+def _read_answers(material: str) -> list[tuple[str, str, str]]:
+    """Return the name, the side and the reason of each answer in a material."""
+    return [
+        (answer[1], answer[2], reason) for before, reason in read_blocks(material) if (answer := _ANSWER.search(before))
+    ]
 
 
 def find_clues(question: Question) -> list[ViewClue]:
@@ -84,13 +166,13 @@ def revise_answer(question: Question) -> JSON:
     own_line = next((line for line in lines if line.startswith(f"{question.material['view']}: ")), "")
     if any(clue.is_quoted_in(own_line) for clue in find_clues(question)):
         return _answer_as(question, "nobody", own_line)
-    return {"answer": before, "reason": "\n".join(reason.splitlines()[1:-1]) or "The answer stands."}
+    return {"answer": before, "reason": marked_text(reason) or "The answer stands."}
 
 
 def score_answers(question: Question) -> JSON:
     """Play the Judge: whether an answer goes with what the post holds, and quotes it."""
     clues, scores = find_clues(question), {}
-    for name, answer, _, reason in _ANSWER.findall(question.material["responses"]):
+    for name, answer, reason in _read_answers(question.material["responses"]):
         right = (answer == "YES") == bool(clues)
         quotes = any(clue.is_quoted_in(reason) for clue in clues)
         scores[name] = (0.9 if quotes or not clues else 0.6) if right else 0.3
@@ -100,7 +182,7 @@ def score_answers(question: Question) -> JSON:
 def reflect_on_answers(question: Question) -> JSON:
     """Play the Reflection: every answer that passes over what the post holds is shown its words."""
     clues, feedback = find_clues(question), {}
-    for name, answer, _, _ in _ANSWER.findall(question.material["responses"]):
+    for name, answer, _ in _read_answers(question.material["responses"]):
         errors, suggestion = "Nothing is wrong with it.", "Keep the answer."
         if clues and answer == "NO":
             errors, suggestion = "It passes over words of the post.", f"Weigh “{clues[0].words}”: it {clues[0].charge}."
@@ -113,7 +195,7 @@ def reflect_on_answers(question: Question) -> JSON:
 def summarise_debate(question: Question) -> JSON:
     """Play the Summary: the greater part of the last answers, a tie being NO; else the history's last answer."""
     last, history = (
-        [answer for _, answer, _, _ in _ANSWER.findall(question.material[name])] for name in ("responses", "history")
+        [answer for _, answer, _ in _read_answers(question.material[name])] for name in ("responses", "history")
     )
     side, how = "NO", "nobody was heard"
     if last:
