@@ -8,7 +8,7 @@ import importlib
 import signal
 from collections.abc import Sequence
 
-from tests.doubles import Latency, Script, ScriptedServer, ScriptError
+from tests.doubles import Script, ScriptedServer, ScriptError
 from tribunal.loops import run_many
 from tribunal.terminal import say, say_json
 
@@ -25,22 +25,19 @@ async def _serve(server: ScriptedServer) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until SIGINT or SIGTERM; the one line on standard output is `{"port": …, "url": …}`.
 
-    `GET /scripted` gives the counts, its CPU seconds, how long it was asked, and the log; `DELETE` forgets them.
+    `GET /scripted` gives the counts, its CPU seconds and how long it was asked; `DELETE` forgets them.
     Returns 0, or 1 (with the first error on standard error) if the script failed.
     """
     parser = argparse.ArgumentParser(prog="python -m tests.doubles", description="A scripted model server on loopback.")
     parser.add_argument("--script", required=True, metavar="MODULE:NAME", help="what answers")
     parser.add_argument("--port", type=int, default=0, help="0 for a free one")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds an answer takes")
-    parser.add_argument("--spread", type=float, default=0.0, help="draw evenly from LATENCY ± SPREAD × LATENCY")
-    parser.add_argument("--seed", type=int, default=0, help="of the draw")
     parser.add_argument("--keep", action="store_true", help="keep every request in memory")
     given = parser.parse_args(arguments)
     module, _, name = given.script.partition(":")
     script: Script = getattr(importlib.import_module(module), name)
-    latency = Latency(given.latency, given.spread, given.seed)
     try:
-        run_many(_serve(ScriptedServer(script, latency=latency, keep=given.keep, port=given.port)))
+        run_many(_serve(ScriptedServer(script, latency=given.latency, keep=given.keep, port=given.port)))
     except ScriptError as error:
         say(str(error), lines=True, aside=True)
         return 1

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tribunal.testing.replies import Events, Reply, encoded, event, pieces
-from tribunal.testing.request import JSON, Asked, Request, schema_in
+from tribunal.testing.messages import JSON, Asked, Events, Reply, Request, encoded, event, pieces, schema_in
 
 ENDS: tuple[str, ...] = ("/messages",)
 FINISH = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}

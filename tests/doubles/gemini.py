@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from urllib.parse import unquote
 
-from tribunal.testing.replies import Events, Reply, encoded, event, pieces
-from tribunal.testing.request import JSON, Asked, Request, schema_in
+from tribunal.testing.messages import JSON, Asked, Events, Reply, Request, encoded, event, pieces, schema_in
 
 ENDS: tuple[str, ...] = (":generateContent", ":streamGenerateContent")
 FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}

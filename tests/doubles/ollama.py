@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tribunal.testing.replies import Events, Reply, encoded, pieces
-from tribunal.testing.request import JSON, Asked, Request, schema_in
+from tribunal.testing.messages import JSON, Asked, Events, Reply, Request, encoded, pieces, schema_in
 
 ENDS: tuple[str, ...] = ("/api/chat",)
 FINISH: dict[str, str] = {}

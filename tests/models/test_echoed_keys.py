@@ -27,6 +27,7 @@ from tribunal.context import context_from
 from tribunal.errors import CallFailed
 from tribunal.graphs import graph
 from tribunal.models.embeddings import find_embedder
+from tribunal.testing.server import send
 from tribunal.text import SHORTEST
 
 # No key looks like it: nothing but its being known strikes it out.
@@ -233,8 +234,8 @@ class EchoingEmbeddings(ScriptedServer):
         super().__init__(court_script())
         self._answers = status, body
 
-    def _serve(self, connection: Any, method: str, path: str, headers: dict[str, str], data: bytes) -> None:
-        connection.send(*self._answers)
+    async def respond(self, writer: Any, method: str, path: str, headers: dict[str, str], data: bytes) -> None:
+        send(writer, *self._answers)
 
 
 @pytest.mark.parametrize("key", ["none", "EMPTY", "because", "NotHate"])

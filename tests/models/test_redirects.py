@@ -12,6 +12,7 @@ from tests.models.classified import GOOD, came_of
 from tests.models.test_providers import GEMINI, KEY, OLLAMA, WAYS, Way, judged
 from tribunal.errors import CallFailed
 from tribunal.models.embeddings import find_embedder
+from tribunal.testing.server import send
 
 OPENAI = Way("openai:gpt-4o-mini", "openai", "/v1/chat/completions", "OPENAI_BASE_URL", "/v1", "OPENAI_API_KEY",
              "authorization", "Bearer ")  # fmt: skip
@@ -71,5 +72,5 @@ class RedirectingServer(ScriptedServer):
         super().__init__(court_script())
         self._to = to
 
-    def _serve(self, connection: Any, method: str, path: str, headers: dict[str, str], data: bytes) -> None:
-        connection.send(308, b"", {"Location": f"{self._to}{path}"})
+    async def respond(self, writer: Any, method: str, path: str, headers: dict[str, str], data: bytes) -> None:
+        send(writer, 308, b"", {"Location": f"{self._to}{path}"})

@@ -28,8 +28,7 @@ import pytest
 import tribunal.prompts
 from tribunal.errors import BadInput
 from tribunal.schema_filling import fill_schema
-from tribunal.testing.replies import Answer, Fault, Reply, Script
-from tribunal.testing.request import Request
+from tribunal.testing.messages import Answer, Fault, Reply, Request, Script
 from tribunal.testing.server import ScriptedServer
 
 __all__ = ["Fault", "Reply", "Request", "ScriptedModel", "check_piece", "scripted_model"]

@@ -10,8 +10,7 @@ import struct
 import time
 from typing import Any
 
-from tribunal.testing.replies import Events, Reply, encoded, event, pieces
-from tribunal.testing.request import JSON, Asked, Request, schema_in
+from tribunal.testing.messages import JSON, Asked, Events, Reply, Request, encoded, event, pieces, schema_in
 
 ENDS: tuple[str, ...] = ("/chat/completions",)
 FINISH: dict[str, str] = {}

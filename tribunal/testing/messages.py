@@ -1,19 +1,87 @@
-"""What a script answers with, and how long it takes."""
+"""What a chat model is asked over the wire, and what a script answers."""
 
 from __future__ import annotations
 
 import json
-import random
-from collections.abc import Awaitable, Callable, Iterable
+import re
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from tribunal.testing.request import JSON, Request
+JSON = dict[str, Any]
+Protocol = Literal["openai", "gemini", "anthropic", "ollama"]
 
+_HINT = re.compile(r"\[\[(\w+)=([^\[\]]*)\]\]")
+_ROLES = {"model": "assistant", "developer": "system"}
 _ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 _PIECE = 7
 Events = tuple[list[bytes], list[bytes]]  # those that say an answer, and those that end it
+
+
+@dataclass
+class Asked:
+    """What the body of a request says, whatever its protocol.
+
+    `messages` are (role, text), roles by their OpenAI names (system, user, assistant). `images` are the picture parts
+    in order, as data URIs or URLs. `response_format` is as it was sent, whatever the provider calls it; `schema` is the
+    JSON schema in it.
+    """
+
+    model: str = ""
+    messages: list[tuple[str, str]] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+    temperature: float | None = None
+    max_tokens: int | None = None
+    response_format: Any = None
+    schema: JSON | None = None
+
+    def add(self, role: str, words: list[str]) -> None:
+        """Add a message, by the name that the protocol has for its role."""
+        self.messages.append((_ROLES.get(role, role), "\n".join(words)))
+
+    @cached_property
+    def text(self) -> str:
+        """Everything in words that the model was shown."""
+        return "\n\n".join(text for _, text in self.messages)
+
+    @cached_property
+    def hints(self) -> dict[str, str]:
+        """The marks `[[name=value]]` in what was shown; of two with one name the first counts."""
+        return dict(reversed(_HINT.findall(self.text))) if "[[" in self.text else {}
+
+    @property
+    def format(self) -> Literal["json_schema", "json_object", ""]:
+        """Whether a schema, bare JSON or nothing was asked for."""
+        if self.schema is not None:
+            return "json_schema"
+        return "json_object" if self.response_format else ""
+
+
+@dataclass(kw_only=True)
+class Request(Asked):
+    """One request. Times are seconds of the machine's monotonic clock.
+
+    `latency` is what the server was told to take. `finished` stays None while the request is under way; `status` stays
+    None for one whose connection was dropped, or that the client didn't wait for.
+    """
+
+    protocol: Protocol
+    path: str
+    headers: dict[str, str]
+    body: JSON
+    index: int
+    arrived: float
+    latency: float = 0.0
+    finished: float | None = None
+    status: int | None = None
+
+
+def schema_in(held: Any, *names: str) -> JSON | None:
+    """Return what stands under these names, one within the other, or None if that is no object."""
+    for name in names:
+        held = held.get(name) if isinstance(held, dict) else None
+    return held if isinstance(held, dict) else None
 
 
 class ScriptError(Exception):
@@ -82,53 +150,6 @@ class Fault:
 
 Answer = Reply | Fault | str | JSON
 Script = Callable[[Request], Answer | Awaitable[Answer]]
-
-
-class InOrder:
-    """A script of given answers in turn, one a request; an item may itself be a script, asked for that one request.
-
-    The request after the last one gets HTTP 599, and leaving the server's `with` block raises ScriptError.
-    """
-
-    def __init__(self, answers: Iterable[Answer | Script]) -> None:
-        """Begin before the first answer."""
-        self._answers = list(answers)
-        self.played = 0
-
-    @property
-    def remaining(self) -> int:
-        """How many answers haven't been asked for."""
-        return len(self._answers) - self.played
-
-    def __call__(self, request: Request) -> Answer | Awaitable[Answer]:
-        """Return the next answer."""
-        if not self.remaining:
-            raise ScriptError(f"the script of {self.played} answers has run out")
-        answer = self._answers[self.played]
-        self.played += 1
-        return answer(request) if callable(answer) else answer
-
-
-in_order = InOrder
-
-
-@dataclass(frozen=True)
-class Latency:
-    """How long the server takes for an answer: `seconds`, or drawn evenly from `seconds` ± `spread` × `seconds`.
-
-    A draw depends on the seed, the request's key (its mark `[[key=…]]`) and which request of that key it is, and not on
-    the order of arrival: so the same posts take the same time whatever the client does.
-    """
-
-    seconds: float = 0.0
-    spread: float = 0.0
-    seed: int = 0
-
-    def seconds_for(self, key: str, nth: int) -> float:
-        """Return the seconds for the nth request (from 0) of this key."""
-        if not self.spread:
-            return self.seconds
-        return self.seconds * random.Random(f"{self.seed}:{key}:{nth}").uniform(1 - self.spread, 1 + self.spread)
 
 
 def encoded(body: Any) -> bytes:
