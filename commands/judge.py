@@ -110,14 +110,14 @@ def _write_explanation(record: Record, post: JSON, out: Path) -> None:
 
 def _read_post(text: str | None, image: str | None) -> tuple[str | None, str | None]:
     """Return the text, and a reference to the image; standard input stands in for one of them where it is asked for."""
-    from tribunal.models.image import store_image, store_image_bytes
+    import asyncio
+
+    from tribunal.models.image import store_image
 
     if image == "-":
         if text == "-":
             raise BadInput("image: -: standard input can't be the text as well; give one of them another way")
-        return text, store_image_bytes(sys.stdin.buffer.read(), "standard input")
-    if image is not None and image.startswith("data:"):
-        image = store_image(image)
+        return text, asyncio.run(store_image("standard input", sys.stdin.buffer.read()))
     if text == "-" or (text is None and image is None and not sys.stdin.isatty()):
         try:
             text = sys.stdin.buffer.read().decode("utf-8")

@@ -13,7 +13,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from itertools import count
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
@@ -63,25 +63,29 @@ def name_objects(settings: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Bas
     Raises:
         TypeError: a model is neither text nor a chat model of LangChain's.
     """
-    named, objects = dict(settings), list[Any]()
-
-    def name(field: str, value: Any) -> Any:
-        if not _is_object(value):
-            return value
-        if not is_chat_model(value):
+    objects: dict[str, BaseChatModel] = {}
+    for field, value in _model_settings(settings):
+        if is_chat_model(value):
+            objects[field] = value
+        elif _is_object(value):
             raise TypeError(
                 f"{field}: {type(value).__name__}: no chat model of LangChain's; give a BaseChatModel itself, without "
                 ".bind() or .with_retry(), or a name as provider:model"
             )
-        objects.append(value)
-        return name_object(value)
-
-    for field in FIELDS:
-        if field in named:
-            named[field] = name(field, named[field])
+    named = {field: name_object(objects[field]) if field in objects else value for field, value in settings.items()}
     if isinstance(seats := named.get("seats"), Mapping):
-        named["seats"] = {seat: name(f"seats.{seat}", value) for seat, value in seats.items()}
-    return named, tuple(objects)
+        named["seats"] = {
+            seat: name_object(given) if (given := objects.get(f"seats.{seat}")) else value
+            for seat, value in seats.items()
+        }
+    return named, tuple(objects.values())
+
+
+def _model_settings(settings: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield every setting that may name a model, such as `model` or `seats.judge`, with its value."""
+    yield from ((field, settings[field]) for field in FIELDS if field in settings)
+    if isinstance(seats := settings.get("seats"), Mapping):
+        yield from ((f"seats.{seat}", value) for seat, value in seats.items())
 
 
 def run_to_end(call: Callable[..., Coroutine[Any, Any, Outcome]], *given: Any, **settings: Any) -> Outcome:
@@ -101,9 +105,7 @@ def run_to_end(call: Callable[..., Coroutine[Any, Any, Outcome]], *given: Any, *
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        seats = settings.get("seats")
-        named = [*map(settings.get, FIELDS), *(seats.values() if isinstance(seats, Mapping) else ())]
-        if any(map(_is_object, named)):
+        if any(_is_object(value) for _, value in _model_settings(settings)):
             return run_in_background(lambda: call(*given, **settings))
         return asyncio.run(call(*given, **settings))
     name = call.__name__
@@ -131,15 +133,11 @@ def name_object(model: BaseChatModel) -> str:
         for name, number in _numbers.items():
             if _living.get(number) is model:
                 return name
-        name = next(each for each in _candidates(stem) if _living.get(_numbers.get(each, 0)) is None)
+        candidates = chain([stem], (f"{stem}#{number}" for number in count(2)))
+        name = next(each for each in candidates if _living.get(_numbers.get(each, 0)) is None)
         number = _numbers[name] = next(_counter)
         _living[number] = model
     return name
-
-
-def _candidates(stem: str) -> Iterator[str]:
-    yield stem
-    yield from (f"{stem}#{number}" for number in count(2))
 
 
 def is_object_name(name: str) -> bool:
@@ -162,10 +160,7 @@ def object_numbered(number: int) -> BaseChatModel | None:
 
 def object_names(settings: Mapping[str, Any]) -> list[str]:
     """Return the settings that name a model object, such as `model` or `seats.judge`."""
-    seats = settings.get("seats")
-    named = {field: settings.get(field) for field in FIELDS}
-    named |= {f"seats.{seat}": value for seat, value in seats.items()} if isinstance(seats, Mapping) else {}
-    return [field for field, value in named.items() if isinstance(value, str) and is_object_name(value)]
+    return [each for each, name in _model_settings(settings) if isinstance(name, str) and is_object_name(name)]
 
 
 def refuse_objects(settings: Mapping[str, Any]) -> None:

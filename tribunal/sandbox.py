@@ -74,19 +74,12 @@ class SandboxPool:
             WorkerLate: it took longer.
             WorkerDied: its process ended, or the pool was closed.
         """
-        return await asyncio.wrap_future(self._submit(job, body, seconds, weight))
-
-    def ask_and_wait(self, job: JSON, body: bytes, *, seconds: float, weight: int = 0) -> tuple[JSON, bytes]:
-        """Do the same for a caller without an event loop; arguments and errors are those of `ask`."""
-        return self._submit(job, body, seconds, weight).result()
+        return await asyncio.wrap_future(self._loop.submit(self._do_job(job, body, seconds, weight)))
 
     def close(self) -> None:
         """End the processes. Work under way fails."""
         self._closed = True
         self._loop.submit(self._end_processes()).result()
-
-    def _submit(self, job: JSON, body: bytes, seconds: float, weight: int) -> Future[tuple[JSON, bytes]]:
-        return self._loop.submit(self._do_job(job, body, seconds, weight))
 
     async def _do_job(self, job: JSON, body: bytes, seconds: float, weight: int) -> tuple[JSON, bytes]:
         async with self._reserved_weight(weight), self._slots:

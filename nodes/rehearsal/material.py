@@ -24,12 +24,12 @@ class CueStatement(NamedTuple):
 
     cue_id: str
     type: str
+    stance: str
+    argument: str
     target_group: str
     claim: str
     characteristic: str
     category: str
-    stance: str
-    argument: str
 
 
 def read_blocks(material: str) -> Iterator[tuple[str, str]]:
@@ -69,9 +69,10 @@ def _read_statements(turn: str) -> dict[str, CueStatement]:
     statements: dict[str, CueStatement] = {}
     for head, fields in _split_entries(turn):
         if cue := _CUE.fullmatch(head):
-            named = (fields.get(name, "") for name in ("target_group", "claim", "characteristic", "category"))
             stances = ((said[1], text) for name, text in fields.items() if (said := _STANCE.fullmatch(name)))
-            statements.setdefault(cue[1], CueStatement(cue[1], cue[2] or "", *named, *next(stances, ("", ""))))
+            stance, argument = next(stances, ("", ""))
+            named = {name: fields.get(name, "") for name in ("target_group", "claim", "characteristic", "category")}
+            statements.setdefault(cue[1], CueStatement(cue[1], cue[2] or "", stance, argument, **named))
     return statements
 
 

@@ -133,7 +133,7 @@ async def test_posts_at_once_share_a_new_cache(cache: str) -> None:
 async def test_a_cache_that_can_t_be_written_costs_a_warning(cache: str) -> None:
     async with ScriptedServer(court_script(classifier=GOOD)) as server:
         await decide(server, "one post", graph="baseline", cache=cache)
-        await (await open_cache(cache)).database.write("PRAGMA query_only = 1")
+        await (await open_cache(cache)).write("PRAGMA query_only = 1")
         record = await decide(server, "another post", graph="baseline", cache=cache)
     assert record.outcome == "verdict"
     assert record.warnings == ("an answer could not be kept: cache: attempt to write a readonly database",)
@@ -142,7 +142,7 @@ async def test_a_cache_that_can_t_be_written_costs_a_warning(cache: str) -> None
 async def test_a_cache_that_is_lost_midway_costs_a_warning(cache: str) -> None:
     async with ScriptedServer(court_script(classifier=GOOD)) as server:
         await decide(server, "one post", graph="baseline", cache=cache)
-        await (await open_cache(cache)).database.write("DROP TABLE answers")
+        await (await open_cache(cache)).write("DROP TABLE answers")
         record = await decide(server, "another post", graph="baseline", cache=cache)
     assert record.outcome == "verdict"
     assert record.warnings == (
@@ -155,7 +155,7 @@ async def test_a_full_disk_costs_a_warning(cache: str) -> None:
     long = {"category": "Sexist", "explanation": "because " * 20_000}
     async with ScriptedServer(court_script(classifier=[GOOD, long])) as server:
         await decide(server, "one post", graph="baseline", cache=cache)
-        database = (await open_cache(cache)).database
+        database = await open_cache(cache)
         [[pages]] = await database.rows("PRAGMA page_count")
         await database.write(f"PRAGMA max_page_count = {pages}")
         record = await decide(server, "another post", graph="baseline", cache=cache)

@@ -16,7 +16,7 @@ from PIL import Image as Pillow
 
 from tribunal.errors import BadInput
 from tribunal.models import image as images
-from tribunal.models.image import MAX_BYTES, check_image, load_picture, read_image, store_image, store_image_bytes
+from tribunal.models.image import MAX_BYTES, load_picture, read_image, store_image, store_picture
 
 
 def drawn(
@@ -109,11 +109,11 @@ def _png(width: int, height: int, rows: bytes, depth: int = 8, colour: int = 2) 
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-def test_a_phone_s_jpeg_with_a_second_picture_behind_it_is_a_still_image() -> None:
+async def test_a_phone_s_jpeg_with_a_second_picture_behind_it_is_a_still_image() -> None:
     one = Pillow.new("RGB", (40, 30), "red")
     out = io.BytesIO()
     one.save(out, "MPO", save_all=True, append_images=[one.copy()])
-    assert check_image(out.getvalue(), "phone.jpg").mime == "image/jpeg"
+    assert (await store_picture("phone.jpg", None, out.getvalue())).image.mime == "image/jpeg"
 
 
 def _animated(format: str) -> bytes:
@@ -140,9 +140,9 @@ def _animated(format: str) -> bytes:
     ],
     ids=["empty", "text", "svg", "cut png", "cut jpeg", "cut header", "gif", "apng", "webp", "large", "bomb"],
 )
-def test_what_is_refused(raw: bytes, says: str) -> None:
+async def test_what_is_refused(raw: bytes, says: str) -> None:
     with pytest.raises(BadInput) as caught:
-        store_image_bytes(raw, "x.png")
+        await store_image("x.png", raw)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -178,23 +178,23 @@ async def test_a_reference_that_leads_nowhere(ref: str, says: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_data_uri_becomes_a_file_named_by_its_content(tmp_path: Path) -> None:
+async def test_a_data_uri_becomes_a_file_named_by_its_content(tmp_path: Path) -> None:
     raw = drawn("JPEG")
-    kept = Path(store_image(uri(raw, "image/png")))
+    kept = Path(await store_image(uri(raw, "image/png")))
     assert kept.read_bytes() == raw
     assert kept.name == f"{hashlib.sha256(raw).hexdigest()}.jpeg"
     assert kept.is_relative_to(tmp_path / "data")
-    assert store_image(uri(raw)) == str(kept)
+    assert await store_image(uri(raw)) == str(kept)
     assert list(kept.parent.iterdir()) == [kept]  # nothing half-written is left beside it
     wrapped = base64.encodebytes(raw).decode().replace("+", "%2B")
-    assert store_image(f"data:image/jpeg;charset=x;base64,{wrapped}") == str(kept)
+    assert await store_image(f"data:image/jpeg;charset=x;base64,{wrapped}") == str(kept)
 
 
-def test_a_data_folder_that_can_t_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_data_folder_that_can_t_be_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("TRIBUNAL_DATA", str(tmp_path / "file"))
     with pytest.raises(BadInput, match=r"can't be kept in .*set TRIBUNAL_DATA to a folder"):
-        store_image(uri(drawn()))
+        await store_image(uri(drawn()))
 
 
 async def test_it_is_read_once_and_known_by_its_hash(tmp_path: Path) -> None:

@@ -87,12 +87,12 @@ def installed(tmp_path: Path) -> Path:
         "[tribunal.embeddings]\nlengths = acme_models:LENGTHS\n"
     )
     (site / "acme_models.py").write_text(
+        "from dataclasses import replace\n"
         "from types import SimpleNamespace\n"
         "from tests.models.plugged import Lengths\n"
-        "from tribunal.models.providers.openai import compatible\n"
-        "HOUSE = SimpleNamespace(provider=compatible(\n"
-        "    'acme', default_url='http://127.0.0.1:9/v1', keys=('ACME_API_KEY',), base_urls=('ACME_BASE_URL',),\n"
-        "    most_texts=2))\n"
+        "from tribunal.models.providers.openai import QWEN, embedding_api\n"
+        "HOUSE = SimpleNamespace(provider=replace(QWEN, name='acme', default_url='http://127.0.0.1:9/v1',\n"
+        "    keys=('ACME_API_KEY',), base_urls=('ACME_BASE_URL',), embeddings=embedding_api(2)))\n"
         "LENGTHS = Lengths('lengths')\n"
     )
     return site

@@ -20,7 +20,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets import open_dataset
 from tribunal.eval.runs.prices import read_prices
 from tribunal.eval.runs.results import read_results, read_run_file
-from tribunal.models.image import check_image
+from tribunal.models.image import store_image
 from tribunal.models.role import UnreadableAnswer, read_answer
 from tribunal.prompts.policy import load_policy
 from tribunal.prompts.sets import prompt_set
@@ -108,7 +108,7 @@ READERS = (
         for kind in PAGES
         if kind != "application/xhtml+xml"
     ),
-    Reader("an image", lambda body: check_image(body, "image.png"), _png()),
+    Reader("an image", lambda body: asyncio.run(store_image("image.png", body)), _png()),
     Reader(
         "a policy",
         in_a_file("policy.toml", lambda path: load_policy(str(path))),

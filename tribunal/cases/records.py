@@ -5,7 +5,6 @@ Whatever else than a case a state holds is told, and never passed on.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Sequence
@@ -65,7 +64,7 @@ async def graph_input(
         BadInput: the image is none.
     """
     if isinstance(image, str) and image.startswith("data:"):
-        image = await asyncio.to_thread(store_image, image)
+        image = await store_image(image)
     conversation = earlier if isinstance(earlier, str) else list(earlier)  # which `receive` refuses by name
     post: JSON = {
         "text": text or "", "image": image, "post_id": post_id, "language": language, "earlier": conversation,

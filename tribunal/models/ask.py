@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Generic
+from typing import Any, Generic, Literal
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import ensure_config
@@ -188,29 +188,25 @@ async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
     client = registry.chat_client(call.model, provider, registry.key_pool(call.model, provider).keys[0])
     server = registry.server_settings(provider)
     call.response_format = limits.choose_format(call)
-    takes_one = provider.takes_temperature and takes_temperature(client) and not limits.leaves_out("temperature", call)
-    call.temperature = call.wanted_temperature if takes_one else None
+    takes_one = provider.takes_temperature and profile_takes(client, "temperature")
+    left_out = limits.leaves_out("temperature", call)
+    call.temperature = call.wanted_temperature if takes_one and not left_out else None
     call.bounds = frozenset() if limits.leaves_out("bounds", call) else server.bounds
     call.no_system = limits.leaves_out("system", call)
     call.extra = extra_fields_for(call.model, call.context.extra_body)
     call.stream = not limits.leaves_out("stream", call)
     call.base_url = server.url
     if image is not None:
-        if not sees_images(client) or limits.leaves_out("image", call):
+        if not profile_takes(client, "image_inputs") or limits.leaves_out("image", call):
             call.leave_out_image()
         else:
             seen = await load_picture(image.ref, call.context.image_edge, sha256=image.sha256)
             call.image = (seen.data_uri, seen.sha256)
 
 
-def sees_images(client: BaseChatModel) -> bool:
-    """Return whether a model takes images, as far as its published profile says; an unknown one is taken to."""
-    return bool((client.profile or {}).get("image_inputs", True))
-
-
-def takes_temperature(client: BaseChatModel) -> bool:
-    """Return whether a model takes a temperature, as far as its published profile says."""
-    return bool((client.profile or {}).get("temperature", True))
+def profile_takes(client: BaseChatModel, what: Literal["image_inputs", "temperature"]) -> bool:
+    """Return whether a model takes this, as far as its published profile says; an unknown one is taken to."""
+    return bool((client.profile or {}).get(what, True))
 
 
 async def _answer_call(call: ModelCall, registry: ModelRegistry) -> Any:
@@ -222,13 +218,18 @@ async def _answer_call(call: ModelCall, registry: ModelRegistry) -> Any:
     await _prepare_call(call, registry)
     if call.context.cache is None:
         return await _ask_for_answer(call, registry)
-    from tribunal.models.cache import cache_key, open_cache  # SQLite, for those who keep answers
+    from tribunal.models.cache import (  # SQLite, for those who keep answers
+        cache_key,
+        open_cache,
+        read_answer,
+        write_answer,
+    )
 
     cache, key = await open_cache(call.context.cache), cache_key(call, registry)
-    value = await cache.read(key, call)
+    value = await read_answer(cache, key, call)
     if value is None:
         value = await _ask_for_answer(call, registry)
-        await cache.write(key, call)
+        await write_answer(cache, key, call)
     return value
 
 

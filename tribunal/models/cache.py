@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tribunal.database import Database, DatabaseError
 from tribunal.errors import BadInput
@@ -28,78 +28,63 @@ _PUT = (
 )
 
 
-class AnswerCache:
-    """A SQLite file of answers by key. Safe to share between processes, and between the calls of one.
-
-    An answer lies there with what it cost when it was asked for, and with how it was: in which response format, at
-    which temperature, and whether by a model that couldn't see the image.
-    """
-
-    def __init__(self, database: Database) -> None:
-        """Use `open`."""
-        self.database = database
-
-    @classmethod
-    async def open(cls, path: str) -> Self:
-        """Open a cache, and make it where it isn't there.
-
-        Raises:
-            BadInput: the file can't be opened, or is something else.
-        """
-        database = None
-        try:
-            database = await Database.open(await asyncio.to_thread(Path(path).expanduser), schema=_SCHEMA)
-            await database.rows(_LOOK_UP, "")  # a table of another make is found now, not in the middle of a case
-        except DatabaseError as error:
-            if database:
-                await database.close()
-            why = error.__cause__ or error
-            raise BadInput(
-                f"cache: {path}: can't be used: {why}; give a file of its own, in a folder that can be written"
-            ) from error
-        return cls(database)
-
-    async def read(self, key: str, call: ModelCall) -> Any:
-        """Return the usable answer under a key, noted in the call; None where there is none."""
-        try:
-            rows = await self.database.rows(_LOOK_UP, key)
-            value = call.question.parse_answer(rows[0]["text"], call.warnings) if rows else None
-        except DatabaseError as error:
-            call.warnings.append(f"an answer could not be looked up: cache: {error.__cause__ or error}")
-            return None
-        except UnreadableAnswer:
-            return None
-        if rows:
-            call.answer_text, call.prompt_tokens, call.completion_tokens = tuple(rows[0])[:3]
-            call.cached, call.response_format, call.temperature = True, rows[0]["format"], rows[0]["temperature"]
-            if rows[0]["blind"] and not call.without_image:
-                call.leave_out_image()
-        return value
-
-    async def write(self, key: str, call: ModelCall) -> None:
-        """Keep the answer of a call, in the place of one that is there. Where it can't be kept, the call says so."""
-        cost = call.prompt_tokens, call.completion_tokens
-        asked = call.response_format, call.temperature, call.without_image
-        try:
-            await self.database.write(_PUT, key, call.answer_text, *cost, *asked)
-        except DatabaseError as error:
-            call.warnings.append(f"an answer could not be kept: cache: {error.__cause__ or error}")
-
-    async def close(self) -> None:
-        """Close the file."""
-        await self.database.close()
+async def _open_database(path: str) -> Database:
+    database = None
+    try:
+        database = await Database.open(await asyncio.to_thread(Path(path).expanduser), schema=_SCHEMA)
+        await database.rows(_LOOK_UP, "")  # a table of another make is found now, not in the middle of a case
+    except DatabaseError as error:
+        if database:
+            await database.close()
+        why = error.__cause__ or error
+        raise BadInput(
+            f"cache: {path}: can't be used: {why}; give a file of its own, in a folder that can be written"
+        ) from error
+    return database
 
 
-_caches: PerLoop[AnswerCache] = PerLoop(AnswerCache.open, AnswerCache.close)
+_caches: PerLoop[Database] = PerLoop(_open_database, Database.close)
 
 
-async def open_cache(path: str) -> AnswerCache:
+async def open_cache(path: str) -> Database:
     """Return the running event loop's cache in this file, opened at its first use and closed with the loop.
 
+    It is a SQLite file of answers by key, made where it isn't there, and safe to share between processes. An answer
+    lies there with what it cost when it was asked for, and with how it was: in which response format, at which
+    temperature, and whether by a model that couldn't see the image.
+
     Raises:
-        BadInput: as `AnswerCache.open`.
+        BadInput: the file can't be opened, or is something else.
     """
     return await _caches.get(path)
+
+
+async def read_answer(cache: Database, key: str, call: ModelCall) -> Any:
+    """Return the usable answer under a key, noted in the call; None where there is none."""
+    try:
+        rows = await cache.rows(_LOOK_UP, key)
+        value = call.question.parse_answer(rows[0]["text"], call.warnings) if rows else None
+    except DatabaseError as error:
+        call.warnings.append(f"an answer could not be looked up: cache: {error.__cause__ or error}")
+        return None
+    except UnreadableAnswer:
+        return None
+    if rows:
+        call.answer_text, call.prompt_tokens, call.completion_tokens = tuple(rows[0])[:3]
+        call.cached, call.response_format, call.temperature = True, rows[0]["format"], rows[0]["temperature"]
+        if rows[0]["blind"] and not call.without_image:
+            call.leave_out_image()
+    return value
+
+
+async def write_answer(cache: Database, key: str, call: ModelCall) -> None:
+    """Keep the answer of a call, in the place of one that is there. Where it can't be kept, the call says so."""
+    cost = call.prompt_tokens, call.completion_tokens
+    asked = call.response_format, call.temperature, call.without_image
+    try:
+        await cache.write(_PUT, key, call.answer_text, *cost, *asked)
+    except DatabaseError as error:
+        call.warnings.append(f"an answer could not be kept: cache: {error.__cause__ or error}")
 
 
 def cache_key(call: ModelCall, registry: ModelRegistry) -> str:

@@ -66,22 +66,23 @@ async def load_picture(ref: str, edge: int, *, sha256: str | None = None) -> Pic
     """
     if sha256 and (kept := _cached_picture(sha256, edge)):
         return kept
-    raw, digest = await asyncio.to_thread(_read_and_hash, ref)
+    raw = await asyncio.to_thread(read_image, ref)
+    digest = await asyncio.to_thread(_sha256, raw)
     if sha256 and digest != sha256:
         raise BadInput(f"image: {_short_ref(ref)}: has changed since the case began; give the post again")
     return await _make_picture(raw, digest, ref, edge)
 
 
-async def store_picture(ref: str, edge: int, raw: bytes | None = None) -> Picture:
+async def store_picture(ref: str, edge: int | None, raw: bytes | None = None) -> Picture:
     """Read an image, and keep its bytes as a file of the data folder, which is its reference from here on.
 
     Args:
         ref: a data URI, or what to call the bytes in an error.
-        edge: as for `picture`.
+        edge: as for `load_picture`; None: it is checked, and nothing is made to be sent.
         raw: the bytes, where they are at hand.
 
     Raises:
-        BadInput: as `picture`, or the data folder can't be written.
+        BadInput: as `load_picture`, or the data folder can't be written.
     """
     given = await asyncio.to_thread(read_image, ref) if raw is None else _check_size(raw, ref)
     digest = await asyncio.to_thread(_sha256, given)
@@ -90,11 +91,16 @@ async def store_picture(ref: str, edge: int, raw: bytes | None = None) -> Pictur
     return replace(made, image=made.image.model_copy(update={"ref": str(path)}))
 
 
+async def store_image(ref: str, raw: bytes | None = None) -> str:
+    """Keep an image as `store_picture` does, and return the path of its file."""
+    return (await store_picture(ref, None, raw)).image.ref
+
+
 def read_image(ref: str) -> bytes:
     """Return the bytes behind a reference, at most `MAX_BYTES` of them.
 
     Raises:
-        BadInput: as `picture`.
+        BadInput: as `load_picture`.
     """
     if ref.startswith("data:"):
         return _from_data_uri(ref)
@@ -112,20 +118,6 @@ def read_image(ref: str) -> bytes:
     return _check_size(raw, ref)
 
 
-def store_image(ref: str) -> str:
-    """Write a data URI to a file of the data folder, named by its content, and return the path.
-
-    Raises:
-        BadInput: as `picture`, or the data folder can't be written.
-    """
-    return store_image_bytes(read_image(ref), ref)
-
-
-def store_image_bytes(raw: bytes, ref: str) -> str:
-    """Write image bytes to a file of the data folder; `ref` is what to call them in an error."""
-    return str(_write_image(raw, check_image(_check_size(raw, ref), ref)))
-
-
 def stored_file(sha256: str) -> Path | None:
     """Return the file of the data folder that holds the image of this hash, or None if there is none here."""
     made = (_image_folder() / f"{sha256}.{mime.partition('/')[2]}" for mime in FORMATS.values())
@@ -136,25 +128,9 @@ def check_header(ref: str) -> None:
     """Look at an image's header, and not yet at its pixels.
 
     Raises:
-        BadInput: as `picture`.
+        BadInput: as `load_picture`.
     """
     _checked_header(read_image(ref), ref)
-
-
-def check_image(raw: bytes, ref: str) -> Image:
-    """Check an image by its header and its pixels, and describe it.
-
-    Raises:
-        BadInput: as `picture`.
-    """
-    found = _checked_header(raw, ref)
-    try:
-        answer, _ = _decoding_workers().ask_and_wait(
-            _decoding_job(found, None), raw, seconds=SECONDS, weight=found.pixels
-        )
-    except (WorkerLate, WorkerDied) as error:
-        raise _unreadable_image(ref, str(error)) from error
-    return _image_from_answer(answer, found, _sha256(raw), ref)
 
 
 def _image_folder() -> Path:
@@ -183,13 +159,13 @@ def _write_image(raw: bytes, image: Image) -> Path:
     return path
 
 
-async def _make_picture(raw: bytes, digest: str, ref: str, edge: int) -> Picture:
-    if kept := _cached_picture(digest, edge):
+async def _make_picture(raw: bytes, digest: str, ref: str, edge: int | None) -> Picture:
+    if edge is not None and (kept := _cached_picture(digest, edge)):
         return replace(kept, image=kept.image.model_copy(update={"ref": ref}))
     found = _checked_header(raw, ref)
     try:
         answer, sent = await _decoding_workers().ask(
-            _decoding_job(found, edge), raw, seconds=SECONDS, weight=found.pixels
+            {"format": found.format, "pixels": found.pixels, "edge": edge}, raw, seconds=SECONDS, weight=found.pixels
         )
     except (WorkerLate, WorkerDied) as error:
         raise _unreadable_image(ref, str(error)) from error
@@ -198,10 +174,11 @@ async def _make_picture(raw: bytes, digest: str, ref: str, edge: int) -> Picture
         data_uri=f"data:image/jpeg;base64,{base64.b64encode(sent).decode()}",
         sha256=_sha256(sent),
     )
-    with _lock:
-        _pictures[digest, edge] = made
-        while len(_pictures) > _KEPT:
-            _pictures.popitem(last=False)
+    if edge is not None:
+        with _lock:
+            _pictures[digest, edge] = made
+            while len(_pictures) > _KEPT:
+                _pictures.popitem(last=False)
     return made
 
 
@@ -211,10 +188,6 @@ def _decoding_workers() -> SandboxPool:
     return SandboxPool(
         "tribunal.models.image_decoding:decode_image", processes=PROCESSES, memory=MEMORY, max_weight=MAX_PIXELS
     )
-
-
-def _decoding_job(found: ImageHeader, edge: int | None) -> JSON:
-    return {"format": found.format, "pixels": found.pixels, "edge": edge}
 
 
 def _checked_header(raw: bytes, ref: str) -> ImageHeader:
@@ -251,11 +224,6 @@ def _unknown_format(ref: str) -> BadInput:
 
 def _unreadable_image(ref: str, why: str) -> BadInput:
     return BadInput(f"image: {_short_ref(ref)}: can't be read whole: {why}; save it again as PNG or JPEG")
-
-
-def _read_and_hash(ref: str) -> tuple[bytes, str]:
-    raw = read_image(ref)
-    return raw, _sha256(raw)
 
 
 def _sha256(raw: bytes) -> str:

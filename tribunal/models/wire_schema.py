@@ -29,8 +29,8 @@ def wire_schema(form: type[BaseModel], bounds: frozenset[str] = frozenset(), *, 
         label_first: whether a field that is one of a few values stands before the others; else as in the form. A model
             that is held to a schema writes the fields in its order.
     """
-    schema = _close_objects(form.model_json_schema(), bounds)
-    return {"name": form.__name__, "strict": True, "schema": _put_labels_first(schema) if label_first else schema}
+    schema = _close_objects(form.model_json_schema(), bounds, label_first)
+    return {"name": form.__name__, "strict": True, "schema": schema}
 
 
 @lru_cache(maxsize=512)
@@ -42,38 +42,28 @@ def allowed_values(form: type[BaseModel]) -> dict[str, list[Any]]:
     return found
 
 
-def _close_objects(schema: Any, bounds: frozenset[str]) -> Any:
+def _close_objects(schema: Any, bounds: frozenset[str], label_first: bool) -> Any:
     if isinstance(schema, list):
-        return [_close_objects(part, bounds) for part in schema]
+        return [_close_objects(part, bounds, label_first) for part in schema]
     if not isinstance(schema, dict):
         return schema
     kept: JSON = {
-        key: {name: _close_objects(part, bounds) for name, part in value.items()}
+        key: {name: _close_objects(part, bounds, label_first) for name, part in value.items()}
         if key in ("properties", "$defs")
-        else _close_objects(value, bounds)
+        else _close_objects(value, bounds, label_first)
         for key, value in schema.items()
         if key not in _NOISE and (key not in _BOUNDS or key in bounds)
     }
     match kept.get("type"):
         case "object":
-            kept |= {"additionalProperties": False, "required": list(kept.get("properties", {}))}
+            fields = kept.get("properties", {})
+            order = sorted(fields, key=lambda name: label_first and "enum" not in fields[name])
+            kept |= {"additionalProperties": False, "required": order}
+            kept |= {"properties": {name: fields[name] for name in order}} if fields else {}
         case "array" if "maxItems" in bounds:
             kept.setdefault("maxItems", max(MOST_ITEMS, kept.get("minItems", 0)))
         case "string" if "maxLength" in bounds and not kept.keys() & {"enum", "const", "format", "pattern"}:
             kept["maxLength"] = min(kept.get("maxLength", MOST_CHARACTERS), _LONGEST)
-    return kept
-
-
-def _put_labels_first(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_put_labels_first(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = {key: _put_labels_first(value) for key, value in schema.items()}
-    if kept.get("type") == "object":
-        fields = kept.get("properties", {})
-        order = sorted(fields, key=lambda name: "enum" not in fields[name])
-        kept |= {"properties": {name: fields[name] for name in order}, "required": order}
     return kept
 
 

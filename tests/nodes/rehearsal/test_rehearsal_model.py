@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import HumanMessage
 
 from tests.nodes.rehearsal.rehearsed import DIRECT, H_VLI, asked, charge, defence
-from tribunal.models.ask import sees_images, takes_temperature
+from tribunal.models.ask import profile_takes
 from tribunal.models.role import Question, Role
 from tribunal.nodes.arcade.cues import quote_transcript, quote_turn
 from tribunal.nodes.arcade.defender import DEFENCE
@@ -64,8 +64,8 @@ async def test_the_message_is_that_of_any_chat_model() -> None:
     usage = message.usage_metadata
     assert usage is not None
     assert (usage["input_tokens"], usage["output_tokens"]) == (3, -(-len(message.text) // 4))
-    assert not sees_images(model)
-    assert takes_temperature(model)
+    assert not profile_takes(model, "image_inputs")
+    assert profile_takes(model, "temperature")
 
 
 async def test_nothing_in_it_blocks_the_event_loop() -> None:

@@ -214,53 +214,26 @@ AZURE_OPENAI = Provider(
 )
 
 
-def compatible(
-    name: str,
-    *,
-    default_url: str,
-    keys: tuple[str, ...] = (),
-    base_urls: tuple[str, ...] = (),
-    where: str = "",
-    most_texts: int | None = None,
-) -> Provider:
-    """Return a provider with an OpenAI-compatible server; what isn't said here is as in `Provider`.
-
-    Args:
-        name: what stands before the colon in a model's name.
-        default_url: its address, with the `/v1` or the like.
-        keys: the settings that keys are read from, in order; none: it takes no key.
-        base_urls: the settings that another address is read from, in order.
-        where: where a key is had.
-        most_texts: how many texts it embeds in one request; None: it embeds none.
-    """
-    return Provider(
-        name=name,
-        make=make_compatible_client,
-        options=request_options,
-        keys=keys,
-        base_urls=base_urls,
-        default_url=default_url,
-        where=where,
-        listing="/models",
-        bounds=LISTS | RANGES,
-        takes_extra=True,
-        embeddings=embedding_api(most_texts) if most_texts else None,
-    )
-
-
-QWEN = compatible(
-    "qwen",
-    default_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+# Servers of others that speak as OpenAI's does.
+QWEN = Provider(
+    name="qwen",
+    make=make_compatible_client,
+    options=request_options,
     keys=("DASHSCOPE_API_KEY", "QWEN_API_KEY"),
     base_urls=("DASHSCOPE_BASE_URL", "QWEN_BASE_URL"),
+    default_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
     where="https://www.alibabacloud.com/help/en/model-studio",
-    most_texts=10,
+    listing="/models",
+    bounds=LISTS | RANGES,
+    takes_extra=True,
+    embeddings=embedding_api(10),
 )
-GLM = compatible(
-    "glm",
-    default_url="https://api.z.ai/api/paas/v4",
+GLM = replace(
+    QWEN,
+    name="glm",
     keys=("ZAI_API_KEY", "ZHIPUAI_API_KEY", "GLM_API_KEY"),
     base_urls=("GLM_BASE_URL", "ZHIPUAI_BASE_URL"),
+    default_url="https://api.z.ai/api/paas/v4",
     where="https://z.ai/model-api",
-    most_texts=64,
+    embeddings=embedding_api(64),
 )
