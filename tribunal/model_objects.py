@@ -14,7 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from itertools import chain, count
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
@@ -43,13 +43,6 @@ _KNOWN = {
 # Where classes keep the name of their model.
 _NAMES = ("model_name", "model", "model_id", "deployment_name")
 _SECRET = re.compile(r"key|token|secret|password|credential|authorization", re.I)
-
-
-class ModelObject(NamedTuple):
-    """A model object that lives, and its number: no other object of this process has or had it."""
-
-    model: BaseChatModel
-    number: int
 
 
 _living: WeakValueDictionary[int, Any] = WeakValueDictionary()
@@ -145,12 +138,14 @@ def is_object_name(name: str) -> bool:
     return name.strip().startswith(PREFIX)
 
 
-def find_object(name: str) -> ModelObject | None:
-    """Return the model object of this name, or None if this process holds none."""
+def object_number(name: str) -> int:
+    """Return the number of the model object of this name, or 0 if this process holds none.
+
+    No other object of this process has or had the number.
+    """
     with _lock:
         number = _numbers.get(name.strip(), 0)
-        model = _living.get(number)
-    return None if model is None else ModelObject(model, number)
+        return number if number in _living else 0
 
 
 def object_numbered(number: int) -> BaseChatModel | None:

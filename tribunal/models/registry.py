@@ -25,9 +25,9 @@ from tribunal.errors import BadInput
 from tribunal.loops import PerLoop
 from tribunal.model_objects import (
     describe_object,
-    find_object,
     is_object_name,
     known_provider,
+    object_number,
     object_numbered,
     refusal_elsewhere,
     secrets_in,
@@ -126,10 +126,11 @@ def _object_model(name: str, field: str) -> ModelName:
     Raises:
         BadInput: this process has no such object.
     """
-    found = find_object(name)
+    number = object_number(name)
+    found = object_numbered(number)
     if found is None:
         raise BadInput(f"{refusal_elsewhere(field)} ({name} isn't in this process)")
-    return ModelName(*describe_object(found.model), found.number)
+    return ModelName(*describe_object(found), number)
 
 
 @lru_cache(maxsize=256)  # it is asked at every call

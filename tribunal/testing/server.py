@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import json
 import time
+from contextlib import AbstractAsyncContextManager
 from http.client import responses
 from types import ModuleType, TracebackType
 from typing import Any, Self
@@ -22,20 +23,10 @@ _LARGEST_HEAD = 2**16
 HttpRequest = tuple[str, str, dict[str, str], bytes]
 
 
-class InThread:
+class InThread(AbstractAsyncContextManager[Any]):
     """The plain `with` of a server that has `__aenter__` and `__aexit__`: on a loop in a thread of its own."""
 
     _background = BackgroundLoop("servers of tests")
-
-    async def __aenter__(self) -> Self:
-        """Begin to serve."""
-        raise NotImplementedError
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End serving."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         """Begin to serve, in the thread."""

@@ -22,16 +22,6 @@ ACCOUNT = (("OPENAI_ORG_ID", "OpenAI-Organization"), ("OPENAI_PROJECT_ID", "Open
 REFUSAL = "refusal"
 
 
-def make_openai_client(endpoint: Endpoint) -> BaseChatModel:
-    """Return the client of OpenAI, or of a server of one's own."""
-    return make_client(endpoint, "openai", default_headers=OPENAI.account_headers(endpoint.environment))
-
-
-def make_compatible_client(endpoint: Endpoint) -> BaseChatModel:
-    """Return the client of another provider's server, which isn't told OpenAI's account."""
-    return make_client(endpoint, "openai", leave_out=frozenset(header.lower() for _, header in ACCOUNT))
-
-
 def make_client(
     endpoint: Endpoint, provider: str, *, leave_out: frozenset[str] = frozenset(), **more: Any
 ) -> BaseChatModel:
@@ -168,7 +158,7 @@ def _embedding_rows(reply: Any) -> list[list[float]]:
 
 OPENAI = Provider(
     name="openai",
-    make=make_openai_client,
+    make=lambda endpoint: make_client(endpoint, "openai", default_headers=OPENAI.account_headers(endpoint.environment)),
     options=request_options,
     keys=("OPENAI_API_KEY",),
     base_urls=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
@@ -217,7 +207,8 @@ AZURE_OPENAI = Provider(
 # Servers of others that speak as OpenAI's does.
 QWEN = Provider(
     name="qwen",
-    make=make_compatible_client,
+    # It isn't told OpenAI's account.
+    make=lambda endpoint: make_client(endpoint, "openai", leave_out=frozenset(header.lower() for _, header in ACCOUNT)),
     options=request_options,
     keys=("DASHSCOPE_API_KEY", "QWEN_API_KEY"),
     base_urls=("DASHSCOPE_BASE_URL", "QWEN_BASE_URL"),
