@@ -20,7 +20,7 @@ MaterialEntry = tuple[str, dict[str, str]]
 
 
 class CueStatement(NamedTuple):
-    """What a speaker said of one cue: the cue itself, or an argument about it."""
+    """A statement on one cue, as a speaker made it: the cue itself, or an argument about it."""
 
     cue_id: str
     type: str

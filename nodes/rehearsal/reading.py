@@ -137,7 +137,7 @@ def _find_quotations(text: str) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Excuse:
-    """What in the post speaks against holding an attack against its author, and the words it lies in."""
+    """A reason in the post not to hold an attack against its author, and the words it lies in."""
 
     kind: str
     words: str

@@ -118,7 +118,7 @@ async def test_what_is_changed_in_it_is_what_the_judge_is_told(tmp_path: Path) -
     assert "other than ours: arcade/judge\n" in ran("check", str(folder))
     async with ScriptedServer(court_script()) as server:
         record = await decide(server, prompts=str(folder))
-    told = [number for number in range(len(server.requests)) if "Be brief." in server.seen(number)]
+    told = [number for number in range(len(server.requests)) if "Be brief." in server.requests[number].text]
     assert told == [len(server.requests) - 1]
     assert record.prompts["name"] == "mine"
 

@@ -5,7 +5,7 @@ what it was shown.
 
     async with ScriptedServer(in_order(["first answer", Fault(status=429), {"label": 1}])) as server:
         ...  # a client on f"{server.url}/v1"
-    assert "the post" in server.seen(0)
+    assert "the post" in server.requests[0].text
 
 As a process of its own, it says its port in one line of JSON:
 `python -m tests.doubles --port 0 --latency 0.2 --script MODULE:NAME`.
@@ -47,7 +47,7 @@ class ScriptedServer(server.ScriptedServer):
         self.models = tuple(models)
 
     def stats(self) -> JSON:
-        """What another process may know: counts, its CPU seconds, and how long it was asked."""
+        """Give what another process may know: counts, its CPU seconds, and how long it was asked."""
         return {
             "served": self.served,
             "in_flight": self.in_flight,
@@ -87,7 +87,7 @@ class InOrder:
 
     @property
     def remaining(self) -> int:
-        """How many answers haven't been asked for."""
+        """The number of answers that haven't been asked for."""
         return len(self._answers) - self.played
 
     def __call__(self, request: Request) -> Answer | Awaitable[Answer]:

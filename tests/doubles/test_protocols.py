@@ -81,7 +81,7 @@ async def test_a_structured_answer_and_what_was_shown(protocol: str) -> None:
             ("system", "be fair"),
             ("user", "the post [[label=1]]"),
         ]
-        assert "the post" in server.seen(0)
+        assert "the post" in server.requests[0].text
         assert [image.partition(",")[2] for image in request.images] == [PNG.partition(",")[2]]
         assert request.temperature == 0.8
         assert request.max_tokens == 99

@@ -24,7 +24,7 @@ def played(server: ScriptedServer) -> list[tuple[str, float | None]]:
 
 def words_in(server: ScriptedServer, number: int, vocabulary: list[str]) -> list[str]:
     """Which of these words stand in a prompt."""
-    return [word for word in vocabulary if word in server.seen(number)]
+    return [word for word in vocabulary if word in server.requests[number].text]
 
 
 @pytest.mark.parametrize("scheme", ["fine", "binary"])
@@ -72,7 +72,7 @@ async def test_deep_dive(rounds: int, scheme: str) -> None:
         assert shown[5] == ["prosecution-2", "defence-2"]
         assert shown[6] == ["defence-2", "prosecution-3"]
     assert shown[-1] == words[: 2 * rounds]  # the judge hears all of it
-    assert all("post-words" in server.seen(number) for number in range(len(server.requests)))
+    assert all("post-words" in server.requests[number].text for number in range(len(server.requests)))
     assert (record.track, record.rounds) == ("deep_dive", rounds)
 
 
@@ -119,7 +119,7 @@ async def test_the_gate_is_told_to_look_for_explicit_cues_alone() -> None:
     assert investigation.schema is not None
     assert gate.schema["$defs"]["Cue"]["properties"]["type"]["const"] == "Direct"
     assert investigation.schema["$defs"]["Cue"]["properties"]["type"]["enum"] == ["Socio-cultural", "Metaphor"]
-    assert "background knowledge" in server.seen(0)
+    assert "background knowledge" in server.requests[0].text
 
 
 async def test_more_cues_than_the_limit_are_cut_and_said() -> None:
@@ -127,7 +127,7 @@ async def test_more_cues_than_the_limit_are_cut_and_said() -> None:
     async with ScriptedServer(court_script(investigation=many)) as server:
         record = await decide(server, rounds=1)
     assert [each.claim for each in record.cues] == ["claim-1", "claim-2"]
-    assert "claim-3" not in server.seen(2)
+    assert "claim-3" not in server.requests[2].text
     assert any("named 4 cues" in warning for warning in record.warnings)
 
 
@@ -143,11 +143,11 @@ async def test_a_rebuttal_may_be_empty_and_must_speak_of_the_cues() -> None:
     async with ScriptedServer(court_script(explicit=True, defence={"arguments": []})) as server:
         record = await decide(server)
     assert record.transcript[-1].arguments == ()
-    assert "(nothing)" in server.seen(3)
+    assert "(nothing)" in server.requests[3].text
     wrong = [{"arguments": [argument("of nothing", "refute", "C9")]}, {"arguments": [argument("right", "concede")]}]
     async with ScriptedServer(court_script(explicit=True, defence=wrong)) as server:
         record = await decide(server)
-    assert "'C9' is not one of the cues C1" in server.seen(3)
+    assert "'C9' is not one of the cues C1" in server.requests[3].text
     assert record.transcript[-1].arguments[0].argument == "right"
 
 

@@ -75,7 +75,7 @@ async def test_what_the_agents_repeat_stays_quoted_too(text: str) -> None:
     for request, other in zip(server.requests, usual.requests, strict=True):
         assert [kind for kind, _ in quotations(request)] == [kind for kind, _ in quotations(other)]
         assert outside(request) == outside(other)
-    assert make_visible(words).splitlines()[0] in server.seen(-1)
+    assert make_visible(words).splitlines()[0] in server.requests[-1].text
 
 
 async def test_marks_that_a_model_has_seen_are_of_no_use_to_it() -> None:
@@ -120,14 +120,14 @@ async def test_a_judge_who_only_repeats_the_post_s_answer_is_asked_again() -> No
 async def test_braces_are_put_in_and_never_expanded() -> None:
     text = HOSTILE["templates"]
     record, server = await tried(text)
-    assert all(text in server.seen(number) for number in range(len(server.requests)))
-    assert "49" not in server.seen(0).replace(text, "")
+    assert all(text in server.requests[number].text for number in range(len(server.requests)))
+    assert "49" not in server.requests[0].text.replace(text, "")
     assert record.outcome == "verdict"
 
 
 async def test_what_hides_is_written_out_and_said_to_be() -> None:
     _, server = await tried(HOSTILE["right to left"])
-    assert "[U+202E]etah toN[U+202C] [U+2066]a[U+2069]" in server.seen(0)
+    assert "[U+202E]etah toN[U+202C] [U+2066]a[U+2069]" in server.requests[0].text
     assert "as in [U+202E]" in server.requests[0].messages[0][1]
     sent = json.dumps(server.requests[0].body, ensure_ascii=False)
     assert not re.search("[\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]", sent)
@@ -136,7 +136,7 @@ async def test_what_hides_is_written_out_and_said_to_be() -> None:
 async def test_all_of_a_long_post_is_shown() -> None:
     text = "".join(f"word{number} " for number in range(12_000))[:100_000]
     _, server = await tried(text)
-    assert all(text in server.seen(number) for number in range(6))
+    assert all(text in server.requests[number].text for number in range(6))
 
 
 async def test_the_prompt_says_what_the_marks_mean() -> None:

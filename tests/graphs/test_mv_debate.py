@@ -51,8 +51,8 @@ async def test_consensus_in_round_1_costs_5_calls_the_first_four_together() -> N
     assert (record.label, record.category, record.hateful, record.scheme) == (1, "Hateful", True, "binary")
     assert (record.rounds, record.usage.calls, record.explanation) == (1, 5, "summary-words.")
     # The Summary sees the round's answers, and there is no history.
-    assert words(server.seen(4), *(f"{view}-first-1." for view in ALL)) == [f"{view}-first-1." for view in ALL]
-    assert "This was kept of the rounds" not in server.seen(4)
+    assert words(server.requests[4].text, *(f"{view}-first-1." for view in ALL)) == [f"{view}-first-1." for view in ALL]
+    assert "This was kept of the rounds" not in server.requests[4].text
 
 
 async def test_three_rounds_in_their_order_all_at_temperature_0() -> None:
@@ -147,7 +147,7 @@ async def test_the_history_holds_the_best_answer_and_an_adopted_reflection_on_it
         assert told(second[view]) == rounds[0]
         assert told(third[view]) == "\n\n".join(rounds[:2])
     # The Summary sees the history, and no answer that wasn't kept.
-    last = server.seen(-1)
+    last = server.requests[-1].text
     assert told(last).startswith("\n\n".join(rounds))
     assert words(last, "deep", "contrast-", "context-") == []
     assert [entry["adopted"] for entry in record.debate] == [True] * 3
@@ -158,7 +158,7 @@ async def test_a_reflection_that_is_not_adopted_leaves_no_trace_in_what_follows(
     record, server = await held(debate(gain=0.05))
     for text in [*views_in(round_of(server, 2)).values()][:4]:
         assert told(text) == "Round 1. The best answer:\n\nsurface: YES\n[surface-first-1.]"
-    assert words(server.seen(-1), "surface-first-3.", "-second-", "error-of") == ["surface-first-3."]
+    assert words(server.requests[-1].text, "surface-first-3.", "-second-", "error-of") == ["surface-first-3."]
     assert [(entry["adopted"], entry["delta"]) for entry in record.debate] == [(False, 0.05)] * 3
     # Both answers stand in the record.
     said = [turn.text for turn in record.transcript if turn.seat == "view:surface" and turn.round == 1]
@@ -180,7 +180,7 @@ async def test_the_gate_just_under_at_and_just_over_tau(second: dict[str, float]
     assert (entry["delta"], entry["adopted"]) == (delta, adopted)
     assert entry["scores"] == SCORES
     assert entry["new_scores"] == second
-    assert ("error-of-surface-1." in server.seen(-1)) is adopted
+    assert ("error-of-surface-1." in server.requests[-1].text) is adopted
 
 
 async def test_the_gate_of_another_tau() -> None:
@@ -196,7 +196,7 @@ async def test_the_best_answer_may_be_one_that_was_not_revised() -> None:
         debate(first=[first], gain={"surface": 0.6, "deep": 0.6}), rounds=1, reflection_mode="always"
     )
     assert (record.debate[0]["adopted"], record.debate[0]["best"]) == (True, "contrast")
-    assert words(server.seen(-1), "contrast-first-1.", "surface-", "-second-", "error-of-contrast-1.") == [
+    assert words(server.requests[-1].text, "contrast-first-1.", "surface-", "-second-", "error-of-contrast-1.") == [
         "contrast-first-1.", "error-of-contrast-1.",
     ]  # fmt: skip
 
@@ -266,7 +266,7 @@ async def test_top_k(k: int) -> None:
 async def test_consensus_in_a_later_round_ends_it() -> None:
     record, server = await held(debate([SPLIT, NO]))
     assert len(server.requests) == 9 + 4 + 1
-    last = server.seen(-1)
+    last = server.requests[-1].text
     assert words(last, "surface-second-1.", "context-first-2.", "gave the same answer") == [
         "surface-second-1.", "context-first-2.", "gave the same answer",
     ]  # fmt: skip
@@ -280,7 +280,7 @@ async def test_a_budget_ends_the_debate_and_the_summary_decides_on_what_is_there
         assert any(f"{calls} calls" in warning for warning in record.warnings)
     # After 4 answers nobody has weighed them; the Summary is shown them, and told so.
     _, server = await held(debate(), max_calls=5)
-    assert words(server.seen(-1), "context-first-1.", "Nobody has scored them") == [
+    assert words(server.requests[-1].text, "context-first-1.", "Nobody has scored them") == [
         "context-first-1.",
         "Nobody has scored them",
     ]

@@ -77,7 +77,7 @@ async def test_a_view_that_is_lost_drops_out_of_that_round(lost: Reply | Fault, 
     assert list(second["answers"]) == list(ALL)
     assert second["dropped"] == []
     assert any("view:deep" in warning and "round 1" in warning for warning in record.warnings)
-    assert "deep" not in server.seen(4).rpartition("# Your part")[2]
+    assert "deep" not in server.requests[4].text.rpartition("# Your part")[2]
 
 
 async def test_a_view_that_is_lost_when_it_answers_again_keeps_its_first_answer() -> None:
@@ -88,7 +88,7 @@ async def test_a_view_that_is_lost_when_it_answers_again_keeps_its_first_answer(
     record, server = await held(debate(deep_again=REFUSES, surface_again=REFUSES), rounds=1)
     assert record.outcome == "verdict"
     assert "adopted" not in record.debate[0]
-    assert "surface-first-1." in server.seen(-1)
+    assert "surface-first-1." in server.requests[-1].text
     assert parts(server.requests).count("score") == 1
 
 

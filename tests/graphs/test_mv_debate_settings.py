@@ -174,4 +174,4 @@ async def test_a_policy_of_one_s_own(tmp_path: Path) -> None:
     )
     record, server = await held(debate([YES]), task="sarcasm", policy=str(file))
     assert (record.category, record.policy["name"]) == ("dry", "dry humour")
-    assert "Humour, dry." in server.seen(0)
+    assert "Humour, dry." in server.requests[0].text

@@ -52,7 +52,7 @@ async def judged(script: Any, graph: str, **settings: Any) -> tuple[Record, Scri
 
 async def test_the_baseline_of_hate_is_the_safety_classifier() -> None:
     record, server = await judged(drawn("Racist"), "baseline")
-    assert "# Your part: the safety classifier" in server.seen(0)
+    assert "# Your part: the safety classifier" in server.requests[0].text
     assert server.requests[0].temperature == 0.8
     assert (record.label, record.hateful, record.scheme, record.track) == (1, True, "fine", "baseline")
 
@@ -106,7 +106,7 @@ async def test_a_mode_of_another_graph_costs_no_call(graph: str) -> None:
 async def test_draws_are_the_call_of_the_baseline_drawn_anew() -> None:
     _, alone = await judged(drawn("Racist"), "baseline")
     record, server = await judged(drawn("Racist", "NotHate", "Racist", "NotHate", "Racist"), "self_consistency")
-    assert {request.text for request in server.requests} == {alone.seen(0)}
+    assert {request.text for request in server.requests} == {alone.requests[0].text}
     assert [request.temperature for request in server.requests] == [0.7] * 5
     assert (record.category, record.label, record.tie) == ("Racist", 1, False)
     assert "3 of 5 draws" in record.explanation
@@ -142,7 +142,7 @@ async def test_all_draws_are_of_one_distribution(mode: str, settings: dict[str, 
 async def test_draws_of_the_zero_shot_question() -> None:
     _, alone = await judged(answered("YES"), "baseline", mode="zero-shot")
     record, server = await judged(answered("YES", "NO", "YES"), "self_consistency", mode="zero-shot", draws=3)
-    assert {request.text for request in server.requests} == {alone.seen(0)}
+    assert {request.text for request in server.requests} == {alone.requests[0].text}
     assert (record.label, record.category, record.scheme) == (1, "Hateful", "binary")
     assert record.debate[0]["votes"] == {"Hateful": 2, "NotHate": 1}
 

@@ -82,7 +82,7 @@ async def test_step_4_is_shown_the_stance_of_the_response_as_the_judge_is(stance
     said = {"argument": "words-of-answer_non_hate.", "stance": stance}
     async with ScriptedServer(panel(3, answer_non_hate=said)) as server:
         await decide(server, graph="predict")
-    third, fourth, judge = server.seen(7), server.seen(8), server.seen(9)
+    third, fourth, judge = server.requests[7].text, server.requests[8].text, server.requests[9].text
     assert "The other side has argued:\n\n<<<opening" in third
     assert f"The other side has answered you. {shown}\n\n<<<response" in fourth
     assert f"The non-hate side, round 2 ({stance}s):" in judge
@@ -101,7 +101,7 @@ async def test_reasons_come_before_labels() -> None:
         "judge": ["reason", "label"],
     }
     for number in (0, 7, 8, 9):
-        listed = [line for line in server.seen(number).splitlines() if line.startswith("- ")]
+        listed = [line for line in server.requests[number].text.splitlines() if line.startswith("- ")]
         assert [line[2:].partition(":")[0] for line in listed[-2:]] == orders[part(server.requests[number])]
 
 
@@ -110,7 +110,7 @@ async def test_unanimous_stances_leave_one_reference_empty_and_the_debate_is_hel
     async with ScriptedServer(panel(hateful)) as server:
         record = await decide(server, graph="predict")
     assert len(server.requests) == 10
-    assert "You have no reference" in server.seen(without)
+    assert "You have no reference" in server.requests[without].text
     assert record.outcome == "verdict"
 
 
@@ -186,7 +186,10 @@ async def test_one_lost_perspective_does_not_sink_the_post(lost: Reply | Fault) 
     assert record.outcome == "verdict"
     assert [opinion.id for opinion in record.opinions] == [name for name in EXAMPLES if name != EXAMPLES[1]]
     assert any(EXAMPLES[1] in warning and "not heard" in warning for warning in record.warnings)
-    assert [reasons_in(server.seen(number)) for number in (5, 6)] == [list(EXAMPLES[3:]), [EXAMPLES[0], EXAMPLES[2]]]
+    assert [reasons_in(server.requests[number].text) for number in (5, 6)] == [
+        list(EXAMPLES[3:]),
+        [EXAMPLES[0], EXAMPLES[2]],
+    ]
 
 
 async def test_where_all_perspectives_are_lost_the_post_ends_as_they_did() -> None:

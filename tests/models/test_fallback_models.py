@@ -82,7 +82,7 @@ async def test_a_budget_counts_every_request() -> None:
     assert [part(request) for request in server.requests] == ["gatekeeper", "gatekeeper", "indictment", "judge"]
     assert record.outcome == "verdict"
     assert record.warnings == ("the budget of 4 calls was spent before the defender could speak",)
-    assert "Prosecutor, round 1" in server.seen(-1)
+    assert "Prosecutor, round 1" in server.requests[-1].text
 
 
 async def test_answers_from_the_cache_cost_no_budget(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ async def test_down_the_ladder_and_it_is_remembered(takes: str, rung: str, attem
     last = server.requests[-1]
     assert "The form of your answer, as a JSON schema:" in last.text
     assert '"OtherHate"' in last.text
-    assert "as a JSON schema" not in server.seen(0)
+    assert "as a JSON schema" not in server.requests[0].text
 
 
 async def test_bare_500s_that_are_for_the_format_are_believed_the_third_time() -> None:
@@ -232,8 +232,8 @@ async def test_a_model_that_refuses_images_is_told_and_so_is_the_user(tmp_path: 
         first = await decide(server, graph="baseline", image=str(png(tmp_path)))
         second = await decide(server, graph="baseline", image=str(png(tmp_path)))
     assert [came_of(first), came_of(second)] == [("verdict", None, 2), ("verdict", None, 1)]
-    assert "The post has an image. You can't see it" in server.seen(1)
-    assert "stands before this text" not in server.seen(1)
+    assert "The post has an image. You can't see it" in server.requests[1].text
+    assert "stands before this text" not in server.requests[1].text
     for record in (first, second):
         assert record.warnings == ("classifier: openai:scripted can't see the image and judged the text alone",)
 
@@ -249,7 +249,7 @@ async def test_a_text_only_model_by_its_published_profile(tmp_path: Path) -> Non
     async with ScriptedServer(court_script()) as server:
         record = await decide(server, graph="baseline", model="openai:gpt-3.5-turbo", image=str(png(tmp_path)))
     assert [len(request.images) for request in server.requests] == [0]
-    assert "You can't see it" in server.seen(0)
+    assert "You can't see it" in server.requests[0].text
     assert record.outcome == "verdict"
     assert len(record.warnings) == 1
 

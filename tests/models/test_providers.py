@@ -105,7 +105,7 @@ async def test_a_whole_debate(way: Way, monkeypatch: pytest.MonkeyPatch) -> None
         "gatekeeper", "investigation", "defence", "prosecution", "defence", "judge",
     ]  # fmt: skip
     assert [request.temperature for request in server.requests] == [0.0, 0.8, 0.8, 0.8, 0.8, 0.1]
-    assert "prosecution-2" in server.seen(4)
+    assert "prosecution-2" in server.requests[4].text
     assert record.category == "Religious"
 
 

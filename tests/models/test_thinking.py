@@ -39,7 +39,7 @@ async def test_thoughts_that_never_end_are_no_answer() -> None:
     record, server = await classify([Reply(f"<think>{DRAFT} but then"), GOOD])
     assert came_of(record) == ("verdict", None, 2)
     assert record.category == "Sexist"
-    assert "the answer was empty" in server.seen(1)
+    assert "the answer was empty" in server.requests[1].text
 
 
 async def test_an_end_of_thinking_in_the_post_ends_nothing() -> None:
@@ -63,7 +63,7 @@ async def test_an_answer_that_a_server_took_for_thinking(field: str) -> None:
     # Thoughts with a draft in them are thoughts.
     record, server = await classify([body(f"Maybe {DRAFT}?"), GOOD])
     assert came_of(record) == ("verdict", None, 2)
-    assert "the answer was empty" in server.seen(1)
+    assert "the answer was empty" in server.requests[1].text
 
 
 # Further fields of the body

@@ -156,8 +156,8 @@ async def test_a_post_that_is_only_an_image(tmp_path: Path) -> None:
         again = await decide(server, "", image="data:image/png;base64," + base64.b64encode(png()).decode())
     assert record.outcome == again.outcome == "verdict"
     assert record.post_id == again.post_id
-    assert "The post has no text." in server.seen(0)
-    assert "The post's image stands before this text." in server.seen(0)
+    assert "The post has no text." in server.requests[0].text
+    assert "The post's image stands before this text." in server.requests[0].text
     assert [len(request.images) for request in server.requests] == [1, 1, 1, 1]
     assert "base64" not in again.model_dump_json()
 

@@ -44,7 +44,7 @@ async def test_an_image_is_sent_as_a_file(database: str) -> None:
             assert case["post"]["image"].startswith("data:image/png;base64,")
             assert (case["post"]["post_id"], case["settings"]["max_text"]) == ("p-1", 100)
         assert server.requests[0].images
-        assert "How was the match?" in server.seen(0)
+        assert "How was the match?" in server.requests[0].text
 
 
 BOMB = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 100_000, 100_000)

@@ -59,7 +59,7 @@ class Answer(Generic[Filled]):
 
     @property
     def confidence(self) -> float | None:
-        """What the form states, from 0 to 1; None where it states none, or the rehearsal model filled it in."""
+        """Return the confidence that the form states, from 0 to 1, or None; the rehearsal model is never sure."""
         by_rules = was_rehearsed(self.log.get("calls", ())[-1:])  # the last call is the one that answered
         return None if by_rules else getattr(self.value, "confidence", None)
 

@@ -204,7 +204,7 @@ class ModelCall:
 
     @property
     def sends_image(self) -> bool:
-        """Whether the image stands in the request as it is now."""
+        """Return whether the image stands in the request as it is now."""
         return self.image is not None and not self.without_image
 
     def note_completion(self, answered: Completion) -> None:

@@ -21,7 +21,7 @@ Events = tuple[list[bytes], list[bytes]]  # those that say an answer, and those 
 
 @dataclass
 class Asked:
-    """What the body of a request says, whatever its protocol.
+    """A request by its body, whatever its protocol.
 
     `messages` are (role, text), roles by their OpenAI names (system, user, assistant). `images` are the picture parts
     in order, as data URIs or URLs. `response_format` is as it was sent, whatever the provider calls it; `schema` is the
@@ -52,7 +52,7 @@ class Asked:
 
     @property
     def format(self) -> Literal["json_schema", "json_object", ""]:
-        """Whether a schema, bare JSON or nothing was asked for."""
+        """Return whether a schema, bare JSON or nothing was asked for."""
         if self.schema is not None:
             return "json_schema"
         return "json_object" if self.response_format else ""

@@ -82,10 +82,6 @@ class ScriptedServer(InThread):
         """Where it is asked."""
         return f"http://127.0.0.1:{self.port}"
 
-    def seen(self, index: int) -> str:
-        """Everything in words that the model was shown in the request of this number, from 0; negative from the end."""
-        return self.requests[index].text
-
     async def __aenter__(self) -> Self:
         """Begin to serve, on the running loop."""
         self._listener = await asyncio.start_server(
