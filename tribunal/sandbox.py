@@ -9,7 +9,6 @@ import sys
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 

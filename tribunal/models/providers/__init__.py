@@ -238,20 +238,15 @@ class Provider:
 
     def key_pool(self, environment: Mapping[str, str]) -> list[str]:
         """Return every key of the provider: NAME, then NAME_1, NAME_2, … of the first of its names that has any."""
-        return list(dict.fromkeys(environment[name] for name in self._key_settings(environment)))
-
-    def _key_settings(self, environment: Mapping[str, str]) -> list[str]:
-        """Return the settings that its keys are read from."""
         for name in self.keys:
             numbered = sorted(
-                (int(tail), full)
+                (int(tail), value)
                 for full, value in environment.items()
                 if full.startswith(f"{name}_") and (tail := full.removeprefix(f"{name}_")).isdecimal() and value
             )
-            found = [name] if environment.get(name) else []
-            found += [full for _, full in numbered]
-            if found:
-                return found
+            found = [environment.get(name, ""), *(value for _, value in numbered)]
+            if any(found):
+                return list(dict.fromkeys(filter(None, found)))
         return []
 
     def all_secrets(self, environment: Mapping[str, str]) -> set[str]:
