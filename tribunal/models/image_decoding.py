@@ -8,8 +8,8 @@ import warnings
 import zlib
 from typing import Any
 
-from PIL import ExifTags, UnidentifiedImageError
 from PIL import Image as Pillow
+from PIL import ImageOps, UnidentifiedImageError
 
 _SEVERAL = "MPO"  # what Pillow calls a JPEG with previews or a second lens behind it, as phones write them
 
@@ -58,36 +58,26 @@ def _flat_pixels(opened: Pillow.Image, edge: int) -> Pillow.Image:
     if opened.mode.startswith("I"):  # 16 bits a pixel, all but the darkest of which `convert` takes for white
         deep = opened.convert("I")
         deep.thumbnail((edge, edge), Pillow.Resampling.LANCZOS)
-        return _turn_upright(deep.point(lambda value: value / 256).convert("L"), opened).convert("RGB")
+        return _turn_upright(deep.point(lambda value: value / 256).convert("L")).convert("RGB")
     # A photograph is read at the next larger eighth of its size, which spares most of the work.
     opened.thumbnail((edge, edge), Pillow.Resampling.LANCZOS)
     opened.load()
-    flat = opened.convert("RGBA") if opened.mode in ("P", "LA", "PA") or "transparency" in opened.info else opened
+    flat = _turn_upright(opened)
+    if flat.mode in ("P", "LA", "PA") or "transparency" in flat.info:
+        flat = flat.convert("RGBA")
     if flat.mode == "RGBA":
         ground = Pillow.new("RGB", flat.size, "white")
         ground.paste(flat, mask=flat.getchannel("A"))
         flat = ground
-    return _turn_upright(flat.convert("RGB"), opened)
+    return flat.convert("RGB")
 
 
-_TURNED = {
-    2: Pillow.Transpose.FLIP_LEFT_RIGHT,
-    3: Pillow.Transpose.ROTATE_180,
-    4: Pillow.Transpose.FLIP_TOP_BOTTOM,
-    5: Pillow.Transpose.TRANSPOSE,
-    6: Pillow.Transpose.ROTATE_270,
-    7: Pillow.Transpose.TRANSVERSE,
-    8: Pillow.Transpose.ROTATE_90,
-}
-
-
-def _turn_upright(small: Pillow.Image, opened: Pillow.Image) -> Pillow.Image:
-    """Turn an image as the metadata of the opened one say, where they can be read."""
+def _turn_upright(small: Pillow.Image) -> Pillow.Image:
+    """Turn an image as its metadata say, where they can be read."""
     try:
-        turn = _TURNED.get(opened.getexif().get(ExifTags.Base.Orientation, 1))
+        return ImageOps.exif_transpose(small)
     except _BROKEN:
         return small
-    return small if turn is None else small.transpose(turn)
 
 
 def _encode_jpeg(small: Pillow.Image) -> bytes:
