@@ -186,16 +186,15 @@ async def _prepare_call(call: ModelCall, registry: ModelRegistry) -> None:
     """Leave out what the model is known not to take, and load the image."""
     provider, image, limits = call.provider, call.question.post.image, registry.limits[call.model]
     client = registry.chat_client(call.model, provider, registry.key_pool(call.model, provider).keys[0])
-    server = registry.server_settings(provider)
     call.response_format = limits.choose_format(call)
     takes_one = provider.takes_temperature and profile_takes(client, "temperature")
     left_out = limits.leaves_out("temperature", call)
     call.temperature = call.wanted_temperature if takes_one and not left_out else None
-    call.bounds = frozenset() if limits.leaves_out("bounds", call) else server.bounds
+    call.bounds = frozenset() if limits.leaves_out("bounds", call) else provider.schema_bounds(registry.environment)
     call.no_system = limits.leaves_out("system", call)
     call.extra = extra_fields_for(call.model, call.context.extra_body)
     call.stream = not limits.leaves_out("stream", call)
-    call.base_url = server.url
+    call.base_url = provider.base_url(registry.environment)
     if image is not None:
         if not profile_takes(client, "image_inputs") or limits.leaves_out("image", call):
             call.leave_out_image()
@@ -319,7 +318,7 @@ async def _send_once(call: ModelCall, registry: ModelRegistry, key: str | None) 
     # prompt that was cut fills a whole context.
     read = call.last_prompt_tokens
     is_cut = _SMALLEST_CONTEXT <= read < call.fewest_prompt_tokens
-    if is_cut and not registry.server_settings(call.provider).keys_wanted:
+    if is_cut and not call.provider.needs_key(registry.environment):
         call.warn(f"{call.model} read {read} tokens of a longer prompt: its server cut the rest; give it more context")
     return completion
 

@@ -94,15 +94,15 @@ def cache_key(call: ModelCall, registry: ModelRegistry) -> str:
     process, which knows nothing yet, is to find the same answers.
     """
     question, image = call.question, call.question.post.image
-    server = registry.server_settings(call.provider)
+    provider, environment = call.provider, registry.environment
     depends_on: dict[str, Any] = {
-        "endpoint": server.url,
+        "endpoint": provider.base_url(environment),
         "model": str(call.model),
         "system": question.system,
         "task": f"{question.shared}\n\n{question.task}" if question.shared else question.task,
         "post": question.post.text,
         "image": image and [image.sha256, call.context.image_edge],
-        "schema": call.answer_schema(server.bounds),
+        "schema": call.answer_schema(provider.schema_bounds(environment)),
         "temperature": call.wanted_temperature,
         "max_tokens": call.max_output_tokens,
         "draw": (question.repeat, question.draw),
@@ -111,6 +111,6 @@ def cache_key(call: ModelCall, registry: ModelRegistry) -> str:
         depends_on["earlier"] = question.post.earlier
     if call.extra:
         depends_on["extra_body"] = call.extra
-    if call.provider.client:
-        depends_on["object"] = fingerprint(call.provider.client)
+    if provider.client:
+        depends_on["object"] = fingerprint(provider.client)
     return hashlib.sha256(json.dumps(depends_on, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

@@ -1,7 +1,7 @@
 """How providers decline and how they fail, told apart.
 
-Every client library raises its own exceptions and marks a blocked answer in its own way. `diagnose` and `refusal_in`
-read them by what they carry (a status, a code, a finish reason), so that no client needs to be imported to be
+Every client library raises its own exceptions and marks a blocked answer in its own way. `diagnose` reads
+them by what they carry (a status, a code, a finish reason), so that no client needs to be imported to be
 understood. Transport comes first: an authentication or quota error is never taken for bad output, nor a refusal for a
 failure.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
@@ -304,11 +305,8 @@ def _describe_redirect(status: int, headers: Mapping[str, str], chain: list[Base
 
 def _retry_after(headers: Mapping[str, str], chain: list[BaseException]) -> float | None:
     """Seconds to wait, from Retry-After (seconds or a date), retry-after-ms, or Gemini's RetryInfo."""
-    if milliseconds := headers.get("retry-after-ms"):
-        try:
-            return max(0.0, float(milliseconds) / 1000)
-        except ValueError:
-            pass
+    with suppress(ValueError):
+        return max(0.0, float(headers.get("retry-after-ms", "")) / 1000)
     seconds = seconds_until_retry(headers.get("retry-after") or headers.get("Retry-After") or "")
     if seconds is not None:
         return seconds

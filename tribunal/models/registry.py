@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from tribunal import plugins
 from tribunal.calls import REHEARSAL
@@ -270,14 +270,6 @@ def extra_fields_for(model: ModelName, extra_body: Mapping[str, JSON]) -> JSON:
 # What the calls of one event loop share
 
 
-class ServerSettings(NamedTuple):
-    """A provider in one environment: its address, whether it takes keys, and its bounds of schemas."""
-
-    url: str | None
-    keys_wanted: bool
-    bounds: frozenset[str]
-
-
 class ModelRegistry:
     """The clients, keys and limits that calls share on one event loop.
 
@@ -297,7 +289,6 @@ class ModelRegistry:
         self.secrets: set[str] = set()
         self.on_rest: Callable[[str, int, float], None] | None = None
         self._elsewhere: dict[tuple[str, int], float] = {}  # until when others were told to let a key rest
-        self._servers: dict[str, ServerSettings] = {}
         self._clients: dict[tuple[ModelName, str | None, str | None], tuple[Provider, BaseChatModel]] = {}
         self.reset_keys()
 
@@ -311,7 +302,6 @@ class ModelRegistry:
         before, self.environment = self.environment, environment(self._dotenv)
         if before == self.environment:
             return
-        self._servers = {}
         # Clients of LangChain's read settings of their own. They hold no connections where nothing closes them.
         self._clients = {at: held for at, held in self._clients.items() if held[0].close}
         matters = tuple(name for provider in providers_in_use() for name in (*provider.keys, *provider.base_urls))
@@ -363,27 +353,16 @@ class ModelRegistry:
         if self.on_rest is not None:
             self.on_rest(provider, number, seconds)
 
-    def server_settings(self, provider: Provider) -> ServerSettings:
-        """Return a provider's settings here, worked out once for each environment.
+    def chat_client(self, model: ModelName, provider: Provider, key: str | None) -> BaseChatModel:
+        """Return the client of a model, with this key; a model object is its own.
 
         Raises:
-            BadInput: its address stands in a `.env` file, and the key that would be sent there doesn't.
+            BadInput: its address stands in a `.env` file that isn't trusted.
         """
-        if provider.client is not None:
-            return ServerSettings(provider.default_url, False, provider.bounds)
-        held = self._servers.get(provider.name)
-        if held is None:
-            at = self.environment
-            held = ServerSettings(provider.base_url(at), provider.needs_key(at), provider.schema_bounds(at))
-            self._servers[provider.name] = held
-        return held
-
-    def chat_client(self, model: ModelName, provider: Provider, key: str | None) -> BaseChatModel:
-        """Return the client of a model, with this key; a model object is its own."""
         if provider.client is not None:
             self.secrets |= secrets_in(provider.client)
             return provider.client
-        at = model, self.server_settings(provider).url, key
+        at = model, provider.base_url(self.environment), key
         held = self._clients.get(at)
         if held is None:
             held = self._clients[at] = provider, provider.make(Endpoint(*at, self.environment))

@@ -30,7 +30,8 @@ class InThread(AbstractAsyncContextManager[Any]):
 
     def __enter__(self) -> Self:
         """Begin to serve, in the thread."""
-        return self._background.submit(self.__aenter__()).result(10)
+        entered: Self = self._background.submit(self.__aenter__()).result(10)
+        return entered
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

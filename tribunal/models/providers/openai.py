@@ -156,7 +156,7 @@ def _embedding_rows(reply: Any) -> list[list[float]]:
     return [row for _, row in sorted(numbered, key=lambda pair: int(pair[0]))]
 
 
-OPENAI = Provider(
+OPENAI: Provider = Provider(
     name="openai",
     make=lambda endpoint: make_client(endpoint, "openai", default_headers=OPENAI.account_headers(endpoint.environment)),
     options=request_options,
