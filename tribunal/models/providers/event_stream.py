@@ -85,7 +85,7 @@ class EventStream:
         try:
             event = parse_json(raw)
         except ValueError:
-            return [self._encode_event(beside, scrub_body(raw, [self._key]))]
+            return [self._encode_event(beside, raw)]
         if not isinstance(event, dict) or event.get("error"):
             raise NoAnswer(scrub_json(event, [self._key]))
         if self._normalise:
@@ -101,7 +101,7 @@ class EventStream:
             if not ends:
                 self._templates[place] = (beside, event)
             _set_text(event, place[0], words.add_piece(piece) + (words.take_rest() if ends else ""))
-        return [*due, self._encode_event(beside, json.dumps(self._strike_key(event)).encode())]
+        return [*due, self._encode_event(beside, json.dumps(event).encode())]
 
     def _flush_words(self, places: list[Place]) -> list[bytes]:
         """Return events with the words that were held back: the last of their kind, with nothing else in it."""
@@ -113,21 +113,12 @@ class EventStream:
                 for (other, _), _ in list(_find_pieces(event, ())):
                     _set_text(event, other, "")
                 _set_text(event, place[0], rest)
-                due.append(self._encode_event(beside, json.dumps(self._strike_key(event)).encode()))
+                due.append(self._encode_event(beside, json.dumps(event).encode()))
         return due
 
-    def _strike_key(self, value: Any) -> Any:
-        """Return an event without the key in the fields that are whole; the others' words are without it already."""
-        if isinstance(value, dict):
-            return {
-                name: each if name in _IN_PIECES and isinstance(each, str) else self._strike_key(each)
-                for name, each in value.items()
-            }
-        if isinstance(value, list):
-            return [self._strike_key(each) for each in value]
-        return scrub_json(value, [self._key]) if isinstance(value, str) and self._key else value
-
     def _encode_event(self, beside: list[bytes], data: bytes | None) -> bytes:
+        """Return an event as it is passed on, without the key: also in the fields that are whole."""
+        data = data and scrub_body(data, [self._key])
         if self._lines:
             return (data or b"") + b"\n"
         told = [b"data: " + line for line in data.split(b"\n")] if data is not None else []
