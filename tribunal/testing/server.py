@@ -67,7 +67,7 @@ class ScriptedServer(InThread):
         """
         self.script, self.latency, self.keep, self.port = script, latency, keep, port
         self.reset()
-        self._connections: set[asyncio.Task[Any]] = set()
+        self._connections: dict[asyncio.Task[Any], asyncio.StreamWriter] = {}
         self._listener: asyncio.Server | None = None
 
     def reset(self) -> None:
@@ -97,9 +97,9 @@ class ScriptedServer(InThread):
         """End serving, and raise `ScriptError` where the script went wrong."""
         if self._listener is not None:
             self._listener.close()
-        connections = list(self._connections)
-        for connection in connections:
-            connection.cancel()
+        connections = dict(self._connections)
+        for writer in connections.values():
+            writer.transport.abort()
         await asyncio.gather(*connections, return_exceptions=True)
         await asyncio.sleep(0.01)  # clients on this loop see their connections end before it closes
         if self.errors and error is None:
@@ -109,7 +109,7 @@ class ScriptedServer(InThread):
         """Serve one client, a request at a time, as long as it stays."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 (a coroutine runs in a task)
-        self._connections.add(task)
+        self._connections[task] = writer
         try:
             while (asked := await _read_request(reader)) and not writer.is_closing():
                 answering = asyncio.ensure_future(self.respond(writer, *asked))
@@ -123,7 +123,7 @@ class ScriptedServer(InThread):
                 if asked[2].get("connection", "").lower() == "close":
                     break
         finally:
-            self._connections.discard(task)
+            del self._connections[task]
             writer.close()
 
     async def respond(
