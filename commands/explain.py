@@ -78,7 +78,7 @@ def explain(
 
     async def draw() -> CaseView | AuthorLetter:
         from tribunal.cases.author_letter import write_letter
-        from tribunal.cases.explanations import explain_case
+        from tribunal.cases.explanations import view_with_image
         from tribunal.context import context_from
 
         at_hand = await _find_case(case, database)
@@ -89,7 +89,7 @@ def explain(
             at_hand = at_hand._replace(policy_text=_read_text(policy, "policy", "give its file as it was"))
         if told_to == "auditor":
             table = read_price_table(prices)
-            return await explain_case(at_hand, table.cost_of_call if table else None)
+            return await view_with_image(at_hand, table.cost_of_call if table else None)
         settings = {name: value for name, value in (at_hand.settings or {}).items() if name in _CALL_SETTINGS}
         context = context_from({**settings, **({"model": model} if model else {})})
         return await write_letter(at_hand, language=language, context=context)

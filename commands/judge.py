@@ -100,12 +100,12 @@ def _write_explanation(record: Record, post: JSON, out: Path) -> None:
     import asyncio
     import time
 
-    from tribunal.cases.explanations import explain_case
+    from tribunal.cases.explanations import view_with_image
     from tribunal.cases.view_maker import CaseAtHand
     from tribunal.times import format_date
 
     at_hand = CaseAtHand(record, post, decided_at=format_date(time.time()))
-    write_picture(asyncio.run(explain_case(at_hand)), format_of_file(out), out, aside=True)
+    write_picture(asyncio.run(view_with_image(at_hand)), format_of_file(out), out, aside=True)
 
 
 def _read_post(text: str | None, image: str | None) -> tuple[str | None, str | None]:

@@ -27,7 +27,7 @@ from tribunal.service.dropins.errors import error_response
 from tribunal.service.limits import OPTIONS, BodyLimits
 from tribunal.service.replica.background_loops import DATABASE_AWAY
 from tribunal.service.replica.options import ServiceOptions
-from tribunal.service.replica.replica import open_replica
+from tribunal.service.replica.replica import run_replica
 from tribunal.service.routes import appeals, batches, cases, judge, monitoring, reviews, webhooks
 from tribunal.service.telemetry.observers import RequestTelemetry, Telemetry
 
@@ -48,7 +48,7 @@ def create_app(options: ServiceOptions) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, object]]:
         try:
-            async with open_replica(options, telemetry) as app.state.replica:
+            async with run_replica(options, telemetry) as app.state.replica:
                 yield {OPTIONS: options}
         finally:
             await telemetry.close()

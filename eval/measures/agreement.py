@@ -148,7 +148,7 @@ def measure_repeats(columns: RunColumns, clusters: Clusters) -> JSON:
         rate = float(flips[posts].mean()) if several and posts.any() else None
         interval = share_interval(clusters.of_post[posts], flips[posts]) if several else None
         return {
-            **{name: _spread_over_repeats([measured[name] for measured in scores]) for name in MEASURES},
+            **{name: _mean_std_values([measured[name] for measured in scores]) for name in MEASURES},
             "posts": int(posts.sum()),
             **agreed,
             "flip_rate": rate,
@@ -185,7 +185,8 @@ def measure_perspectives(columns: RunColumns, clusters: Clusters) -> JSON:
     }
 
 
-def _spread_over_repeats(values: list[float | None]) -> JSON:
+def _mean_std_values(values: list[float | None]) -> JSON:
+    """Return the mean and sample standard deviation of the values that are defined, and all values as given."""
     defined = [value for value in values if value is not None]
     return {
         "mean": float(np.mean(defined)) if defined else None,

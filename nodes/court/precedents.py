@@ -47,14 +47,14 @@ async def find_precedents(state: Case, runtime: Runtime[Context]) -> JSON:
     for number, each in enumerate(found, start=1):
         case = each.decided
         fields = {name: getattr(case, name) for name in _SHARED}
-        here, same = _category_in_scheme(case, policy, context.scheme), case.policy_sha == policy.sha
+        here, same = _category_in_this_scheme(case, policy, context.scheme), case.policy_sha == policy.sha
         shown = Precedent(id=f"P{number}", here=here, same_policy=same, similarity=each.similarity, **fields)
         runtime.stream_writer({"event": "precedent", **shown.without_words().dump()})
         brought.append(shown.dump())
     return {"precedents": brought}
 
 
-def _category_in_scheme(case: DecidedCase, policy: Policy, scheme: Scheme) -> str | None:
+def _category_in_this_scheme(case: DecidedCase, policy: Policy, scheme: Scheme) -> str | None:
     """Return the category of the scheme in force that a decision is, or None.
 
     It goes by its name, or in a binary scheme by whether this policy takes its category for hate.

@@ -182,7 +182,7 @@ def _batch_rows(posts: PostTable, columns: Mapping[str, str]) -> Iterator[JSON]:
 def _check_lines(path: Path) -> None:
     if path.suffix == ".csv":
         with path.open(encoding="utf-8", errors="replace", newline="") as text, suppress(csv.Error):
-            _check_columns(len(next(csv.reader(_header_lines(text)), ())))
+            _check_columns(len(next(csv.reader(_lines_up_to_header_limit(text)), ())))
     with path.open("rb") as file:
         if path.suffix == ".jsonl" and file.read(64).lstrip().startswith(b"["):
             raise BadInput("file: is one JSON array; send JSON Lines, one object on each line")
@@ -195,8 +195,8 @@ def _check_lines(path: Path) -> None:
                 raise Problem("too_large", f"file: line {number}: is over {most} MB; send images by their address")
 
 
-def _header_lines(file: IO[str]) -> Iterator[str]:
-    """Give the lines of a table as far as its header may go on: a quoted name can have several."""
+def _lines_up_to_header_limit(file: IO[str]) -> Iterator[str]:
+    """Yield a table's lines for a reader that stops after the header; raise BadInput once they are over the limit."""
     read = 0
     while line := file.readline(_MOST_HEADER):
         read += len(line)

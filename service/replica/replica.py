@@ -93,7 +93,7 @@ class Replica:
     """One process of the service: its database, its queue, its worker, and what they serve."""
 
     def __init__(self, options: ServiceOptions, store: Store, case_store: CaseStore, telemetry: Telemetry) -> None:
-        """Put the parts together; `open_replica` starts them."""
+        """Put the parts together; `run_replica` starts them."""
         self.options, self.store, self.case_store, self.prices = options, store, case_store, telemetry.prices
         self.queued = asyncio.Event()  # set when a case waits that this replica may take up
         self.worker = Worker(case_store, store, options.in_flight, telemetry)
@@ -201,7 +201,7 @@ async def check_options(options: ServiceOptions, store: Store) -> None:
 
 
 @asynccontextmanager
-async def open_replica(options: ServiceOptions, telemetry: Telemetry) -> AsyncIterator[Replica]:
+async def run_replica(options: ServiceOptions, telemetry: Telemetry) -> AsyncIterator[Replica]:
     """Run a replica until the block ends; then what is in flight ends, or goes back to the queue.
 
     Raises:

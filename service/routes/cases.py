@@ -20,7 +20,7 @@ from tribunal.cases.case_drawing import content_security_policy, draw_markdown, 
 from tribunal.cases.case_store import CaseStore, add_spending, spending_of
 from tribunal.cases.case_view import AuthorLetter, CaseView
 from tribunal.cases.explanations import case_from_row
-from tribunal.cases.explanations import explain_case as explain_case_at_hand
+from tribunal.cases.explanations import view_with_image as explain_case_at_hand
 from tribunal.cases.problem import Problem
 from tribunal.cases.trials import ReviewerQuestion
 from tribunal.cases.view_maker import CaseAtHand
@@ -206,7 +206,7 @@ _EXAMPLES = {
     response_class=Response,
     responses={200: {"content": _EXAMPLES, "description": _DESCRIPTION}, **responses("not_found", "conflict", "spent")},
 )
-async def explain_case(
+async def view_with_image(
     case_id: CaseId,
     replica: CurrentReplica,
     who: Reader,

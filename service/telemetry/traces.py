@@ -63,7 +63,7 @@ class Traces:
         context, kind = self._incoming.extract(headers), SpanKind.SERVER
         span = self._tracer.start_span(scope["method"], context=context, kind=kind, attributes=attributes)
         trace_id = trace.format_trace_id(span.get_span_context().trace_id)
-        with _as_current(span), structlog.contextvars.bound_contextvars(trace_id=trace_id):
+        with _current_until_ended(span), structlog.contextvars.bound_contextvars(trace_id=trace_id):
             yield span
 
     def set_answer(self, span: Span, method: str, route: str, status: int) -> None:
@@ -83,7 +83,7 @@ class Traces:
             "tribunal.graph": graph,
         }
         span = self._tracer.start_span(f"invoke_workflow {graph}", attributes=attributes)
-        with _as_current(span):
+        with _current_until_ended(span):
             nodes = _NodeSpans(self._tracer, span)
             token = _trial_spans.set(nodes)
             try:
@@ -106,8 +106,8 @@ class Traces:
 
 
 @contextmanager
-def _as_current(span: Span) -> Iterator[None]:
-    """Have other spans begin beneath this one until the block ends."""
+def _current_until_ended(span: Span) -> Iterator[None]:
+    """Make a span the one beneath which others begin, and end it when the block ends."""
     try:
         with trace.use_span(span, record_exception=False, set_status_on_exception=False):
             yield

@@ -13,7 +13,7 @@ from playwright.async_api import Browser, async_playwright
 from tests.browser.test_own_pages import ARGUMENTS, CHROMIUM, HOSTILE, hostile_record, is_read, opened
 from tribunal.cases.case_drawing import draw_fragment, draw_page, stylesheet
 from tribunal.cases.case_view import AuthorLetter
-from tribunal.cases.explanations import explain_case
+from tribunal.cases.explanations import view_with_image
 from tribunal.cases.view_maker import CaseAtHand
 from tribunal.exhibit import Box
 from tribunal.schema import Appealed, Precedent, Trial
@@ -61,7 +61,7 @@ async def hostile_case(folder: Path) -> CaseAtHand:
 
 
 async def test_an_explanation(chromium: Browser, tmp_path: Path) -> None:
-    made, file = await explain_case(await hostile_case(tmp_path)), tmp_path / "a.html"
+    made, file = await view_with_image(await hostile_case(tmp_path)), tmp_path / "a.html"
     file.write_text(draw_page(made), "utf-8")
     async with opened(chromium, file) as read:
         await is_read(read, "<script>window.ran = 1</script>")
@@ -75,7 +75,7 @@ async def test_an_explanation(chromium: Browser, tmp_path: Path) -> None:
 
 
 async def test_the_image_is_covered_until_it_is_asked_for(chromium: Browser, tmp_path: Path) -> None:
-    made, file = await explain_case(await hostile_case(tmp_path)), tmp_path / "a.html"
+    made, file = await view_with_image(await hostile_case(tmp_path)), tmp_path / "a.html"
     file.write_text(draw_page(made), "utf-8")
     read = await chromium.new_page(viewport={"width": 390, "height": 800})
     await read.goto(file.as_uri())
@@ -98,7 +98,7 @@ async def test_the_image_is_covered_until_it_is_asked_for(chromium: Browser, tmp
 
 async def test_in_a_page_of_others_under_a_strict_policy(chromium: Browser, tmp_path: Path) -> None:
     """The fragment has no style and no script of its own, so that a page which allows neither shows it whole."""
-    made, file = await explain_case(await hostile_case(tmp_path)), tmp_path / "b.html"
+    made, file = await view_with_image(await hostile_case(tmp_path)), tmp_path / "b.html"
     (tmp_path / "own.css").write_text(stylesheet(), "utf-8")
     allowed = "default-src 'none'; img-src data:; style-src file:"
     head = f'<meta http-equiv="Content-Security-Policy" content="{allowed}"><link rel="stylesheet" href="own.css">'

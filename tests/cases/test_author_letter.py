@@ -16,7 +16,7 @@ from tribunal.cases.author_letter import write_letter
 from tribunal.cases.case_drawing import draw_markdown, draw_page
 from tribunal.cases.case_view import AuthorLetter
 from tribunal.cases.session import submit_review
-from tribunal.cases.view_maker import CaseAtHand, PostAtHand, post_at_hand
+from tribunal.cases.view_maker import CaseAtHand, PostAtHand, fields_of_post
 from tribunal.context import Context
 from tribunal.errors import BadInput
 from tribunal.schema import Record
@@ -28,7 +28,7 @@ ONE_GROUND = {"indictment": {"cues": [CUE, OTHER]}, "judge": VERDICT | {"explana
 
 def case_of(record: Record, post: PostAtHand) -> CaseAtHand:
     """The case of a record, with its post at hand."""
-    return CaseAtHand(record, dict(post_at_hand(post)))
+    return CaseAtHand(record, dict(fields_of_post(post)))
 
 
 async def asked(

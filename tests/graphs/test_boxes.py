@@ -12,7 +12,7 @@ from PIL import Image
 from tests.cases.letters import POST, Page, told
 from tests.court import cue, decide, part
 from tests.doubles import Request, ScriptedServer
-from tribunal.cases.explanations import explain_case
+from tribunal.cases.explanations import view_with_image
 from tribunal.cases.view_maker import CaseAtHand
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS
@@ -85,7 +85,7 @@ async def test_graphs_without_cues_refuse_it(graph: str) -> None:
 
 async def test_the_explanation_marks_the_place_and_covers_the_image(picture: str) -> None:
     record, _ = await heard([FIT], image=picture, boxes=True)
-    made = await explain_case(CaseAtHand(record, {"text": POST, "image": picture}))
+    made = await view_with_image(CaseAtHand(record, {"text": POST, "image": picture}))
     found = Page(made._repr_html_())
     assert made.post.image is not None
     [shown] = found.all("img")
@@ -96,6 +96,6 @@ async def test_the_explanation_marks_the_place_and_covers_the_image(picture: str
         "x": "20.0", "y": "20.0", "width": "80.0", "height": "70.0",
     }  # fmt: skip
     assert "from 10 % to 50 % of its width, from 20 % to 90 % of its height" in found.text
-    gone = await explain_case(CaseAtHand(record, {"text": POST, "image": "https://example.com/a.png"}))
+    gone = await view_with_image(CaseAtHand(record, {"text": POST, "image": "https://example.com/a.png"}))
     assert not Page(gone._repr_html_()).all("img")
     assert "The image isn't" in gone.post.image.absent if gone.post.image else False

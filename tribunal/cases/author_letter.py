@@ -14,7 +14,7 @@ from tribunal.cases.case_drawing import TO_AUTHORS, fixed_texts
 from tribunal.cases.case_view import AuthorLetter
 from tribunal.cases.deciders import model_verdict, recorded_policy
 from tribunal.cases.quotations import find_spans, merge_spans, quotations_in, quoted_spans, withdrawn_cue_ids
-from tribunal.cases.view_maker import CaseAtHand, case_details, post_at_hand
+from tribunal.cases.view_maker import CaseAtHand, case_details, fields_of_post
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput, ModelError
 from tribunal.language import detect_language, language_name, language_of_post, parse_language
@@ -80,7 +80,7 @@ async def write_letter(
             f"poster: the case {record.post_id} is about {record.task}: only decisions on hate speech are explained to "
             "the person who posted; leave it out"
         )
-    at_hand = post_at_hand(case.post)
+    at_hand = fields_of_post(case.post)
     text = at_hand.get("text")
     tag = await asyncio.to_thread(parse_language, language) if language else record.language
     if language and tag is None:

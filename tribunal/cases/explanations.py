@@ -67,7 +67,7 @@ async def aexplain(
     at_hand = CaseAtHand(record, post, (await policy_in_force(policy)).source if policy else None)
     context, run = context_from({**settings}), caller_config(config)
     if told_to == "auditor":
-        return await explain_case(at_hand)
+        return await view_with_image(at_hand)
     mask_traces()
 
     async def explain_to_poster(_: Record) -> AuthorLetter:
@@ -87,7 +87,7 @@ def explain(record: Record, **given: Any) -> CaseView | AuthorLetter:
     return run_to_end(aexplain, record, **given)
 
 
-async def explain_case(at_hand: CaseAtHand, price: PriceOfCall | None = None, *, files: bool = True) -> CaseView:
+async def view_with_image(at_hand: CaseAtHand, price: PriceOfCall | None = None, *, files: bool = True) -> CaseView:
     """Return the picture of a case that was found, with its image in it where that is on this machine.
 
     Without `files`, no file of this machine that the post names is read, but one of the data folder alone.

@@ -93,7 +93,7 @@ def view_case(
     Raises:
         BadInput: the policy's text is none, or is of another policy than the record names.
     """
-    at_hand, verdict = post_at_hand(post), model_verdict(record)
+    at_hand, verdict = fields_of_post(post), model_verdict(record)
     text = at_hand.get("text")
     marked = mark_cues(record.transcript, record.cues, text)
     outcome = str(verdict.get("outcome") or record.outcome)
@@ -179,8 +179,8 @@ def case_details(record: Record, case: str | None) -> Iterator[tuple[str, str]]:
     yield "Thread", record.thread or "" if record.thread != case else ""
 
 
-def post_at_hand(post: PostAtHand) -> Mapping[str, Any]:
-    """Return what is at hand of a post: `text` is missing where its words aren't."""
+def fields_of_post(post: PostAtHand) -> Mapping[str, Any]:
+    """Return the fields of a post that are at hand, by name; `text` is missing if its words are."""
     if isinstance(post, str):
         return {"text": post}
     fields = post.dump() if isinstance(post, Post) else dict(post or {})

@@ -99,7 +99,7 @@ def seat(
         await _check_prompt(role, shows, state, runtime)
         material: JSON = {channel: _material(channel, state) for channel in shows}
         try:
-            answer = await ask(role, state, runtime, mend=_citations(name, shows, state), **material)
+            answer = await ask(role, state, runtime, mend=_citation_mender(name, shows, state), **material)
         except ModelError as fault:
             if required:
                 raise
@@ -196,7 +196,7 @@ def _entry(held: Mapping[str, Any]) -> Entry:
     return Entry(None, [(str(name), str(value)) for name, value in held.items() if value not in (None, "")])
 
 
-def _citations(name: str, shows: Sequence[str], state: Any) -> Mend[Any] | None:
+def _citation_mender(name: str, shows: Sequence[str], state: Any) -> Mend[Any] | None:
     """Return a mender that strikes citations of what the case doesn't hold; None where nothing citable is shown."""
     if not {*shows} & {*_CITED}:
         return None
