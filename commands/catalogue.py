@@ -117,12 +117,12 @@ def check_prompts(
 ) -> None:
     """Check a folder of prompts as a run does before its first call, and say which of ours it changes."""
     from tribunal.graphs import graph as load_graph
-    from tribunal.prompts.sets import prompt_set, prompts_with_system
+    from tribunal.prompts.sets import prompts_with_system, read_prompt_set
     from tribunal.systems import system_of
 
     system = system_of(graph) if graph and load_graph(graph) else None
     name = system.name if system else None
-    made, ours = prompt_set(str(folder), name), prompts_with_system(name).sources
+    made, ours = read_prompt_set(str(folder), name), prompts_with_system(name).sources
     changed = sorted(name for name, text in ours.items() if made.sources[name] != text)
     added = sorted(made.sources.keys() - ours.keys())
     say(f"{folder}: every prompt can be used (hash {made.sha})")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tribunal.errors import BadInput
-from tribunal.plugins import list_known_names, load_all, names, place_of, plugin
+from tribunal.plugins import list_known_names, load_all, module_object_of, names, plugin
 from tribunal.settings import GRAPHS
 from tribunal.systems import note_place, system_of
 from tribunal.text import suggest_name
@@ -112,7 +112,7 @@ def code_of(name: str) -> dict[str, Path]:
     path = name.partition(":")[0]
     if _is_file(name):
         return {path: Path(path).expanduser()}
-    place = place_of("tribunal.graphs", name)
+    place = module_object_of("tribunal.graphs", name)
     if place is None:
         raise _no_graph(name)
     top = place.partition(":")[0].partition(".")[0]

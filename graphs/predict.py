@@ -8,7 +8,7 @@ from tribunal.graphs.perspectives import graph as perspectives
 from tribunal.nodes.intake import begin_graph
 from tribunal.nodes.predict.debater import (
     annotate_post,
-    count_opinions,
+    decide_by_majority,
     end_if_unheard,
     judge_panel,
     to_debate_or_vote,
@@ -23,7 +23,7 @@ builder.add_node("perspectives", perspectives)
 builder.add_node("heard", end_if_unheard)
 builder.add_node("debate", debate)
 builder.add_node("judge", judge_panel)
-builder.add_node("vote", count_opinions)
+builder.add_node("vote", decide_by_majority)
 builder.add_node("annotate", annotate_post)
 builder.add_edge("receive", "convene")
 builder.add_conditional_edges(

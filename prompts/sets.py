@@ -271,7 +271,7 @@ def parse_prompts(text: str, folder: str, system: str | None = None) -> PromptSe
 PROMPT_TEXTS = _PromptFolders("prompts", "Markdown", parse_prompts, "give a folder")
 
 
-def prompt_set(folder: str | None, system: str | None = None) -> PromptSet:
+def read_prompt_set(folder: str | None, system: str | None = None) -> PromptSet:
     """Return the prompts in force: those of this folder, and ours where it has none. Blocks.
 
     Raises:
@@ -366,7 +366,7 @@ async def prompts_of_case(state: Mapping[str, Any], folder: str | None) -> Promp
         folder: the setting `prompts`.
 
     Raises:
-        BadInput: they are none, or a client of this server may not set them. As `prompt_set`, where none are there.
+        BadInput: they are none, or a client of this server may not set them. As `read_prompt_set`, where none are there.
     """
     system = (state.get("context") or {}).get("system")
     if not isinstance(system, str | None):
@@ -382,7 +382,7 @@ async def prompts_of_case(state: Mapping[str, Any], folder: str | None) -> Promp
 async def load_prompts(
     folder: str | None, case: Mapping[str, Any] | None = None, *, afresh: bool = False, system: str | None = None
 ) -> PromptSet:
-    """Return a `prompt_set`, read off the event loop and once.
+    """Return a `read_prompt_set`, read off the event loop and once.
 
     Args:
         folder: the setting `prompts`.
@@ -391,7 +391,7 @@ async def load_prompts(
         system: the system of one's own that the case is tried by, if any.
 
     Raises:
-        BadInput: as `prompt_set`; or a client of this server may not set what lies in the case.
+        BadInput: as `read_prompt_set`; or a client of this server may not set what lies in the case.
     """
     if folder is None:
         ready = system is None and shipped_prompts.cache_info().currsize

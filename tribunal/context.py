@@ -29,7 +29,7 @@ from tribunal.model_objects import name_objects
 from tribunal.schema import JSON
 from tribunal.settings import RENAMED, SETTINGS, EverySetting, describe_setting
 from tribunal.shared_settings import VIEWS, Setting, Task
-from tribunal.systems import seat_exists, seat_names
+from tribunal.systems import is_settable_seat, seat_names
 from tribunal.text import parse_json, parse_toml, shorten_repr, suggest_name
 from tribunal.trust import check_request, settings_from_clients
 
@@ -142,7 +142,7 @@ class Context(_Fields):
     def _seats_exist(cls, by_seat: dict[str, Any]) -> dict[str, Any]:
         for seat in by_seat:
             kind, colon, name = seat.partition(":")
-            if not seat_exists(seat):
+            if not is_settable_seat(seat):
                 raise ValueError(f"there is no seat {seat!r}; the seats are {', '.join(seat_names())}")
             if kind == "view" and colon and name not in VIEWS:
                 raise ValueError(f"there is no seat {seat!r}; the views are {', '.join(VIEWS)}")

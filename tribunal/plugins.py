@@ -49,7 +49,7 @@ def plugin(group: Group, name: str, kind: type[Kind], field: str) -> Kind | None
     Raises:
         BadInput: it can't be imported, is something else, or a stored case names a place that isn't allowed.
     """
-    place = place_of(group, name)
+    place = module_object_of(group, name)
     if place is None:
         return None
     if name not in _declared(group):
@@ -70,8 +70,8 @@ def plugin(group: Group, name: str, kind: type[Kind], field: str) -> Kind | None
     return found
 
 
-def place_of(group: Group, name: str) -> str | None:
-    """Return the `module:object` that a name stands for; None where it is no entry point and no such place."""
+def module_object_of(group: Group, name: str) -> str | None:
+    """Return the `module:object` of an entry point, or a name that is written as one; else None."""
     return _declared(group).get(name) or (name if _PLACE.fullmatch(name) else None)
 
 

@@ -162,7 +162,7 @@ def seat_names() -> list[str]:
     return [*SEATS, *(name for name in _own_seats if name not in SEATS)]
 
 
-def seat_exists(seat: str) -> bool:
+def is_settable_seat(seat: str) -> bool:
     """Return whether a seat can be set: one of ours, or of a graph of one's own that is loaded or installed."""
     kind = seat.partition(":")[0]
     if (kind if kind in KINDS else seat) not in SEATS and kind not in _own_seats:

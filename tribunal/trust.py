@@ -39,7 +39,7 @@ _stored: ContextVar[bool] = ContextVar("stored", default=False)
 _tool: ContextVar[bool] = ContextVar("tool", default=False)
 
 
-def serve_clients() -> None:
+def distrust_input() -> None:
     """Take what this process is given from here on for clients'. Every server of ours says so when it starts."""
     global _serving
     _serving = True

@@ -24,7 +24,7 @@ from tribunal.line_up import apply_line_up
 from tribunal.models.registry import check_models, provider_of
 from tribunal.nodes.predict.perspective import open_searchers
 from tribunal.prompts.policy import load_policy
-from tribunal.prompts.sets import prompt_set
+from tribunal.prompts.sets import read_prompt_set
 from tribunal.retrievers.indexes.table_rows import file_hash
 from tribunal.retrievers.perspectives.store import PerspectiveStore
 from tribunal.retrievers.precedents.store import open_precedents
@@ -60,7 +60,7 @@ def describe_surroundings(graph: str, context: Context) -> JSON:
         "models": {"TRIBUNAL_MODEL": None if context.model else setting("TRIBUNAL_MODEL") or "rehearsal"},
         "policy": {"name": in_force.name, "sha": in_force.sha},
         "tribunal": __version__,
-        "prompts": prompt_set(context.prompts, system.name if system else None).dump(),
+        "prompts": read_prompt_set(context.prompts, system.name if system else None).dump(),
         "files": {name: file_hash(path)[:16] for name, path in paths.items() if path.is_file()},
         "code": hash_code(graph),
     }

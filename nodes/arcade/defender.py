@@ -12,7 +12,7 @@ from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.cues import arguments_form, arguments_from_form, quote_turn
-from tribunal.nodes.arcade.prosecutor import admissible_arguments, is_settled
+from tribunal.nodes.arcade.prosecutor import admissible_arguments, exits_early
 from tribunal.nodes.exhibits import show_exhibits
 from tribunal.nodes.state import CaseState, cues_in, last_turn, write_turn
 from tribunal.nodes.verdict import is_closed
@@ -54,4 +54,4 @@ async def to_prosecution_or_rest(state: CaseState) -> Literal["next round", "no 
     """Go on with rounds 2…K, unless the case is closed, the budget spent, or no cue in dispute."""
     if is_closed(state) or state.get("budget_spent") or state["round"] >= context_of(state).rounds:
         return "K rounds done"
-    return "no cue in dispute" if is_settled(state) else "next round"
+    return "no cue in dispute" if exits_early(state) else "next round"

@@ -121,7 +121,7 @@ def admissible_arguments(state: CaseState, who: str) -> Mend[Any]:
     )
 
 
-def is_settled(state: CaseState) -> bool:
+def exits_early(state: CaseState) -> bool:
     """Return whether an early exit is on, and no cue is in dispute: each is conceded or withdrawn."""
     wanted = context_of(state).early_exit
     if not (state.get("early_exit", False) if wanted is None else wanted):
@@ -140,7 +140,7 @@ def is_settled(state: CaseState) -> bool:
 async def to_defence_or_rest(state: CaseState) -> Literal["argued", "no cue in dispute"]:
     """Send the cues to the defence, unless nothing is left to answer."""
     open_still = not is_closed(state) and not state.get("budget_spent")
-    return "no cue in dispute" if open_still and is_settled(state) else "argued"
+    return "no cue in dispute" if open_still and exits_early(state) else "argued"
 
 
 @node

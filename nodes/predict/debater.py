@@ -157,7 +157,7 @@ async def annotate_post(state: PanelState, runtime: Runtime[Context]) -> JSON:
 
 
 @take_part_while_open
-async def count_opinions(state: PanelState, runtime: Runtime[Context]) -> JSON:
+async def decide_by_majority(state: PanelState, runtime: Runtime[Context]) -> JSON:
     """Decide without debate, as more than half of the perspectives do; a tie is non-hate, and marked."""
     opinions = opinions_of(state)
     if not opinions:

@@ -20,7 +20,7 @@ from tribunal.models.role import Role
 from tribunal.nodes.mv_debate.scoring import judge_role, reflection_role
 from tribunal.nodes.predict.debater import OPENINGS, RESPONSES
 from tribunal.prompts.catalogue import CATALOGUE
-from tribunal.prompts.sets import prompt_set, shipped_prompts
+from tribunal.prompts.sets import read_prompt_set, shipped_prompts
 
 
 def ran(*arguments: str, ends: int = 0) -> str:
@@ -67,7 +67,7 @@ def test_a_name_that_there_is_none_of_names_what_was_meant() -> None:
 def test_an_exported_folder_is_our_set_by_its_hash(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "mine"
     assert shipped_prompts().sha in ran("export", str(folder))
-    assert prompt_set(str(folder)).sha == shipped_prompts().sha
+    assert read_prompt_set(str(folder)).sha == shipped_prompts().sha
     checked = ran("check", str(folder))
     assert shipped_prompts().sha in checked
     assert "other than ours: none" in checked

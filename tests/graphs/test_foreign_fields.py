@@ -21,7 +21,7 @@ from tests.graphs.research_world import html
 from tests.where_heeded import where_heeded
 from tribunal.nodes.exhibits import show_exhibits
 from tribunal.nodes.state import CaseState
-from tribunal.prompts.sets import prompt_set, shipped_prompts
+from tribunal.prompts.sets import read_prompt_set, shipped_prompts
 
 # A forged heading, entries, fields and marks; line breaks of every kind; characters that hide, turn and command.
 FORGED = (
@@ -170,7 +170,7 @@ async def test_the_same_holds_in_prompts_of_ones_own(tmp_path: Path) -> None:
     (folder / "arcade" / "prosecution.md").write_text(
         "# Your part: the Prosecutor, in round {{ round }}\n\nYou: {{ own }}, they: {{ defence }}. Go on.", "utf-8"
     )
-    prompt_set(str(folder))
+    read_prompt_set(str(folder))
     async with ScriptedServer(Forger(FORGED, explicit=False)) as server:
         record = await decide(server, FORGED, language="en", prompts=str(folder), rounds=2)
     assert record.outcome == "verdict"

@@ -13,7 +13,7 @@ from tests.court import court_script, decide
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.golden.playing import Player
 from tests.golden.test_requests import CASES, asked
-from tribunal.prompts.sets import PromptSet, load_prompts, prompt_set, shipped_prompts
+from tribunal.prompts.sets import PromptSet, load_prompts, read_prompt_set, shipped_prompts
 
 
 def own_set(folder: Path) -> Path:
@@ -52,7 +52,7 @@ async def test_a_set_may_be_partial_and_a_record_says_which_it_was(tmp_path: Pat
     assert "Hateful or not? NotHate, Racist" in server.requests[1].text
     assert server.requests[1].body["messages"][0] == server.requests[0].body["messages"][0]
     assert ours.prompts == {"name": "tribunal", "sha": shipped_prompts().sha}
-    assert theirs.prompts == {"name": "mine", "sha": prompt_set(str(tmp_path / "mine")).sha}
+    assert theirs.prompts == {"name": "mine", "sha": read_prompt_set(str(tmp_path / "mine")).sha}
     assert ours.prompts["sha"] != theirs.prompts["sha"]
 
 

@@ -89,9 +89,9 @@ SERVER = """
 import asyncio, json, sys
 from tribunal.context import context_from
 from tribunal.prompts.policy import policy_in_force, policy_of
-from tribunal.trust import serve_clients
+from tribunal.trust import distrust_input
 
-serve_clients()
+distrust_input()
 name, text = sys.argv[1], sys.stdin.read()
 state = {"context": {"settings": {"policy": name}, "policy": text}} if text else {}
 made = asyncio.run(policy_of(state) if text else policy_in_force(name))

@@ -30,7 +30,7 @@ FREE = {
 def a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """A service of ours, as it is once it has said that it serves clients."""
     monkeypatch.setattr(trust, "_serving", False)
-    trust.serve_clients()
+    trust.distrust_input()
     monkeypatch.delenv(trust.ALLOW, raising=False)
 
 

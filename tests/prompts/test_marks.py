@@ -26,7 +26,7 @@ from tribunal.prompts.marks import (
     short_word,
     together,
 )
-from tribunal.prompts.sets import PromptSet, prompt_set, shipped_prompts
+from tribunal.prompts.sets import PromptSet, read_prompt_set, shipped_prompts
 
 ANYTHING = st.text(st.characters(codec=None, exclude_categories=()), max_size=60)
 BREAKS = re.compile("[\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
@@ -113,7 +113,7 @@ def test_a_prompt_of_ones_own_can_t_take_marks_off(tmp_path: Path, trick: str) -
     (tmp_path / "arcade").mkdir()
     (tmp_path / "arcade" / "prosecution.md").write_text(f"{{% set _ = [round, own, defence] %}}\n{trick}", "utf-8")
     with pytest.raises(BadInput, match=r"^prompts: .*prosecution\.md, line 2: "):
-        prompt_set(str(tmp_path))
+        read_prompt_set(str(tmp_path))
 
 
 @pytest.mark.parametrize("trick", [each for each in TRICKS if "filter" not in each and "set x" not in each][:10])

@@ -10,7 +10,7 @@ from tribunal.errors import BadInput
 from tribunal.models.role import policy_variables, standing_instructions
 from tribunal.prompts.marks import ours, quote
 from tribunal.prompts.policy import load_policy
-from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, load_prompts, prompt_set, shipped_prompts
+from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, load_prompts, read_prompt_set, shipped_prompts
 
 ASKED = "Which one? {{ categories }}"
 
@@ -49,7 +49,7 @@ def written(folder: Path, files: dict[str, str]) -> str:
 )  # fmt: skip
 def test_what_is_wrong_with_a_set_is_said(tmp_path: Path, name: str, text: str, says: str) -> None:
     with pytest.raises(BadInput) as told:
-        prompt_set(written(tmp_path / "mine", {name: text}))
+        read_prompt_set(written(tmp_path / "mine", {name: text}))
     assert says in str(told.value)
     assert str(tmp_path / "mine") in str(told.value)
     assert "\n" not in str(told.value)
@@ -61,11 +61,11 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "bytes/arcade/judge.md").write_bytes(b"\xff\xfe")
     for name, says in (("nowhere", "is no folder"), ("empty", "holds no prompt"), ("bytes", "can't decode byte")):
         with pytest.raises(BadInput, match=says):
-            prompt_set(str(tmp_path / name))
+            read_prompt_set(str(tmp_path / name))
 
 
 def test_a_set_has_parts_of_its_own_and_notes_for_people(tmp_path: Path) -> None:
-    made = prompt_set(
+    made = read_prompt_set(
         written(
             tmp_path / "mine",
             {
@@ -87,7 +87,7 @@ def test_a_set_has_parts_of_its_own_and_notes_for_people(tmp_path: Path) -> None
 
 def test_a_part_may_be_drawn_in_by_another_and_more_than_once(tmp_path: Path) -> None:
     asked = '{% include "_asked" %}'
-    made = prompt_set(
+    made = read_prompt_set(
         written(
             tmp_path / "mine",
             {
@@ -102,15 +102,15 @@ def test_a_part_may_be_drawn_in_by_another_and_more_than_once(tmp_path: Path) ->
 
 
 def test_what_goes_wrong_in_the_filling_names_the_prompt(tmp_path: Path) -> None:
-    made = prompt_set(written(tmp_path / "mine", {"arcade/classifier.md": "{{ categories + 1 }}"}))
+    made = read_prompt_set(written(tmp_path / "mine", {"arcade/classifier.md": "{{ categories + 1 }}"}))
     with pytest.raises(BadInput, match=r"prompts: mine: arcade/classifier\.md: .*mend the prompt"):
         made.render("arcade/classifier", {"categories": ours("A")})
 
 
 def test_the_hash_is_of_the_words(tmp_path: Path) -> None:
-    one = prompt_set(written(tmp_path / "one", {"arcade/classifier.md": ASKED}))
-    two = prompt_set(written(tmp_path / "two", {"arcade/classifier.md": ASKED + "\n"}))
-    other = prompt_set(written(tmp_path / "other", {"arcade/classifier.md": ASKED + "!"}))
+    one = read_prompt_set(written(tmp_path / "one", {"arcade/classifier.md": ASKED}))
+    two = read_prompt_set(written(tmp_path / "two", {"arcade/classifier.md": ASKED + "\n"}))
+    other = read_prompt_set(written(tmp_path / "other", {"arcade/classifier.md": ASKED + "!"}))
     assert one.sha == two.sha != other.sha
 
 
@@ -129,7 +129,7 @@ async def test_a_changed_folder_is_read_when_a_case_begins(tmp_path: Path) -> No
 def test_what_a_prompt_may_take_from_the_policy_is_there(tmp_path: Path) -> None:
     every = "".join(f"{{{{ {name} }}}}" for name in sorted(OF_THE_SYSTEM))
     asked = ASKED + "".join(f"{{{{ {name} }}}}" for name in sorted(OF_THE_POLICY))
-    made = prompt_set(written(tmp_path / "mine", {"system/court.md": every, "arcade/classifier.md": asked}))
+    made = read_prompt_set(written(tmp_path / "mine", {"system/court.md": every, "arcade/classifier.md": asked}))
     assert "Hate speech" in standing_instructions(made, "court", load_policy("h-vli"), "fine")
     assert policy_variables(made, "arcade/classifier", load_policy("h-vli"), "fine").keys() == OF_THE_POLICY
     # Made once for a set, a policy and a scheme: a call costs a look-up.

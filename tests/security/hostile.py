@@ -133,7 +133,7 @@ def client_that_names_a_file() -> str:
     import sys
 
     code = (
-        "from tribunal import trust, judge; trust.serve_clients()\n"
+        "from tribunal import trust, judge; trust.distrust_input()\n"
         "from tribunal.errors import BadInput\n"
         "for given in ({'cache': 'a.sqlite'}, {'policy': '/etc/hostname'}, {'searxng_url': 'http://127.0.0.1:22'},\n"
         "              {'model': 'openai:m'}, {'image': '/etc/hostname'}):\n"

@@ -23,7 +23,7 @@ from tribunal.eval.runs.results import read_results, read_run_file
 from tribunal.models.image import store_image
 from tribunal.models.role import UnreadableAnswer, read_answer
 from tribunal.prompts.policy import load_policy
-from tribunal.prompts.sets import prompt_set
+from tribunal.prompts.sets import read_prompt_set
 from tribunal.retrievers.perspectives.perspective import load_perspective
 from tribunal.retrievers.perspectives.store import PerspectiveManifest
 from tribunal.retrievers.precedents.store import PrecedentManifest, read_decided_cases
@@ -116,7 +116,7 @@ READERS = (
     ),
     Reader(
         "a set of prompts",
-        in_a_file("_part.md", lambda path: prompt_set(str(path.parent))),
+        in_a_file("_part.md", lambda path: read_prompt_set(str(path.parent))),
         b"{% if post %}{{ post }}{% endif %} words",
     ),
     Reader("a perspective", in_a_file("p.toml", load_perspective), b'name = "p"\ntitle = "P"\ncriterion = "words"\n'),
