@@ -366,7 +366,7 @@ async def prompts_of_case(state: Mapping[str, Any], folder: str | None) -> Promp
         folder: the setting `prompts`.
 
     Raises:
-        BadInput: they are none, or a client of this server may not set them. As `read_prompt_set`, where none are there.
+        BadInput: they are none, or a client of this server may not set them. As `read_prompt_set`, if none are there.
     """
     system = (state.get("context") or {}).get("system")
     if not isinstance(system, str | None):

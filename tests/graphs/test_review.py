@@ -60,6 +60,7 @@ async def test_an_uncertain_verdict_waits_and_is_accepted() -> None:
         **record.model_copy(update={"review": None}).dump(),
         **{name: done.dump()[name] for name in ("outcome", "label", "category", "hateful", "explanation")},
         **{name: done.dump()[name] for name in ("confidence", "uncertain")},
+        **{"probability": 1.0, "probability_from": "person"},
     }
 
 
