@@ -12,7 +12,7 @@ import typer
 
 from tribunal.environment import FILE, DotEnv, read_dotenv
 from tribunal.errors import BadInput
-from tribunal.terminal import say
+from tribunal.terminal import is_watched, say
 from tribunal.trusted_folders import forget_answer, remember_answer
 
 
@@ -37,9 +37,8 @@ def trust(
 
 def ask_about_dotenv() -> None:
     """Ask once about a `.env` file whose lines aren't in force, where somebody sits at the terminal."""
-    is_watched = sys.stdin and sys.stdin.isatty() and sys.stderr.isatty()
     needs_none = {"trust", "--help", "--version"} & set(sys.argv[1:]) or "_TRIBUNAL_COMPLETE" in os.environ
-    if not is_watched or needs_none:
+    if not (is_watched(aside=True) and sys.stdin and sys.stdin.isatty()) or needs_none:
         return
     held = read_dotenv()
     if held.is_trusted is not None or not held.places:

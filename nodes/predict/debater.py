@@ -74,7 +74,7 @@ async def _open(side: Stance, state: PanelState, runtime: Runtime[Context], **ma
 async def _respond(side: Stance, opposing: str, state: PanelState, runtime: Runtime[Context], stance: str = "") -> JSON:
     """Take the second turn of a side, which is shown its first one, and the other side's turn of this id."""
     own, other = _turn_in_words(state, f"debater:{side}/1"), _turn_in_words(state, opposing)
-    shown = {"side": ours(SIDES[side]), "own": own, "opposing": other, "stance": ours("{}", stance)}
+    shown = {"side": ours("{}", SIDES[side]), "own": own, "opposing": other, "stance": ours("{}", stance)}
     return await _speak(RESPONSES[side], "response", 2, state, runtime, **shown)
 
 
