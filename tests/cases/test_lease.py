@@ -65,8 +65,13 @@ async def calls(server: ScriptedServer, number: int) -> None:
 
 
 def half_a_minute_passes() -> None:
+    date_heartbeats(-31)
+
+
+def date_heartbeats(seconds: float) -> None:
+    """Date every heartbeat so much later."""
     with sqlite3.connect(Path(os.environ["TRIBUNAL_DATA"]) / "service.sqlite") as held:
-        held.execute("UPDATE replicas SET seen = seen - 31")
+        held.execute("UPDATE replicas SET seen = seen + ?", (seconds,))
     held.close()
 
 
@@ -98,6 +103,22 @@ async def test_the_live_trial_of_another_process_is_no_case_to_resume(forked: Fo
             await trial.communicate()
             assert trial.returncode == 5
     assert len(server.requests) == 4
+    await the_only_case(forked, "pending")
+
+
+@pytest.mark.long
+async def test_a_heartbeat_of_a_clock_that_ran_a_year_ahead_holds_no_case(forked: Forked) -> None:
+    answers = [Reply(LATER, delay=PATIENCE), UNSURE]
+    async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        async with judging() as trial:
+            await calls(server, 4)
+            trial.kill()
+            await trial.wait()
+        date_heartbeats(365 * 86_400)
+        case = await the_only_case(forked, "cut_off")
+        resumed = await ran(forked, "resume", case["thread"])
+        assert resumed.status == 5, resumed.err
     await the_only_case(forked, "pending")
 
 

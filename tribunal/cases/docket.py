@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING
@@ -21,7 +20,15 @@ from sqlalchemy import and_, or_, select
 from tribunal.cases.case_store import CaseStore, spending_of
 from tribunal.cases.checkpoints import TakenOver
 from tribunal.cases.decision_effects import Sampling, load_sampling
-from tribunal.cases.leases import LEASE, Held, NewCase, held_case_from_row, new_owner, without_earlier_calls
+from tribunal.cases.leases import (
+    LEASE,
+    Held,
+    NewCase,
+    held_case_from_row,
+    new_owner,
+    seconds_left,
+    without_earlier_calls,
+)
 from tribunal.cases.old_docket import copy_old_cases
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import store_here
@@ -341,8 +348,7 @@ class Docket:
                 raise BadInput(f"thread: {thread}: was decided already: {decided_line(row)}; nothing was changed")
             return
         seen = await self.store.fetch_value(select(replicas.c.seen).where(replicas.c.id == row["owner"]))
-        left = 0.0 if seen is None else seen + LEASE - time.time()
-        if left > 0:
+        if left := seconds_left(seen):
             raise BadInput(
                 f"thread: {thread}: {holder_line(row)} right now, in another process; look again in a moment "
                 f"(if that process was killed: in {max(1, round(left))} s)"

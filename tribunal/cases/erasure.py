@@ -20,13 +20,13 @@ from pydantic import Field
 from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.cases.leases import LEASE
+from tribunal.cases.leases import LEASE, living_owners
 from tribunal.environment import data_folder
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
 from tribunal.store.checkpoint_tables import delete_checkpoints
 from tribunal.store.engine import WAIT, Store
-from tribunal.store.tables import METADATA, appeals, batches, cases, deliveries, events, replicas
+from tribunal.store.tables import METADATA, appeals, batches, cases, deliveries, events
 from tribunal.text import parse_json
 
 _AT_ONCE = 100  # cases in one transaction
@@ -112,8 +112,9 @@ def _is_free(wanted: ErasureRequest) -> Any:
     if wanted.older_than is not None:
         at_rest = and_(at_rest, cases.c.question.is_(None))
     else:
-        alive = select(replicas.c.id).where(replicas.c.seen > time.time() - LEASE)
-        cut_off = and_(cases.c.status == "running", cases.c.via != "service", cases.c.owner.not_in(alive))
+        cut_off = and_(
+            cases.c.status == "running", cases.c.via != "service", cases.c.owner.not_in(living_owners(LEASE))
+        )
         at_rest = or_(at_rest, cut_off)
     return and_(at_rest, ~appealed)
 

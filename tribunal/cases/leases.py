@@ -86,8 +86,23 @@ def owner_is_dead(owner: Any, replica: str, takeover: float) -> Any:
 
     This `replica` is alive, however late its own heartbeat is.
     """
-    alive = select(replicas.c.id).where(replicas.c.seen > time.time() - takeover)
-    return and_(owner != replica, owner.not_in(alive))
+    return and_(owner != replica, owner.not_in(living_owners(takeover)))
+
+
+def living_owners(lease: float) -> Any:
+    """Return the query for the processes whose last heartbeat is less than a lease away, in seconds.
+
+    One that is dated further ahead was given by a clock that has been set back since, and counts for nothing: else its
+    cases would be nobody's for as long as the clock was wrong.
+    """
+    now = time.time()
+    return select(replicas.c.id).where(replicas.c.seen > now - lease, replicas.c.seen < now + lease)
+
+
+def seconds_left(seen: float | None, lease: float = LEASE) -> float:
+    """Return for how long a process still counts as alive by its last heartbeat, as `living_owners`; 0: it doesn't."""
+    left = 0.0 if seen is None else seen + lease - time.time()
+    return left if 0 < left < 2 * lease else 0.0
 
 
 # The condition that a case is still in the hands of an attempt; its parameters are `CaseStore.lease_of`.

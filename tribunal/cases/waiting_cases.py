@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from sqlalchemy import and_, or_, select, update
 
-from tribunal.cases.leases import LEASE
+from tribunal.cases.leases import seconds_left
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import answer_entry
 from tribunal.errors import BadInput
@@ -253,7 +253,7 @@ def entry_of_row(row: JSON) -> DocketEntry:
         raise TypeError("the post is none")
     status, holder, decided = "decided", None, None
     if row["status"] in ("running", "queued"):
-        alive = row["status"] == "queued" or (row["seen"] is not None and row["seen"] > time.time() - LEASE)
+        alive = row["status"] == "queued" or seconds_left(row["seen"]) > 0
         status, holder = "running" if alive else "cut_off", holder_line(row)
     elif row["status"] == "done" and row["question"] is not None:
         status = "pending"
