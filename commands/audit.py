@@ -50,7 +50,7 @@ def print_head(database: Database = None) -> None:
     """Print the hash of the last entry. Keep it where whoever writes to the database can't change it."""
     from tribunal.store import audit as audit_log
 
-    end = run_in_store(database, audit_log.head)
+    end = run_in_store(database, audit_log.read_written_head)
     if end is None:
         raise BadInput("audit log: its head is gone; run tribunal audit verify")
     say(f"the head after {end.seq} entries:", aside=True)

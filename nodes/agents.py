@@ -20,7 +20,7 @@ from tribunal.errors import BadInput, BudgetSpent, ModelError, WrongState
 from tribunal.loops import run_in_background
 from tribunal.nodes.channels import find_wrong_channel
 from tribunal.nodes.state import channel_forms, outcome_of
-from tribunal.nodes.verdict import end_case, is_closed
+from tribunal.nodes.verdict import announce_outcome, is_closed
 from tribunal.schema import JSON
 from tribunal.stops import stop_at_head, stops_in_force, stops_passed_by
 
@@ -72,7 +72,7 @@ def take_part_while_open(function: Node) -> Node:
             by_rules = was_rehearsed([*state.get("calls", ()), *fault.calls], state.get("warnings", ()))
             outcome = {**outcome_of(fault), "rehearsed": by_rules}
             log = {"calls": list(fault.calls), "warnings": list(fault.warnings)}
-            return {**end_case(state, outcome, runtime), **log}
+            return {**announce_outcome(state, outcome, runtime), **log}
 
     return cast("Node", node(take_part))
 

@@ -80,7 +80,7 @@ async def deliver(
         rehearsed=was_rehearsed(led, state.get("warnings", ())),
         **more,
     ).dump()
-    ending = end_case(state, verdict, runtime, "Decided by a reviewer." if reviewed else "")
+    ending = announce_outcome(state, verdict, runtime, "Decided by a reviewer." if reviewed else "")
     # The rehearsal model's rules are no trial; a person's word counts whoever argued before.
     counts = reviewed or not (more.get("first_look") or verdict["rehearsed"])
     if counts and context.triage and screener_path(context.triage) is not None and state.get("post"):
@@ -91,7 +91,7 @@ async def deliver(
     return {**ending, **({} if by_policy else {"policy": {}}), **log}
 
 
-def end_case(state: Mapping[str, Any], outcome: JSON, runtime: Runtime[Context], reviewed: str = "") -> JSON:
+def announce_outcome(state: Mapping[str, Any], outcome: JSON, runtime: Runtime[Context], reviewed: str = "") -> JSON:
     """Stream the outcome of a case to whoever watches, and return the update that ends the case with it.
 
     Args:

@@ -31,7 +31,7 @@ from tribunal.settings import RENAMED, SETTINGS, EverySetting, describe_setting
 from tribunal.shared_settings import VIEWS, Setting, Task
 from tribunal.systems import is_settable_seat, seat_names
 from tribunal.text import parse_json, parse_toml, shorten_repr, suggest_name
-from tribunal.trust import check_request, settings_from_clients
+from tribunal.trust import check_request, settings_come_from_clients
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
@@ -307,7 +307,7 @@ def warn_of_overruled_settings(state: Mapping[str, Any], runtime: Runtime[Contex
 
 
 def _check_client_settings(context: Context) -> Context:
-    if settings_from_clients():
+    if settings_come_from_clients():
         check_request({name: getattr(context, name) for name in context.model_fields_set})
     return context
 

@@ -69,7 +69,7 @@ def for_an_agent() -> Iterator[None]:
         _tool.reset(token)
 
 
-def settings_from_clients() -> bool:
+def settings_come_from_clients() -> bool:
     """Return whether the settings that this process is given come from clients."""
     return for_clients() and not _tool.get()
 
@@ -86,7 +86,7 @@ def check_request(given: Mapping[str, Any]) -> None:
     if objects := object_names(given):
         raise BadInput(f"{objects[0]}: an object can't come from another process; name it as provider:model")
     for name, value in given.items():
-        whole = str(value) if _is_folder(value) else None
+        whole = str(value) if _names_screening_classifier(value) else None
         if _is_harmless(name, value) or _is_allowed(name, whole):
             continue
         for field, part in _parts(name, value):
@@ -108,7 +108,7 @@ def check_words(kind: str, name: str) -> None:
     Raises:
         BadInput: naming both, and TRIBUNAL_ALLOW.
     """
-    if settings_from_clients() and not _is_allowed(kind, None):
+    if settings_come_from_clients() and not _is_allowed(kind, None):
         called = kind.replace("line_up", "line-up").replace("_", " ")
         raise BadInput(
             f"context.{kind}: the case holds other words than the {called} {one_line(name)[:100]!r}: a client of "
@@ -224,14 +224,14 @@ def _read_allowed(allowed: str) -> tuple[tuple[str, str], ...]:
     return tuple(entries)
 
 
-def _is_folder(value: Any) -> bool:
-    """Return whether it names a screening classifier: a folder of the operator's, whatever models are allowed."""
+def _names_screening_classifier(value: Any) -> bool:
+    """Return whether a setting names a screening classifier: a folder, which no list of allowed models covers."""
     return isinstance(value, str) and value.strip().startswith(SCREENING_PREFIX)
 
 
 def _is_allowed(name: str, value: str | None) -> bool:
     """Return whether the operator allows this value of a setting; None stands for every value."""
-    names = {"*", name, "model"} if name in _MODELS and not _is_folder(value) else {"*", name}
+    names = {"*", name, "model"} if name in _MODELS and not _names_screening_classifier(value) else {"*", name}
     patterns = [pattern for setting, pattern in _read_allowed(os.environ.get(ALLOW, "")) if setting in names]
     if "*" in patterns:
         return True

@@ -15,7 +15,7 @@ from tribunal.eval.datasets import DATASETS
 from tribunal.eval.datasets.dataset import Dataset, file_exists
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.datasets.sampling import ImageCounts, SamplePlan
-from tribunal.eval.datasets.table import ROLES, columns_by_role, earlier_posts, peek_columns, plain_cell, sample_of
+from tribunal.eval.datasets.table import ROLES, columns_by_role, earlier_posts, json_cell, peek_columns, sample_of
 from tribunal.eval.datasets.table_files import TableFiles
 from tribunal.retrievers.indexes.table_rows import EXTRA, TableFile, TableRow, read_rows
 from tribunal.schema import JSON
@@ -204,7 +204,7 @@ class PostTable(Dataset):
 
 
 def _plain_cells(row: TableRow) -> JSON:
-    return {str(name): plain_cell(value) for name, value in row.cells.items() if name != EXTRA}
+    return {str(name): json_cell(value) for name, value in row.cells.items() if name != EXTRA}
 
 
 def _describe_extra_cells(extra: list[str]) -> str:

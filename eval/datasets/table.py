@@ -141,7 +141,7 @@ class _LabelMap:
 
 def _other_fields(row: TableRow, used: Collection[str]) -> dict[str, Any]:
     return {
-        wellformed(str(name)): plain_cell(_parse_listed_cell(value))
+        wellformed(str(name)): json_cell(_parse_listed_cell(value))
         for name, value in row.cells.items()
         if name not in used and name != EXTRA and not isinstance(value, bytes)
     }
@@ -154,16 +154,16 @@ def _parse_listed_cell(value: Any) -> Any:
     return value if texts is None else texts
 
 
-def plain_cell(value: Any) -> Any:
+def json_cell(value: Any) -> Any:
     """Return a cell as JSON can hold it: Parquet has dates, decimals and more."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {wellformed(str(key)): plain_cell(held) for key, held in value.items()}
+        return {wellformed(str(key)): json_cell(held) for key, held in value.items()}
     if isinstance(value, list | tuple):
-        return [plain_cell(held) for held in value]
+        return [json_cell(held) for held in value]
     return wellformed(str(value))
 
 

@@ -244,7 +244,7 @@ class RunBudget:
 
     def reserve_post(self) -> bool:
         """Reserve one more post. Return False if the budget has no room now, or none ever if no post is under way."""
-        if next(self._exceeded_limits(), None) is not None:
+        if next(self._limits_without_room(), None) is not None:
             return False
         if self.under_way and not self._cost_is_known():
             return False
@@ -264,7 +264,7 @@ class RunBudget:
 
     def explain_exhaustion(self) -> str:
         """Return why no other post may begin, and how to go on."""
-        option, words = next(self._exceeded_limits(), ("", ""))
+        option, words = next(self._limits_without_room(), ("", ""))
         return f"{words}; to go on, give {option}" if option else words
 
     def _add_spending(self, spent: RunSpending) -> None:
@@ -285,7 +285,7 @@ class RunBudget:
         own = self._of_a_post
         return RunSpending(own.calls or self._dearest.calls, own.tokens or self._dearest.tokens, self._dearest.cost)
 
-    def _exceeded_limits(self) -> Iterator[tuple[str, str]]:
+    def _limits_without_room(self) -> Iterator[tuple[str, str]]:
         """Yield the limits that do not suffice for one more post, by option and in words."""
         held = self._reservation
         for name, option, words, number in _KINDS:

@@ -56,7 +56,7 @@ def write_table(dataset: PostTable, run: Path, count: int, out: Path) -> None:
         rows = _read_decided_rows(dataset, run / RESULTS, count)
         with write_atomically(out) as file:
             if form == ".parquet" and schema is not None:
-                _write_typed_parquet(dataset.tables.files, schema, rows, file)
+                _write_parquet_with_outcomes(dataset.tables.files, schema, rows, file)
                 return
             columns = OutputColumns(name for cells in dataset.cells() for name in cells)
             with closing(OutcomeTable(form.removeprefix("."), columns, file)) as table:
@@ -162,7 +162,7 @@ def escape_formula(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
-def _write_typed_parquet(
+def _write_parquet_with_outcomes(
     files: Iterable[TableFile], schema: pa.Schema, rows: Iterator[tuple[JSON, JSON]], out: IO[bytes]
 ) -> None:
     """Write the rows of Parquet files as they are, with their outcomes."""

@@ -268,7 +268,7 @@ def _cluster_warnings(foretold: JSON, promise: ScreenerPromise) -> list[str]:
 
 
 def _forecast_decisions(posts: LabelledPosts, why: np.ndarray, found: AcceptanceRule, cluster: Ints) -> JSON:
-    """Return what it does with posts in these clusters, of which it declines some outright."""
+    """Return what an acceptance rule does with these posts, with rates whose intervals go by cluster."""
     taken, called, hate = found.accepts(posts), posts.hateful, posts.hateful ^ posts.wrong
     harmless, hateful = taken & ~called, taken & called
 

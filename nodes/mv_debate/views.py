@@ -32,7 +32,7 @@ from tribunal.nodes.mv_debate.history import (
     turns_at_stage,
 )
 from tribunal.nodes.state import Views, outcome_of, write_turn
-from tribunal.nodes.verdict import end_case, is_closed
+from tribunal.nodes.verdict import announce_outcome, is_closed
 from tribunal.prompts.marks import ours
 from tribunal.schema import JSON, Turn
 from tribunal.shared_settings import VIEWS
@@ -196,7 +196,7 @@ def outcome_of_dropouts(state: Views, left: int, runtime: Runtime[Context]) -> J
     words = f"{left} of {left + len(gone)} answered in round {number}, which is too few for a debate. {reasons}"
     named = {name: value for name, value in gone[0].items() if name not in ("id", "round", "stage")}
     outcome = {**named, "explanation": words}
-    return end_case(state, outcome, runtime)
+    return announce_outcome(state, outcome, runtime)
 
 
 @router

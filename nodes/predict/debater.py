@@ -19,7 +19,7 @@ from tribunal.nodes.exhibits import show_exhibits
 from tribunal.nodes.forms import REASON, Form, one_of, same_form, text_bounds
 from tribunal.nodes.predict.perspective import ANNOTATOR, stance_form
 from tribunal.nodes.state import PanelState, opinions_of, transcript_of, write_turn
-from tribunal.nodes.verdict import deliver, end_case, is_closed
+from tribunal.nodes.verdict import announce_outcome, deliver, is_closed
 from tribunal.prompts.marks import Material, Ours, listing, ours, quote, together
 from tribunal.schema import JSON, Stance, Turn
 
@@ -178,7 +178,7 @@ async def end_if_unheard(state: PanelState, runtime: Runtime[Context]) -> JSON:
         return {}
     outcome = {name: value for name, value in state["absent"][0].items() if name != "id"}
     outcome["rehearsed"] = was_rehearsed(state.get("calls", []), state.get("warnings", []))
-    return end_case(state, outcome, runtime)
+    return announce_outcome(state, outcome, runtime)
 
 
 @router

@@ -312,5 +312,5 @@ def _is_trusted_proxy(request: Request) -> bool:
 
 
 def may_enter(request: Request, who: Caller) -> bool:
-    """Return whether somebody may come in from there: without a key the operator alone, as `may_be_operator` has it."""
+    """Return whether somebody may come in: with a key, by a trusted proxy, or as the operator (`may_be_operator`)."""
     return bool(who.key_id) or who.proxied or may_be_operator(request)

@@ -73,7 +73,7 @@ async def _decide_posts(
         raise Problem("late", "this takes longer than the service waits; send it again to get its outcome")
     case_ids = [each.opened.id for each in opened_posts]
     for case_id, record in zip(case_ids, records, strict=True):
-        _check_verdict(case_id, record)
+        _require_hate_verdict(case_id, record)
     return case_ids, records
 
 
@@ -92,8 +92,8 @@ async def _wait_for_outcome(replica: Replica, who: Caller, post: _OpenedPost, de
             post.opened = await _open_case(replica, who, post.new)  # whoever it was begun for has gone away
 
 
-def _check_verdict(case_id: str, record: Record) -> None:
-    """Refuse what is no verdict on hate: what isn't decided is given no score; raise Problem if it is none."""
+def _require_hate_verdict(case_id: str, record: Record) -> None:
+    """Raise Problem unless a case has a verdict on hate: one that failed, was refused or waits is given no score."""
     if record.outcome == "failure":
         raise Problem("unavailable", f"no verdict: {record.explanation} (case {case_id})", retry_after=5)
     why = {

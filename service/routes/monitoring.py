@@ -174,7 +174,7 @@ async def list_entries(replica: CurrentReplica, who: Auditor, query: Annotated[A
 @audit.get("/v1/audit/head", responses=api.responses("not_found"))
 async def show_head(replica: CurrentReplica, who: Auditor) -> AuditHead:
     """Show the log's head. Keep it elsewhere, and give it to `tribunal audit verify --head`."""
-    end = await audit_log.head(replica.store)
+    end = await audit_log.read_written_head(replica.store)
     if end is None:
         raise Problem("not_found", "audit log: its head is gone; run tribunal audit verify")
     return AuditHead(seq=end.seq, hash=end.hash)

@@ -35,8 +35,8 @@ from tribunal.store.audit import (
     LogWalk,
     chained,
     content,
-    head,
     page,
+    read_written_head,
     sha,
     verify,
 )
@@ -281,7 +281,7 @@ async def test_a_log_that_was_changed_in_its_database(database: str) -> None:
     async with opened(database) as store:
         for number in range(6):
             await endpoints.add_webhook(store, f"https://example.com/{number}")
-        end = await head(store)
+        end = await read_written_head(store)
         assert end is not None
         rows = await page(store)
         await whole(store)

@@ -11,7 +11,7 @@ from tribunal.calls import was_rehearsed
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
 from tribunal.nodes.state import CaseState
-from tribunal.nodes.verdict import deliver, end_case, is_uncertain
+from tribunal.nodes.verdict import announce_outcome, deliver, is_uncertain
 from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Refusal, Step, Track
 from tribunal.text import one_line, suggest_name
@@ -91,7 +91,7 @@ def refusal(state: Mapping[str, Any], explanation: str, *, seat: str, form: str 
         explanation=explanation,
         rehearsed=was_rehearsed(calls, state.get("warnings", ())),
     ).dump()
-    return end_case(state, outcome, runtime)
+    return announce_outcome(state, outcome, runtime)
 
 
 def _runtime_here() -> Runtime[Context]:

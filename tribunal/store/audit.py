@@ -120,7 +120,7 @@ class Head(Frozen):
     hash: str
 
 
-async def head(store: Store) -> Head | None:
+async def read_written_head(store: Store) -> Head | None:
     """Return the head as it is written down; None where that is gone."""
     row = await store.fetch_row(select(audit_head.c.seq, audit_head.c.hash))
     return None if row is None else Head(**row)
@@ -189,7 +189,7 @@ async def verify(store: Store, kept: str | None = None) -> LogWalk:
             return walk
         if rows:
             continue
-        end = await head(store)
+        end = await read_written_head(store)
         if end is not None and end.seq > walk.entries and await page(store, walk.entries or None, 1):
             continue  # written since the page was read
         walk.check_end(end)
