@@ -133,6 +133,7 @@ def test_what_is_right_passes(errors: dict[str, str]) -> None:
     assert errors["right.py"] == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(len(WRONG)))
 def test_what_is_wrong_fails(number: int, errors: dict[str, str]) -> None:
     assert WRONG[number][1] in errors[f"wrong_{number}.py"]

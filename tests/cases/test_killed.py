@@ -17,7 +17,7 @@ from tests.cases.forked import Done, Forked
 from tests.court import court_script
 from tests.doubles import ScriptedServer
 
-pytestmark = pytest.mark.timeout(900)  # dozens of processes, on a machine that may be busy
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # dozens of processes, on a machine that may be busy
 # Every write with the slow tests, every twelfth in CI: each costs a process or three.
 steps = pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.slow)])
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}

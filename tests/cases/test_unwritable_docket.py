@@ -17,6 +17,7 @@ from tests.doubles import ScriptedServer
 
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
 JUDGE = ("judge", "post-words", "--model", "openai:scripted", "--review")
+pytestmark = pytest.mark.long  # a process or two for each
 UNKEPT = "this case could not be kept for a person to review"
 
 

@@ -13,6 +13,7 @@ import pytest
 import tribunal
 from tests.commands.test_judge import run
 from tests.commands.test_options import VALUES, settings_of
+from tests.marked import first_then_long
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.eval.protocols.following import RunRequest, follow_protocol
@@ -90,7 +91,7 @@ def test_the_command_refuses_what_a_graph_would_overlook(name: str) -> None:
         assert all(heeding in done.stderr for heeding in (*SETTINGS[each].graphs, f"{name} has no use for it"))
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", first_then_long(GRAPHS, shown=2))
 async def test_python_refuses_it_too_on_the_graph_itself(name: str) -> None:
     for each in UNHEEDED[name]:
         settings = {each: value_of(each)}
@@ -116,7 +117,7 @@ def test_every_mode_and_every_seat_is_of_some_graph() -> None:
     assert MODES.keys() == {*SETTINGS["mode"].graphs}
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", first_then_long(GRAPHS, shown=2))
 def test_a_seat_of_another_graph_is_refused(name: str) -> None:
     for seat in {*SEATS} - {*seats_in(name)}:
         for option in (f"--seat={seat}=rehearsal", f"--temperature={seat}=0.5"):

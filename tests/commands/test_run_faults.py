@@ -19,6 +19,7 @@ from tests import PROJECT
 from tests.court import cue, part
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.golden.playing import Player
+from tests.marked import first_then_long
 from tribunal.graphs import GRAPHS
 
 ANSWER = Reply({"category": "NotHate", "explanation": "words"})
@@ -73,7 +74,7 @@ def until(word: str, script: Callable[[Request], Reply | Fault]) -> tuple[Callab
 # ------------------------------------------------------------------------------------------------------------ network
 
 
-@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("graph", first_then_long(GRAPHS, shown=1))
 async def test_a_network_lost_in_the_last_posts_is_no_outcome_of_theirs(graph: str, tmp_path: Path) -> None:
     script, lost = until("word-2.", Player())
     command = evaluation(tmp_path, 5, *SETTINGS.get(graph, ()), "--json", graph=graph)

@@ -26,6 +26,7 @@ from tests.graphs.views_script import (
     views_in,
     words,
 )
+from tests.marked import first_then_long
 
 REFUSES = Reply("I'm sorry, but I can't help with that.")
 # A round in which surface and deep have the best scores: the Judge and the Reflection are asked at the same time.
@@ -306,7 +307,7 @@ def _around(request: Request) -> str:
     return re.sub(r"^The post is in .*\n\n", "", QUOTED.sub("[quoted]", request.text), flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+@pytest.mark.parametrize("text", first_then_long(HOSTILE.values(), shown=3), ids=HOSTILE.keys())
 async def test_hostile_posts_and_hostile_words_stay_quoted(text: str) -> None:
     said = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")[:2_000].strip() or "nothing"
     instead: dict[str, Any] = {view: {"answer": SPLIT[view], "reason": said} for view in ALL}

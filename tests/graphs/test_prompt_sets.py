@@ -13,6 +13,7 @@ from tests.court import court_script, decide
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.golden.playing import Player
 from tests.golden.test_requests import CASES, asked
+from tests.marked import first_then_long
 from tribunal.prompts.sets import PromptSet, load_prompts, read_prompt_set, shipped_prompts
 
 
@@ -25,7 +26,7 @@ def own_set(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", first_then_long(CASES, shown=2))
 async def test_every_seat_is_told_the_set_s_words(name: str, tmp_path: Path) -> None:
     sent = await asked(name, "", prompts=str(own_set(tmp_path / "mine")))
     for part, request in sent.items():

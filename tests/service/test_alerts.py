@@ -101,6 +101,7 @@ CASES: dict[str, tuple[dict[str, str], set[str]]] = {
 
 
 @pytest.mark.parametrize(("samples", "ringing"), CASES.values(), ids=list(CASES))
+@pytest.mark.long
 def test_it_rings_when_it_should(samples: dict[str, str], ringing: set[str], tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:

@@ -75,6 +75,7 @@ async def test_a_stopped_build_goes_on_where_it_was(
     assert sorted(found.text.split()) == sorted(TEXTS[140].split())
 
 
+@pytest.mark.long
 def test_a_killed_build_goes_on(mine: Perspective, tmp_path: Path) -> None:
     """A process that is killed in the midst leaves what the next one goes on from."""
     code = f"""
