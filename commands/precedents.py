@@ -71,6 +71,7 @@ def build(
 async def _build(
     name: str, given: list[str] | None, embedding: str | None, out: Path | None, replace: bool, database: str | None
 ) -> StoreBuild:
+    """Build a store from the sources given; None: from those that it was built from before."""
     from tribunal.retrievers.precedents.building import build_store
 
     taken: list[DecidedCase] = []

@@ -95,10 +95,11 @@ class ModelCall:
         """The post and the role's own words, as they go with the model as it is known by now."""
         made_for = self.response_format, self.without_image
         if made_for not in self._words:
-            self._words[made_for] = self._compose_words()
+            self._words[made_for] = self._compose_post_and_task()
         return self._words[made_for]
 
-    def _compose_words(self) -> str:
+    def _compose_post_and_task(self) -> str:
+        """Return all that is asked but the role's own prompt: the post, what calls share, the task and the schema."""
         post = self.question.post
         tag = short_word(post.language or "")
         seen = ours("none") if post.image is None else ours("unseen") if self.without_image else ours("shown")

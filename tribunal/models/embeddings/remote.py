@@ -123,6 +123,7 @@ class RemoteEmbedder:
         return np.stack(rows) if rows else np.zeros((0, len(empty)), np.float32)
 
     async def _ask_batch(self, batch: list[str], use: Use) -> Vectors:
+        """Return the vectors of a batch, of length 1, tried up to ATTEMPTS times over the pool's keys."""
         reply = await self._pool.send(lambda number: self._send_batch(batch, use, number), ATTEMPTS)
         if isinstance(reply, Diagnosis):
             raise self._call_failed(reply)
