@@ -62,8 +62,9 @@ async def decide_posts(
     async with AsyncExitStack() as stack:
         run = RunState(job, tally, options, folder, done, decider, budget)
         stack.enter_context(closing(run.journal))
+        note_loss = budget.count_repeated_post
         if options.limits:
-            stack.enter_context(_count_lost_posts(folder, job.in_flight, budget))
+            note_loss = stack.enter_context(_count_lost_posts(folder, job.in_flight, budget))
         workers, ray = options.engine.workers or 1, None
         if options.engine.name == "ray" and not all(done):
             ray = load_ray_engine()
@@ -73,26 +74,43 @@ async def decide_posts(
         if ray is not None or workers > 1:
             order, secret = order_of_job(job, options.prices, pinned)
             start = partial(start_child, order, secret) if ray is None else partial(ray.ActorWorker, order)
-            registry, on_loss = await current_registry(), budget.count_repeated_post
-            run.decider = pool = WorkerPool(order, job.context, registry, workers, start, on_loss)
+            registry = await current_registry()
+            run.decider = pool = WorkerPool(order, job.context, registry, workers, start, note_loss)
             stack.push_async_callback(pool.close)
         await run.decide_all()
     return tally
 
 
 @contextmanager
-def _count_lost_posts(folder: Path, in_flight: int, budget: RunBudget) -> Iterator[None]:
-    """Count posts that were under way when processes were killed, in earlier starts too: nobody knows their cost."""
+def _count_lost_posts(folder: Path, in_flight: int, budget: RunBudget) -> Iterator[Callable[[], None]]:
+    """Count posts that were under way when processes were killed, in earlier starts too: nobody knows their cost.
+
+    Their number is in a file, with what is in flight, so that it outlives a kill of this process, too.
+
+    Yields:
+        What is called for each post that was under way in a process that ended.
+
+    Raises:
+        DiskFull: the number can't be written; so does what is yielded.
+    """
     path = folder / _LOST
     lost = int(path.read_text()) if path.exists() else 0
     for _ in range(lost):
         budget.count_repeated_post()
+
+    def write_number() -> None:
+        try:
+            write_whole(path, str(budget.repeated_posts + in_flight))
+        except OSError as error:
+            raise DiskFull(f"{path}: can't be written: {error}; make room") from error
+
+    def note_loss() -> None:
+        budget.count_repeated_post()
+        write_number()
+
+    write_number()
     try:
-        write_whole(path, str(lost + in_flight))
-    except OSError as error:
-        raise DiskFull(f"{path}: can't be written: {error}; make room") from error
-    try:
-        yield
+        yield note_loss
     finally:
         with suppress(OSError):
             write_whole(path, str(budget.repeated_posts))
