@@ -35,20 +35,21 @@ def trust(
     say(f"{FILE} is trusted as it is now")
 
 
-def ask_about_dotenv() -> None:
-    """Ask once about a `.env` file whose lines aren't in force, where somebody sits at the terminal."""
-    needs_none = {"trust", "--help", "--version"} & set(sys.argv[1:]) or "_TRIBUNAL_COMPLETE" in os.environ
-    if not (is_watched(aside=True) and sys.stdin and sys.stdin.isatty()) or needs_none:
-        return
+def read_dotenv_and_ask() -> DotEnv:
+    """Return what the `.env` file sets; ask once whether it is trusted, where somebody sits at the terminal."""
     held = read_dotenv()
-    if held.is_trusted is not None or not held.places:
-        return
+    needs_none = {"trust", "--help", "--version"} & set(sys.argv[1:]) or "_TRIBUNAL_COMPLETE" in os.environ
+    is_asked = is_watched(aside=True) and sys.stdin and sys.stdin.isatty() and not needs_none
+    if held.is_trusted is not None or not held.places or not is_asked:
+        return held
     _show_places(held, aside=True)
     answer = typer.confirm("Trust this file?", err=True)
     try:
         remember_answer(Path.cwd() / FILE, held.raw, trusted=answer)
     except OSError as error:
         say(f"the answer can't be kept, so it doesn't count: {error}", aside=True)
+        return held
+    return held._replace(is_trusted=answer)
 
 
 def _show_places(held: DotEnv, *, aside: bool) -> None:

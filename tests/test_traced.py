@@ -29,7 +29,7 @@ from tests.eval.experiments.small_sets import write_small
 from tests.langsmith_server import KEY, LangSmithServer, TracedRun, langsmith_server
 from tests.service.command import started
 from tests.service.live import sqlite
-from tribunal.environment import export_trusted_dotenv
+from tribunal.environment import export_trusted_dotenv, read_dotenv
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import Evaluation, evaluate
 from tribunal.eval.runs.job import RunEngine, RunOptions
@@ -334,10 +334,10 @@ def test_langsmith_s_settings_in_a_trusted_dotenv_count(monkeypatch: pytest.Monk
     monkeypatch.setenv("LANGSMITH_PROJECT", "set-outside")
     lines = "LANGSMITH_TRACING=true\nLANGSMITH_ENDPOINT=http://127.0.0.1:9/a\nLANGSMITH_API_KEY=mine\nOTHER=1\n"
     (tmp_path / ".env").write_text(f"{lines}LANGSMITH_PROJECT=posts\n")
-    export_trusted_dotenv()
+    export_trusted_dotenv(read_dotenv())
     assert (os.environ["LANGSMITH_TRACING"], os.environ["LANGSMITH_ENDPOINT"]) == ("", "")
     monkeypatch.setenv(TRUST_DOTENV, "1")
-    export_trusted_dotenv()
+    export_trusted_dotenv(read_dotenv())
     assert (os.environ["LANGSMITH_TRACING"], os.environ["LANGSMITH_API_KEY"]) == ("true", "mine")
     assert os.environ["LANGSMITH_ENDPOINT"] == "http://127.0.0.1:9/a"
     assert os.environ["LANGSMITH_PROJECT"] == "set-outside"

@@ -195,14 +195,13 @@ def main() -> None:
     gc.set_threshold(100_000, 20, 20)  # most of what a command makes are modules, which stay
     sys.path.append("")  # so that `module:object` in a setting finds the working folder, behind all that is installed
     from tribunal.commands import app
-    from tribunal.commands.trust import ask_about_dotenv
+    from tribunal.commands.trust import read_dotenv_and_ask
     from tribunal.environment import export_trusted_dotenv
     from tribunal.terminal import degrade_output, print_uncaught_error
 
     degrade_output()
     sys.excepthook = print_uncaught_error
-    ask_about_dotenv()
-    export_trusted_dotenv()
+    export_trusted_dotenv(read_dotenv_and_ask())
     app()
 
 

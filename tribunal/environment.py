@@ -108,13 +108,12 @@ def environment(file: DotEnv | None = None) -> Environment:
     return found
 
 
-def export_trusted_dotenv() -> None:
+def export_trusted_dotenv(file: DotEnv) -> None:
     """Put the lines of a trusted `.env` file that name places into the process environment, beneath what is set there.
 
     A command does so when it begins: other libraries, and the processes that it starts, read the process environment
     alone.
     """
-    file = read_dotenv()
     if file.is_trusted and (places := file.places):
         _say(f"{FILE}, which you trust, sets {', '.join(places)}")
         os.environ.update(places)
