@@ -1,4 +1,4 @@
-"""How often a screening classifier breaks its promise, and how soon its audit notices: whole fits on made-up texts.
+"""Simulate how often a screening classifier breaks its promise, and how soon its audit notices, by whole fits.
 
 A post is a few words of a small vocabulary, each of which makes hate more or less likely, so that the true chance of
 hate is known of each text. A promise is broken where the true share of hate among what is called harmless, or of no

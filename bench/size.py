@@ -1,4 +1,4 @@
-"""How large this project is, before a change and after: `python -m bench.size [REVISION …]`, one column each.
+"""Count how large this project is, before a change and after: `python -m bench.size [REVISION …]`, one column each.
 
 Counts files, lines, words of docs and names; runs one call of `baseline` and counts the files that it runs through;
 installs the core into an empty environment and weighs it; times `tribunal judge`. Needs git and uv.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
@@ -138,12 +139,7 @@ class Threshold(Frozen):
 
     def calibrated(self, confidence: float) -> float:
         """Return the share of verdicts of this confidence that were right in the fit; without a map, itself."""
-        if not self.calibration:
-            return confidence
-        import numpy as np
-
-        stated, shares = zip(*self.calibration, strict=True)
-        return round(float(np.interp(confidence, stated, shares)), 6)
+        return round(float(interpolate(self.calibration, confidence)), 6) if self.calibration else confidence
 
     def share_of_hate(self, hateful: bool, confidence: float | None) -> float | None:
         """Return the share of posts of such a verdict that were hate in the fit; None if the file doesn't know.
@@ -156,14 +152,19 @@ class Threshold(Frozen):
             shares = self.hate_without_confidence
             return shares.hateful if hateful else shares.harmless
         if self.hate_by_confidence:
-            import numpy as np
-
-            stated, seen = zip(*self.hate_by_confidence, strict=True)
-            return float(np.interp(confidence if hateful else -confidence, stated, seen))
+            return float(interpolate(self.hate_by_confidence, confidence if hateful else -confidence))
         if not self.calibration:  # of a file that an earlier release wrote
             return None
         right = self.calibrated(confidence)
         return right if hateful else 1 - right
+
+
+def interpolate(points: Sequence[tuple[float, float]], at: Any) -> Any:
+    """Return the height at a place, or at each of an array, of a line through ascending points; it is flat beyond."""
+    import numpy as np
+
+    places, heights = zip(*points, strict=True)
+    return np.interp(at, places, heights)
 
 
 @lru_cache(maxsize=64)

@@ -36,7 +36,7 @@ from tribunal.eval.measures.risk_control import (
 )
 from tribunal.eval.runs.results import read_full_line
 from tribunal.schema import JSON
-from tribunal.threshold import ByVerdict, Threshold, counted_as
+from tribunal.threshold import ByVerdict, Threshold, counted_as, interpolate
 
 # The settings that name a model.
 OF_MODELS = ("model", "aux_model", "judge_model", "seats")
@@ -272,8 +272,7 @@ def _calibrate_by_folds(confidence: Floats, right: Bools, folds: Ints) -> Floats
     for fold in range(_FOLDS):
         here = folds == fold
         if points := calibration_map(confidence[~here], right[~here]):
-            stated, shares = zip(*points, strict=True)
-            found[here] = np.interp(confidence[here], stated, shares)
+            found[here] = interpolate(points, confidence[here])
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a role is shown beside the post, read back: texts between marks, the entries in them, statements on cues."""
+"""Read back what a role is shown beside the post: texts between marks, the entries in them, statements on cues."""
 
 from __future__ import annotations
 
