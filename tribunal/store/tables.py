@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, ForeignKey, Integer, MetaData, Table, Text
 
 METADATA = MetaData()
-VERSION = "0002"  # of these tables: the last of the migrations
+VERSION = "0003"  # of these tables: the last of the migrations
 
 
 def _table(name: str, *columns: Column[Any]) -> Table:
