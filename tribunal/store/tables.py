@@ -96,6 +96,13 @@ cases = _table(
     Column("appeal_id", Text, comment="the appeal whose new trial it is: no case of its own, and counted nowhere"),
     # Whether its words stay once it is decided.
     Column("words", Boolean, nullable=False, default=True, server_default=sa.true()),
+    Column("priority", Integer, nullable=False, default=0, server_default="0", comment="its key's: higher goes first"),
+    # What it may take of its key's daily budget (`tribunal.cases.reservations`).
+    Column("reserved_day", Text, comment="the day whose budget it is reserved of"),
+    Column("reserved_attempt", Integer, comment="the attempt that it is reserved for"),
+    Column("reserved_calls", BigInteger, comment="none where the key has no limit of them; so the next two"),
+    Column("reserved_tokens", BigInteger),
+    Column("reserved_money", Double),
 )
 _index("cases_by_post", cases.c.post_id)
 _index("cases_by_image", cases.c.image_sha)
@@ -232,6 +239,7 @@ api_keys = _table(
     Column("daily_calls", BigInteger),
     Column("daily_tokens", BigInteger),
     Column("daily_money", Double, comment="in the currency of the price table"),
+    Column("priority", Integer, nullable=False, default=0, server_default="0", comment="of its cases in the queue"),
 )
 
 desk_sessions = _table(
@@ -260,6 +268,9 @@ usage = _table(
     Column("calls", BigInteger, nullable=False, default=0),
     Column("tokens", BigInteger, nullable=False, default=0),
     Column("money", Double, nullable=False, default=0.0),
+    Column("reserved_calls", BigInteger, nullable=False, default=0, server_default="0", comment="for cases under way"),
+    Column("reserved_tokens", BigInteger, nullable=False, default=0, server_default="0"),
+    Column("reserved_money", Double, nullable=False, default=0.0, server_default="0"),
 )
 
 idempotency = _table(

@@ -2,9 +2,26 @@
 
 from __future__ import annotations
 
+import sqlalchemy as sa
+from alembic import op
+
 revision = "0003"
 down_revision = "0002"
 
 
 def upgrade() -> None:
     """Add them."""
+    _add_budgets_and_priority()
+
+
+def _add_budgets_and_priority() -> None:
+    op.add_column("api_keys", sa.Column("priority", sa.Integer(), nullable=False, server_default="0"))
+    op.add_column("cases", sa.Column("priority", sa.Integer(), nullable=False, server_default="0"))
+    op.add_column("cases", sa.Column("reserved_day", sa.Text()))
+    op.add_column("cases", sa.Column("reserved_attempt", sa.Integer()))
+    op.add_column("cases", sa.Column("reserved_calls", sa.BigInteger()))
+    op.add_column("cases", sa.Column("reserved_tokens", sa.BigInteger()))
+    op.add_column("cases", sa.Column("reserved_money", sa.Double()))
+    op.add_column("usage", sa.Column("reserved_calls", sa.BigInteger(), nullable=False, server_default="0"))
+    op.add_column("usage", sa.Column("reserved_tokens", sa.BigInteger(), nullable=False, server_default="0"))
+    op.add_column("usage", sa.Column("reserved_money", sa.Double(), nullable=False, server_default="0"))
