@@ -123,13 +123,17 @@ class CaseStore:
         owned = or_(and_(cases.c.batch_id.is_(None), cases.c.via == "service"), cases.c.answer.is_not(None))
         dead = owner_is_dead(cases.c.owner, self.replica, self._takeover)
         lost = and_(cases.c.status == "running", or_(dead, cases.c.owner.is_(None)))
-        return or_(cases.c.status == "queued", lost if any_way_in else and_(lost, owned))
+        due = or_(cases.c.held_until.is_(None), cases.c.held_until <= time.time())
+        queued = and_(cases.c.status == "queued", due)
+        return or_(queued, lost if any_way_in else and_(lost, owned))
 
     async def _take_up(self, *conditions: Any) -> Held | None:
         taking = update(cases).where(*conditions).returning(cases)
         async with self._store.transaction() as connection:
             found = await connection.execute(
-                taking.values(status="running", owner=self.replica, attempt=cases.c.attempt + 1)
+                taking.values(
+                    status="running", owner=self.replica, attempt=cases.c.attempt + 1, held=None, held_until=None
+                )
             )
             row = found.mappings().first()
         return None if row is None else held_case_from_row(row)

@@ -97,6 +97,8 @@ cases = _table(
     # Whether its words stay once it is decided.
     Column("words", Boolean, nullable=False, default=True, server_default=sa.true()),
     Column("priority", Integer, nullable=False, default=0, server_default="0", comment="its key's: higher goes first"),
+    Column("held", Text, comment="why it isn't tried now, though it is queued"),
+    Column("held_until", Double),
     # What it may take of its key's daily budget (`tribunal.cases.reservations`).
     Column("reserved_day", Text, comment="the day whose budget it is reserved of"),
     Column("reserved_attempt", Integer, comment="the attempt that it is reserved for"),

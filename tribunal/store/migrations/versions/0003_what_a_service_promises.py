@@ -17,6 +17,8 @@ def upgrade() -> None:
 def _add_budgets_and_priority() -> None:
     op.add_column("api_keys", sa.Column("priority", sa.Integer(), nullable=False, server_default="0"))
     op.add_column("cases", sa.Column("priority", sa.Integer(), nullable=False, server_default="0"))
+    op.add_column("cases", sa.Column("held", sa.Text()))
+    op.add_column("cases", sa.Column("held_until", sa.Double()))
     op.add_column("cases", sa.Column("reserved_day", sa.Text()))
     op.add_column("cases", sa.Column("reserved_attempt", sa.Integer()))
     op.add_column("cases", sa.Column("reserved_calls", sa.BigInteger()))
