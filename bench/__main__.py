@@ -26,6 +26,7 @@ from bench.research import research
 from bench.runs import runs
 from bench.screening import screening
 from bench.service import service
+from bench.service_cost import service_cost
 from bench.switches import switches
 from bench.tracing import tracing
 from bench.view import view
@@ -48,6 +49,7 @@ _ALL = (
     runs,
     workers,
     service,
+    service_cost,
     view,
     views,
     fit,

@@ -14,8 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 
 import aiohttp
 import numpy as np
@@ -34,14 +36,16 @@ SETTINGS = {"model": "openai:scripted"}
 _LISTENING = re.compile(r"listening on (http://\S+)")
 _PERCENTILES = (50, 95, 99)
 Decide = Callable[[str], Awaitable[None]]
+Decider = Callable[[], contextlib.AbstractAsyncContextManager[Decide]]
 
 
 @dataclass(frozen=True)
 class Replica:
-    """A running `tribunal serve`: its address, and its process's number."""
+    """A running `tribunal serve`: its address, its process's number, and its data folder."""
 
     url: str
     pid: int
+    folder: Path
 
 
 def service(quick: bool) -> None:
@@ -56,9 +60,9 @@ def _added(quick: bool) -> None:
     for in_flight in IN_FLIGHT[:2] if quick else IN_FLIGHT:
         number = in_flight if quick else max(16 * in_flight, 32)
         with server(LATENCY, court):
-            alone = run_many(_timed(number, in_flight, _graph()))
+            alone = run_many(timed(number, in_flight, by_graph()))
             with replica() as at:
-                served = run_many(_timed(number, in_flight, _over_http(at.url, in_flight)))
+                served = run_many(timed(number, in_flight, over_http(at.url, in_flight)))
         ratio = f"{served[1] / alone[1]:.3f}"
         ms = [f"{1000 * each:.0f}" for each in (*alone, *served)]
         added = [f"{1000 * (more - less):.0f}" for more, less in zip(served, alone, strict=True)]
@@ -72,19 +76,20 @@ def _taken_in(quick: bool) -> None:
     number = 200 if quick else 20_000
     rows = []
     with tempfile.TemporaryDirectory() as folder, server(0.0, court), replica(cache=f"{folder}/cache.sqlite") as at:
-        run_many(_timed(64, 64, _over_http(at.url, 64), "[[track=none]] Good morning!"))
+        run_many(timed(64, 64, over_http(at.url, 64), "[[track=none]] Good morning!"))
         done = 0
         for share in (0.1, 0.5, 1.0):
             more = round(number * share) - done
             began = time.perf_counter()
-            run_many(_timed(more, 64, _over_http(at.url, 64), "[[track=none]] Good morning!"))
+            run_many(timed(more, 64, over_http(at.url, 64), "[[track=none]] Good morning!"))
             done += more
             a_second = more / (time.perf_counter() - began)
             rows.append((f"{done:,}", f"{a_second:.0f}", f"{resident(at.pid):.0f} MB"))
     table(("requests so far", "requests a second", "memory"), rows)
 
 
-def _graph() -> Callable[[], contextlib.AbstractAsyncContextManager[Decide]]:
+def by_graph(settings: Mapping[str, str] = MappingProxyType(SETTINGS)) -> Decider:
+    """Return what opens a decider that runs the graph here, without the service."""
     from tribunal.cases.graph_run import run_graph
     from tribunal.cases.records import graph_input
     from tribunal.context import context_from
@@ -94,7 +99,7 @@ def _graph() -> Callable[[], contextlib.AbstractAsyncContextManager[Decide]]:
 
     @contextlib.asynccontextmanager
     async def alone() -> AsyncIterator[Decide]:
-        context = context_from(SETTINGS)
+        context = context_from(dict(settings))
 
         async def decide(text: str) -> None:
             # With a config it is LangGraph that runs it, as in the service, whose cases have checkpoints.
@@ -107,7 +112,9 @@ def _graph() -> Callable[[], contextlib.AbstractAsyncContextManager[Decide]]:
     return alone
 
 
-def _over_http(url: str, in_flight: int) -> Callable[[], contextlib.AbstractAsyncContextManager[Decide]]:
+def over_http(url: str, in_flight: int) -> Decider:
+    """Return what opens a decider that asks the service, by as many connections as are in flight."""
+
     @contextlib.asynccontextmanager
     async def served() -> AsyncIterator[Decide]:
         async with aiohttp.ClientSession(url, connector=aiohttp.TCPConnector(limit=in_flight)) as client:
@@ -123,13 +130,13 @@ def _over_http(url: str, in_flight: int) -> Callable[[], contextlib.AbstractAsyn
     return served
 
 
-async def _timed(
+async def timed(
     number: int,
     in_flight: int,
-    decider: Callable[[], contextlib.AbstractAsyncContextManager[Decide]],
+    decider: Decider,
     same: str | None = None,
 ) -> Sequence[float]:
-    """Seconds a post took: the median, the 95th and the 99th percentile.
+    """Return the seconds that a post took: the median, the 95th and the 99th percentile.
 
     As many posts as are in flight go ahead, to warm up: whoever measures a service that began a moment ago measures how
     it begins.
@@ -151,10 +158,13 @@ async def _timed(
 
 
 @contextlib.contextmanager
-def replica(**settings: str) -> Iterator[Replica]:
-    """Yield a `tribunal serve` of its own, which judges by `arcade` and takes 256 posts at a time."""
+def replica(database: str | None = None, **settings: str) -> Iterator[Replica]:
+    """Yield a `tribunal serve` of its own, which judges by `arcade` and takes 256 posts at a time.
+
+    Without the address of a `database` it is the one that `TRIBUNAL_DATABASE` names, else a new SQLite file.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        address = os.environ.get("TRIBUNAL_DATABASE") or f"sqlite:///{folder}/service.sqlite"
+        address = database or os.environ.get("TRIBUNAL_DATABASE") or f"sqlite:///{folder}/service.sqlite"
         environment = {**os.environ, "TRIBUNAL_DATABASE": address, "TRIBUNAL_DATA": folder}
         program = [sys.executable, "-m", "tribunal"]
         subprocess.run([*program, "migrate"], env=environment, check=True, stdout=subprocess.DEVNULL)
@@ -177,7 +187,7 @@ def replica(**settings: str) -> Iterator[Replica]:
             assert process.stderr is not None
             for line in process.stderr:
                 if found := _LISTENING.search(line):
-                    yield Replica(found[1], process.pid)
+                    yield Replica(found[1], process.pid, Path(folder))
                     break
             else:
                 raise RuntimeError("the service did not start")
