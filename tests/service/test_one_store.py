@@ -10,8 +10,10 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import httpx
 import pytest
@@ -250,17 +252,30 @@ async def test_what_is_no_docket_of_an_earlier_release_is_refused_in_a_line() ->
     assert (folder / "cases.sqlite").exists()
 
 
-def test_a_database_of_the_release_before_is_brought_up_to_date(tmp_path: Path) -> None:
+def test_a_database_of_the_release_before_is_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tribunal.store.engine import upgrade
     from tribunal.store.tables import VERSION
 
     address, file = f"sqlite:///{tmp_path / 'old.sqlite'}", tmp_path / "old.sqlite"
     upgrade(address)
+    added = import_module("tribunal.store.migrations.versions.0003_what_a_service_promises")
+    made = MagicMock()
+    monkeypatch.setattr(added, "op", made)
+    added.upgrade()
     with sqlite3.connect(file) as old:
+        for index in made.create_index.call_args_list:
+            old.execute(f"DROP INDEX {index.args[0]}")
+        for table in made.create_table.call_args_list:
+            old.execute(f"DROP TABLE {table.args[0]}")
+        for table, column in (each.args for each in made.add_column.call_args_list):
+            old.execute(f"ALTER TABLE {table} DROP COLUMN {column.name}")
         old.execute("ALTER TABLE cases DROP COLUMN words")
         old.execute("UPDATE alembic_version SET version_num = '0001'")
     old.close()
     assert upgrade(address) == VERSION
     with sqlite3.connect(file) as new:
         assert "words" in [row[1] for row in new.execute("PRAGMA table_info(cases)")]
+        assert "held_for" in [row[1] for row in new.execute("PRAGMA table_info(batches)")]
     new.close()

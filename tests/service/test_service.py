@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
+from tests.doubles import Reply, ScriptedServer
 from tests.service.conftest import serving
 from tribunal.service.replica import keys
 from tribunal.store.engine import Store
@@ -44,6 +44,23 @@ async def ended(client: Any, address: str) -> dict[str, Any]:
         if case["status"] in ("done", "cancelled"):
             return case
         await asyncio.sleep(0.05)
+
+
+async def test_a_failure_is_not_what_an_idempotency_key_stands_for(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same request makes a new trial after a failure; what was decided is found again."""
+    once = {"Idempotency-Key": "a-1"}
+    verdict = court_script()
+    async with ScriptedServer(lambda asked: verdict(asked) if asked.index > 1 else Reply("no form")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        async with serving(database, graph="baseline", settings={"model": "openai:scripted"}) as client:
+            asked = [
+                await client.post("/v1/judge?wait=60", json={"text": "Good morning!"}, headers=once) for _ in range(3)
+            ]
+    assert [each.json()["outcome"] for each in asked] == ["failure", "verdict", "verdict"]
+    assert asked[0].headers["tribunal-case"] != asked[1].headers["tribunal-case"]
+    assert asked[1].json() == asked[2].json()
 
 
 async def test_a_request_is_done_once(database: str) -> None:

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import and_, bindparam, select, update
+from sqlalchemy import and_, bindparam, func, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.calls import Usage
@@ -129,9 +129,9 @@ async def existing_for_request(
     """Let an idempotency key, or a request itself, stand for what it makes, in the transaction that makes it.
 
     Returns:
-        the id of what the same request made before, or None where it is the first. A case without a key counts while it
-        is under way, or where it came to a verdict or before a person at most `again` seconds ago; else the new one
-        takes its place.
+        the id of what the same request made before, or None where it is the first. A case that failed or was cancelled
+        never counts: the new one takes its place. One without a key counts while it is under way, or where it came to a
+        verdict or before a person at most `again` seconds ago.
 
     Raises:
         Problem: the key belongs to another request.
@@ -151,8 +151,10 @@ async def existing_for_request(
             )
         lately = cases.c.outcome.in_(("verdict", "pending")) & (cases.c.finished > time.time() - again)
         counts = cases.c.status.in_(("queued", "running")) | lately
-        found = select(cases.c.id).where(cases.c.id == held["made"], counts)
-        if key is not None or (await connection.execute(found)).first() is not None:
+        if key is not None:  # what it made may also be a batch or an appeal
+            counts = (cases.c.status != "cancelled") & (func.coalesce(cases.c.outcome, "") != "failure")
+        found = (await connection.execute(select(counts).where(cases.c.id == held["made"]))).scalar()
+        if found or (found is None and key is not None):
             return str(held["made"])
         mine = update(idempotency).where(where, idempotency.c.made == held["made"])
         if (await connection.execute(mine.values(made=made, created=row["created"]))).rowcount:

@@ -48,6 +48,7 @@ batches = _table(
     Column("rows", Integer, nullable=False, comment="how many posts the file holds"),
     Column("left_out", JSON, nullable=False, comment="how many rows gave no post, by reason"),
     Column("held", Text, comment="why no more of it is tried now"),
+    Column("held_for", Text, comment="the provider that it waits for, if a model's server is why"),
     Column("held_until", Double),
 )
 _index("batches_by_status", batches.c.status, batches.c.created)
@@ -105,8 +106,12 @@ cases = _table(
     Column("reserved_calls", BigInteger, comment="none where the key has no limit of them; so the next two"),
     Column("reserved_tokens", BigInteger),
     Column("reserved_money", Double),
+    Column("held_for", Text, comment="the provider that it waits for, if a model's server is why"),
+    Column("deadline", Double, comment="when it is a failure, if no model has answered by then"),
+    Column("calls_paid", JSON(none_as_null=True), comment="the ids of calls that its key's account has, while held"),
 )
 _index("cases_by_post", cases.c.post_id)
+_index("cases_held", cases.c.held_for, where=cases.c.held_for.is_not(None))
 _index("cases_by_image", cases.c.image_sha)
 _OF_A_BATCH = cases.c.batch_id.is_not(None)
 _index("cases_of_batch", cases.c.batch_id, cases.c.place, unique=True, where=_OF_A_BATCH)

@@ -12,6 +12,7 @@ down_revision = "0002"
 def upgrade() -> None:
     """Add them."""
     _add_budgets_and_priority()
+    _add_held_cases()
 
 
 def _add_budgets_and_priority() -> None:
@@ -27,3 +28,12 @@ def _add_budgets_and_priority() -> None:
     op.add_column("usage", sa.Column("reserved_calls", sa.BigInteger(), nullable=False, server_default="0"))
     op.add_column("usage", sa.Column("reserved_tokens", sa.BigInteger(), nullable=False, server_default="0"))
     op.add_column("usage", sa.Column("reserved_money", sa.Double(), nullable=False, server_default="0"))
+
+
+def _add_held_cases() -> None:
+    op.add_column("cases", sa.Column("held_for", sa.Text()))
+    op.add_column("cases", sa.Column("deadline", sa.Double()))
+    op.add_column("cases", sa.Column("calls_paid", sa.JSON()))
+    op.add_column("batches", sa.Column("held_for", sa.Text()))
+    held = sa.text("held_for IS NOT NULL")
+    op.create_index("cases_held", "cases", ["held_for"], postgresql_where=held, sqlite_where=held)
