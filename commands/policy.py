@@ -54,12 +54,14 @@ def show(
     """
     from importlib.resources import files
 
+    from tribunal.files import read_text
     from tribunal.prompts import policy as policies
 
     policies.load_policy(name)
     shipped = name in policies.list_shipped_policies()
-    source = files("tribunal.prompts").joinpath(f"policies/{name}.toml") if shipped else Path(name).expanduser()
-    say(source.read_text("utf-8").removesuffix("\n"), lines=True)
+    own = "" if shipped else read_text(Path(name).expanduser())
+    text = files("tribunal.prompts").joinpath(f"policies/{name}.toml").read_text("utf-8") if shipped else own
+    say(text.removesuffix("\n"), lines=True)
 
 
 @with_settings

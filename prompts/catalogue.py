@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tribunal.errors import BadInput
+from tribunal.files import write_whole
 from tribunal.plugins import load_all
 from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_RUN, OF_THE_SYSTEM, PromptSet, shipped_prompts
 from tribunal.systems import systems
@@ -122,8 +123,8 @@ def export_prompts(folder: Path) -> PromptSet:
             for name, text in prompts.sources.items():
                 file = draft / f"{name}.md"
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text + "\n", "utf-8")
-            (draft / "README.md").write_text(_readme_text(folder), "utf-8")
+                write_whole(file, text + "\n")
+            write_whole(draft / "README.md", _readme_text(folder))
             if target.exists():
                 target.rmdir()
             shutil.move(draft, target)

@@ -23,7 +23,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from tribunal.contents import NamedTexts, remember_text, remembered_text
 from tribunal.errors import BadInput, WrongState
-from tribunal.files import read_regular
+from tribunal.files import read_regular, read_text
 from tribunal.prompts.marks import Material, Ours, PromptError, material_text
 from tribunal.prompts.policy import Category
 from tribunal.schema import JSON
@@ -162,7 +162,7 @@ def _iter_includes(tree: nodes.Template) -> Iterator[tuple[str, bool]]:
 def shipped_prompts() -> PromptSet:
     """Return the prompts that come with the project."""
     root = Path(str(files("tribunal.prompts")))
-    texts = {_prompt_name(root, path): path.read_text("utf-8").strip() for path in root.rglob("*.md")}
+    texts = {_prompt_name(root, path): read_text(path).strip() for path in root.rglob("*.md")}
     return PromptSet(SHIPPED, texts)
 
 

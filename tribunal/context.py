@@ -25,6 +25,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from tribunal.errors import BadInput
+from tribunal.files import read_regular
 from tribunal.model_objects import name_objects
 from tribunal.schema import JSON
 from tribunal.settings import RENAMED, SETTINGS, EverySetting, describe_setting
@@ -205,9 +206,9 @@ def describe_validation_error(error: ValidationError) -> str:
 def read_toml_model(model: type[Model], path: Path, called: str) -> Model:
     """Return what a TOML file holds, as a model; raise `BadInput` if it can't be read, or a field is wrong."""
     try:
-        return model.model_validate(parse_toml(path.read_bytes()))
+        return model.model_validate(parse_toml(read_regular(path)))
     except OSError as error:
-        raise BadInput(f"{called}: {path}: {error.strerror}") from error
+        raise BadInput(f"{called}: {path}: {error.strerror or error}") from error
     except ValidationError as error:
         raise BadInput(f"{called}: {path}: {describe_validation_error(error)}") from error
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The one way to a SQLite file of our own: a connection with a thread of its own, asked from async code."""
+"""The one door to SQLite files: a connection with a thread of its own for async code, and `connect` for other code."""
 
 from __future__ import annotations
 
@@ -123,18 +123,37 @@ class Database:
         self._thread.shutdown(wait=False)
 
 
+def connect(path: Path, mode: str = "", *, wait: float = WAIT, any_thread: bool = False) -> sqlite3.Connection:
+    """Return a connection to a SQLite file, whose transactions are begun and ended by statements. Close it.
+
+    Args:
+        path: the file; without a mode it is made if it isn't there.
+        mode: `mode=ro` and the like, as SQLite's addresses have them.
+        wait: how many seconds one writer waits for another.
+        any_thread: let any thread use it, one at a time.
+
+    Raises:
+        OSError: something else than a regular file has its name, or the name of a file that SQLite keeps beside it.
+        sqlite3.Error: it can't be opened.
+    """
+    check_sqlite_file(path)
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=wait, isolation_level=None,
+        check_same_thread=not any_thread,
+    )  # fmt: skip
+
+
 def _open(
     path: Path, prepare: Callable[[sqlite3.Connection], None] | None, schema: Sequence[str], mode: str
 ) -> sqlite3.Connection:
-    check_sqlite_file(path)
     if not mode:
+        check_sqlite_file(path)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # One at a time: closing a file takes away every lock that this process has on it, SQLite's too.
         with _creating, suppress(FileExistsError):
             if not path.exists():
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    address = f"{path.absolute().as_uri()}?{mode}"
-    connection = sqlite3.connect(address if mode else path, uri=bool(mode), timeout=WAIT, isolation_level=None)
+    connection = connect(path, mode)
     try:
         connection.row_factory = sqlite3.Row
         if prepare:

@@ -1,22 +1,32 @@
-"""Files that are read without danger, that are whole or not there, and folders that one process at a time works in."""
+"""Files that are read without danger, that are whole or not there, and folders that one process at a time works in.
+
+This is the one door to files: no other module opens one by itself (tests/test_doors.py). It opens regular files alone,
+waits for none, and holds no more of one in memory than a bound. Its errors are `OSError` and `ValueError`, of which
+UnicodeDecodeError is one. Whoever knows what the file is for makes a line of them.
+"""
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import sqlite3
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
+from io import BufferedReader, BufferedWriter, FileIO
 from pathlib import Path
-from typing import IO
+from typing import IO, AnyStr, TypeVar
 from uuid import uuid4
 
 MOST_BYTES = 16 * 1024 * 1024
+MOST_LINE = 64 * 1024 * 1024  # bytes of one line of a file whose size isn't bounded
 _LFS, _LARGEST_POINTER = b"version https://git-lfs.github.com/spec/", 1023  # by the specification of Git LFS
 # A pipe or a device may keep whoever opens it waiting, or begin to do something. Windows has neither.
-_WITHOUT_WAITING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_WITHOUT_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+
+Opened = TypeVar("Opened", BufferedReader, FileIO)
 
 
 def check_regular(path: Path) -> os.stat_result:
@@ -31,21 +41,83 @@ def check_regular(path: Path) -> os.stat_result:
     return found
 
 
+def open_regular(path: Path) -> BufferedReader:
+    """Open a regular file to read its bytes: the way to a file that may be too large to be held in memory.
+
+    Raises:
+        OSError: as `check_regular`; or it can't be read.
+        ValueError: the path can't be one.
+    """
+    check_regular(path)
+    file = open(path, "rb", opener=lambda name, _: os.open(name, os.O_RDONLY | _WITHOUT_WAITING))  # noqa: SIM115
+    return _refuse_replaced(file, path)
+
+
+def open_to_append(path: Path) -> FileIO:
+    """Open a regular file, or make it, to read it and to write at its end. `write` says how many bytes were taken.
+
+    Raises:
+        OSError: as `open_regular`; or it can't be written.
+    """
+    with suppress(FileNotFoundError):
+        check_regular(path)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _WITHOUT_WAITING
+    file = open(path, "a+b", buffering=0, opener=lambda name, _: os.open(name, flags, 0o644))  # noqa: SIM115
+    return _refuse_replaced(file, path)
+
+
+def create_file(path: Path) -> BufferedWriter:
+    """Create a file to write its bytes; raise `OSError` if it can't be, or anything of that name is there."""
+    return path.open("xb")
+
+
 def read_regular(path: Path, most: int = MOST_BYTES) -> bytes:
     """Return the bytes of a regular file: how every file is read that a setting or a post names.
 
     Raises:
-        OSError: as `check_regular`; or it can't be read, or is larger than `most` bytes.
+        OSError: as `open_regular`; or it is larger than `most` bytes.
         ValueError: the path can't be one.
     """
-    check_regular(path)
-    with open(path, "rb", opener=lambda name, _: os.open(name, _WITHOUT_WAITING)) as file:
-        found = os.fstat(file.fileno())
-        _refuse_others(found, path)  # it may have been put in the place of the one before
-        raw = file.read(most + 1) if found.st_size <= most else b""
-        if found.st_size > most or len(raw) > most:  # the second: it grew
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        raw = file.read(most + 1) if size <= most else b""
+        if size > most or len(raw) > most:  # the second: it grew
             raise OSError(errno.EFBIG, f"is over {most // 1024**2} MB", str(path))
         return raw
+
+
+def read_text(path: Path, most: int = MOST_BYTES) -> str:
+    """Return the text of a regular file in UTF-8.
+
+    Raises:
+        OSError: as `read_regular`.
+        ValueError: it isn't UTF-8, or the path can't be one.
+    """
+    return read_regular(path, most).decode("utf-8")
+
+
+def bounded_lines(file: IO[AnyStr], most: int = MOST_LINE) -> Iterator[AnyStr]:
+    """Yield the lines of an open file from where it stands, each with its end; memory holds one.
+
+    Raises:
+        OSError: the file can't be read, or a line is over `most` bytes, or characters of a text.
+    """
+    while line := file.readline(most + 1):
+        if len(line) > most:
+            raise OSError(errno.EFBIG, f"a line is over {most // 1024**2} MB")
+        yield line
+
+
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a regular file, read in pieces; raise `OSError` as `open_regular`."""
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sync_file(path: Path) -> None:
+    """Put on the disk what a library has written into a file; raise `OSError` if it can't be."""
+    with open_to_append(path) as file:
+        os.fsync(file.fileno())
 
 
 def is_lfs_pointer(path: Path) -> bool:
@@ -53,10 +125,20 @@ def is_lfs_pointer(path: Path) -> bool:
     try:
         if path.stat().st_size > _LARGEST_POINTER:
             return False
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(len(_LFS)) == _LFS
     except (OSError, ValueError):  # ValueError: a name that no file can have
         return False
+
+
+def _refuse_replaced(file: Opened, path: Path) -> Opened:
+    """Return an open file; raise `OSError` if something else was put in the place of the regular one."""
+    try:
+        _refuse_others(os.fstat(file.fileno()), path)
+    except BaseException:
+        file.close()
+        raise
+    return file
 
 
 def _refuse_others(found: os.stat_result, path: Path) -> None:
@@ -84,8 +166,10 @@ def write_atomically(path: Path) -> Iterator[IO[bytes]]:
     The bytes go into a file beside it, which takes its place at the end; on an error it is taken away again.
 
     Raises:
-        OSError: it can't be written.
+        OSError: it can't be written, or something else than a regular file has its name.
     """
+    with suppress(FileNotFoundError):
+        check_regular(path)  # a device such as /dev/null would be replaced by a file
     draft = path.with_name(f".{path.name}.{uuid4().hex[:8]}.part")
     try:
         with draft.open("xb") as file:
@@ -127,8 +211,10 @@ def hold_lock(lock: Path) -> Iterator[None]:
 
     Raises:
         LockHeld: another process holds it.
-        OSError: it can't be made.
+        OSError: it can't be made, or is no regular file.
     """
+    with suppress(FileNotFoundError):
+        check_regular(lock)
     connection = sqlite3.connect(lock, timeout=0, isolation_level=None, check_same_thread=False)
     try:
         try:

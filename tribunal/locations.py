@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from tribunal.errors import BadInput
-from tribunal.files import write_atomically, write_whole
+from tribunal.files import open_regular, write_atomically, write_whole
 from tribunal.text import one_line, scrub
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ def put_whole(location: Location, file: Path) -> None:
         OSError: it can't be read, or be written to this machine.
     """
     if location.local_path is not None:
-        with write_atomically(location.local_path) as copy, file.open("rb") as source:
+        with write_atomically(location.local_path) as copy, open_regular(file) as source:
             shutil.copyfileobj(source, copy)
         return
     # In a thread of its own, which Ctrl-C leaves alone: a client takes an object whose writing broke off for complete.
@@ -266,7 +266,7 @@ def put_whole(location: Location, file: Path) -> None:
 
 
 def _send(location: Location, file: Path) -> None:
-    with file.open("rb") as source:
+    with open_regular(file) as source:
         with _answering(location.shown):
             target = location.fs.open_output_stream(location.path, compression=None)
             for number, piece in enumerate(iter(lambda: source.read(_PIECE), b""), start=1):

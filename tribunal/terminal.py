@@ -98,7 +98,7 @@ def print_in_full() -> Iterator[None]:
     except OSError as error:
         # What is left in the buffer would be written again, and complained of, as the process ends.
         with suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # noqa: TID251 (the null device)
         raise OutputFailed(f"what it came to could not be printed: {error.strerror or error}; make room") from error
 
 

@@ -53,7 +53,7 @@ def read_message(stream: BinaryIO) -> tuple[JSON, bytes] | None:
 def take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
     """Take standard input and output for messages alone: what anybody else prints goes to standard error."""
     jobs, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
+    nothing = os.open(os.devnull, os.O_RDONLY)  # noqa: TID251 (the null device)
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)

@@ -27,7 +27,8 @@ from tribunal.exports.label_studio import (
     read_tasks,
     write_task,
 )
-from tribunal.files import write_atomically, write_whole
+from tribunal.files import read_regular, write_atomically, write_whole
+from tribunal.models.image import MAX_BYTES
 from tribunal.schema import JSON, Frozen
 
 CONFIG = "label_config.xml"
@@ -128,7 +129,7 @@ def _image_in_task(post: AnnotationPost, head: AnnotationHead, images: Path) -> 
     if not head.inline:
         return head.prefix + post.image
     kind = mimetypes.guess_type(post.image)[0] or "image/png"
-    return f"data:{kind};base64,{base64.b64encode((images / post.image).read_bytes()).decode()}"
+    return f"data:{kind};base64,{base64.b64encode(read_regular(images / post.image, MAX_BYTES)).decode()}"
 
 
 def _describe_prior(post: AnnotationPost, side: Side) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
-from tribunal.files import read_regular
+from tribunal.files import bounded_lines, open_regular, read_regular
 from tribunal.schema import JSON, Frozen, Scheme
 
 HEAD, POSTS, IMAGES = "annotation.json", "posts.jsonl", "images"
@@ -96,8 +96,8 @@ class AnnotationFolder:
         self.folder = folder
         try:
             self.head = AnnotationHead.model_validate_json(read_regular(folder / HEAD))
-            with (folder / POSTS).open("rb") as lines:
-                self.posts = {post.id: post for post in map(AnnotationPost.model_validate_json, lines)}
+            with open_regular(folder / POSTS) as file:
+                self.posts = {post.id: post for post in map(AnnotationPost.model_validate_json, bounded_lines(file))}
         except OSError as error:
             raise BadInput(
                 f"tasks: {folder}: {error.strerror or error}; give the folder that tribunal annotate export wrote"

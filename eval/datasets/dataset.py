@@ -18,10 +18,9 @@ from pydantic import Field
 
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
-from tribunal.files import is_lfs_pointer
+from tribunal.files import hash_file, is_lfs_pointer
 from tribunal.retrievers.indexes.table_rows import (
     TableRow,
-    file_hash,
     find_files,
     read_rows,
     refuse_pointer,
@@ -226,7 +225,7 @@ class Dataset:
     def fingerprint(self) -> str:
         """Return the SHA-256 of the file; of several files, that of their hashes in order. Images don't count."""
         further = self.files[0].parent.glob(self.spec.extra_files) if self.extras and self.spec.extra_files else ()
-        hashes = [file_hash(file) for file in (*self.files, *sorted(further))]
+        hashes = [hash_file(file) for file in (*self.files, *sorted(further))]
         return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
     @property

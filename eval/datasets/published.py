@@ -19,6 +19,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.dataset import Dataset, DatasetSpec, PaperSample
 from tribunal.eval.datasets.sample import Gold, Sample, binary_label
 from tribunal.eval.datasets.table import read_fourchan, read_table
+from tribunal.files import read_regular, read_text
 from tribunal.prompts.policy import load_policy
 from tribunal.retrievers.indexes.table_rows import NO, YES, TableRow, cell_text, refuse_pointer
 from tribunal.retrievers.perspectives.perspective import (
@@ -220,7 +221,7 @@ def _add_image_words(text: str, dataset: Dataset, name: int | str) -> str:
 def _read_object(file: Path, otherwise: str) -> JSON:
     """Return the JSON object in a file; an empty one if there is no such file, or it holds something else."""
     try:
-        held = parse_json(file.read_bytes())
+        held = parse_json(read_regular(file))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
@@ -232,7 +233,7 @@ def _read_object(file: Path, otherwise: str) -> JSON:
 def _read_ids(file: Path) -> set[str]:
     refuse_pointer(file)
     try:
-        return set(file.read_text("utf-8").split())
+        return set(read_text(file).split())
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"file {file}: {error}") from error
 

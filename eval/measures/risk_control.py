@@ -27,7 +27,7 @@ import numpy as np
 
 from tribunal.errors import BadInput
 from tribunal.eval.measures.columns import Bools, Floats, Ints
-from tribunal.files import LockHeld, hold_lock, write_whole
+from tribunal.files import LockHeld, hold_lock, read_text, write_whole
 from tribunal.schema import JSON
 from tribunal.text import parse_json
 from tribunal.threshold import KINDS, Kind
@@ -258,7 +258,7 @@ def count_attempt(ledger: Path, asked: JSON, data: str, among: CaseRange | None 
     try:
         ledger.parent.mkdir(parents=True, exist_ok=True)
         with hold_lock(ledger.with_name(f".{ledger.name}.lock")):
-            held = ledger.read_text("utf-8") if ledger.exists() else ""
+            held = read_text(ledger) if ledger.exists() else ""
             tries = [parse_json(line) for line in held.splitlines() if line.strip()]
             tries = [each for each in tries if among is None or among.overlaps(each.get("among"))]
             for number, each in enumerate(tries, start=1):

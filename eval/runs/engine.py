@@ -26,7 +26,7 @@ from tribunal.eval.runs.prices import Prices, RunBudget, RunSpending, read_spend
 from tribunal.eval.runs.results import AnyResult, summarize_result
 from tribunal.eval.runs.tally import RunTally
 from tribunal.eval.runs.worker_pool import WorkerPool, start_child
-from tribunal.files import write_whole
+from tribunal.files import read_text, write_whole
 from tribunal.models.registry import current_registry
 from tribunal.schema import JSON
 
@@ -94,7 +94,7 @@ def _count_lost_posts(folder: Path, in_flight: int, budget: RunBudget) -> Iterat
         DiskFull: the number can't be written; so does what is yielded.
     """
     path = folder / _LOST
-    lost = int(path.read_text()) if path.exists() else 0
+    lost = int(read_text(path)) if path.exists() else 0
     for _ in range(lost):
         budget.count_repeated_post()
 

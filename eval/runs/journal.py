@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from tribunal.calls import REHEARSAL
 from tribunal.errors import BadInput, TribunalError
-from tribunal.files import write_atomically
+from tribunal.files import bounded_lines, open_regular, open_to_append, write_atomically
 
 RUN, RESULTS, SUPERSEDED = "run.json", "results.jsonl", "superseded.jsonl"  # the files of a run's folder
 SYNC_EVERY = 1.0  # seconds
@@ -62,16 +62,16 @@ class Journal:
         self.path = folder / RESULTS
         try:
             _cut_torn_line(self.path)
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            self._file = open_to_append(self.path)
         except OSError as error:
             raise DiskFull(f"{self.path}: can't be opened for writing: {error}; make room") from error
-        self._end = os.fstat(self._file).st_size
+        self._end = self._file.seek(0, os.SEEK_END)
         self._synced = time.monotonic()
         self._syncing: asyncio.Task[None] | None = None
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._file)
+        self._file.close()
 
     async def append(self, line: bytes) -> None:
         """Write a line, including its end.
@@ -82,23 +82,23 @@ class Journal:
         try:
             if self._syncing is not None and self._syncing.done():
                 self._syncing.result()
-            written = os.write(self._file, line)
+            written = self._file.write(line)
             if written < len(line):
                 raise OSError(f"{written} of {len(line)} bytes were taken")
         except OSError as error:
-            os.ftruncate(self._file, self._end)
+            self._file.truncate(self._end)
             raise DiskFull(f"{self.path}: a result could not be written: {error}") from error
         self._end += len(line)
         if time.monotonic() - self._synced > SYNC_EVERY and (self._syncing is None or self._syncing.done()):
             self._synced = time.monotonic()
-            self._syncing = asyncio.ensure_future(asyncio.to_thread(os.fsync, self._file))
+            self._syncing = asyncio.ensure_future(asyncio.to_thread(os.fsync, self._file.fileno()))
 
     async def sync_to_disk(self) -> None:
         """Wait until every line is on the disk; raise `DiskFull` if they could not be put there."""
         try:
             if self._syncing is not None:
                 await self._syncing
-            await asyncio.to_thread(os.fsync, self._file)
+            await asyncio.to_thread(os.fsync, self._file.fileno())
         except OSError as error:
             raise DiskFull(f"{self.path}: results could not be put on the disk: {error}") from error
 
@@ -111,9 +111,9 @@ def read_line_starts(path: Path, offset: int = 0) -> Iterator[LineStart]:
     """
     if not path.exists():
         return
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         file.seek(offset)
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(bounded_lines(file), start=1):
             if not line.endswith(b"\n"):
                 return
             found = _START.match(line)
@@ -146,14 +146,13 @@ def replace_results(folder: Path, replacement: Callable[[LineStart], bytes | Non
         _cut_torn_line(path)
         if all(replacement(start) is None for start in read_line_starts(path)):
             return 0
-        with write_atomically(path) as kept, (folder / SUPERSEDED).open("ab") as aside:
+        with write_atomically(path) as kept, open_to_append(folder / SUPERSEDED) as aside:
             for start in read_line_starts(path):
                 fresh = replacement(start)
                 kept.write(start.line if fresh is None else fresh)
                 if fresh is not None:
                     aside.write(start.line)
                     replaced += 1
-            aside.flush()
             os.fsync(aside.fileno())  # before the file that lacks these lines takes its place
     except OSError as error:
         raise DiskFull(f"{path}: results could not be replaced: {error}; make room, and run again") from error
@@ -164,7 +163,7 @@ def _cut_torn_line(path: Path) -> None:
     """Cut off a last line that a crash has left without its end."""
     if not path.exists():
         return
-    with path.open("r+b") as file:
+    with open_to_append(path) as file:
         end = file.seek(0, os.SEEK_END)
         while end:
             start = max(0, end - 65536)

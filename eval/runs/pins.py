@@ -18,6 +18,7 @@ from tribunal import __version__
 from tribunal.context import Context
 from tribunal.environment import environment, setting
 from tribunal.errors import BadInput
+from tribunal.files import hash_file, read_regular
 from tribunal.graphs import GRAPHS
 from tribunal.graphs import graph as load_graph
 from tribunal.line_up import apply_line_up
@@ -25,7 +26,6 @@ from tribunal.models.registry import check_models, provider_of
 from tribunal.nodes.predict.perspective import open_searchers
 from tribunal.prompts.policy import load_policy
 from tribunal.prompts.sets import read_prompt_set
-from tribunal.retrievers.indexes.table_rows import file_hash
 from tribunal.retrievers.perspectives.store import PerspectiveStore
 from tribunal.retrievers.precedents.store import open_precedents
 from tribunal.retrievers.screening.screener import open_screener
@@ -61,7 +61,7 @@ def describe_surroundings(graph: str, context: Context) -> JSON:
         "policy": {"name": in_force.name, "sha": in_force.sha},
         "tribunal": __version__,
         "prompts": read_prompt_set(context.prompts, system.name if system else None).dump(),
-        "files": {name: file_hash(path)[:16] for name, path in paths.items() if path.is_file()},
+        "files": {name: hash_file(path)[:16] for name, path in paths.items() if path.is_file()},
         "code": hash_code(graph),
     }
 
@@ -188,7 +188,7 @@ def hash_code(graph: str) -> dict[str, str]:
         paths = _find_modules(file, root)
     paths |= {prompt for folder in {path.parent for path in paths} for prompt in (folder / "prompts").rglob("*.md")}
     return {
-        (path.relative_to(root) if path.is_relative_to(root) else path).as_posix(): file_hash(path)[:16]
+        (path.relative_to(root) if path.is_relative_to(root) else path).as_posix(): hash_file(path)[:16]
         for path in sorted(paths)
     }
 
@@ -237,7 +237,7 @@ def _modules_of_package(path: Path) -> set[Path]:
 
 def _modules_imported_by(path: Path, folders: Iterable[Path]) -> Iterator[Path]:
     """Yield the modules in these folders that a file imports, wherever in it, with the packages that hold them."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(ast.parse(read_regular(path))):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

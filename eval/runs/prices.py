@@ -21,6 +21,7 @@ from tribunal.context import Context, describe_validation_error, read_toml_model
 from tribunal.errors import BadInput
 from tribunal.eval.runs.journal import RESULTS, SUPERSEDED, read_line_starts
 from tribunal.eval.runs.results import ResultCall, summarize_result
+from tribunal.files import read_regular
 from tribunal.schema import Call, Frozen
 
 PRICES = "prices.json"
@@ -66,7 +67,7 @@ def prices_of_run(folder: Path) -> Prices | None:
     """Return the prices in a run's folder, or None if there are none; raise `BadInput` if the file is broken."""
     path = folder / PRICES
     try:
-        return Prices.model_validate_json(path.read_bytes())
+        return Prices.model_validate_json(read_regular(path))
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -13,6 +13,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Gold
 from tribunal.eval.runs.journal import RESULTS, RUN
 from tribunal.eval.runs.text_similarity import CHARACTERS
+from tribunal.files import MOST_LINE, bounded_lines, open_regular, read_regular
 from tribunal.schema import JSON, Record, Scheme, Stance
 from tribunal.text import parse_json
 
@@ -124,7 +125,7 @@ def read_run_file(folder: Path) -> JSON:
     """Return what a run's results depend on, its run.json; raise `BadInput` if the folder is no run's."""
     path = folder / RUN
     try:
-        held = parse_json(path.read_bytes())
+        held = parse_json(read_regular(path))
     except OSError as error:
         raise BadInput(
             f"{folder}: not the folder of a run: {RUN}: {error.strerror}; give tribunal eval's --out"
@@ -154,13 +155,13 @@ def read_lines(folder: Path) -> Iterator[tuple[int, Result, bytes]]:
     seen: dict[str, set[int]] = {}
     offset = 0
     try:
-        file = path.open("rb")
+        file = open_regular(path)
     except FileNotFoundError:
         return
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}; give the folder of a run") from error
     with file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(bounded_lines(file), start=1):
             try:
                 result = Result.model_validate_json(line)
             except ValidationError as error:
@@ -182,9 +183,9 @@ def read_lines(folder: Path) -> Iterator[tuple[int, Result, bytes]]:
 
 def read_full_line(folder: Path, offset: int) -> dict[str, Any]:
     """Return a whole line of results.jsonl, by its offset."""
-    with (folder / RESULTS).open("rb") as file:
+    with open_regular(folder / RESULTS) as file:
         file.seek(offset)
-        whole: dict[str, Any] = parse_json(file.readline())
+        whole: dict[str, Any] = parse_json(file.readline(MOST_LINE))
     return whole
 
 

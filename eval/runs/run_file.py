@@ -11,7 +11,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.sampling import SamplePlan
 from tribunal.eval.runs.journal import RESULTS, RUN, SUPERSEDED, report_unwritten
 from tribunal.eval.runs.pins import describe_surroundings, list_changes
-from tribunal.files import write_whole
+from tribunal.files import read_regular, write_whole
 from tribunal.prompts.policy import load_policy
 from tribunal.schema import JSON
 from tribunal.text import parse_json
@@ -67,7 +67,7 @@ def read_begun_run(folder: Path) -> JSON | None:
     path = folder / RUN
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        held = parse_json(path.read_bytes()) if path.exists() else None
+        held = parse_json(read_regular(path)) if path.exists() else None
     except (OSError, ValueError) as error:
         raise BadInput(f"out: {folder}: can't be used: {error}; take another folder") from error
     if any((folder / "parts").glob("part-*.parquet")):

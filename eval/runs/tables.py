@@ -15,7 +15,7 @@ from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.runs.journal import RESULTS, OutputUnwritten, read_line_starts
 from tribunal.exports.table_files import ColumnKind, TableWriter, arrow_schema
-from tribunal.files import write_atomically
+from tribunal.files import check_regular, open_regular, write_atomically
 from tribunal.retrievers.indexes.table_rows import TableFile
 from tribunal.schema import JSON
 from tribunal.text import parse_json
@@ -73,7 +73,7 @@ def _read_decided_rows(dataset: PostTable, path: Path, count: int) -> Iterator[t
     offsets = array("q", bytes(8 * count))
     for start in read_line_starts(path):
         offsets[start.place] = start.offset
-    with path.open("rb") as results:
+    with open_regular(path) as results:
         for offset, cells in zip(offsets, dataset.cells(), strict=True):
             results.seek(offset)
             yield cells, parse_json(results.readline())
@@ -173,6 +173,7 @@ def _write_parquet_with_outcomes(
     added = arrow_schema(columns.added_kinds)
     with closing(pq.ParquetWriter(out, pa.schema([*schema, *added]))) as writer:
         for each in files:
+            check_regular(each.path)
             with pq.ParquetFile(each.path, memory_map=True) as given:
                 for batch in given.iter_batches(batch_size=_ROWS_A_GROUP):
                     cells = [columns.row_cells({}, record)[1] for _, record in islice(rows, batch.num_rows)]

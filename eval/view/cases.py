@@ -15,6 +15,7 @@ from tribunal.cases.view_maker import view_case
 from tribunal.errors import BadInput
 from tribunal.eval.runs.results import read_full_line
 from tribunal.eval.view.rows import kept_text
+from tribunal.files import open_regular
 from tribunal.models.image import stored_file
 from tribunal.models.image_header import BrokenHeader, read_header
 from tribunal.schema import Record
@@ -113,7 +114,7 @@ def image_size(file: str | None) -> tuple[int, int]:
     if file is None or file.startswith("data:"):
         return _SQUARE
     try:
-        with Path(file).open("rb") as held:
+        with open_regular(Path(file)) as held:
             found = read_header(held.read(_HEAD))
     except (OSError, BrokenHeader):
         return _SQUARE

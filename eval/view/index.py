@@ -23,12 +23,14 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
+from tribunal.database import WAIT, connect
 from tribunal.errors import BadInput
 from tribunal.eval.runs.journal import RESULTS
 from tribunal.eval.runs.prices import prices_of_run
 from tribunal.eval.runs.results import read_run_file
 from tribunal.eval.view.rows import FACETS, parse_line, sample_row
 from tribunal.eval.view.samples import COLUMNS, SampleTable
+from tribunal.files import bounded_lines, open_regular
 from tribunal.text import parse_json
 
 if TYPE_CHECKING:
@@ -40,7 +42,6 @@ FILE = ".view.sqlite"
 _FORM = "2"  # of the tables; another one is read anew
 _BATCH = 500  # lines that are written at once
 _EDGE = 65536  # bytes at the beginning and the end of what was read, by which a file is known again
-_WAIT = 30.0  # seconds that one process waits for another
 _COLUMNS = ("post", *COLUMNS, *(f"f_{name}" for name in FACETS))
 _TABLES = {
     "samples": f"CREATE TABLE samples(row INTEGER PRIMARY KEY, {', '.join(_COLUMNS)}, UNIQUE(post, repeat))",
@@ -96,7 +97,7 @@ class SampleIndex:
         """Stop reading, and give up what lies beside."""
         self._stopped = True
         if self._worker is not None:
-            self._worker.join(_WAIT)
+            self._worker.join(WAIT)
         if self._aside is not None:
             self._aside.cleanup()
 
@@ -194,8 +195,8 @@ class SampleIndex:
 
     def _connect(self) -> sqlite3.Connection:
         if not self.path.exists():
-            os.close(os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600))  # words of posts are in it
-        connection = sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+            self.path.touch(0o600)  # words of posts are in it
+        connection = connect(self.path, any_thread=True)
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA temp_store=MEMORY")
         return connection
@@ -205,7 +206,7 @@ class SampleIndex:
     def _take_lines(self) -> bool:
         """Take in some lines, whole or not at all; return whether there may be more."""
         try:
-            with self._lock, self._results.open("rb") as file, closing(self._connect()) as connection:
+            with self._lock, open_regular(self._results) as file, closing(self._connect()) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 state = self._state_for_file(connection, file)
                 if state is None:
@@ -244,7 +245,7 @@ class SampleIndex:
         codes = {tuple(parse_json(held)): code for code, held in connection.execute("SELECT code, held FROM sets")}
         marks = ", ".join("?" * (len(_COLUMNS) + 1))
         for _ in range(_BATCH):
-            line = file.readline()
+            line = next(bounded_lines(file), b"")
             if not line:
                 return False
             try:

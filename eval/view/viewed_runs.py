@@ -53,7 +53,7 @@ class AttachedPosts:
         """Prepare a database in memory."""
         self.problem = ""
         self._dataset = dataset
-        self._held = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+        self._held = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)  # noqa: TID251 (no file)
         self._done = Event()
         self._stopped = False
         self._thread = Thread(target=self._read_posts, name="view-texts", daemon=True)

@@ -26,9 +26,8 @@ from pydantic import Field, ValidationError
 
 from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
-from tribunal.files import read_regular, write_whole
+from tribunal.files import hash_file, read_regular, write_whole
 from tribunal.models.embeddings import TFIDF
-from tribunal.retrievers.indexes.table_rows import file_hash
 from tribunal.schema import JSON, Frozen
 from tribunal.text import make_visible, one_line, parse_json
 
@@ -48,7 +47,7 @@ class FileNote(Frozen):
 
 def note_file(path: Path) -> FileNote:
     """Return the note of a file as it is now."""
-    return FileNote(name=path.name, bytes=path.stat().st_size, sha256=file_hash(path))
+    return FileNote(name=path.name, bytes=path.stat().st_size, sha256=hash_file(path))
 
 
 class IndexFile(FileNote):
@@ -166,7 +165,7 @@ class IndexManifest(Frozen):
         if always_hash or verified != self._file_stamps(folder):
             for note in self.files:
                 try:
-                    same = file_hash(folder / note.name) == note.sha256
+                    same = hash_file(folder / note.name) == note.sha256
                 except OSError as error:
                     raise self.damage_error(f"has a file that can't be read: {note.name}") from error
                 if not same:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tribunal.files import open_regular, write_atomically
 from tribunal.models.embeddings import TFIDF, Use, Vectors
 from tribunal.models.embeddings.vectors import normalize_rows
 from tribunal.text import normalize_text
@@ -171,9 +172,15 @@ def _weigh_texts(gram: npt.NDArray[np.uint64], rarity: Vectors, texts: Sequence[
 
 def write_ngrams(path: Path, embedder: NgramEmbedder) -> None:
     """Write what was fitted; raise `OSError` if the file can't be written."""
-    with path.open("wb") as file:
+    with write_atomically(path) as file:
         for numbers, form in ((embedder.gram, "<u8"), (embedder.rarity, "<f4"), (embedder.shares, "<f4")):
             file.write(np.ascontiguousarray(numbers, form).data)
+
+
+def map_bytes(path: Path) -> npt.NDArray[np.uint8]:
+    """Return the bytes of a regular file, mapped; raise `OSError` or `ValueError` if they can't be."""
+    with open_regular(path) as file:
+        return np.memmap(file, np.uint8, "r")  # noqa: TID251 (the one place)
 
 
 def map_ngrams(path: Path, dimension: int) -> NgramEmbedder:
@@ -185,7 +192,7 @@ def map_ngrams(path: Path, dimension: int) -> NgramEmbedder:
     number, rest = divmod(path.stat().st_size, 12 + 4 * dimension)
     if rest or not 1 <= number <= MOST_NGRAMS + 1:
         raise ValueError("its size doesn't fit its shape")
-    whole = np.memmap(path, np.uint8, "r")
+    whole = map_bytes(path)
     gram, rarity = whole[: 8 * number].view("<u8"), whole[8 * number : 12 * number].view("<f4")
     shares = whole[12 * number :].view("<f4").reshape(number, dimension)
     if gram[0] != 0 or (gram[1:] <= gram[:-1]).any() or not ((rarity > 0) & np.isfinite(rarity)).all():

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import csv
 import gzip
-import hashlib
 import io
 import math
 import re
 import zlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO, Any, NamedTuple, cast
 
 from tribunal.errors import BadInput
-from tribunal.files import is_lfs_pointer
+from tribunal.files import bounded_lines, check_regular, is_lfs_pointer, open_regular
 from tribunal.plugins import require_extra
 from tribunal.text import parse_json, wellformed
 
@@ -25,6 +25,7 @@ EXTRA = "\0"  # under which a row holds the cells that it has more than the file
 YES, NO = ("1", "true", "yes"), ("0", "false", "no")
 # The csv module takes 128 KiB a cell; FakeNewsNet puts every tweet id of a story into one.
 _CELL = 16 * 1024 * 1024
+_MOST_WHOLE = 2 * 1024**3  # characters of JSON that isn't read line by line
 _PACKED = ".gz"
 _WHOLE = re.compile(r"(\d+)\.0+")  # a flag as pandas writes it where a cell of its column was empty
 
@@ -61,9 +62,11 @@ class TableFile(NamedTuple):
         """Return whether it is packed by gzip."""
         return self.name.lower().endswith(_PACKED)
 
-    def open_bytes(self) -> IO[bytes]:
+    @contextmanager
+    def open_bytes(self) -> Iterator[IO[bytes]]:
         """Open its bytes, unpacked."""
-        return cast("IO[bytes]", gzip.open(self.path)) if self.is_packed else self.path.open("rb")
+        with open_regular(self.path) as file:
+            yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if self.is_packed else file
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +178,6 @@ def find_files(folder: Path, names: Iterable[str]) -> list[Path]:
     return next((found for name in names if (found := sorted(folder.glob(name)))), [])
 
 
-def file_hash(path: Path) -> str:
-    """Return the SHA-256 of a file, read in pieces."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def read_rows(
     file: Path | TableFile,
     owner: str,
@@ -269,9 +266,9 @@ def _read_json(table: TableFile, encoding: str) -> Iterator[Any]:
         is_array = file.read(64).lstrip().startswith("[")
         file.seek(0)
         if is_array:
-            yield from _parse_part(table, file.read(), 1)
+            yield from _parse_part(table, _read_whole(table, file), 1)
             return
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(bounded_lines(file), start=1):
             if line.strip():
                 yield _parse_part(table, line, number)
 
@@ -279,10 +276,17 @@ def _read_json(table: TableFile, encoding: str) -> Iterator[Any]:
 def _read_keyed(table: TableFile, encoding: str, owner: str) -> Iterator[tuple[str, Any]]:
     """Yield the values of an object by their keys."""
     with table.open_bytes() as raw, io.TextIOWrapper(raw, encoding) as file:
-        content = _parse_part(table, file.read(), 1)
+        content = _parse_part(table, _read_whole(table, file), 1)
     if not isinstance(content, dict):
         raise BadInput(f"file {table}: {owner} is one object, of posts by their ids, not {type(content).__name__}")
     yield from content.items()
+
+
+def _read_whole(table: TableFile, file: IO[str]) -> str:
+    text = file.read(_MOST_WHOLE + 1)
+    if len(text) > _MOST_WHOLE:
+        raise BadInput(f"file {table}: is over {_MOST_WHOLE // 1024**3} GB in one piece; save it as JSON Lines")
+    return text
 
 
 def _parse_part(table: TableFile, text: str, line: int) -> Any:
@@ -296,6 +300,7 @@ def _read_parquet(table: TableFile) -> Iterator[Cells]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    check_regular(table.path)
     try:
         with pq.ParquetFile(table.path, memory_map=True) as file:
             for batch in file.iter_batches(batch_size=4096):

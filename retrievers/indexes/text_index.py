@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import io
 import json
-import os
 import shutil
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,10 +28,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tribunal.errors import BadInput
-from tribunal.files import LockHeld, hold_lock, write_atomically
+from tribunal.files import LockHeld, hold_lock, open_regular, read_regular, sync_file, write_atomically
 from tribunal.models.embeddings import TFIDF, Embedder, Vectors, find_embedder
 from tribunal.retrievers.indexes.manifest import MANIFEST, IndexFile, IndexManifest, note_file
-from tribunal.retrievers.indexes.ngrams import NgramEmbedder, fit_ngrams, map_ngrams, write_ngrams
+from tribunal.retrievers.indexes.ngrams import NgramEmbedder, fit_ngrams, map_bytes, map_ngrams, write_ngrams
 from tribunal.schema import JSON
 from tribunal.text import parse_json
 
@@ -42,6 +42,7 @@ SPARE = 8
 LONGEST_ROW = 16 * 1024 * 1024  # bytes: more than any text that a build takes
 _KIND = b"IxFI"  # what the file of a flat index by inner product begins with
 _HEAD = struct.Struct("<4siq")  # the kind, the length of a vector, the number of vectors
+_MOST_BATCH = 1024**3  # bytes of a batch of vectors, far more than there ever are
 _BESIDE = 4096  # bytes that FAISS writes beside the vectors, at most
 # How many texts an embedder is given at once, where it doesn't say: a build that is stopped loses no more than these.
 BATCH = 256
@@ -173,7 +174,7 @@ def map_vectors(path: Path, rows: int, dimension: int) -> Any:
     """
     import faiss
 
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         head = file.read(_HEAD.size)
     if len(head) < _HEAD.size or _HEAD.unpack(head) != (_KIND, dimension, rows):
         raise ValueError("not an index of this shape")
@@ -197,7 +198,7 @@ def map_rows(path: Path, number: int) -> Callable[[int], Any]:
     lines = path.stat().st_size - 8 * (number + 1)
     if lines < 0:
         raise ValueError("it has another number of rows")
-    whole = np.memmap(path, np.uint8, "r")
+    whole = map_bytes(path)
     ends = whole[lines:].view("<u8")
     lengths = np.diff(ends.astype(np.int64))
     if ends[0] != 0 or ends[-1] != lines or (lengths <= 0).any():
@@ -338,13 +339,21 @@ async def build_files(
 
 
 def _resume_build(partial: Path, plan: str | None) -> Any:
-    """Return FAISS's index of the batches that were made under the same plan; the others go."""
+    """Return FAISS's index of the batches that were made under the same plan, up to one that can't be read.
+
+    The others are deleted.
+    """
     vectors = index_vectors(np.zeros((0, 1), np.float32))
     for path in sorted(partial.glob("*.npy")):
-        if plan is None or not path.name.startswith(plan):
+        batch, planned = None, plan is not None and path.name.startswith(plan)
+        if planned:
+            with suppress(OSError, ValueError, EOFError):
+                batch = np.load(io.BytesIO(read_regular(path, _MOST_BATCH)), allow_pickle=False)
+        if batch is None:
             path.unlink()
+            plan = None if planned else plan
         else:
-            vectors = _add_batch(vectors, np.load(path), path)
+            vectors = _add_batch(vectors, batch, path)
     return vectors
 
 
@@ -372,8 +381,7 @@ def _add_batch(vectors: Any, batch: Sequence[Vectors], path: Path) -> Any:
 def _settle_file(folder: Path, path: Path) -> IndexFile:
     note = note_file(path)
     name = f"{path.stem}-{note.sha256[:12]}{path.suffix}"
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())  # the manifest must not reach the disk before the files that it names
+    sync_file(path)  # the manifest must not reach the disk before the files that it names
     path.replace(folder / name)
     return IndexFile(name=name, bytes=note.bytes, sha256=note.sha256)
 
@@ -381,7 +389,7 @@ def _settle_file(folder: Path, path: Path) -> IndexFile:
 def write_rows(path: Path, rows: Iterable[Any]) -> None:
     """Write rows, each of which may be anything that JSON can say, in their order; raise OSError if they can't be."""
     ends = [0]
-    with path.open("wb") as file:
+    with write_atomically(path) as file:
         for row in rows:
             line = json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
             file.write(line)

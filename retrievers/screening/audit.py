@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from tribunal.database import WAIT
+from tribunal.database import connect
 from tribunal.errors import BadInput, CallFailed
 from tribunal.retrievers.screening.screener import Screener, ScreeningResult, open_screener
 from tribunal.schema import JSON, Post, Scheme
@@ -226,7 +226,7 @@ def _broken_promise(test: AuditTest, bound: float) -> str:
 
 @contextmanager
 def _open_database(folder: Path) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(folder / AUDIT, timeout=WAIT, isolation_level=None)) as database:
+    with closing(connect(folder / AUDIT)) as database:
         for statement in _SCHEMA:
             database.execute(statement)
         yield database

@@ -25,6 +25,7 @@ from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable, TableSample
 from tribunal.eval.runs.tables import OutcomeTable, OutputColumns
+from tribunal.files import open_regular
 from tribunal.schema import JSON
 from tribunal.service.replica.batches import BatchStore, NewBatch
 from tribunal.service.replica.options import ServiceOptions
@@ -181,9 +182,13 @@ def _batch_rows(posts: PostTable, columns: Mapping[str, str]) -> Iterator[JSON]:
 
 def _check_lines(path: Path) -> None:
     if path.suffix == ".csv":
-        with path.open(encoding="utf-8", errors="replace", newline="") as text, suppress(csv.Error):
+        with (
+            open_regular(path) as raw,
+            io.TextIOWrapper(raw, "utf-8", "replace", newline="") as text,
+            suppress(csv.Error),
+        ):
             _check_columns(len(next(csv.reader(_lines_up_to_header_limit(text)), ())))
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         if path.suffix == ".jsonl" and file.read(64).lstrip().startswith(b"["):
             raise BadInput("file: is one JSON array; send JSON Lines, one object on each line")
         file.seek(0)

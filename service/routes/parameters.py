@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import json
 import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -22,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.datastructures import UploadFile
 
 from tribunal.cases.problem import STATUS, Problem
+from tribunal.files import create_file, hash_file
 from tribunal.models.image import FORMATS, MAX_BYTES, MAX_PIXELS
 from tribunal.models.image_header import BrokenHeader, read_header
 from tribunal.schema import JSON
@@ -301,13 +301,13 @@ async def receive_table(
             path, name = _place_of_file(sent, folder)
             if (sent.size or 0) > max_bytes:
                 raise Problem("too_large", f"file: is over {max_bytes:,} bytes (batch_bytes); send it in parts")
-            with path.open("wb") as file:
+            with create_file(path) as file:
                 await asyncio.to_thread(shutil.copyfileobj, sent.file, file)
     elif media_type in _TABLE_TYPES:
         options, size = parse_fields(model, query), 0
         path = folder / f"posts{_TABLE_TYPES[media_type]}"
         name = path.name
-        with path.open("wb") as file:
+        with create_file(path) as file:
             async for piece in request.stream():
                 size += len(piece)
                 if size > max_bytes:
@@ -315,7 +315,7 @@ async def receive_table(
                 await asyncio.to_thread(file.write, piece)
     else:
         raise wrong_type(media_type, FORM_TYPE, "application/x-ndjson", "text/csv")
-    return Upload(path, name, await asyncio.to_thread(_hash_file, path)), options
+    return Upload(path, name, await asyncio.to_thread(hash_file, path)), options
 
 
 def _place_of_file(sent: UploadFile, folder: Path) -> tuple[Path, str]:
@@ -326,8 +326,3 @@ def _place_of_file(sent: UploadFile, folder: Path) -> tuple[Path, str]:
         raise Problem("wrong_type", f"file: {name[:80]!r}: is neither .jsonl, .ndjson nor .csv")
     printable = "".join(each for each in one_line(wellformed(name)) if each.isprintable())[:200]
     return folder / f"posts{suffix}", printable or f"posts{suffix}"
-
-
-def _hash_file(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -17,7 +17,7 @@ from tests.doubles import ScriptedServer
 from tribunal.commands import app
 from tribunal.eval.batch import batch
 from tribunal.eval.runs.job import RunOptions
-from tribunal.retrievers.indexes.table_rows import file_hash
+from tribunal.files import hash_file
 from tribunal.settings import SETTINGS
 from tribunal.threshold import Threshold
 
@@ -98,7 +98,7 @@ def test_by_a_batch_where_a_person_reviews_and_the_posts_are_others(shown: bool,
 def test_a_run_over_the_posts_of_the_fit_is_told_that_it_flatters(tmp_path: Path) -> None:
     posts, said = tmp_path / "posts.csv", list[str]()
     posts.write_text(f"text\n{GREETING}\n")
-    file = threshold(tmp_path, "arcade", shown=True, dataset="table", data_sha256=file_hash(posts))
+    file = threshold(tmp_path, "arcade", shown=True, dataset="table", data_sha256=hash_file(posts))
     batch(
         posts,
         tmp_path / "out.csv",

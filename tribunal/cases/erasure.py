@@ -21,11 +21,12 @@ from sqlalchemy import ColumnElement, and_, bindparam, delete, exists, func, or_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.cases.leases import LEASE, living_owners
+from tribunal.database import WAIT, connect
 from tribunal.environment import data_folder
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
 from tribunal.store.checkpoint_tables import delete_checkpoints
-from tribunal.store.engine import WAIT, Store
+from tribunal.store.engine import Store
 from tribunal.store.tables import METADATA, appeals, batches, cases, deliveries, events
 from tribunal.text import parse_json
 
@@ -243,7 +244,7 @@ def wipe_file(file: Path, *, rewrite: bool) -> bool:
         whether that was done; False where another process was reading all the while, and the log keeps old pages.
     """
     patience = WAIT if rewrite else 5.0  # a running service tries again later
-    with closing(sqlite3.connect(file, timeout=patience, isolation_level=None)) as connection:
+    with closing(connect(file, wait=patience)) as connection:
         connection.execute("PRAGMA secure_delete=ON")
         try:
             if rewrite:

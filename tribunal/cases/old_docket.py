@@ -6,8 +6,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from tribunal.database import check_sqlite_file, connect
 from tribunal.errors import BadInput
-from tribunal.store.engine import WAIT
 
 _HEADER = (0x54524243, 1)  # "TRBC", by which it is told apart from any other SQLite file, and its version
 # Each as one that was cut off. A case whose record was kept, too, is there already.
@@ -31,12 +31,14 @@ def copy_old_cases(file: Path, database: Path) -> list[str]:
         BadInput: the file is damaged, none of ours, or of another version; in a line with the way out.
     """
     try:
-        with closing(sqlite3.connect(database.absolute().as_uri(), uri=True, timeout=WAIT)) as connection:
+        check_sqlite_file(file)
+        with closing(connect(database, "mode=rw")) as connection:
             connection.execute("ATTACH ? AS old", (f"{file.absolute().as_uri()}?mode=rw",))
             header = (connection.execute(f"PRAGMA old.{name}") for name in ("application_id", "user_version"))
             if tuple(each.fetchone()[0] for each in header) != _HEADER:
                 raise ValueError("it is no docket of the release before this one")
             with connection:
+                connection.execute("BEGIN IMMEDIATE")
                 copied = connection.execute(_COPY_CASES).fetchall()
                 for table in ("checkpoints", "writes"):  # as LangGraph's own saver has them, in both files
                     copy = f"INSERT OR REPLACE INTO {table} SELECT * FROM old.{table} WHERE thread_id = ?"  # noqa: S608

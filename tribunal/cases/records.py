@@ -19,6 +19,7 @@ from tribunal.calls import Usage, parts_shown, was_rehearsed
 from tribunal.contents import remember_text
 from tribunal.context import Context
 from tribunal.errors import BadInput, WrongState
+from tribunal.files import hash_file
 from tribunal.graphs import GRAPHS, code_of
 from tribunal.models.image import store_image
 from tribunal.nodes.channels import find_wrong_channel
@@ -258,4 +259,4 @@ def _hash_of_code(graph: str) -> str | None:
 
 @lru_cache(maxsize=512)
 def _hash_of_file(path: Path, stamp: int) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hash_file(path)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tribunal.exports.finished_cases import cases_decided_by_people, finished_cases, has_words, iso_time, models_of
 from tribunal.exports.table_files import ColumnKind, TableWriter
-from tribunal.files import read_regular, write_atomically
+from tribunal.files import read_regular, write_atomically, write_whole
 from tribunal.schema import JSON
 from tribunal.store.engine import Store
 
@@ -128,7 +128,7 @@ def copy_image(ref: str | None, folder: Path, prefix: str) -> str | None:
     name = hashlib.sha256(raw).hexdigest()[:32] + (suffix or Path(ref).suffix.casefold()[:8])
     folder.mkdir(parents=True, exist_ok=True)
     if not (copy := folder / name).exists():
-        copy.write_bytes(raw)
+        write_whole(copy, raw)
     return f"{prefix}{name}"
 
 

@@ -17,14 +17,13 @@ from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, SQLA
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.dml import Insert
 
-from tribunal.database import Unwritable, check_sqlite_file, database_error, set_write_ahead_mode
+from tribunal.database import WAIT, Unwritable, check_sqlite_file, connect, database_error, set_write_ahead_mode
 from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.store.checkpoint_tables import VERSION_IN_POSTGRES, newest_in_postgres, upgrade_checkpoint_tables
 from tribunal.store.tables import METADATA, VERSION, audit_head
 
-WAIT = 30.0  # seconds that one writer of a SQLite file waits for another
 _POOL = 16  # connections of a process that are open at once; on SQLite all but one only read
 _ONE_AT_A_TIME = 7_481_160_231  # of PostgreSQL's advisory locks: who makes or changes tables
 _VERSIONS = "alembic_version"  # the table in which Alembic writes the version of the others
@@ -184,9 +183,9 @@ def _prepare_file(file: Path) -> None:
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        check_sqlite_file(file)
+        check_sqlite_file(file)  # before `touch`, which would wait for a pipe
         file.touch(mode=0o600, exist_ok=True)
-        with closing(sqlite3.connect(file, timeout=WAIT, isolation_level=None)) as connection:
+        with closing(connect(file)) as connection:
             set_write_ahead_mode(connection)
     except (OSError, sqlite3.Error) as error:
         raise database_problem(str(file), error) from None

@@ -27,6 +27,7 @@ import pytest
 
 import tribunal.prompts
 from tribunal.errors import BadInput
+from tribunal.files import read_text
 from tribunal.schema_filling import fill_schema
 from tribunal.testing.messages import Answer, Fault, Reply, Request, Script
 from tribunal.testing.server import ScriptedServer
@@ -132,7 +133,7 @@ def _parts() -> tuple[tuple[re.Pattern[str], tuple[str, str]], ...]:
     """Return, for every part of ours, what its heading looks like and its names."""
     found = []
     for path in sorted(Path(tribunal.prompts.__file__).parent.glob("*/*.md")):
-        if heading := _HEADING.match(path.read_text("utf-8")):
+        if heading := _HEADING.match(read_text(path)):
             pattern = ".+".join(re.escape(each) for each in re.split(r"\{\{.*?\}\}", heading[0]))
             found.append((re.compile(pattern), (path.stem, f"{path.parent.name}/{path.stem}")))
     return tuple(found)

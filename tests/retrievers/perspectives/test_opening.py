@@ -10,9 +10,9 @@ import pytest
 
 from tests.retrievers.perspectives.mine import LETTERS, SPEC, Letters
 from tribunal.errors import BadInput
+from tribunal.files import hash_file
 from tribunal.retrievers.indexes import manifest, text_index
 from tribunal.retrievers.indexes.ngrams import NgramEmbedder, map_ngrams, write_ngrams
-from tribunal.retrievers.indexes.table_rows import file_hash
 from tribunal.retrievers.perspectives.perspective import EXAMPLES, Perspective, perspectives_folder
 from tribunal.retrievers.perspectives.store import PerspectiveStore, build_index, open_index, open_store, open_stores
 
@@ -128,9 +128,9 @@ async def test_a_copied_index_is_checked_once_and_then_trusted(
 
     def counted(path: Path) -> str:
         hashed.append(path)
-        return file_hash(path)
+        return hash_file(path)
 
-    monkeypatch.setattr(manifest, "file_hash", counted)
+    monkeypatch.setattr(manifest, "hash_file", counted)
     open_index(perspectives_folder() / "mine")
     assert not hashed
     copy = tmp_path / "copy"
