@@ -12,10 +12,13 @@ from tribunal.commands.printing import print_template
 from tribunal.commands.shared_options import DATES, Database, JsonLines
 from tribunal.errors import BadInput
 from tribunal.terminal import say, say_json
+from tribunal.text import count_noun
 from tribunal.times import format_date
 
 if TYPE_CHECKING:
+    from tribunal.cases.record_audit import RecordTally
     from tribunal.schema import JSON
+    from tribunal.store.audit import LogWalk
     from tribunal.store.engine import Store
 
 app = typer.Typer(help="Check and show the service's audit log.", no_args_is_help=True)
@@ -28,21 +31,43 @@ def verify_log(
     ] = None,
     database: Database = None,
 ) -> None:
-    """Check the log for the first entry that was altered, removed, moved or inserted. Exit status 1: there is one."""
+    """Check the log for the first entry that was altered, removed, moved or inserted, then each case against the log.
+
+    Exit status 1: an entry is wrong, or a case's record or columns aren't as its last entry tells.
+    """
+    from tribunal.cases.record_audit import check_records
     from tribunal.store import audit as audit_log
 
     kept = head.strip().lower() if head is not None else None
     if kept is not None and not (len(kept) == 64 and set(kept) <= set("0123456789abcdef")):
         raise BadInput(f"head: {head!r}: is no hash; give the 64 digits that tribunal audit head printed")
-    found = run_in_store(database, lambda store: audit_log.verify(store, kept))
+
+    async def check(store: Store) -> tuple[LogWalk, RecordTally | None]:
+        walk = await audit_log.verify(store, kept)
+        return walk, await check_records(store) if walk.fault is None else None
+
+    found, records = run_in_store(database, check)
     if found.fault is not None:
         say(found.fault)
     else:
-        entries = "1 entry" if found.entries == 1 else f"{found.entries} entries"
+        entries = count_noun(found.entries, "entry", "entries")
         say(f"{entries}, each follows from the one before; the head is {found.head}")
+    if records is not None:
+        _print_tally(records, "case")
     print_template("audit", aside=True, log=found)
-    if found.fault is not None:
+    if found.fault is not None or (records is not None and records.found):
         raise typer.Exit(1)
+
+
+def _print_tally(records: RecordTally, noun: str) -> None:
+    """Print what differs, a line each, and how many were compared."""
+    for line in records.faults:
+        say(line)
+    if records.found > len(records.faults):
+        say(f"and {count_noun(records.found - len(records.faults), noun)} more that differ")
+    left = "; ".join(f"{count_noun(number, noun)} {reason}" for reason, number in sorted(records.uncompared.items()))
+    compared = f"{count_noun(records.compared, noun)} compared with the log, {records.found or 'none'} differing"
+    say(f"{compared}; nothing to compare: {left}" if left else compared)
 
 
 @app.command("head")

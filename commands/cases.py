@@ -97,6 +97,21 @@ def show(case_id: CaseId, as_json: AsJson = False, database: Database = None) ->
     say("tribunal cases text SHA prints a policy, the prompts or a protocol in full", aside=True)
 
 
+@app.command("release")
+def release(case_id: CaseId, database: Database = None) -> None:
+    """Take a case from the process that tries it: its machine is gone, or its clock is ahead.
+
+    What that process still writes of the case counts for nothing. A case of the service goes back to its queue; go on
+    with any other by tribunal review resume.
+    """
+    from tribunal.cases.leases import release_lease
+    from tribunal.store.audit import Who
+
+    by = Who(who="operator", name=login_name())
+    owner = run_in_store(database, lambda store: release_lease(store, case_id, by))
+    say(f"{case_id}: taken from {owner}")
+
+
 @app.command("text")
 def text(
     sha: Annotated[str, typer.Argument(help="The hash of a policy, of prompts or of a protocol, from a case.")],

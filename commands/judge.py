@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Exit status: 0 a verdict, 2 wrong usage or input, 3 the model refused, 4 a technical failure, 5 a person has to decide
-(tribunal review)."""
+(tribunal review). Also 4: with --review, the case could not be kept, so no person will be asked."""
 
 
 @with_settings
@@ -51,12 +51,12 @@ def judge(
     settings: dict[str, Any],
 ) -> None:
     """Decide whether a post is hate speech, and show why."""
-    import asyncio
-
+    from tribunal.cases.graph_run import find_unkept_warning
     from tribunal.cases.keep_options import keep_options
     from tribunal.cases.session import judge_post
     from tribunal.cases.view_maker import view_case
     from tribunal.commands.show import CasePrinter
+    from tribunal.commands.stopping import run_until_stopped
     from tribunal.context import context_from
     from tribunal.graphs import load_seats
 
@@ -82,7 +82,9 @@ def judge(
             keep=kept,
             database=database,
         )
-        record = asyncio.run(case)
+        record = run_until_stopped(
+            case, database=kept.database if kept is not None else database, review=context.review
+        )
     if as_json:
         say_json(record.dump())
     else:
@@ -92,6 +94,9 @@ def judge(
             say(f"kept as {record.kept} (tribunal cases show {record.kept})", aside=True)
     if explain:
         _write_explanation(record, {"text": words or "", "image": picture, "earlier": earlier or []}, explain)
+    if (unkept := find_unkept_warning(record)) is not None:
+        say(f"tribunal: not kept, so no person will be asked: {unkept}", aside=True)
+        raise typer.Exit(STATUS["failure"])
     raise typer.Exit(STATUS[record.outcome])
 
 

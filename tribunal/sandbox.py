@@ -174,12 +174,15 @@ def serve_jobs(work: str, memory: int) -> None:
 
         with suppress(OSError, ValueError):  # some systems don't keep this limit; the one on time still holds
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    write_message(answers, {"ready": True})
-    while (message := read_message(jobs)) is not None:
-        order, body = message
-        _limit_time(order["seconds"])
-        answer, content = do(order["job"], body)
-        write_message(answers, {"number": order["number"], "answer": answer}, content)
+    with suppress(BrokenPipeError):  # nobody waits for the answer: the parent is gone
+        write_message(answers, {"ready": True})
+        while (message := read_message(jobs)) is not None:
+            order, body = message
+            _limit_time(order["seconds"])
+            answer, content = do(order["job"], body)
+            write_message(answers, {"number": order["number"], "answer": answer}, content)
+        return
+    os._exit(1)  # what is left in the pipe's buffer would be written once more, and complained about
 
 
 def _limit_time(seconds: float) -> None:

@@ -27,11 +27,15 @@ def main() -> None:
     jobs, answers = take_standard_streams()
     from tribunal.loops import run_many
 
+    def send(message: JSON, body: bytes) -> None:
+        try:
+            write_message(answers, message, body)
+        except OSError:  # the leader is gone: whoever goes on with its run has this post decided again
+            os._exit(1)
+
     async def serve_leader() -> None:
         """Decide the leader's posts. If it is killed, nobody waits for those under way."""
-        if await serve_posts(
-            lambda: asyncio.to_thread(read_message, jobs), lambda *message: write_message(answers, *message)
-        ):
+        if await serve_posts(lambda: asyncio.to_thread(read_message, jobs), send):
             os._exit(1)
 
     run_many(serve_leader())

@@ -43,6 +43,7 @@ _ACTIONS = {
     "case.claimed": "claimed it",
     "case.given_back": "released it",
     "case.answered": "decided",
+    "case.released": "took it from its process",
     "case.escalated": "escalated it",
     "case.skipped": "skipped it",
     "case.noted": "wrote a note",

@@ -19,7 +19,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import Field
 
 from tribunal.cases.problem import Problem
-from tribunal.cases.waiting_cases import names_of_person
+from tribunal.cases.waiting_cases import claim_seconds_left, names_of_person
 from tribunal.schema import Frozen
 from tribunal.service.desk.pages import desk_address, redirect_to, render_page, render_problem
 from tribunal.service.desk.sessions import DeskSession, DeskSessionStore
@@ -141,7 +141,7 @@ class DeskVisit:
 
     def claim_of(self, row: Mapping[str, Any]) -> tuple[bool, bool]:
         """Return whether somebody has claimed a row now, and whether it is this person."""
-        claimed = row["claimed_by"] is not None and (row["claimed_until"] or 0) > time.time()
+        claimed = row["claimed_by"] is not None and claim_seconds_left(row["claimed_until"]) > 0
         return claimed, claimed and row["claimed_by"] in names_of_person(self.person)
 
     def case_before(self) -> str:

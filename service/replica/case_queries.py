@@ -14,7 +14,7 @@ from pydantic import Field
 from sqlalchemy import and_, case, func, or_, select
 
 from tribunal.cases.case_search import CaseFilter, find_cases, post_text
-from tribunal.cases.waiting_cases import names_of_person
+from tribunal.cases.waiting_cases import claim_holds, names_of_person
 from tribunal.schema import JSON, Frozen
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, notes
@@ -85,16 +85,14 @@ def waits_for_review() -> Any:
 
 def _is_free(person: str, now: float) -> Any:
     """Return the condition that nobody else has claimed a case."""
-    return or_(
-        cases.c.claimed_by.is_(None), cases.c.claimed_by.in_(names_of_person(person)), cases.c.claimed_until <= now
-    )
+    return or_(cases.c.claimed_by.is_(None), cases.c.claimed_by.in_(names_of_person(person)), ~claim_holds(now))
 
 
 def _matches(filters: QueueFilter, person: str, now: float) -> Any:
     claims: dict[str | None, Any] = {
         "free": and_(_is_free(person, now), cases.c.escalated.is_(None)),
-        "mine": and_(cases.c.claimed_by.in_(names_of_person(person)), cases.c.claimed_until > now),
-        "claimed": and_(cases.c.claimed_by.is_not(None), cases.c.claimed_until > now),
+        "mine": and_(cases.c.claimed_by.in_(names_of_person(person)), claim_holds(now)),
+        "claimed": claim_holds(now),
         "escalated": cases.c.escalated.is_not(None),
         None: True,
     }

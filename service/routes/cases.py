@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Annotated, Any, Literal
@@ -24,6 +23,7 @@ from tribunal.cases.explanations import view_with_image as explain_case_at_hand
 from tribunal.cases.problem import Problem
 from tribunal.cases.trials import ReviewerQuestion
 from tribunal.cases.view_maker import CaseAtHand
+from tribunal.cases.waiting_cases import claim_seconds_left
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Call, Record, Usage
@@ -69,7 +69,7 @@ class CaseResource(BaseModel):
     def from_row(cls, row: JSON) -> CaseResource:
         """Return a case of the store as the service shows it."""
         cancelled = row["record"]["cancelled"] if row["status"] == "cancelled" else None
-        is_claimed = row["claimed_until"] is not None and row["claimed_until"] > time.time()
+        is_claimed = claim_seconds_left(row["claimed_until"]) > 0
         return cls.model_validate({
             **{name: row[name] for name in cls.model_fields if name in row},
             "cancelled": cancelled,

@@ -30,10 +30,10 @@ LATER = {**UNSURE, "explanation": "words-of-the-first"}
 
 
 @asynccontextmanager
-async def judging() -> AsyncIterator[Process]:
+async def judging(*arguments: str) -> AsyncIterator[Process]:
     """A trial that is under way in a process of its own."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-W", "error", "-c", "import tribunal; tribunal.main()", *JUDGE,
+        sys.executable, "-W", "error", "-c", "import tribunal; tribunal.main()", *(arguments or JUDGE),
         env={**os.environ, "PYTHONPATH": str(PROJECT)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
@@ -169,3 +169,64 @@ async def test_a_lease_is_renewed_while_its_process_works(monkeypatch: Any) -> N
             while await last_heartbeat() <= first:
                 await asyncio.sleep(0.05)
     assert await last_heartbeat() == 0, "it says so when it is done"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_stopped_trial_says_what_became_of_its_case(forked: Forked, number: signal.Signals) -> None:
+    answers = [Reply(LATER, delay=PATIENCE), UNSURE]
+    async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        async with judging() as trial:
+            await calls(server, 4)
+            trial.send_signal(number)
+            out, told = await trial.communicate()
+        case = await the_only_case(forked, "cut_off")
+        resumed = await ran(forked, "resume", case["thread"])
+        assert resumed.status == 5, resumed.err
+    kept = f"case {case['thread']} is kept as far as it came; tribunal review resume {case['thread']} goes on"
+    assert (trial.returncode, out) == (128 + number, b"")
+    assert told.decode() == f"tribunal: stopped by {number.name}: {kept}\n"
+
+
+@pytest.mark.long
+async def test_a_stopped_trial_that_nobody_has_to_see_leaves_nothing(forked: Forked) -> None:
+    async with ScriptedServer(court_script(explicit=True, judge=[Reply(LATER, delay=PATIENCE)])) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        async with judging(*JUDGE[:4], "--keep") as trial:
+            await calls(server, 4)
+            trial.terminate()
+            _, told = await trial.communicate()
+    assert trial.returncode == 143
+    assert told.splitlines()[-1] == (
+        b"tribunal: stopped by SIGTERM: nothing was kept; to judge the post, run the command again"
+    )
+    assert json.loads((await ran(forked, "list", "--json")).out) == []
+
+
+@pytest.mark.long
+async def test_an_operator_takes_a_case_from_a_process_that_still_has_it(forked: Forked) -> None:
+    answers = [Reply(LATER, delay=2), UNSURE]
+    async with ScriptedServer(court_script(explicit=True, judge=answers)) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        async with judging() as trial:
+            await calls(server, 4)
+            trial.send_signal(signal.SIGSTOP)
+            date_heartbeats(20)  # its clock is a little ahead
+            case = (await the_only_case(forked, "running"))["thread"]
+            released = await asyncio.to_thread(forked.run, "cases", "release", case)
+            assert (released.status, released.out.startswith(f"{case}: taken from ")) == (0, True), released.err
+            await the_only_case(forked, "cut_off")
+            again = await asyncio.to_thread(forked.run, "cases", "release", case)
+            assert (again.status, "no process tries it: it is interrupted" in again.err) == (2, True)
+            resumed = await ran(forked, "resume", case)
+            assert resumed.status == 5, resumed.err
+            before = everything()
+            trial.send_signal(signal.SIGCONT)
+            out, told = await trial.communicate()
+    assert (trial.returncode, out, everything() == before) == (2, b"", True)
+    assert b"another process has taken this case over" in told
+    log = await asyncio.to_thread(forked.run, "audit", "show", "--case", case)
+    assert "case.released" in log.out
+    unknown = await asyncio.to_thread(forked.run, "cases", "release", "case-none")
+    assert (unknown.status, unknown.err.count("\n")) == (2, 1)

@@ -1,4 +1,4 @@
-"""Where a case can't be kept its verdict is printed all the same, and nothing else breaks."""
+"""A case that can't be kept: its verdict is printed all the same, and line and status say that nobody is asked."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ async def test_a_full_disk_loses_no_verdict(forked: Forked, room: int) -> None:
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         done = await asyncio.to_thread(forked.run, *JUDGE, "--json", room=room)
-        assert (done.status, done.err) == (0, "")
+        assert (done.status, done.err.count("\n")) == (4, 1)
+        assert done.err.startswith(f"tribunal: not kept, so no person will be asked: {UNKEPT} (database: ")
         record = json.loads(done.out)
         assert (record["outcome"], record["category"], record["thread"]) == ("verdict", "Religious", None)
         assert [UNKEPT in each for each in record["warnings"]].count(True) == 1
         assert len(server.requests) == 4
         shown = await asyncio.to_thread(forked.run, *JUDGE, room=room)
-        assert (shown.status, "HATE SPEECH" in shown.out, f"note: {UNKEPT}" in shown.out) == (0, True, True)
+        assert (shown.status, "HATE SPEECH" in shown.out, f"note: {UNKEPT}" in shown.out) == (4, True, True)
         whole = await asyncio.to_thread(forked.run, *JUDGE)
         assert whole.status == 5  # there is room again
 
@@ -44,7 +45,8 @@ async def test_a_folder_that_can_t_be_made_loses_no_verdict(forked: Forked) -> N
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         done = await asyncio.to_thread(forked.run, *JUDGE, "--json", "--review-rule", "all", folder=Path("/proc/none"))
         listed = await asyncio.to_thread(forked.run, "review", "list", folder=Path("/proc/none"))
-    assert (done.status, json.loads(done.out)["category"]) == (0, "Religious")
+    assert (done.status, json.loads(done.out)["category"]) == (4, "Religious")
+    assert "not kept, so no person will be asked" in done.err
     assert (listed.status, listed.err.count("\n")) == (2, 1)
     assert "/proc/none/service.sqlite: can't be written" in listed.err
 
@@ -64,7 +66,7 @@ async def test_a_docket_that_may_not_be_written(forked: Forked) -> None:
             )
         finally:
             folder.chmod(0o700)
-    assert (done.status, json.loads(done.out)["category"]) == (0, "Religious")
+    assert (done.status, json.loads(done.out)["category"]) == (4, "Religious")
     assert (decided.status, "can't be written" in decided.err, decided.err.count("\n")) == (2, True, 1)
 
 

@@ -46,9 +46,15 @@ from tribunal.store.tables import audit, audit_head, cases, deliveries
 Row = dict[str, Any]
 
 # Kinds of entry that the tests of what they tell of have: of appeals, the desk, exports, and what is erased.
-TOLD_ELSEWHERE = {"case.appealed", "case.reopened", "case.escalated", "case.skipped", "case.noted", "case.erased"} | {
-    kind for kind in KINDS if kind.startswith(("appeal.", "opinion.", "desk.", "cases.", "statements.", "words."))
-}
+TOLD_ELSEWHERE = {
+    "case.appealed",
+    "case.reopened",
+    "case.escalated",
+    "case.skipped",
+    "case.noted",
+    "case.erased",
+    "case.released",
+} | {kind for kind in KINDS if kind.startswith(("appeal.", "opinion.", "desk.", "cases.", "statements.", "words."))}
 
 
 @pytest.mark.long

@@ -120,7 +120,8 @@ class CaseStore:
         Rows of batches aside; and so are cases of the terminal that no person has answered: whoever began one has it
         resumed, with models and keys of their own.
         """
-        owned = or_(and_(cases.c.batch_id.is_(None), cases.c.via == "service"), cases.c.answer.is_not(None))
+        served = and_(cases.c.batch_id.is_(None), cases.c.via == "service")
+        owned = or_(served, cases.c.answer.is_not(None), cases.c.appeal_id.is_not(None))
         dead = owner_is_dead(cases.c.owner, self.replica, self._takeover)
         lost = and_(cases.c.status == "running", or_(dead, cases.c.owner.is_(None)))
         due = or_(cases.c.held_until.is_(None), cases.c.held_until <= time.time())

@@ -90,8 +90,8 @@ async def write_effects(
         return []
     row = {"id": new_id("opinion"), "case_id": held.id, "created": at, "first": first, "status": "waiting"}
     row |= {"first_category": record.category, "note": ""}
-    asked = store.insert(second_opinions).values(**row).on_conflict_do_nothing()
-    if not (await connection.execute(asked)).rowcount:
+    asked = store.insert(second_opinions).values(**row).on_conflict_do_nothing().returning(second_opinions.c.id)
+    if (await connection.execute(asked)).first() is None:
         return []
     return [LogEntry(kind="opinion.sought", subject=held.id, details={"opinion": row["id"]})]
 

@@ -20,6 +20,7 @@ from sqlalchemy import and_, or_, select
 from tribunal.cases.case_store import CaseStore, spending_of
 from tribunal.cases.checkpoints import TakenOver
 from tribunal.cases.decision_effects import Sampling, load_sampling
+from tribunal.cases.graph_run import unkept_warning
 from tribunal.cases.leases import (
     LEASE,
     Held,
@@ -122,9 +123,7 @@ class Docket:
                 except DatabaseUnreachable as error:
                     why = str(error)
             await self._discard(held)
-            return _without_thread(
-                result.record, f"this case could not be kept for a person to review ({why}); no thread holds it"
-            )
+            return _without_thread(result.record, f"{unkept_warning(why)}; no thread holds it")
 
     async def resume(self, thread: str, listen: Listener | None = None) -> Record:
         """Go on with a case whose process ended in the middle.
@@ -303,11 +302,12 @@ class Docket:
             DatabaseUnreachable: that can't be written.
             BadInput: another process has taken the case over.
         """
-        record = result.record.model_copy(update={"kept": (held.record or {}).get("kept")})
+        record = result.record
         with self._problems_as_bad_input(held.id):
             if (result.question is None and record.review is None) or not result.readable:
                 await self._cases.discard(held)
                 return _without_thread(record)
+            record = record.model_copy(update={"kept": held.id})
             question = result.question.dump() if result.question else None
             paid = without_earlier_calls(held, record)
             spending, money = spending_of(paid.calls, paid.usage, None)  # the service's price table says what they cost

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,7 +16,7 @@ from tribunal.cases.case_view import AuthorLetter, CaseStatus, CaseView
 from tribunal.cases.deciders import read_reason
 from tribunal.cases.graph_run import caller_config, mask_traces, merge_metadata
 from tribunal.cases.view_maker import CaseAtHand, view_case
-from tribunal.cases.waiting_cases import names_of_person
+from tribunal.cases.waiting_cases import claim_seconds_left, names_of_person
 from tribunal.context import context_from, describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.model_objects import run_to_end
@@ -155,7 +154,7 @@ def case_status(row: JSON, *, reviewer: str = "", appeals: tuple[str, ...] = ())
     line = row["outcome"] or row["status"]
     if needs_review:
         line = f"Needs review: {read_reason(row['reason']) or 'a person has to decide'}"
-    left = (row["claimed_until"] or 0) - time.time() if row["claimed_by"] else 0.0
+    left = claim_seconds_left(row["claimed_until"]) if row["claimed_by"] else 0.0
     who = "You are" if row["claimed_by"] in names_of_person(reviewer) else f"{row['claimed_by']} is"
     return CaseStatus(
         open=needs_review,

@@ -193,6 +193,19 @@ def _counter() -> ContextVar[UnseenCalls | None]:
     return counter
 
 
+_UNKEPT = "this case could not be kept for a person to review"
+
+
+def unkept_warning(why: str) -> str:
+    """Return the warning of a case that a person should have seen, and that could not be kept for them."""
+    return f"{_UNKEPT} ({why})"
+
+
+def find_unkept_warning(record: Record) -> str | None:
+    """Return that warning of a record; None if a person will be asked, or nobody should have been."""
+    return next((each for each in record.warnings if each.startswith(_UNKEPT)), None)
+
+
 async def judge_unreviewed(
     post: JSON, graph: str, context: Context, listen: Listener | None, config: RunnableConfig, warning: str
 ) -> Record:

@@ -11,12 +11,13 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import and_, bindparam, func, select, update
+from sqlalchemy import and_, bindparam, case, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.calls import Usage
 from tribunal.cases.problem import Problem
 from tribunal.schema import JSON, Frozen, Record
+from tribunal.store.audit import LogEntry, Who, append
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, idempotency, replicas
 
@@ -25,7 +26,11 @@ LEASE = 30.0  # seconds after which a process of the terminal that gave no heart
 
 def new_owner() -> str:
     """Return the id of this process, as an owner of cases: of its machine, and of no other process."""
-    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+    return f"{_process_name()}-{uuid.uuid4().hex[:6]}"
+
+
+def _process_name() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}"
 
 
 class NewCase(Frozen):
@@ -112,6 +117,45 @@ MINE = and_(
     cases.c.owner == bindparam("its_owner"),
     cases.c.attempt == bindparam("its_attempt"),
 )
+
+
+async def list_cases_of_process(store: Store) -> list[JSON]:
+    """Return the cases that stand in this process's name and still wait for something: each its id and status."""
+    mine = cases.c.owner.startswith(f"{_process_name()}-", autoescape=True)
+    waits = or_(cases.c.status == "running", cases.c.question.is_not(None))
+    return await store.fetch_rows(select(cases.c.id, cases.c.status).where(mine, waits).order_by(cases.c.created))
+
+
+async def release_lease(store: Store, case_id: str, by: Who) -> str:
+    """Take a case from the process that tries it, whatever its heartbeat says, and return that process's id.
+
+    Whatever that process still writes of the case counts for nothing (`MINE`). A case of the service goes back to its
+    queue; one of the terminal stays interrupted, until somebody resumes it.
+
+    Raises:
+        Problem: there is no such case, or no process tries it.
+    """
+    back = case(
+        (and_(cases.c.via != "service", cases.c.appeal_id.is_(None)), cases.c.status),
+        (or_(cases.c.batch_id.is_(None), cases.c.answer.is_not(None)), "queued"),
+        else_="waiting",
+    )
+    found = select(cases.c.owner, cases.c.status, cases.c.attempt).where(cases.c.id == case_id).with_for_update()
+    async with store.transaction() as connection:
+        row = (await connection.execute(found)).mappings().first()
+        if row is None:
+            raise Problem(
+                "not_found", f"case: {case_id[:80]}: there is none; tribunal review list shows those under way"
+            )
+        owner = row["owner"]
+        if row["status"] != "running" or owner is None:
+            state = "interrupted" if row["status"] == "running" else row["status"]
+            raise Problem("conflict", f"case: {case_id}: no process tries it: it is {state}; nothing was changed")
+        same = and_(cases.c.id == case_id, cases.c.owner == owner, cases.c.attempt == row["attempt"])
+        await connection.execute(update(cases).where(same).values(owner=None, status=back))
+        details = {"owner": owner, "attempt": row["attempt"]}
+        await append(connection, by, LogEntry(kind="case.released", subject=case_id, details=details))
+    return str(owner)
 
 
 # The same request, sent again: by a client that gave up waiting, or whose connection broke

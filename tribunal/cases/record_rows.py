@@ -91,14 +91,16 @@ async def _write(
     written = store.insert(cases).values(**row)
     async with store.transaction() as connection:
         await store_texts(store, connection, record)
-        await connection.execute(written.on_conflict_do_update(index_elements=["id"], set_=changing, where=mine))
+        writing = written.on_conflict_do_update(index_elements=["id"], set_=changing, where=mine)
+        if (await connection.execute(writing.returning(cases.c.id))).first() is None:
+            raise BadInput(f"case {record.kept}: is there already, and came in another way")
         entry = decision_entry(str(record.kept), row["post_sha"], record, dumped, via=options.via)
         await append(connection, OPERATOR, entry)
 
 
 async def _mark_waiting(store: Store, options: KeepOptions, record: Record, money: float | None) -> None:
-    """Note of a case that waits for a person that it is kept, how it came in, and whether its words stay."""
-    values = {"via": options.via, "words": options.text, "money": money, "record": record.dump()}
+    """Note of a case that waits for a person how it came in, and whether its words stay. Its record is written."""
+    values = {"via": options.via, "words": options.text, "money": money}
     waits = (cases.c.id == record.thread) & cases.c.question.is_not(None) & (cases.c.via != "service")
     async with store.transaction() as connection:
         await connection.execute(update(cases).where(waits).values(**values))
@@ -112,14 +114,15 @@ def record_columns(record: Record, *, keep: bool = True) -> JSON:
 
     With `keep` the post may be found by what it is called, and by its image.
     """
-    review = record.review
+    review, turned = record.review, [each.reviewer for each in record.appeals if each.result != "upheld"]
+    decided_by = review.reviewer if review and review.action else None
     same = ("outcome", "category", "hateful", "uncertain", "confidence", "language")
     return {
         **{name: getattr(record, name) for name in same},
         **_hashes(record),
         "policy_name": record.policy.get("name"),
         "reason": review.reason if review else None,
-        "reviewer": review.reviewer if review and review.action else None,
+        "reviewer": turned[-1] if turned else decided_by,
         "post_id": record.post_id if keep else None,
         "image_sha": record.image_sha256 if keep else None,
     }

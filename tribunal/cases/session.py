@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from tribunal.cases.graph_run import caller_config, judge_unreviewed
+from tribunal.cases.graph_run import caller_config, judge_unreviewed, unkept_warning
 from tribunal.cases.records import graph_input
 from tribunal.context import Context, settings_for_record
 from tribunal.schema import JSON, Record
@@ -75,7 +75,7 @@ async def _judge(
         try:
             return await (await docket_here(database)).judge(post, graph, context, listen, config)
         except DatabaseUnreachable as error:
-            unkept = f"this case could not be kept for a person to review ({error})"
+            unkept = unkept_warning(str(error))
     return await judge_unreviewed(post, graph, context, listen, config, unkept)
 
 

@@ -22,6 +22,9 @@ from tribunal.store.engine import Store
 from tribunal.store.tables import cases, notes
 from tribunal.times import new_id
 
+# Nobody can claim a case for longer than a day; a minute more is for clocks that don't agree. A claim that is dated
+# further ahead was made by a clock that ran ahead, and counts for nothing.
+_LONGEST_CLAIM = 86_400.0 + 60.0
 SOMEBODY = "another reviewer"  # who decides, where nobody was named
 _NO_CLAIM: JSON = {"claimed_by": None, "claimed_until": None}
 
@@ -130,7 +133,7 @@ class WaitingCases:
         if not leads:
             more = (*more, cases.c.escalated.is_(None))
         own = cases.c.claimed_by.in_(names_of_person(reviewer))
-        mine = or_(cases.c.claimed_by.is_(None), own, cases.c.claimed_until <= time.time())
+        mine = or_(cases.c.claimed_by.is_(None), own, ~claim_holds(time.time()))
         waits = and_(cases.c.id == case_id, cases.c.status == "done", cases.c.question.is_not(None), mine, *more)
         changing = update(cases).where(waits).values(**values).returning(cases)
         async with self._store.transaction() as connection:
@@ -150,9 +153,21 @@ def names_of_person(reviewer: str) -> tuple[str, str]:
     return name, f"{name} (operator)"
 
 
+def claim_holds(now: float) -> Any:
+    """Return the condition that somebody has a case claimed at this time."""
+    until = cases.c.claimed_until
+    return and_(cases.c.claimed_by.is_not(None), until > now, until < now + _LONGEST_CLAIM)
+
+
+def claim_seconds_left(until: float | None) -> float:
+    """Return for how long a claim still holds, as `claim_holds`; 0: it doesn't."""
+    left = (until or 0.0) - time.time()
+    return left if 0 < left < _LONGEST_CLAIM else 0.0
+
+
 def check_claim(row: JSON, noun: str, reviewer: str) -> None:
     """Check that nobody else has claimed a row, which is called so; raise Problem if somebody has."""
-    left = (row["claimed_until"] or 0.0) - time.time()
+    left = claim_seconds_left(row["claimed_until"])
     if row["claimed_by"] not in (None, *names_of_person(reviewer)) and left > 0:
         seconds = max(1, round(left))
         claimed = f"{noun}: {row['id']}: {row['claimed_by']} has claimed it for {seconds} s more"
@@ -257,7 +272,7 @@ def entry_of_row(row: JSON) -> DocketEntry:
         status, holder = "running" if alive else "cut_off", holder_line(row)
     elif row["status"] == "done" and row["question"] is not None:
         status = "pending"
-        if row["claimed_by"] is not None and row["claimed_until"] > time.time():
+        if row["claimed_by"] is not None and claim_seconds_left(row["claimed_until"]) > 0:
             holder = f"claimed by {row['claimed_by']}"
     elif row["status"] in ("done", "cancelled", "waiting"):
         status = "erased" if row["erased"] is not None and row["words"] else "decided"

@@ -1,0 +1,210 @@
+"""`tribunal audit verify` compares each case with the log: no flow is a false alarm, and every change is found."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import insert, select, update
+from typer.testing import CliRunner, Result
+
+import tribunal
+from tests.service.batched import ended, posts, sent
+from tests.service.conftest import opened, serving
+from tests.service.decided_here import contested, courtroom, decided, judged
+from tribunal.cases.erasure import ErasureRequest, erase_words
+from tribunal.cases.keep_options import KeepOptions
+from tribunal.cases.record_audit import check_records
+from tribunal.cases.record_rows import keep_record
+from tribunal.cases.waiting_cases import WaitingCases, write_note
+from tribunal.commands import app
+from tribunal.schema import Record
+from tribunal.service.replica.batches import BatchStore
+from tribunal.store.tables import cases
+
+RULES = ("--model", "rehearsal")
+POST = "Immigrants: the weeds in our garden."
+
+
+async def run(database: str, *words: str, ends: int = 0) -> Result:
+    """The command, on this database, with its exit status checked."""
+    environment = {"TRIBUNAL_DATABASE": database}
+    done = await asyncio.to_thread(lambda: CliRunner().invoke(app, words, env=environment))
+    assert done.exit_code == ends, done.output
+    return done
+
+
+async def compared(database: str) -> str:
+    """The last line of `audit verify`, which finds nothing that differs."""
+    return (await run(database, "audit", "verify")).stdout.splitlines()[-1]
+
+
+async def fetch(client: httpx.AsyncClient, method: str, path: str, **said: Any) -> Any:
+    got = await client.request(method, path, json=said or None)
+    assert got.is_success, got.text
+    return got.json() if got.content else None
+
+
+@pytest.mark.long
+async def test_no_flow_of_the_service_raises_a_false_alarm(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with courtroom(database, second_opinions=1.0, second_opinions_of_court=1.0) as (client, _):
+        waiting = await judged(client, text="it waits, claimed")
+        await fetch(client, "POST", f"/v1/cases/{waiting}/claim", reviewer="kim")
+        await decided(client, "NotHate", text="a song")
+        accepted = await decided(client, None, text="another song")
+        asked = await judged(client, text="asked once more")
+        said = {"action": "ask", "question": "is it a quotation?", "reviewer": "kim"}
+        await fetch(client, "POST", f"/v1/cases/{asked}/decision?wait=60", **said)
+        await contested(client, "NotHate", text="it is changed on appeal")
+        await contested(client, None, text="it is upheld on appeal")
+        [opinion, *_] = (await client.get("/v1/second-opinions")).json()["second_opinions"]
+        said = {"category": "Sexist", "note": "n", "reviewer": "lee"}
+        await fetch(client, "POST", f"/v1/second-opinions/{opinion['id']}/opinion", **said)
+        await fetch(client, "POST", f"/v1/second-opinions/{opinion['id']}/settle", reopen="look again", lead="ada")
+        [appeal] = (await client.get("/v1/appeals?status=waiting")).json()["appeals"]
+        said = {"action": "retry", "note": "again", "reviewer": "max"}
+        await fetch(client, "POST", f"/v1/appeals/{appeal['id']}/decision", **said)
+        while (await fetch(client, "GET", f"/v1/appeals/{appeal['id']}"))["status"] != "tried":
+            await asyncio.sleep(0.05)
+        said = {"action": "change", "category": "Sexist", "note": "so it is", "reviewer": "max"}
+        await fetch(client, "POST", f"/v1/appeals/{appeal['id']}/decision", **said)
+        kept = await client.post("/v1/judge?wait=60", json={"text": "not kept", "keep": False})
+        assert kept.status_code == 200, kept.text
+        wrong = await client.post("/v1/judge?wait=60", json={"text": "too long", "settings": {"max_text": 3}})
+        assert wrong.status_code == 400, wrong.text
+        await ended(client, f"/v1/batches/{(await sent(client, posts(2))).json()['id']}")
+        with monkeypatch.context() as patched:
+            patched.setattr(BatchStore, "take_rows", none_taken)
+            late = (await sent(client, posts(3))).json()["id"]
+            await fetch(client, "POST", f"/v1/batches/{late}/cancel")
+        before = await compared(database)
+        await fetch(client, "DELETE", f"/v1/cases/{waiting}/words")
+        await fetch(client, "DELETE", f"/v1/cases/{accepted}/words")
+    async with opened(database) as store:
+        await write_note(store, accepted, "kim", "a note")
+        await WaitingCases(store).claim(asked, "kim", 60.0)
+        await WaitingCases(store).skip(asked, "kim")
+        await WaitingCases(store).escalate(asked, "kim", "for a lead")
+        await erase_words(store, ErasureRequest(older_than=0.0))
+    after = await compared(database)
+    several = "nothing to compare: 3 cases cancelled with their batch; 1 case not kept"
+    assert before == f"10 cases compared with the log, none differing; {several}"
+    assert after == "13 cases compared with the log, none differing; nothing to compare: 1 case not kept"
+
+
+async def none_taken(*_: object) -> list[Any]:
+    return []
+
+
+async def test_no_flow_of_the_terminal_raises_a_false_alarm(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIBUNAL_DATABASE", database)
+    review = ("judge", POST, *RULES, "--review", "--review-rule", "all", "--json")
+    threads = [json.loads((await run(database, *review, ends=5)).stdout)["thread"] for _ in range(4)]
+    quiet = json.loads((await run(database, *review, "--no-keep-text", ends=5)).stdout)["thread"]
+    await run(database, "review", "claim", threads[0], "--reviewer", "kim")
+    await run(database, "review", "decide", threads[1], "--accept")
+    await run(database, "review", "decide", threads[2], "--category", "NotHate", "--note", "why")
+    await run(database, "review", "decide", threads[3], "--ask", "why?", ends=5)
+    await run(database, "review", "decide", quiet, "--category", "NotHate", "--note", "why")
+    await run(database, "judge", POST, *RULES, "--keep")
+    await run(database, "judge", POST, *RULES, "--keep", "--no-keep-text")
+    record = await tribunal.ajudge(POST, keep=True, model="rehearsal")
+    studio = record.model_copy(update={"kept": "case-of-studio"})
+    for outcome in ("pending", "verdict"):
+        told = studio.model_copy(update={"outcome": outcome})
+        assert (await keep_record(KeepOptions(via="studio", database=database), told, {"text": POST}, {})).kept
+    other = await keep_record(KeepOptions(via="python", database=database), studio, {"text": POST}, {})
+    assert (other.kept, "came in another way" in other.warnings[-1]) == (None, True)
+    assert await compared(database) == "9 cases compared with the log, none differing"
+    await run(database, "forget", "--case", threads[0], "--yes")
+    await run(database, "forget", "--older-than", "0d", "--yes")
+    assert await compared(database) == "9 cases compared with the log, none differing"
+
+
+def changed_record(**values: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    return lambda row: {"record": {**row["record"], **values}}
+
+
+# Of each change what the line names; a blank makes two the same.
+CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "record": changed_record(label=0),
+    "record, category, hateful": lambda row: {
+        **changed_record(category="NotHate", hateful=False)(row), "category": "NotHate", "hateful": False,
+    },
+    "record, confidence": changed_record(confidence=0.99),
+    "record ": changed_record(explanation="It is harmless."),
+    " record": lambda row: {"record": None},
+    "record, outcome, category, hateful": lambda row: {
+        "record": {"cancelled": "never mind"}, "status": "cancelled", "outcome": None,
+    },
+    "category": lambda row: {"category": "NotHate"},
+    "hateful": lambda row: {"hateful": False},
+    "confidence": lambda row: {"confidence": 0.99},
+    "outcome": lambda row: {"outcome": "refusal"},
+    "reviewer": lambda row: {"reviewer": "nobody"},
+}  # fmt: skip
+
+
+async def test_every_change_is_found(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIBUNAL_DATABASE", database)
+    case = (await tribunal.ajudge(POST, keep=True, model="rehearsal")).kept
+    await tribunal.ajudge("Good morning!", keep=True, model="rehearsal")
+    async with opened(database) as store:
+        [row] = await store.fetch_rows(select(cases).where(cases.c.id == case))
+        assert Record.model_validate(row["record"]).category != "NotHate"
+        for what, change in CHANGES.items():
+            async with store.transaction() as connection:
+                await connection.execute(update(cases).where(cases.c.id == case).values(**change(row)))
+            tally = await check_records(store)
+            [fault] = tally.faults
+            assert fault.startswith(f"case {case}: "), what
+            assert fault.endswith(": not as entry 1 (case.decided) tells"), what
+            named = fault.split(": ")[1]
+            assert named == what.strip(), what
+            assert tally.compared == 2
+            async with store.transaction() as connection:
+                await connection.execute(update(cases).where(cases.c.id == case).values(**row))
+        assert (await check_records(store)).found == 0
+        async with store.transaction() as connection:
+            await connection.execute(insert(cases).values({**row, "id": "case-forged"}))
+            await connection.execute(update(cases).where(cases.c.id == case).values(category="NotHate"))
+    told = (await run(database, "audit", "verify", ends=1)).stdout.splitlines()
+    assert f"case {case}: category: not as entry 1 (case.decided) tells" in told
+    assert "case case-forged: no entry of the log tells of its record" in told
+    assert told[-1] == "2 cases compared with the log, 2 differing"
+
+
+async def test_what_isnt_kept_is_compared_by_its_columns(database: str) -> None:
+    async with serving(database, graph="baseline") as client:
+        got = await client.post("/v1/judge?wait=60", json={"text": "Good morning!", "keep": False})
+        case = got.headers["tribunal-case"]
+    async with opened(database) as store:
+        assert (await check_records(store)).uncompared == {"not kept": 1}
+        async with store.transaction() as connection:
+            await connection.execute(update(cases).where(cases.c.id == case).values(category="Racist"))
+        assert (await check_records(store)).faults == [f"case {case}: category: not as entry 2 (case.decided) tells"]
+
+
+async def test_a_case_that_is_decided_meanwhile_is_no_fault(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRIBUNAL_DATABASE", database)
+    record = await tribunal.ajudge(POST, keep=True, model="rehearsal")
+    keep = KeepOptions(via="python", database=database)
+    over = asyncio.Event()
+
+    async def write_anew() -> None:
+        number = 0
+        while not over.is_set():
+            number += 1
+            told = record.model_copy(update={"explanation": f"written {number} times"})
+            assert (await keep_record(keep, told, {"text": POST}, {})).kept == record.kept
+
+    writing = asyncio.create_task(write_anew())
+    async with opened(database) as store:
+        found = [await check_records(store) for _ in range(20)]
+    over.set()
+    await writing
+    assert [(each.compared, each.faults) for each in found] == [(1, [])] * 20

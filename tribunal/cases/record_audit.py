@@ -1,0 +1,173 @@
+"""Compare the records of cases with the audit log, whose entries hold the hash of each record as it was written.
+
+A record and its entry are written in one transaction, and read here in one statement, so no case is found in between.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import JSON as JSONColumn
+from sqlalchemy import LargeBinary, Text, cast, select, type_coerce
+from sqlalchemy.types import NullType
+
+from tribunal.cases.record_rows import record_columns
+from tribunal.schema import JSON, Record
+from tribunal.store.audit import readable, sha
+from tribunal.store.engine import Store
+from tribunal.store.tables import audit, cases
+from tribunal.text import parse_json
+
+_AT_ONCE = 100  # cases that are read together: their records may be long
+_SHOWN = 20  # faults of which the lines are kept
+_TOLD = ("outcome", "category", "hateful")  # what an entry says of a record beside its hash
+_READ = (
+    "id", "status", "keep", "batch_id", "record", "outcome", "category", "hateful", "uncertain", "confidence",
+    "language", "policy_sha", "prompts_sha", "protocol_sha", "policy_name", "reason", "reviewer", "post_id",
+    "image_sha",
+)  # fmt: skip
+_NAMES_RECORD = audit.c.details.contains('"record_sha":"', autoescape=True)
+_LAST_ENTRY = (
+    select(audit.c.seq)
+    .where(audit.c.subject == cases.c.id, _NAMES_RECORD)
+    .order_by(audit.c.seq.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+
+
+@dataclass
+class RecordTally:
+    """Count the records that were compared with the log, and keep a line for each that differs.
+
+    Attributes:
+        compared: how many records were compared, those that differ included.
+        uncompared: how many had nothing to compare, by reason.
+        found: how many differ.
+        faults: a line for each of the first that differ: the case, the entry, and what differs.
+    """
+
+    compared: int = 0
+    uncompared: Counter[str] = field(default_factory=Counter)
+    found: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def add_fault(self, line: str) -> None:
+        """Count a record that differs."""
+        self.found += 1
+        if self.found <= _SHOWN:
+            self.faults.append(line)
+
+
+async def check_records(store: Store) -> RecordTally:
+    """Compare every case with the last entry of the log that holds the hash of its record, some at a time."""
+    tally, after = RecordTally(), ""
+    columns = [_readable(store, name) for name in _READ]
+    while True:
+        wanted = select(*columns, _LAST_ENTRY.label("seq")).where(cases.c.id > after).order_by(cases.c.id)
+        rows = [_as_text(row) for row in await store.fetch_rows(wanted.limit(_AT_ONCE))]
+        if not rows:
+            return tally
+        numbers = [row["seq"] for row in rows if row["seq"] is not None]
+        found = select(audit.c.seq, audit.c.kind, audit.c.details).where(audit.c.seq.in_(numbers))
+        entries = {entry["seq"]: entry for entry in await store.fetch_rows(found)}
+        unkept = await _taken_in_unkept(store, [row["id"] for row in rows if row["record"] is None])
+        for row in rows:
+            _compare(row, entries.get(row["seq"]), row["id"] in unkept, tally)
+        after = rows[-1]["id"]
+
+
+def _readable(store: Store, name: str) -> Any:
+    """Return a column so that whatever somebody wrote into it can be read."""
+    column = cases.c[name]
+    if isinstance(column.type, Text | JSONColumn):  # SQLite would stumble over a text that is none
+        return cast(column, Text if store.postgres else LargeBinary).label(name)
+    return type_coerce(column, NullType()).label(name)
+
+
+def _as_text(row: JSON) -> JSON:
+    return {
+        name: value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
+        for name, value in row.items()
+    }
+
+
+async def _taken_in_unkept(store: Store, ids: Sequence[str]) -> set[str]:
+    """Return which of these cases the log says were taken in with `keep: false`."""
+    if not ids:
+        return set()
+    wanted = select(audit.c.subject, audit.c.details)
+    taken_in = wanted.where(audit.c.subject.in_(ids), audit.c.kind == "case.taken_in")
+    rows = [readable(row) for row in await store.fetch_rows(taken_in)]
+    return {row["subject"] for row in rows if (row["details"] or {}).get("keep") is False}
+
+
+def _compare(row: JSON, entry: Mapping[str, Any] | None, unkept: bool, tally: RecordTally) -> None:
+    """Compare a case with the last entry that holds the hash of its record; None: there is no such entry."""
+    name = f"case {row['id']}"
+    try:
+        record = None if row["record"] is None else parse_json(row["record"])
+    except ValueError:
+        record = "no JSON"
+    if entry is None:
+        if record is None and row["outcome"] is None:
+            tally.uncompared["not decided yet"] += 1
+        elif row["batch_id"] is not None and row["status"] == "cancelled" and _is_cancelled(record):
+            tally.uncompared["cancelled with their batch"] += 1
+        else:
+            tally.add_fault(f"{name}: no entry of the log tells of its record")
+        return
+    told = readable(dict(entry))["details"] or {}
+    if record is None and unkept:
+        tally.uncompared["not kept"] += 1
+        differ = [each for each in _TOLD if each in told and told[each] != row[each]]
+    else:
+        tally.compared += 1
+        differ = _differences(row, record, told)
+    if differ:
+        tally.add_fault(f"{name}: {', '.join(differ)}: not as entry {entry['seq']} ({entry['kind']}) tells")
+
+
+def _differences(row: JSON, record: Any, told: JSON) -> list[str]:
+    """Return what of a case isn't as the log tells: its record, and columns that say something else than it does."""
+    if _is_whole(record, told):
+        return _columns_beside(row, record) if isinstance(record, dict) else []
+    if not isinstance(record, dict):
+        return ["record"]
+    changed = [name for name in _TOLD if name in told and record.get(name) != told[name]]
+    # The column may still hold what the record held.
+    beside = _columns_beside(row, record)
+    return ["record", *dict.fromkeys([*changed, *beside])]
+
+
+def _is_whole(record: Any, told: JSON) -> bool:
+    """Return whether a record has the hash that the log tells.
+
+    Before tables of version 0003, `kept` was noted in the record of a waiting case without an entry.
+    """
+    if sha(record) == told.get("record_sha"):
+        return True
+    return (
+        isinstance(record, dict)
+        and bool(record.get("kept"))
+        and sha({**record, "kept": None}) == told.get("record_sha")
+    )
+
+
+def _columns_beside(row: JSON, record: JSON) -> list[str]:
+    """Return the columns that say something else than the record beside them."""
+    if _is_cancelled(record):
+        return [] if row["outcome"] is None and row["status"] == "cancelled" else ["outcome"]
+    try:
+        columns = record_columns(Record.model_validate(record), keep=bool(row["keep"]))
+    except ValidationError:  # of an older version: its hash is right
+        columns = {name: record.get(name) for name in _TOLD}
+    return [name for name, value in columns.items() if row[name] != value]
+
+
+def _is_cancelled(record: Any) -> bool:
+    return isinstance(record, dict) and list(record) == ["cancelled"]
