@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +22,7 @@ from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, replica_actor, sha
 from tribunal.store.checkpoint_tables import delete_checkpoints
 from tribunal.store.engine import Store
+from tribunal.store.group_commit import Group, GroupCommit
 from tribunal.store.tables import appeals, cases, events, replicas, usage
 from tribunal.times import new_id
 
@@ -36,7 +38,7 @@ class CaseStore:
     ) -> None:  # fmt: skip
         """Use a database."""
         self._store, self.replica, self._takeover, self._sampling = store, replica, takeover, sampling
-        self.outbox = outbox or Outbox(store)
+        self.outbox, self.writes = outbox or Outbox(store), GroupCommit(store, Problem)
         self._insert_events = store.insert(events).on_conflict_do_nothing()
 
     # Taken in, and taken up
@@ -70,25 +72,36 @@ class CaseStore:
             Problem: too many cases wait, or the idempotency key belongs to another request.
         """
         case_id, row = new_id(), new.model_dump(mode="json")
-        async with self._store.transaction() as connection:
-            if idempotency_key is not None or again is not None:
-                before = await existing_for_request(
-                    self._store, connection, key_id, row, case_id, key=idempotency_key, again=again or 0.0
-                )
-                if before is not None:
+        if not new.keep:
+            row["post"] = None  # it lives in this process alone
+        begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1} if here else {"status": "queued"}
+        made = {"id": case_id, "created": time.time(), "key_id": key_id or None, "attempt": 0, **row, **begun}
+        is_named, asked = idempotency_key is not None or again is not None, new.model_dump(mode="json")
+        entry = intake_entry(case_id, new.graph, new.post, new.settings, keep=new.keep)
+
+        async def insert(group: Group) -> tuple[str, bool]:
+            connection = group.connection
+            # What is refused leaves nothing of the name that it was asked for under.
+            async with connection.begin_nested() if is_named else nullcontext():
+                if (
+                    is_named
+                    and (
+                        before := await existing_for_request(
+                            self._store, connection, key_id, asked, case_id, key=idempotency_key, again=again or 0.0
+                        )
+                    )
+                    is not None
+                ):
                     return before, False
-            if not here:
-                waiting = select(func.count()).select_from(cases).where(cases.c.status == "queued")
-                if (await connection.execute(waiting)).scalar_one() >= most_waiting:
-                    raise Problem("busy", f"{most_waiting} cases wait already; come back later", retry_after=10)
-            if not new.keep:
-                row["post"] = None  # it lives in this process alone
-            begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1} if here else {"status": "queued"}
-            made = {"id": case_id, "created": time.time(), "key_id": key_id or None, "attempt": 0, **row, **begun}
-            await connection.execute(cases.insert(), made)
-            entry = intake_entry(case_id, new.graph, new.post, new.settings, keep=new.keep)
-            await append(connection, by, entry)
-        return case_id, True
+                if not here:
+                    waiting = select(func.count()).select_from(cases).where(cases.c.status == "queued")
+                    if (await connection.execute(waiting)).scalar_one() >= most_waiting:
+                        raise Problem("busy", f"{most_waiting} cases wait already; come back later", retry_after=10)
+                await connection.execute(cases.insert(), made)
+            group.log(by, entry)
+            return case_id, True
+
+        return await self.writes.write(insert, order=key_id)
 
     async def begin(self, new: NewCase) -> Held:
         """Write a case down that this process tries at once, and that leaves nothing if no person has to see it."""
@@ -209,29 +222,33 @@ class CaseStore:
             dumped = without_words(dumped)
             values |= {"post": post_without_words(held.post), "erased": now}
         values["record"] = dumped if held.keep else None
-        async with self._store.transaction() as connection:
+        event, told = decision_message(held.id, held.graph, record, values["record"], self.outbox.link(held.id))
+        batch = {"batch": held.batch_id} if held.batch_id else {}
+        ended = decision_entry(held.id, values["post_sha"], record, dumped, **batch)
+        sampling = None if forgotten else self._sampling  # nobody could read it any more
+
+        async def write(group: Group) -> bool:
+            connection = group.connection
             if not (await connection.execute(_LET_GO, {**self.lease_of(held), **values})).rowcount:
                 return False
             await store_texts(self._store, connection, record)
             if written and question is None:
                 await delete_checkpoints(connection, [held.id])
-            if held.keep and said:
-                await connection.execute(self._insert_events, said)
             if not held.keep or forgotten:
                 await connection.execute(delete(events).where(events.c.case_id == held.id))
+            else:
+                group.insert_at_end(self._insert_events, said)
             if held.appeal_id is None:
-                link = self.outbox.link(held.id)
-                event, told = decision_message(held.id, held.graph, record, values["record"], link)
-                await self.outbox.announce(connection, event, told)
-            sampling = None if forgotten else self._sampling  # nobody could read it any more
+                await self.outbox.announce_in(group, event, told, alone=not held.batch_id and held.answer is None)
             effects = await write_effects(self._store, connection, self.outbox, sampling, record, held, now)
             if spent is not None and held.key_id:
                 await add_spending(self._store, connection, held.key_id, spent)
-            batch = {"batch": held.batch_id} if held.batch_id else {}
-            ended = decision_entry(held.id, values["post_sha"], record, dumped, **batch)
-            await append(connection, replica_actor(self.replica), ended, *effects)
+            group.log(replica_actor(self.replica), ended, *effects)
+            return True
+
+        counts = await self.writes.write(write, order=held.key_id or "")
         self.outbox.send()
-        return True
+        return counts
 
     async def cancel(self, held: Held, why: str) -> None:
         """End a case without an outcome: nobody waits for it, or what it was about is gone.
@@ -290,9 +307,12 @@ class CaseStore:
 
     async def write_events(self, said: Sequence[JSON]) -> None:
         """Write down what is said in trials, for those who listen to them from any replica."""
+
+        async def write(group: Group) -> None:
+            group.insert_at_end(self._insert_events, said)
+
         if said:
-            async with self._store.transaction() as connection:
-                await connection.execute(self._insert_events, said)
+            await self.writes.write(write)
 
     async def events_after(self, case_id: str, number: int) -> list[tuple[int, JSON]]:
         """Return what was said in a trial after the event of this number."""

@@ -19,6 +19,7 @@ from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append
 from tribunal.store.engine import Store
+from tribunal.store.group_commit import Group
 from tribunal.store.tables import batches, cases, deliveries, webhooks
 from tribunal.times import new_id
 
@@ -34,6 +35,7 @@ _OF_RECORD = (
 )  # fmt: skip
 _WORDS = ("post_id", "explanation", "cancelled", "record")
 Status = Literal["waiting", "delivered", "dead"]
+_INSERT = deliveries.insert()
 # Locked against removal until the transaction ends, which would else fail with it.
 _IN_FORCE = select(webhooks).where(webhooks.c.disabled.is_(None)).with_for_update(read=True, key_share=True)
 
@@ -184,13 +186,19 @@ class Outbox:
 
         Its record only goes where the endpoint was added so. Call `send` once the transaction is done.
         """
-        in_force = (await connection.execute(_IN_FORCE)).mappings()
-        if not (wanted := [row for row in in_force if event in row["events"]]):
+        group = Group(connection)
+        await self.announce_in(group, event, told)
+        await group.end()
+
+    async def announce_in(self, group: Group, event: EventType, told: CaseMessage, *, alone: bool = False) -> None:
+        """Write down the messages of a case, which is known to be in no batch if `alone`. As `announce`."""
+        if not (wanted := [row for row in await group.rows_once(_IN_FORCE) if event in row["events"]]):
             return
         self._announced = True
         # A row of a batch that is not to be kept is kept itself, for a day.
         batch = select(cases.c.batch_id).where(cases.c.id == told.id).scalar_subquery()
-        if (await connection.execute(select(batches.c.keep).where(batches.c.id == batch))).scalar() is False:
+        kept = select(batches.c.keep).where(batches.c.id == batch)
+        if not alone and (await group.connection.execute(kept)).scalar() is False:
             told = told.without_words()
         now = time.time()
         common = {
@@ -202,8 +210,7 @@ class Outbox:
             for row in wanted
             if (text := _body_for_endpoint(row, event, told)) is not None
         ]
-        if made:
-            await connection.execute(deliveries.insert(), made)
+        group.insert_at_end(_INSERT, made)
 
     def send(self) -> None:
         """Have what was announced sent: its transaction is done."""

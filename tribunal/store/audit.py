@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -85,16 +85,23 @@ def chained(previous: str, seq: int, said: str) -> str:
 
 
 async def append(connection: AsyncConnection, who: Who, *entries: LogEntry) -> None:
-    """Add entries to the log, as the last thing of the transaction that they tell of.
+    """Add entries of one actor to the log. As `append_all`."""
+    await append_all(connection, [(who, each) for each in entries])
+
+
+async def append_all(connection: AsyncConnection, entries: Sequence[tuple[Who, LogEntry]]) -> None:
+    """Add entries to the log, each with whoever did it, as the last thing of the transaction that they tell of.
 
     Raises:
         RuntimeError: the row that holds the log's head is gone. Then nothing that has to be told is done.
     """
+    if not entries:
+        return
     head = (await connection.execute(select(audit_head.c.seq, audit_head.c.hash).with_for_update())).first()
     if head is None:
         raise RuntimeError("audit log: the row that holds its head is gone; tribunal audit verify")
     seq, last, rows = head.seq, head.hash, []
-    for each in entries:
+    for who, each in entries:
         row: JSON = {
             "at": time.time(), "who": who.who, "key_id": who.key_id, "name": who.name, "kind": each.kind,
             "subject": each.subject, "details": canonical(each.details),
@@ -102,9 +109,8 @@ async def append(connection: AsyncConnection, who: Who, *entries: LogEntry) -> N
         seq, previous = seq + 1, last
         last = chained(previous, seq, content(row))
         rows.append({"seq": seq, "previous": previous, "hash": last, **row})
-    if rows:
-        await connection.execute(insert(audit), rows)
-        await connection.execute(update(audit_head).values(seq=seq, previous=rows[-1]["previous"], hash=last))
+    await connection.execute(insert(audit), rows)
+    await connection.execute(update(audit_head).values(seq=seq, previous=rows[-1]["previous"], hash=last))
 
 
 # The log, read

@@ -5,15 +5,23 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, create_engine, event, inspect, make_url, text
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, SQLAlchemyError, TimeoutError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DisconnectionError,
+    InterfaceError,
+    OperationalError,
+    SQLAlchemyError,
+    TimeoutError,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.sql.dml import Insert
 
@@ -26,6 +34,7 @@ from tribunal.store.tables import METADATA, VERSION, audit_head
 
 _POOL = 16  # connections of a process that are open at once; on SQLite all but one only read
 _ONE_AT_A_TIME = 7_481_160_231  # of PostgreSQL's advisory locks: who makes or changes tables
+_FRESH, _USED = 1.0, "tribunal.used"  # seconds in which a connection of PostgreSQL needs no look at whether it is there
 _VERSIONS = "alembic_version"  # the table in which Alembic writes the version of the others
 # What reading rows that somebody else has written into may come to, besides the database's own errors.
 _MISSHAPEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
@@ -70,7 +79,9 @@ class Store:
         common: dict[str, Any] = {"hide_parameters": True, "max_overflow": 0, "pool_reset_on_return": None}
         if postgres:
             require_extra("database", "service")
-            engine = create_async_engine(url, pool_size=_POOL, pool_pre_ping=True, **common)
+            engine = create_async_engine(url, pool_size=_POOL, **common)
+            _ping_the_idle(engine.sync_engine)
+            reader = engine.execution_options(isolation_level="AUTOCOMMIT")  # a query needs no BEGIN and no COMMIT
         else:
             await asyncio.to_thread(_prepare_file, Path(url.database))
             # One connection that writes: several would wait for each other's lock by sleeping, and not in turn. So a
@@ -189,6 +200,24 @@ def _prepare_file(file: Path) -> None:
             set_write_ahead_mode(connection)
     except (OSError, sqlite3.Error) as error:
         raise database_problem(str(file), error) from None
+
+
+def _ping_the_idle(engine: Engine) -> None:
+    """Make a connection anew that was ended while nobody used it. One that was just used is taken to be there."""
+
+    def note_use(connection: Any, record: Any) -> None:
+        record.info[_USED] = time.monotonic()
+
+    def ping(connection: Any, record: Any, proxy: Any) -> None:
+        if time.monotonic() - record.info.get(_USED, -_FRESH) < _FRESH:
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error:
+            raise DisconnectionError from None  # and the pool tries another
+
+    event.listen(engine, "checkin", note_use)
+    event.listen(engine, "checkout", ping)
 
 
 class _ReleasedOnClose(sqlite3.Connection):
