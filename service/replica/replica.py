@@ -27,6 +27,7 @@ from tribunal.service.replica.batch_feeder import BatchFeeder
 from tribunal.service.replica.batch_files import Uploads
 from tribunal.service.replica.batches import BatchStore
 from tribunal.service.replica.case_intake import CaseIntake, Reviews
+from tribunal.service.replica.head_publishing import HeadPublisher, check_secret, parse_targets
 from tribunal.service.replica.keys import has_keys
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.second_opinions import SecondOpinions
@@ -34,6 +35,7 @@ from tribunal.service.replica.webhooks import WebhookSender
 from tribunal.service.replica.worker import Worker
 from tribunal.service.telemetry.observers import Telemetry
 from tribunal.store.audit import Who, replica_actor
+from tribunal.store.audit_heads import load_private_key
 from tribunal.store.engine import Store
 from tribunal.store.tables import VERSION, cases
 
@@ -163,20 +165,23 @@ class Replica:
             await self.worker.start(case_id)
         return len(case_ids)
 
-    def start_loops(self, sender: WebhookSender) -> list[asyncio.Task[None]]:
+    def start_loops(self, sender: WebhookSender, publisher: HeadPublisher | None) -> list[asyncio.Task[None]]:
         """Begin the work that is repeated in the background; return that which goes on while the replica drains."""
         batches, feeder, forgotten = self.batches, self.feeder, self.options.batch_forgotten
         queue = repeat(self.take_up_free_cases, _SHORT_PAUSE, "the queue could not be looked at", self.queued)
         feeding = repeat(feeder.feed, _SHORT_PAUSE, "batches could not be fed", feeder.wake)
         self.work_tasks += [asyncio.create_task(each) for each in (queue, feeding)]
         takeover, outbox = self.options.takeover, self.case_store.outbox
-        others = (
+        others = [
             repeat(self.send_heartbeat, takeover / 6, "no sign of life could be given"),
             repeat(partial(batches.look_after, forgotten), takeover / 3, "batches could not be looked after"),
             repeat(sender.send_due, _SHORT_PAUSE, "webhooks could not be looked after", outbox.put),
             repeat(sender.delete_old, _LONG_PAUSE, "old messages could not be deleted"),
             repeat(self.retention.erase_old_words, _LONG_PAUSE, "words could not be erased"),
-        )
+        ]
+        if publisher is not None:
+            pause = min(self.options.publish_seconds, _LONG_PAUSE)
+            others.append(repeat(publisher.publish_due, pause, "the audit log's head could not be published"))
         return [asyncio.create_task(each) for each in others]
 
 
@@ -188,6 +193,7 @@ async def check_options(options: ServiceOptions, store: Store) -> None:
     """
     if options.prices:
         await asyncio.to_thread(read_prices, options.prices)
+    await asyncio.to_thread(_open_publisher, options, store)
     if options.host not in LOOPBACK and not await has_keys(store):
         raise BadInput(
             f"host: {options.host}: others could reach it, and there is no key yet; make one with tribunal keys add, "
@@ -198,6 +204,17 @@ async def check_options(options: ServiceOptions, store: Store) -> None:
             f"desk_user_header: {options.desk_user_header}: anybody could send it; give the proxy's address as "
             "--desk-proxy, too"
         )
+
+
+def _open_publisher(options: ServiceOptions, store: Store) -> HeadPublisher | None:
+    """Return what publishes the audit log's head; None if nobody wants it. Raise BadInput if an option is wrong."""
+    check_secret(options.publish_secret)
+    if not options.publish_head:
+        return None
+    targets = parse_targets(options.publish_head, http=options.webhook_http)
+    key = load_private_key(options.publish_key, "publish_key") if options.publish_key is not None else None
+    seconds, timeout = options.publish_seconds, options.webhook_timeout
+    return HeadPublisher(store, targets, key=key, secret=options.publish_secret, seconds=seconds, timeout=timeout)
 
 
 @asynccontextmanager
@@ -219,12 +236,17 @@ async def run_replica(options: ServiceOptions, telemetry: Telemetry) -> AsyncIte
         replica = Replica(options, store, case_store, telemetry)
         days = options.webhook_days, options.webhook_dead_days
         sender = WebhookSender(store, outbox, options.webhook_retries, options.webhook_timeout, days)
-        others = replica.start_loops(sender)
+        publisher = await asyncio.to_thread(_open_publisher, options, store)
+        others = replica.start_loops(sender, publisher)
         try:
             yield replica
         finally:
             await replica.drain()
             await _cancel_tasks(others)
+            if publisher is not None:
+                with suppress(Exception):
+                    async with asyncio.timeout(_LAST_SENDS_SECONDS):
+                        await publisher.publish_due(stopping=True)
             await sender.stop(min(options.graceful, _LAST_SENDS_SECONDS))
             with suppress(Exception):
                 await case_store.deregister()

@@ -63,7 +63,7 @@ async def add_webhook(
     Raises:
         BadInput: the address or an event is wrong.
     """
-    _check_url(url, http)
+    check_url(url, http)
     if (unknown := next((each for each in events if each not in EVENTS), None)) is not None or not events:
         raise BadInput(f"event: {unknown or 'none'}: is no type of message; they are {', '.join(EVENTS)}")
     if coop is not None:
@@ -89,7 +89,8 @@ async def add_webhook(
     return webhook_id, secret
 
 
-def _check_url(url: str, http: bool) -> None:
+def check_url(url: str, http: bool) -> None:
+    """Check the address of an endpoint; raise BadInput if it is none, or has no TLS and `http` isn't allowed."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -157,15 +158,16 @@ class DeliveryAnswer(NamedTuple):
     retry_after: float | None = None
 
 
-def _open_session() -> aiohttp.ClientSession:
+def open_session() -> aiohttp.ClientSession:
+    """Return a session that keeps nothing of one endpoint for another."""
     # No cookies: one endpoint's would go to another on its host.
     return aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=False)
 
 
-async def _post_message(
-    session: aiohttp.ClientSession, seconds: float, url: str, secret: str, message_id: str, body: str
+async def post_message(
+    session: aiohttp.ClientSession, seconds: float, url: str, secret: str | None, message_id: str, body: str
 ) -> DeliveryAnswer:
-    """Send a message once. Redirects are not followed, and of the answer only its status is read.
+    """Send a message once, signed if there is a secret. Redirects aren't followed; only the answer's status is read.
 
     `seconds`: for the attempt, from the address look-up to the answer's status.
     """
@@ -175,8 +177,9 @@ async def _post_message(
         "User-Agent": f"tribunal/{__version__}",
         "webhook-id": message_id,
         "webhook-timestamp": str(int(now.timestamp())),
-        "webhook-signature": Webhook(secret).sign(message_id, now, body),
     }
+    if secret is not None:
+        headers["webhook-signature"] = Webhook(secret).sign(message_id, now, body)
     try:
         async with (
             asyncio.timeout(seconds),
@@ -197,8 +200,8 @@ async def send_test_message(store: Store, webhook_id: str, seconds: float) -> De
     """
     row = await find_webhook(store, webhook_id)
     body = message_body(TEST, {"webhook": webhook_id})
-    async with _open_session() as session:
-        return await _post_message(session, seconds, row["url"], row["secret"], new_id("msg"), body)
+    async with open_session() as session:
+        return await post_message(session, seconds, row["url"], row["secret"], new_id("msg"), body)
 
 
 def _as_answer(status: int, retry_after: str) -> DeliveryAnswer:
@@ -286,9 +289,9 @@ class WebhookSender:
 
     async def _deliver(self, message: DueMessage) -> None:
         try:
-            self._session = self._session or _open_session()
+            self._session = self._session or open_session()
             to = message.url, message.secret, message.id, message.body
-            answer = await _post_message(self._session, self._timeout, *to)
+            answer = await post_message(self._session, self._timeout, *to)
             await self._write_answer(message, answer)
         except asyncio.CancelledError:
             async with self._store.transaction() as connection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -208,3 +209,34 @@ async def test_a_case_that_is_decided_meanwhile_is_no_fault(database: str, monke
     over.set()
     await writing
     assert [(each.compared, each.faults) for each in found] == [(1, [])] * 20
+
+
+@pytest.mark.long
+async def test_the_results_of_a_run_are_compared_where_they_were_kept(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRIBUNAL_DATABASE", database)
+    (tmp_path / "posts.csv").write_text(f"id,text\na,Good morning\nb,{POST}\n")
+    batch = ("batch", str(tmp_path / "posts.csv"), *RULES, "--out")
+    file, bare = (tmp_path / f"{name}.jsonl" for name in ("out", "bare"))
+    await run(database, *batch, str(file), "--keep", "--review", "--review-rule", "hateful")
+    [waiting] = json.loads((await run(database, "review", "list", "--json")).stdout)
+    await run(database, "review", "decide", waiting["thread"], "--category", "NotHate", "--note", "n")
+    await run(database, *batch, str(file), "--keep", "--review", "--review-rule", "hateful")
+    await run(database, *batch, str(bare))
+    results, of_bare = (Path(f"{each}.run") / "results.jsonl" for each in (file, bare))
+    verify = ("audit", "verify", "--results")
+    assert (await run(database, *verify, str(results))).stdout.splitlines()[-1] == (
+        "2 results compared with the log, none differing"
+    )
+    assert (await run(database, *verify, str(of_bare))).stdout.splitlines()[-1] == (
+        "0 results compared with the log, none differing; nothing to compare: 2 results not kept as a case"
+    )
+    first, second = results.read_text().splitlines()
+    changed = json.dumps({**json.loads(first), "category": "Racist"})
+    results.write_text(f"{changed}\n{second}\n{first[:50]}\n")
+    *_, fault, last = (await run(database, *verify, str(results), ends=1)).stdout.splitlines()
+    assert fault.startswith(f"{results}, line 1: case {json.loads(first)['kept']}: record, category: not as entry ")
+    assert last == ("2 results compared with the log, 1 differing; nothing to compare: 1 result cut off or no result")
+    missing = await run(database, *verify, str(tmp_path / "none"), ends=2)
+    assert missing.stderr.startswith("tribunal: error: results: ")

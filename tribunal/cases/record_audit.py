@@ -24,16 +24,16 @@ from tribunal.text import parse_json
 
 _AT_ONCE = 100  # cases that are read together: their records may be long
 _SHOWN = 20  # faults of which the lines are kept
-_TOLD = ("outcome", "category", "hateful")  # what an entry says of a record beside its hash
+TOLD = ("outcome", "category", "hateful")  # what an entry says of a record beside its hash
 _READ = (
     "id", "status", "keep", "batch_id", "record", "outcome", "category", "hateful", "uncertain", "confidence",
     "language", "policy_sha", "prompts_sha", "protocol_sha", "policy_name", "reason", "reviewer", "post_id",
     "image_sha",
 )  # fmt: skip
-_NAMES_RECORD = audit.c.details.contains('"record_sha":"', autoescape=True)
+NAMES_RECORD = audit.c.details.contains('"record_sha":"', autoescape=True)
 _LAST_ENTRY = (
     select(audit.c.seq)
-    .where(audit.c.subject == cases.c.id, _NAMES_RECORD)
+    .where(audit.c.subject == cases.c.id, NAMES_RECORD)
     .order_by(audit.c.seq.desc())
     .limit(1)
     .scalar_subquery()
@@ -124,7 +124,7 @@ def _compare(row: JSON, entry: Mapping[str, Any] | None, unkept: bool, tally: Re
     told = readable(dict(entry))["details"] or {}
     if record is None and unkept:
         tally.uncompared["not kept"] += 1
-        differ = [each for each in _TOLD if each in told and told[each] != row[each]]
+        differ = [each for each in TOLD if each in told and told[each] != row[each]]
     else:
         tally.compared += 1
         differ = _differences(row, record, told)
@@ -138,7 +138,7 @@ def _differences(row: JSON, record: Any, told: JSON) -> list[str]:
         return _columns_beside(row, record) if isinstance(record, dict) else []
     if not isinstance(record, dict):
         return ["record"]
-    changed = [name for name in _TOLD if name in told and record.get(name) != told[name]]
+    changed = [name for name in TOLD if name in told and record.get(name) != told[name]]
     # The column may still hold what the record held.
     beside = _columns_beside(row, record)
     return ["record", *dict.fromkeys([*changed, *beside])]
@@ -165,7 +165,7 @@ def _columns_beside(row: JSON, record: JSON) -> list[str]:
     try:
         columns = record_columns(Record.model_validate(record), keep=bool(row["keep"]))
     except ValidationError:  # of an older version: its hash is right
-        columns = {name: record.get(name) for name in _TOLD}
+        columns = {name: record.get(name) for name in TOLD}
     return [name for name, value in columns.items() if row[name] != value]
 
 

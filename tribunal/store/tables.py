@@ -354,6 +354,15 @@ audit = _table(
 _index("audit_by_subject", audit.c.subject, audit.c.seq)
 _index("audit_by_time", audit.c.at)
 
+# Which head was told to whom, so that of several replicas one does it.
+published_heads = _table(
+    "published_heads",
+    Column("target", Text, primary_key=True, comment="SHA-256 of where: an address may hold a secret"),
+    Column("seq", BigInteger, nullable=False, comment="of the last head that was published there"),
+    Column("claimed", BigInteger, nullable=False, comment="of the one that a replica is publishing, or has published"),
+    Column("due", Double, nullable=False, comment="when another may be, or the same be tried again"),
+)
+
 audit_head = _table(
     "audit_head",
     Column("id", Integer, primary_key=True, autoincrement=False, comment="1: there is one row"),

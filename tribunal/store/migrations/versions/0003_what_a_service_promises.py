@@ -13,6 +13,7 @@ def upgrade() -> None:
     """Add them."""
     _add_budgets_and_priority()
     _add_held_cases()
+    _add_published_heads()
 
 
 def _add_budgets_and_priority() -> None:
@@ -37,3 +38,13 @@ def _add_held_cases() -> None:
     op.add_column("batches", sa.Column("held_for", sa.Text()))
     held = sa.text("held_for IS NOT NULL")
     op.create_index("cases_held", "cases", ["held_for"], postgresql_where=held, sqlite_where=held)
+
+
+def _add_published_heads() -> None:
+    op.create_table(
+        "published_heads",
+        sa.Column("target", sa.Text(), primary_key=True),
+        sa.Column("seq", sa.BigInteger(), nullable=False),
+        sa.Column("claimed", sa.BigInteger(), nullable=False),
+        sa.Column("due", sa.Double(), nullable=False),
+    )
