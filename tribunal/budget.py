@@ -1,7 +1,8 @@
 """Count what a post has cost and may still spend: on a call, on calls made at the same time, and on equal draws.
 
 A request counts as often as it was sent, retries and re-asks included; answers from the cache cost nothing. One request
-is kept for the last word, so that a post gets a decision, however small its budget.
+is kept for the last word, so that a post gets a decision, however small its budget. What a key's daily budget allows a
+post (`tribunal.allowance`) is one more limit.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tribunal.allowance import Spending, current_allowance
 from tribunal.context import Context
 from tribunal.errors import BudgetSpent
 from tribunal.schema import JSON
@@ -50,7 +52,8 @@ class Budget:
     @property
     def limits(self) -> str:
         """Return the budget in words; empty where there is none."""
-        limits = ((self.context.max_calls, "calls"), (self.context.max_tokens, "tokens"))
+        most = current_allowance().most
+        limits = ((self.context.max_calls or most.calls, "calls"), (self.context.max_tokens or most.tokens, "tokens"))
         return " and ".join(f"{limit} {unit}" for limit, unit in limits if limit)
 
     def reaches(self, requests: int, tokens: int) -> bool:
@@ -66,23 +69,26 @@ class Budget:
 
     def most(self, wanted: int, *, kept: int = 0) -> int:
         """Return how many of so many calls may be made, where some are kept for others; only requests are counted."""
-        if self.context.max_calls is None:
-            return wanted
-        return max(0, min(wanted, self.context.max_calls - count_requests(self.paid) - self.reserved - kept))
+        left = [current_allowance().calls_left]
+        if self.context.max_calls is not None:
+            left.append(self.context.max_calls - count_requests(self.paid))
+        return max(0, min([wanted, *(each - self.reserved - kept for each in left if each is not None)]))
 
     def check(self, seat: str) -> None:
         """Raise `BudgetSpent` where this seat can't be asked, and the last word after it."""
+        most = current_allowance().most
         if self.most(1 + LAST_WORD) < 1 + LAST_WORD:
-            spent = f"{self.context.max_calls} calls"
+            spent = f"{self.context.max_calls or most.calls} calls"
         elif not self._has_tokens(1):
-            spent = f"{self.context.max_tokens} tokens"
+            spent = f"{self.context.max_tokens or most.tokens} tokens"
         else:
             return
         raise BudgetSpent(f"the budget of {spent} was spent before the {seat} could speak")
 
     def _has_tokens(self, wanted: int) -> bool:
         limit = self.context.max_tokens
-        return limit is None or count_tokens_paid(self.paid) + wanted <= limit
+        is_within_own = limit is None or count_tokens_paid(self.paid) + wanted <= limit
+        return is_within_own and current_allowance().has(Spending(tokens=wanted))
 
 
 def reserve_requests(state: Mapping[str, Any], requests: int) -> JSON:

@@ -60,7 +60,7 @@ class CallFailed(ModelError):
     """A technical failure.
 
     `kind` is one of authentication, quota, rate_limit, timeout, connection, server, request, moved, too_long,
-    bad_output, blind.
+    bad_output, blind, budget.
     """
 
     def __init__(self, message: str, *, kind: str, **asked: str) -> None:

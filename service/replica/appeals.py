@@ -19,6 +19,7 @@ from tribunal.cases.decision_effects import announce_step, insert_decision
 from tribunal.cases.leases import existing_for_request
 from tribunal.cases.outbox import Outbox
 from tribunal.cases.problem import Problem
+from tribunal.cases.reservations import USUAL_BOUNDS, CaseBounds, reserve
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.service.replica.claims import (
@@ -59,10 +60,21 @@ class Appeals(ClaimStore):
     table, noun = appeals, "appeal"
     claimed_kind, released_kind = "appeal.claimed", "appeal.given_back"
 
-    def __init__(self, store: Store, outbox: Outbox, days: float, queued: asyncio.Event | None = None) -> None:
-        """Keep where each step is told, how many days a decision may be appealed, and what is set for a new trial."""
+    def __init__(
+        self, store: Store, outbox: Outbox, days: float, queued: asyncio.Event | None = None,
+        bounds: CaseBounds = USUAL_BOUNDS,
+    ) -> None:  # fmt: skip
+        """Keep where each step is told, and how a new trial is begun.
+
+        Args:
+            store: the database.
+            outbox: where each step is told.
+            days: how many days a decision may be appealed.
+            queued: what is set for a new trial.
+            bounds: what a new trial takes of its key's daily budget where its settings don't say.
+        """
         super().__init__(store)
-        self._outbox, self._days, self._queued = outbox, days, queued
+        self._outbox, self._days, self._queued, self._bounds = outbox, days, queued, bounds
 
     async def open_appeal(
         self, case_id: str, new: NewAppeal, key_id: str = "", by: Who = OPERATOR, *, idempotency_key: str | None = None
@@ -134,8 +146,8 @@ class Appeals(ClaimStore):
         To decide the same once more changes nothing.
 
         Raises:
-            Problem: there is none, it is decided, somebody else has it, its new trial is under way, or this person
-                has decided the case.
+            Problem: there is none, it is decided, somebody else has it, its new trial is under way, this person has
+                decided the case, or the budget of the case's key doesn't reach for a new trial.
             BadInput: the category or the note doesn't fit the action, or the case's policy.
         """
         if (category is not None) != (action == "change"):
@@ -200,10 +212,12 @@ class Appeals(ClaimStore):
             raise Problem("conflict", f"appeal: {appeal['id']}: had its new trial; uphold the decision, or change it")
         trial_id, now = new_id(), time.time()
         against = {"reason": appeal["reason"], "context": appeal["context"]}
-        same = {name: case[name] for name in ("key_id", "graph", "via", "post_id", "post_sha")}
+        same = {name: case[name] for name in ("key_id", "graph", "via", "post_id", "post_sha", "priority")}
+        settings = {**case["settings"], "review": False, "review_rule": []}
+        reserved = await reserve(self._store, connection, case["key_id"], settings, 1, self._bounds)
         await connection.execute(cases.insert().values(
             **same, id=trial_id, created=now, status="queued", attempt=0, post={**case["post"], "appeal": against},
-            settings={**case["settings"], "review": False, "review_rule": []}, keep=True, appeal_id=appeal["id"],
+            settings=settings, keep=True, appeal_id=appeal["id"], **(reserved.columns() if reserved else {}),
         ))  # fmt: skip
         row = await self._update(connection, appeal["id"], {
             "status": "trying", "reviewer": reviewer, "trial_id": trial_id, "trial_ordered": now,

@@ -139,13 +139,25 @@ class BatchFeeder:
         count = self._outages.room(batch_id, count)
         if not count:
             return 0
-        rows = await self._batches.take_rows(batch_id, count)
+        placed = 0
+        while placed < count and await self._worker.take_place():
+            placed += 1
+        if not placed:
+            return 0
+        rows: list[Held] = []
+        try:
+            rows = await self._batches.take_rows(batch_id, placed)
+        except Problem:
+            return 0  # of what is left of the budget, rows under way may still give some back
+        finally:
+            for _ in range(placed - len(rows)):
+                self._worker.give_place_back()
         self._outages.begin(batch_id, [row.id for row in rows])
         self._last_turns[batch_id] = time.monotonic()
         if not rows:
             await self._batches.finish_if_done(batch_id)
         for row in rows:
-            trial = await self._worker.start(row)
+            trial = await self._worker.begin(row)
             if trial is None:
                 self._outages.end(batch_id, row.id)
             else:

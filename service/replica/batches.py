@@ -13,6 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from tribunal.cases.leases import Held, existing_for_request, held_case_from_row, owner_is_dead
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import cancel_entry
+from tribunal.cases.reservations import USUAL_BOUNDS, CaseBounds, Reservation, reserve_for_attempt, settle
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, replica_actor, sha
 from tribunal.store.checkpoint_tables import delete_checkpoints
@@ -51,9 +52,12 @@ class RowCounts(Frozen):
 class BatchStore:
     """The batches, as one replica sees them."""
 
-    def __init__(self, store: Store, replica: str, takeover: float) -> None:
-        """Keep this replica's id, and the seconds of silence after which another one counts as dead."""
-        self._store, self._replica, self._takeover = store, replica, takeover
+    def __init__(self, store: Store, replica: str, takeover: float, bounds: CaseBounds = USUAL_BOUNDS) -> None:
+        """Keep this replica's id, and the seconds of silence after which another one counts as dead.
+
+        `bounds` say what a row takes of a daily budget where its settings don't.
+        """
+        self._store, self._replica, self._takeover, self._bounds = store, replica, takeover, bounds
 
     # An upload
 
@@ -133,7 +137,13 @@ class BatchStore:
         return await self._store.fetch_rows(query.order_by(batches.c.created))
 
     async def take_rows(self, batch_id: str, count: int) -> list[Held]:
-        """Take up the next rows of a batch that no other replica has; fewer, or none, if few are left."""
+        """Take up the next rows of a batch that no other replica has; fewer, or none, if few are left.
+
+        As many as the budget of the batch's key reaches for: what each may take of it is reserved.
+
+        Raises:
+            Problem: it doesn't reach for any.
+        """
         of_batch = (cases.c.batch_id == batch_id, cases.c.status == "waiting")
         query = select(cases.c.id).where(*of_batch, cases.c.outcome.is_(None)).order_by(cases.c.place).limit(count)
         async with self._store.transaction() as connection:
@@ -143,7 +153,22 @@ class BatchStore:
             taken = update(cases).where(cases.c.id.in_(ids), *of_batch)
             taken = taken.values(status="running", owner=self._replica, attempt=cases.c.attempt + 1)
             rows = (await connection.execute(taken.returning(cases))).mappings().all()
-        return [held_case_from_row(row) for row in sorted(rows, key=lambda row: row["place"])]
+            return await self._reserve_for_rows(connection, sorted(rows, key=lambda row: row["place"]))
+
+    async def _reserve_for_rows(self, connection: AsyncConnection, rows: Sequence[Any]) -> list[Held]:
+        held: list[Held] = []
+        for row in rows:
+            try:
+                reserved = await reserve_for_attempt(self._store, connection, row, row["attempt"], self._bounds)
+            except Problem:
+                if not held:
+                    raise
+                left = [each["id"] for each in rows[len(held) :]]
+                back = {"status": "waiting", "owner": None, "attempt": cases.c.attempt - 1}
+                await connection.execute(update(cases).where(cases.c.id.in_(left)).values(**back))
+                break
+            held.append(held_case_from_row(reserved))
+        return held
 
     async def finish_if_done(self, batch_id: str) -> None:
         """Mark a batch as finished if no row of it is left."""
@@ -165,7 +190,7 @@ class BatchStore:
         async with self._store.transaction() as connection:
             where = (batches.c.id == batch_id, batches.c.status == "running")
             done = await connection.execute(update(batches).where(*where).values(status="cancelled", held=None))
-            rows = await _cancel_waiting(connection, cases.c.batch_id == batch_id)
+            rows = await _cancel_waiting(self._store, connection, cases.c.batch_id == batch_id)
             if done.rowcount:
                 entry = LogEntry(kind="batch.cancelled", subject=batch_id, details={"rows": len(rows)})
                 await append(connection, by, entry)
@@ -182,7 +207,7 @@ class BatchStore:
         me = replica_actor(self._replica)
         async with self._store.transaction() as connection:
             await connection.execute(update(cases).where(lost).values(status="waiting", owner=None))
-            late = await _cancel_waiting(connection, cases.c.batch_id.in_(cancelled))
+            late = await _cancel_waiting(self._store, connection, cases.c.batch_id.in_(cancelled))
             ended = (await connection.execute(cancelled)).scalars().all()
             if gone := (await connection.execute(select(batches.c.id).where(or_(unread, over)))).scalars().all():
                 await self._delete_batches(connection, gone, me)
@@ -229,7 +254,11 @@ class BatchStore:
         return await self._store.fetch_rows(query.order_by(cases.c.place).limit(limit))
 
 
-async def _cancel_waiting(connection: AsyncConnection, which: Any) -> list[str]:
+async def _cancel_waiting(store: Store, connection: AsyncConnection, which: Any) -> list[str]:
+    """Cancel rows that wait; return their ids. What was reserved for an attempt that was lost counts as spent."""
     values = {"status": "cancelled", "finished": time.time(), "record": {"cancelled": _CANCELLED}}
-    ended = update(cases).where(which, cases.c.status == "waiting").values(**values).returning(cases.c.id)
-    return list((await connection.execute(ended)).scalars())
+    ended = update(cases).where(which, cases.c.status == "waiting").values(**values).returning(cases)
+    rows = (await connection.execute(ended)).mappings().all()
+    for row in rows:
+        await settle(store, connection, row["key_id"], Reservation.from_row(row), None)
+    return [row["id"] for row in rows]

@@ -70,25 +70,29 @@ class CaseIntake:
         With `again`, find the same case instead, if it is under way or was decided in the last so many seconds.
 
         Raises:
-            Problem: too many wait, or the idempotency key belongs to another request.
+            Problem: too many wait, the key's budget is spent, or the idempotency key belongs to another request.
         """
         self.check_running()
-        has_room = self.worker.has_room
-        if not has_room and not new.keep:
+        placed = await self.worker.take_place()
+        if not placed and not new.keep:
             raise Problem("busy", "every place is taken, and a post that is not to be kept can't wait", retry_after=5)
-        case_id, is_new = await self.case_store.take_in(
-            new, who.key_id, here=has_room, most_waiting=self.options.queue, idempotency_key=idempotency_key,
-            again=again, by=who.audit_actor,
-        )  # fmt: skip
+        held: Held | None = None
+        try:
+            case_id, is_new, held = await self.case_store.take_in(
+                new, who.key_id, here=placed, most_waiting=self.options.queue, idempotency_key=idempotency_key,
+                again=again, by=who.audit_actor,
+            )  # fmt: skip
+        finally:
+            if placed and held is None:
+                self.worker.give_place_back()
         if not is_new:
             return OpenCase(self, case_id, found=True)
-        held = Held(id=case_id, attempt=1, key_id=who.key_id or None, **new.model_dump(exclude={"via"}))
-        return await self.start_or_queue(case_id, held if has_room else None)
+        return await self.try_or_queue(case_id, held)
 
-    async def start_or_queue(self, case_id: str, held: Held | None) -> OpenCase:
-        """Try a case that this replica has, or queue it if it doesn't have it."""
+    async def try_or_queue(self, case_id: str, held: Held | None) -> OpenCase:
+        """Try a case that this replica has, in a place that was taken for it; one that it doesn't have is queued."""
         if held is not None:
-            return OpenCase(self, case_id, await self.worker.start(held))
+            return OpenCase(self, case_id, await self.worker.begin(held))
         self.queued.set()
         return OpenCase(self, case_id)
 
@@ -153,7 +157,7 @@ class Reviews(WaitingCases):
 
     def __init__(self, store: Store, intake: CaseIntake) -> None:
         """Keep the way back to a trial."""
-        super().__init__(store)
+        super().__init__(store, intake.case_store.bounds)
         self._intake = intake
 
     async def decide(
@@ -172,7 +176,7 @@ class Reviews(WaitingCases):
 
         Raises:
             Problem: there is no such case, it doesn't wait, somebody else has claimed it, it waits for a lead, or it
-                asks another question.
+                asks another question; or it is a question for a model, and the budget of the case's key is spent.
             BadInput: the decision doesn't fit the policy of the case, which goes on waiting.
         """
         self._intake.check_running()
@@ -185,11 +189,17 @@ class Reviews(WaitingCases):
         if row["via"] != "service":
             await asyncio.to_thread(trusted_graph, row["graph"])
         await worker.trials_on_checkpoints.check_answer(row, answer)
-        owner = case_store.replica if worker.has_room else None
 
         async def write_and_go_on() -> OpenCase:
-            changed = await self.take_answer(row, reviewer, answer, by, owner, leads=leads)
-            return await self._intake.start_or_queue(case_id, None if owner is None else held_case_from_row(changed))
+            placed, held = await worker.take_place(), None
+            try:
+                owner = case_store.replica if placed else None
+                changed = await self.take_answer(row, reviewer, answer, by, owner, leads=leads)
+                held = held_case_from_row(changed) if placed else None
+            finally:
+                if placed and held is None:
+                    worker.give_place_back()
+            return await self._intake.try_or_queue(case_id, held)
 
         # On its own, so that whoever goes away doesn't leave it between its row and its trial.
         return await asyncio.shield(asyncio.create_task(write_and_go_on()))

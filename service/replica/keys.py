@@ -13,6 +13,7 @@ from typing import Literal, get_args
 from sqlalchemy import select, update
 
 from tribunal.cases.problem import Problem
+from tribunal.cases.reservations import budget_problem
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR as THE_OPERATOR
@@ -173,9 +174,7 @@ async def _check_budget(store: Store, who: Caller, now: datetime) -> None:
     spent = await store.fetch_row(select(usage).where(where)) or dict.fromkeys(limits, 0)
     for name, limit in limits.items():
         if limit is not None and spent[name] >= limit:
-            left = 86_400 - (now.hour * 3600 + now.minute * 60 + now.second)
-            message = f"this key's {name} of today are spent: {spent[name]:g} of {limit:g}"
-            raise Problem("spent", message, retry_after=left)
+            raise budget_problem(name, spent[name], spent.get(f"reserved_{name}", 0), limit, now)
 
 
 def _hash_secret(secret: str) -> str:

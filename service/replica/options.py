@@ -32,6 +32,10 @@ class ServiceOptions(Frozen):
     settings: JSON = Field(default_factory=dict, description="settings of every case, by the names of docs/settings.md")
     in_flight: int = Field(64, ge=1, le=10_000, description="cases that a replica tries at the same time")
     queue: int = Field(1000, ge=0, description="cases that may wait; more are refused with 429")
+    case_calls: int = Field(
+        40, ge=1, description="calls that a case of a key with a daily limit takes at most, without its own max_calls"
+    )
+    case_tokens: int = Field(100_000, ge=1, description="tokens that it takes at most, without its own max_tokens")
     longest_wait: float = Field(60.0, ge=0, le=600, description="seconds that ?wait= may ask for")
     takeover: float = Field(30.0, gt=0, description="seconds of silence after which others take a replica's cases over")
     most_body: int = Field(

@@ -28,6 +28,7 @@ from tribunal.service.replica.batch_files import Uploads
 from tribunal.service.replica.batches import BatchStore
 from tribunal.service.replica.case_intake import CaseIntake, Reviews
 from tribunal.service.replica.head_publishing import HeadPublisher, check_secret, parse_targets
+from tribunal.service.replica.key_usage import case_bounds
 from tribunal.service.replica.keys import has_keys
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.second_opinions import SecondOpinions
@@ -101,9 +102,9 @@ class Replica:
         self.worker = Worker(case_store, store, options.in_flight, telemetry)
         self.intake = CaseIntake(options, case_store, self.queued, self.worker)
         self.reviews = Reviews(store, self.intake)
-        self.appeals = Appeals(store, case_store.outbox, options.appeal_days, self.queued)
+        self.appeals = Appeals(store, case_store.outbox, options.appeal_days, self.queued, case_store.bounds)
         self.second_opinions = SecondOpinions(store, self.appeals)
-        self.batches = BatchStore(store, case_store.replica, options.takeover)
+        self.batches = BatchStore(store, case_store.replica, options.takeover, case_store.bounds)
         self.feeder = BatchFeeder(options, store, self.batches, self.worker)
         self.uploads = Uploads(options, self.batches)
         self.retention = Retention(store, case_store.replica, options.retain_words)
@@ -156,14 +157,25 @@ class Replica:
         self._orphans = found - self._orphans
 
     async def take_up_free_cases(self) -> int:
-        """Take up the cases that wait or whose replica is dead, a few at a time, and return how many there were.
+        """Take up the cases that wait or whose replica is dead, each once there is room; return how many.
 
-        The table of cases is the queue. Others may see the same ones: `CaseStore.take_up` gives each to one replica.
+        The table of cases is the queue. Others may see the same ones: `CaseStore.take_next` gives each to one replica.
         """
-        case_ids = await self.case_store.list_free(self.options.in_flight)
-        for case_id in case_ids:
-            await self.worker.start(case_id)
-        return len(case_ids)
+        waiting, taken = await self.case_store.list_free(self.options.in_flight), 0
+        for _ in waiting:
+            await self.worker.wait_for_place()
+            held = None
+            try:
+                if not self.worker.stopping:  # else it stays in the queue, for whoever is there then
+                    held = await self.case_store.take_next()
+            finally:
+                if held is None:
+                    self.worker.give_place_back()
+            if held is None:
+                break
+            await self.worker.begin(held)
+            taken += 1
+        return taken
 
     def start_loops(self, sender: WebhookSender, publisher: HeadPublisher | None) -> list[asyncio.Task[None]]:
         """Begin the work that is repeated in the background; return that which goes on while the replica drains."""
@@ -231,7 +243,8 @@ async def run_replica(options: ServiceOptions, telemetry: Telemetry) -> AsyncIte
         await migrate_old_docket(store)
         sampling = await store_sampling(store, options.second_opinions, options.second_opinions_of_court)
         outbox = Outbox(store, options.public_url)
-        case_store = CaseStore(store, new_owner(), options.takeover, outbox, sampling)
+        bounds = case_bounds(options, telemetry.prices)
+        case_store = CaseStore(store, new_owner(), options.takeover, outbox, sampling, bounds)
         await case_store.send_heartbeat()
         replica = Replica(options, store, case_store, telemetry)
         days = options.webhook_days, options.webhook_dead_days

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Set
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 
-from tribunal.cases.case_store import CaseStore, spending_of
+from tribunal.allowance import Allowance, Spending, spending_of
+from tribunal.cases.case_store import CaseStore
 from tribunal.cases.checkpoints import TakenOver
 from tribunal.cases.leases import Held, without_earlier_calls
 from tribunal.cases.trials import TrialResult, Trials, trusted_graph
@@ -36,60 +37,68 @@ class Worker:
         """Begin with no case."""
         self.trials_on_checkpoints = Trials(store, case_store)
         self._case_store, self._telemetry = case_store, telemetry
-        self._room, self._in_flight = asyncio.Semaphore(in_flight), in_flight
+        self._room, self._in_flight, self._taken = asyncio.Semaphore(in_flight), in_flight, 0
         self.stopping = False
         # Says of a row of a batch whether it is tried again, since no model answered it.
         self.retry_later: Callable[[Held, Record], Awaitable[bool]] | None = None
         self._hurry = asyncio.Event()
         self.trials: dict[str, asyncio.Task[TrialOutcome]] = {}
-        self._waiting: set[str] = set()  # cases that are taken up, and wait for a place
-
-    @property
-    def has_room(self) -> bool:
-        """Return whether a case could be tried at once."""
-        return not self._room.locked()
+        self._beginning: set[str] = set()  # cases that are taken up, and not tried yet
 
     @property
     def case_ids(self) -> Set[str]:
-        """Return the cases that are tried here or wait for a place."""
-        return self.trials.keys() | self._waiting
+        """Return the cases that are tried here or will be at once."""
+        return self.trials.keys() | self._beginning
 
     @property
     def places(self) -> int:
-        """Return how many more cases could be tried now; none while one waits for a place."""
-        return max(self._in_flight - len(self.trials), 0) if self.has_room else 0
+        """Return how many more cases could be tried now; none while the queue waits for a place."""
+        return 0 if self._room.locked() else self._in_flight - self._taken
 
-    async def start(self, case: Held | str) -> asyncio.Task[TrialOutcome] | None:
-        """Try a case once there is room: one that this replica has, or, by its id, one that is still free then.
+    async def take_place(self) -> bool:
+        """Take a place, to be given to `begin` or back, if one is free at once; return whether it was."""
+        if self._room.locked():
+            return False
+        await self.wait_for_place()  # which doesn't wait
+        return True
+
+    async def wait_for_place(self) -> None:
+        """Take a place, to be given to `begin` or back, once one is free."""
+        await self._room.acquire()
+        self._taken += 1
+
+    def give_place_back(self) -> None:
+        """Give a place back that was taken."""
+        self._taken -= 1
+        self._room.release()
+
+    async def begin(self, held: Held) -> asyncio.Task[TrialOutcome] | None:
+        """Try a case that this replica has, in a place that was taken for it.
 
         Returns:
             its trial, which has begun, or None if there is nothing to try here.
         """
-        waiting = {case.id} if isinstance(case, Held) else set()
-        self._waiting |= waiting
+        self._beginning.add(held.id)
+        trial = None
         try:
-            await self._room.acquire()
-        finally:
-            self._waiting -= waiting
-        held, trial = case if isinstance(case, Held) else None, None
-        try:
-            if isinstance(case, str) and not self.stopping:  # else it stays in the queue, for whoever is there then
-                held = await self._case_store.take_up(case)
-            if held is not None and await self._check_triable(held):
+            if await self._check_triable(held):
                 trial = self._begin(held)
         finally:
+            self._beginning.discard(held.id)
             if trial is None:
-                self._room.release()
+                self.give_place_back()
         return trial
 
     async def _check_triable(self, held: Held) -> bool:
         """Return whether a case can be tried here; if not, cancel it, or give it back when this replica stops."""
         if held.post is None:
-            await self._case_store.cancel(held, "its replica ended, and the post was not to be kept; send it again")
+            await self._case_store.cancel(
+                held, "its replica ended, and the post was not to be kept; send it again", Spending()
+            )
         elif held.attempt - held.attempts_before > _MAX_ATTEMPTS:
-            await self._case_store.cancel(held, f"{_MAX_ATTEMPTS} replicas ended while they tried it")
+            await self._case_store.cancel(held, f"{_MAX_ATTEMPTS} replicas ended while they tried it", Spending())
         elif self.stopping:
-            await self._case_store.give_back(held)
+            await self._case_store.give_back(held, Spending())
         else:
             return True
         return False
@@ -97,7 +106,7 @@ class Worker:
     def _begin(self, held: Held) -> asyncio.Task[TrialOutcome]:
         def end(_: object) -> None:
             self.trials.pop(held.id, None)
-            self._room.release()
+            self.give_place_back()
 
         trial = self.trials[held.id] = asyncio.create_task(self._run_observed(held), name=held.id)
         trial.add_done_callback(end)
@@ -110,12 +119,13 @@ class Worker:
 
     async def _run(self, held: Held, observer: TrialObserver) -> TrialOutcome:
         """Try a case and write down what became of it."""
+        allowance = self._case_store.bounds.allowance(held.reserved)
         try:
             async with self._writing_events() as events:
-                result = await self._run_graph(held, events, observer)
-            record, paid = result.record, without_earlier_calls(held, result.record)
+                result = await self._run_graph(held, events, observer, allowance)
+            record, paid, spent = result.record, without_earlier_calls(held, result.record), allowance.close()
             prices = self._telemetry.prices
-            spent, money = spending_of(paid.calls, paid.usage, prices.cost_of_call if prices else None)
+            _, money = spending_of(paid.calls, paid.usage, prices.cost_of_call if prices else None)
             if held.batch_id is not None and self.retry_later and await self.retry_later(held, record):
                 observer.end = "unanswered"
                 await retry_while_away(lambda: self._case_store.try_again(held, spent))
@@ -135,22 +145,25 @@ class Worker:
         except asyncio.CancelledError:
             observer.end = "handed_back" if self.stopping else "cancelled"
             if self.stopping:
-                await self._case_store.give_back(held)
+                await self._case_store.give_back(held, allowance.close())
             else:
-                await self._case_store.cancel(held, "who asked for it went away before it was decided")
+                why = "who asked for it went away before it was decided"
+                await self._case_store.cancel(held, why, allowance.close())
             raise
         except BadInput as error:
             observer.end, why = "bad_input", str(error)
-            await retry_while_away(lambda: self._end_without_trial(held, why))
+            await retry_while_away(lambda: self._end_without_trial(held, why, allowance.close()))
             return error
         except Exception:  # noqa: BLE001 (another replica may fare better; a few may try)
             _LOG.exception("case %s: could not be tried", held.id)
-            await retry_while_away(lambda: self._case_store.give_back(held))
+            await retry_while_away(lambda: self._case_store.give_back(held, allowance.close()))
             return None
         observer.finish(paid)
         return record
 
-    async def _run_graph(self, held: Held, events: list[JSON], observer: TrialObserver) -> TrialResult:
+    async def _run_graph(
+        self, held: Held, events: list[JSON], observer: TrialObserver, allowance: Allowance
+    ) -> TrialResult:
         numbers = count(held.attempt * 100_000)
 
         def on_event(event: JSON) -> None:
@@ -160,10 +173,11 @@ class Worker:
         if held.via != "service":  # of the terminal: its settings and its image are the operator's
             await asyncio.to_thread(trusted_graph, held.graph)
             with stored_settings():
-                return await self.trials_on_checkpoints.run(held, on_event)
+                return await self.trials_on_checkpoints.run(held, on_event, allowance=allowance)
         with for_an_agent():
             # Nobody listens to the many of a batch.
-            return await self.trials_on_checkpoints.run(held, on_event if held.batch_id is None else None)
+            listen = on_event if held.batch_id is None else None
+            return await self.trials_on_checkpoints.run(held, listen, allowance=allowance)
 
     @asynccontextmanager
     async def _writing_events(self) -> AsyncIterator[list[JSON]]:
@@ -196,14 +210,14 @@ class Worker:
             is_over.set()
             await writing  # so that nothing is written after the record, which may delete them
 
-    async def _end_without_trial(self, held: Held, why: str) -> None:
-        """End a case that no model was asked about. A row of a batch is a failure among the others, as in a file."""
+    async def _end_without_trial(self, held: Held, why: str, spent: Spending) -> None:
+        """End a case that can't be judged. A row of a batch is a failure among the others, as in a file."""
         if held.batch_id is None:
-            await self._case_store.cancel(held, why)
+            await self._case_store.cancel(held, why, spent)
             return
         sample = Sample(id=(held.post or {}).get("post_id") or held.id)
         record = record_of_unusable_post(sample, held.graph, context_from(held.settings), why)
-        await self._case_store.finish(held, record)
+        await self._case_store.finish(held, record, spent=spent)
 
     async def stop(self, seconds: float) -> None:
         """Let what is in flight end, for so long; what is left goes back to the queue."""

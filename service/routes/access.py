@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import APIKeyHeader, APIKeyQuery, HTTPAuthorizationCredentials, HTTPBearer
 
 from tribunal.cases.problem import Problem
-from tribunal.service.replica.keys import OPERATOR, Caller, Scope, count_request, find_caller
+from tribunal.service.replica.keys import OPERATOR, SCOPES, Caller, Scope, count_request, find_caller
 from tribunal.service.replica.replica import LOOPBACK, Replica
 from tribunal.service.routes.parameters import JSON_TYPE, is_json_type, media_type_of, wrong_type
 
@@ -139,6 +139,7 @@ Reviewer = Annotated[Caller, Depends(Access("review"))]
 Lead = Annotated[Caller, Depends(Access("lead"))]
 Finder = Annotated[Caller, Depends(Access("review", "audit"))]
 Overseer = Annotated[Caller, Depends(Access("lead", "audit"))]
+KeyHolder = Annotated[Caller, Depends(Access(*SCOPES))]
 Auditor = Annotated[Caller, Depends(Access("audit"))]
 Admin = Annotated[Caller, Depends(Access("admin"))]
 Scraper = Annotated[Caller, Depends(ScraperAccess("audit", free=False))]

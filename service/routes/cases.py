@@ -16,7 +16,7 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from tribunal.cases import case_search
 from tribunal.cases.author_letter import LETTER_SETTINGS, write_letter
 from tribunal.cases.case_drawing import content_security_policy, draw_markdown, draw_page
-from tribunal.cases.case_store import CaseStore, add_spending, spending_of
+from tribunal.cases.case_store import CaseStore
 from tribunal.cases.case_view import AuthorLetter, CaseView
 from tribunal.cases.explanations import case_from_row
 from tribunal.cases.explanations import view_with_image as explain_case_at_hand
@@ -26,8 +26,9 @@ from tribunal.cases.view_maker import CaseAtHand
 from tribunal.cases.waiting_cases import claim_seconds_left
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.schema import JSON, Call, Record, Usage
-from tribunal.service.replica.keys import Caller, check_key
+from tribunal.schema import JSON, Record
+from tribunal.service.replica.key_usage import paid_by_key
+from tribunal.service.replica.keys import Caller
 from tribunal.service.routes import parameters as api
 from tribunal.service.routes.access import Admin, CurrentReplica, Finder, KeyFirst, Reader
 from tribunal.service.routes.parameters import CaseId, responses
@@ -254,20 +255,12 @@ async def _explain_to_poster(
         Problem: the replica stops, or the key's budget is spent.
     """
     replica.intake.check_running()
-    if who.key_id:
-        await check_key(replica.store, who.key_id)
     settings = {**replica.options.settings, **(case.settings or {})}
     # The prompts are the operator's: a folder that a case names may be gone.
     settings["prompts"] = replica.options.settings.get("prompts")
     context = context_from({name: value for name, value in settings.items() if name in LETTER_SETTINGS})
-    letter = await write_letter(case, language=language, context=context, files=False)
-    if who.key_id and letter.calls:
-        paid = [Call.model_validate(each) for each in letter.calls]
-        price = replica.prices.cost_of_call if replica.prices else None
-        spent, _ = spending_of(paid, Usage.from_calls(list(letter.calls)), price)
-        async with replica.store.transaction() as connection:
-            await add_spending(replica.store, connection, who.key_id, spent)
-    return letter
+    async with paid_by_key(replica.store, who.key_id, replica.case_store.bounds):
+        return await write_letter(case, language=language, context=context, files=False)
 
 
 def preferred_form(accept: str) -> Form:

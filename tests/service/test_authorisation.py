@@ -74,6 +74,7 @@ ROUTES: dict[tuple[str, str], dict[str, str]] = {
     ("POST", "/v1/second-opinions/{opinion_id}/opinion"): REVIEW,
     ("POST", "/v1/second-opinions/{opinion_id}/settle"): LEAD,
     ("GET", "/v1/figures"): only(lead=YES, audit=YES),
+    ("GET", "/v1/usage"): only(own=YES, others=YES, review=YES, lead=YES, audit=YES),
     ("POST", "/v1/batches"): JUDGE,
     ("GET", "/v1/batches"): only(own=YES, others=YES, review=YES, audit=YES),
     ("GET", "/v1/batches/{batch_id}"): BATCH,

@@ -167,7 +167,7 @@ async def test_a_case_of_a_dead_replica_is_tried_by_another(database: str) -> No
 
     dead = CaseStore(store, "dead", 3.0)
     new = NewCase(graph="baseline", post={"text": "Good morning!"}, settings={})
-    case_id, _ = await dead.take_in(new, "", here=True, most_waiting=1)
+    case_id, *_ = await dead.take_in(new, "", here=True, most_waiting=1)
     async with serving(database) as client:
         case = await ended(client, f"/v1/cases/{case_id}")
         assert case["record"]["outcome"] == "verdict"

@@ -153,7 +153,7 @@ async def a_decided_case(store: Store, post_id: str) -> str:
     record = await ajudge("Good morning!", graph="baseline", post_id=post_id)
     ended = case_store.CaseStore(store, "ended", 3.0)
     new = leases.NewCase(graph="baseline", post={"text": "Good morning!", "post_id": post_id}, settings={})
-    case_id, _ = await ended.take_in(new, "", here=True, most_waiting=1)
+    case_id, *_ = await ended.take_in(new, "", here=True, most_waiting=1)
     held = leases.Held(id=case_id, attempt=1, graph="baseline", post={}, settings={}, keep=True, key_id=None)
     assert await ended.finish(held, record)
     assert not await ended.finish(held, record)  # nor is it told twice

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy import and_, delete, func, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from tribunal.calls import Call, Usage
+from tribunal.allowance import Spending
 from tribunal.cases.decision_effects import Sampling, cancel_appeal_trial, write_effects
 from tribunal.cases.erasure import post_without_words, without_words
 from tribunal.cases.leases import MINE, Held, NewCase, existing_for_request, held_case_from_row, owner_is_dead
 from tribunal.cases.outbox import Outbox, cancel_message, decision_message
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import cancel_entry, decision_entry, intake_entry, record_columns, store_texts
-from tribunal.schema import JSON, Frozen, Record
+from tribunal.cases.reservations import NO_RESERVATION, USUAL_BOUNDS, CaseBounds, reserve, reserve_for_attempt, settle
+from tribunal.schema import JSON, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, replica_actor, sha
 from tribunal.store.checkpoint_tables import delete_checkpoints
 from tribunal.store.engine import Store
 from tribunal.store.group_commit import Group, GroupCommit
-from tribunal.store.tables import appeals, cases, events, replicas, usage
+from tribunal.store.tables import api_keys, appeals, cases, events, replicas
 from tribunal.times import new_id
 
 _LET_GO = update(cases).where(MINE)
+_LOCK_QUEUE = text("SELECT pg_advisory_xact_lock(7481160232)")  # whoever puts a new case into the queue
+PRIORITY_SECONDS = 600.0  # of waiting, which a step of a key's priority counts for
+
+
+class Intake(NamedTuple):
+    """A case that was taken in, or found: `held` if this replica has it and tries it at once."""
+
+    case_id: str
+    is_new: bool
+    held: Held | None = None
 
 
 class CaseStore:
@@ -34,11 +44,11 @@ class CaseStore:
 
     def __init__(
         self, store: Store, replica: str, takeover: float, outbox: Outbox | None = None,
-        sampling: Sampling | None = None,
+        sampling: Sampling | None = None, bounds: CaseBounds = USUAL_BOUNDS,
     ) -> None:  # fmt: skip
-        """Use a database."""
+        """Use a database; `bounds` say what a case takes of a daily budget where its settings don't."""
         self._store, self.replica, self._takeover, self._sampling = store, replica, takeover, sampling
-        self.outbox, self.writes = outbox or Outbox(store), GroupCommit(store, Problem)
+        self.outbox, self.writes, self.bounds = outbox or Outbox(store), GroupCommit(store, Problem), bounds
         self._insert_events = store.insert(events).on_conflict_do_nothing()
 
     # Taken in, and taken up
@@ -53,55 +63,62 @@ class CaseStore:
         idempotency_key: str | None = None,
         again: float | None = None,
         by: Who = OPERATOR,
-    ) -> tuple[str, bool]:
-        """Write a case down.
+    ) -> Intake:
+        """Write a case down, and reserve what it may take of its key's daily budget.
 
         Args:
             new: the case.
             key_id: whose it is.
-            here: whether this replica takes it up at once.
-            most_waiting: how many cases may wait; ignored where `here`.
+            here: whether this replica has a place for it. It takes the case up at once, unless others wait before it.
+            most_waiting: how many cases may wait.
             idempotency_key: the request's own name, under which it is done once.
             again: give the same case of the same key instead, if it is under way or was decided so few seconds ago.
             by: who asks, for the audit log.
 
         Returns:
-            the case's id, and whether it is new: a request that was made before gives the case that it made.
+            the case; a request that was made before gives the case that it made.
 
         Raises:
-            Problem: too many cases wait, or the idempotency key belongs to another request.
+            Problem: too many cases wait, the key's budget is spent, or the idempotency key belongs to another request.
         """
-        case_id, row = new_id(), new.model_dump(mode="json")
-        if not new.keep:
-            row["post"] = None  # it lives in this process alone
+        case_id, asked = new_id(), new.model_dump(mode="json")
+        row = asked if new.keep else {**asked, "post": None}  # it lives in this process alone
+        if here and new.keep and await self._store.fetch_value(select(cases.c.id).where(_waits()).limit(1)):
+            here = False
         begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1} if here else {"status": "queued"}
         made = {"id": case_id, "created": time.time(), "key_id": key_id or None, "attempt": 0, **row, **begun}
-        is_named, asked = idempotency_key is not None or again is not None, new.model_dump(mode="json")
+        is_named = idempotency_key is not None or again is not None
         entry = intake_entry(case_id, new.graph, new.post, new.settings, keep=new.keep)
 
-        async def insert(group: Group) -> tuple[str, bool]:
+        async def insert(group: Group) -> Intake:
             connection = group.connection
             # What is refused leaves nothing of the name that it was asked for under.
             async with connection.begin_nested() if is_named else nullcontext():
-                if (
-                    is_named
-                    and (
-                        before := await existing_for_request(
-                            self._store, connection, key_id, asked, case_id, key=idempotency_key, again=again or 0.0
-                        )
+                if is_named:
+                    before = await existing_for_request(
+                        self._store, connection, key_id, asked, case_id, key=idempotency_key, again=again or 0.0
                     )
-                    is not None
-                ):
-                    return before, False
+                    if before is not None:
+                        return Intake(before, False)
                 if not here:
                     waiting = select(func.count()).select_from(cases).where(cases.c.status == "queued")
                     if (await connection.execute(waiting)).scalar_one() >= most_waiting:
                         raise Problem("busy", f"{most_waiting} cases wait already; come back later", retry_after=10)
-                await connection.execute(cases.insert(), made)
+                reserved = await reserve(self._store, connection, key_id, new.settings, 1, self.bounds)
+                priority = select(api_keys.c.priority).where(api_keys.c.id == key_id).scalar_subquery()
+                more = {"priority": func.coalesce(priority, 0), **({} if reserved is None else reserved.columns())}
+                await connection.execute(cases.insert().values(**made, **more))
             group.log(by, entry)
-            return case_id, True
+            if not here:
+                return Intake(case_id, True)
+            held = Held(
+                id=case_id, attempt=1, key_id=key_id or None, reserved=reserved, **new.model_dump(exclude={"via"})
+            )
+            return Intake(case_id, True, held)
 
-        return await self.writes.write(insert, order=key_id)
+        # Of all who put a case into the queue, one after another counts those that wait.
+        lock = _LOCK_QUEUE if self._store.postgres and not here else None
+        return await self.writes.write(insert, order=key_id, lock=lock)
 
     async def begin(self, new: NewCase) -> Held:
         """Write a case down that this process tries at once, and that leaves nothing if no person has to see it."""
@@ -112,20 +129,51 @@ class CaseStore:
         return held_case_from_row(made)
 
     async def list_free(self, limit: int) -> list[str]:
-        """Return cases that could be taken up, the oldest first."""
-        wanted = select(cases.c.id).where(self._is_free()).order_by(cases.c.created).limit(limit)
-        return [row["id"] for row in await self._store.fetch_rows(wanted)]
+        """Return cases that could be taken up, in the order of the queue."""
+        return [row["id"] for row in await self._store.fetch_rows(self._next_free(limit))]
+
+    async def take_next(self) -> Held | None:
+        """Take up the first case of the queue, or of a dead replica; None where there is none.
+
+        One whose key's budget is spent is held until there may be some again.
+        """
+        while True:
+            async with self._store.transaction() as connection:
+                found = await connection.execute(self._next_free(1).with_for_update(skip_locked=True))
+                if (case_id := found.scalar()) is None:
+                    return None
+                try:
+                    return await self._take_up(connection, cases.c.id == case_id, self._is_free())
+                except Problem as problem:
+                    held = {"held": problem.message, "held_until": time.time() + (problem.retry_after or 0)}
+                    waits = {"status": "queued", "owner": None, "attempt": cases.c.attempt - 1, **NO_RESERVATION}
+                    await connection.execute(update(cases).where(cases.c.id == case_id).values(**waits, **held))
+
+    def _next_free(self, limit: int) -> Any:
+        """Return the query for cases that could be taken up: a step of priority counts as some waiting."""
+        begun = cases.c.created - PRIORITY_SECONDS * cases.c.priority
+        return select(cases.c.id).where(self._is_free()).order_by(begun).limit(limit)
 
     async def take_up(self, case_id: str, *, any_way_in: bool = False) -> Held | None:
         """Take a case up; None where somebody else has it, or it is finished.
 
         With `any_way_in` one of the terminal may be taken up, too, that no person has answered.
+
+        Raises:
+            Problem: its key's budget is spent.
         """
-        return await self._take_up(cases.c.id == case_id, self._is_free(any_way_in=any_way_in))
+        async with self._store.transaction() as connection:
+            return await self._take_up(connection, cases.c.id == case_id, self._is_free(any_way_in=any_way_in))
 
     async def reopen(self, row: JSON) -> Held | None:
-        """Take up a case that waits for a person, and whose trial is lost; None where somebody else has taken it up."""
-        return await self._take_up(cases.c.id == row["id"], cases.c.attempt == row["attempt"], cases.c.status == "done")
+        """Take up a case that waits for a person, and whose trial is lost; None where somebody else has taken it up.
+
+        Raises:
+            Problem: its key's budget is spent.
+        """
+        same = cases.c.id == row["id"], cases.c.attempt == row["attempt"], cases.c.status == "done"
+        async with self._store.transaction() as connection:
+            return await self._take_up(connection, *same)
 
     def _is_free(self, *, any_way_in: bool = False) -> Any:
         """Return the condition of cases that nobody tries: those that wait, and those whose process is dead.
@@ -137,20 +185,17 @@ class CaseStore:
         owned = or_(served, cases.c.answer.is_not(None), cases.c.appeal_id.is_not(None))
         dead = owner_is_dead(cases.c.owner, self.replica, self._takeover)
         lost = and_(cases.c.status == "running", or_(dead, cases.c.owner.is_(None)))
-        due = or_(cases.c.held_until.is_(None), cases.c.held_until <= time.time())
-        queued = and_(cases.c.status == "queued", due)
-        return or_(queued, lost if any_way_in else and_(lost, owned))
+        return or_(_waits(), lost if any_way_in else and_(lost, owned))
 
-    async def _take_up(self, *conditions: Any) -> Held | None:
+    async def _take_up(self, connection: AsyncConnection, *conditions: Any) -> Held | None:
+        """Take a case up; raise Problem if its key's budget is spent, and then it is taken up all the same."""
         taking = update(cases).where(*conditions).returning(cases)
-        async with self._store.transaction() as connection:
-            found = await connection.execute(
-                taking.values(
-                    status="running", owner=self.replica, attempt=cases.c.attempt + 1, held=None, held_until=None
-                )
-            )
-            row = found.mappings().first()
-        return None if row is None else held_case_from_row(row)
+        taken = {"status": "running", "owner": self.replica, "attempt": cases.c.attempt + 1}
+        found = await connection.execute(taking.values(**taken, held=None, held_until=None))
+        row = found.mappings().first()
+        if row is None:
+            return None
+        return held_case_from_row(await reserve_for_attempt(self._store, connection, row, row["attempt"], self.bounds))
 
     # Let go
 
@@ -163,26 +208,33 @@ class CaseStore:
         async with self._store.transaction() as connection:
             if (await connection.execute(delete(cases).where(MINE), self.lease_of(held))).rowcount:
                 await delete_checkpoints(connection, [held.id])
+                await self._settle(connection, held, None)
 
     async def clear_events(self, held: Held) -> None:
         """Forget what an earlier attempt said: this one begins anew."""
         async with self._store.transaction() as connection:
             await connection.execute(delete(events).where(events.c.case_id == held.id))
 
-    async def give_back(self, held: Held) -> None:
-        """Let another replica try it: this one stops."""
-        back = {"status": "queued" if held.batch_id is None else "waiting", "owner": None}
+    async def give_back(self, held: Held, spent: Spending | None = None) -> None:
+        """Let another replica try it: this one stops.
+
+        What this attempt has `spent` is counted; None: that isn't known.
+        """
+        back = {"status": "queued" if held.batch_id is None else "waiting", "owner": None, **NO_RESERVATION}
         async with self._store.transaction() as connection:
-            await connection.execute(_LET_GO, {**self.lease_of(held), **back})
+            if (await connection.execute(_LET_GO, {**self.lease_of(held), **back})).rowcount:
+                await self._settle(connection, held, spent)
+
+    async def _settle(self, connection: AsyncConnection, held: Held, spent: Spending | None) -> None:
+        await settle(self._store, connection, held.key_id, held.reserved, spent)
 
     async def try_again(self, held: Held, spent: Spending) -> None:
         """Let a row of a batch be tried anew, from its beginning; what it has cost is counted."""
-        anew = {"status": "waiting", "owner": None, "attempts_before": held.attempt}
+        anew = {"status": "waiting", "owner": None, "attempts_before": held.attempt, **NO_RESERVATION}
         async with self._store.transaction() as connection:
             if (await connection.execute(_LET_GO, {**self.lease_of(held), **anew})).rowcount:
                 await delete_checkpoints(connection, [held.id])
-                if held.key_id:
-                    await add_spending(self._store, connection, held.key_id, spent)
+                await self._settle(connection, held, spent)
 
     async def finish(
         self,
@@ -203,7 +255,7 @@ class CaseStore:
             question: what a person is asked, where one has to decide.
             written: whether the trial has left checkpoints; with a question they stay.
             said: events of the trial that aren't written down yet, as for `write_events`.
-            spent: what is added to the account of the key that asked for it.
+            spent: what this attempt has spent of its key's budget; None: that isn't known.
             money: what this attempt cost; None where that isn't known, and then nor is what the case cost.
 
         Returns:
@@ -213,7 +265,7 @@ class CaseStore:
         values: JSON = {
             "status": "done", "finished": now, "post_sha": sha(held.post), **record_columns(record, keep=held.keep),
             "money": None if money is None or before is None else before + money, "question": question,
-            "waits_since": None if question is None else now, "answer": None,
+            "waits_since": None if question is None else now, "answer": None, **NO_RESERVATION,
         }  # fmt: skip
         forgotten = question is None and not held.words
         if question is None:
@@ -241,8 +293,7 @@ class CaseStore:
             if held.appeal_id is None:
                 await self.outbox.announce_in(group, event, told, alone=not held.batch_id and held.answer is None)
             effects = await write_effects(self._store, connection, self.outbox, sampling, record, held, now)
-            if spent is not None and held.key_id:
-                await add_spending(self._store, connection, held.key_id, spent)
+            await self._settle(connection, held, spent)
             group.log(replica_actor(self.replica), ended, *effects)
             return True
 
@@ -250,20 +301,22 @@ class CaseStore:
         self.outbox.send()
         return counts
 
-    async def cancel(self, held: Held, why: str) -> None:
+    async def cancel(self, held: Held, why: str, spent: Spending | None = None) -> None:
         """End a case without an outcome: nobody waits for it, or what it was about is gone.
 
         One that a person has answered goes back to them instead: what they were asked stands, and their answer is gone.
+        What this attempt has `spent` is counted; None: that isn't known.
         """
         by = replica_actor(self.replica)
         if held.answer is not None:
-            back = {"status": "done", "answer": None, "owner": None}
+            back = {"status": "done", "answer": None, "owner": None, **NO_RESERVATION}
             entry = LogEntry(kind="case.pending", subject=held.id, details={"answer": "not carried out"})
             async with self._store.transaction() as connection:
                 if (await connection.execute(_LET_GO, {**self.lease_of(held), **back})).rowcount:
+                    await self._settle(connection, held, spent)
                     await append(connection, by, entry)
             return
-        values: JSON = {"status": "cancelled", "finished": time.time(), "record": {"cancelled": why}}
+        values: JSON = {"status": "cancelled", "finished": time.time(), "record": {"cancelled": why}, **NO_RESERVATION}
         post_id = (held.post or {}).get("post_id")
         told = cancel_message(held.id, held.graph, post_id, why, self.outbox.link(held.id), keep=held.keep)
         async with self._store.transaction() as connection:
@@ -272,6 +325,7 @@ class CaseStore:
                 if held.appeal_id is None:
                     await self.outbox.announce(connection, "case.cancelled", told)
                 effects = await cancel_appeal_trial(connection, held, why)
+                await self._settle(connection, held, spent)
                 await append(connection, by, cancel_entry(held.id, values["record"]), *effects)
         self.outbox.send()
 
@@ -333,30 +387,6 @@ class CaseStore:
             await connection.execute(delete(replicas).where(replicas.c.id == self.replica))
 
 
-class Spending(Frozen):
-    """The cost of a case: calls, tokens, and money by the price table."""
-
-    calls: int = 0
-    tokens: int = 0
-    money: float = 0.0
-
-
-def spending_of(
-    calls: Sequence[Call], usage: Usage, price: Callable[[Call], float | None] | None
-) -> tuple[Spending, float | None]:
-    """Return what calls have cost, as far as it is known; and the money, or None if a price isn't known."""
-    costs = [price(call) if price else None for call in calls]
-    known = [cost for cost in costs if cost is not None]
-    spending = Spending(calls=usage.calls, tokens=usage.prompt_tokens + usage.completion_tokens, money=sum(known))
-    return spending, sum(known) if len(known) == len(costs) else None
-
-
-async def add_spending(store: Store, connection: AsyncConnection, key_id: str, spending: Spending) -> None:
-    """Add what a case has cost to the day's account of the key that asked for it, in the transaction that ends it.
-
-    Do it last: others who add to this account wait from here to the transaction's end.
-    """
-    day, values = datetime.now(UTC).strftime("%Y-%m-%d"), spending.model_dump()
-    statement = store.insert(usage).values(key_id=key_id, period=day, requests=0, **values)
-    added = {name: usage.c[name] + value for name, value in values.items()}
-    await connection.execute(statement.on_conflict_do_update(index_elements=["key_id", "period"], set_=added))
+def _waits() -> Any:
+    """Return the condition of cases in the queue whose turn it may be."""
+    return and_(cases.c.status == "queued", or_(cases.c.held_until.is_(None), cases.c.held_until <= time.time()))

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from langchain_core.runnables import RunnableConfig
 from sqlalchemy import and_, or_, select
 
-from tribunal.cases.case_store import CaseStore, spending_of
+from tribunal.allowance import spending_of
+from tribunal.cases.case_store import CaseStore
 from tribunal.cases.checkpoints import TakenOver
 from tribunal.cases.decision_effects import Sampling, load_sampling
 from tribunal.cases.graph_run import unkept_warning

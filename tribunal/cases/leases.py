@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.calls import Usage
 from tribunal.cases.problem import Problem
+from tribunal.cases.reservations import Reservation
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import LogEntry, Who, append
 from tribunal.store.engine import Store
@@ -53,6 +54,7 @@ class Held(Frozen):
     """A case that a replica has taken up; `attempt` is its proof that it still has it.
 
     `answer` is what a person has said of it and it has still to go on from; `record` is then the one that they saw.
+    `reserved` is what it may take of its key's daily budget.
     """
 
     id: str
@@ -70,11 +72,13 @@ class Held(Frozen):
     answer: JSON | None = None
     via: str = "service"
     words: bool = True
+    reserved: Reservation | None = None
 
 
 def held_case_from_row(row: Mapping[str, Any]) -> Held:
     """Return a case that was just taken up. One that a person has answered is no longer a batch's to see to."""
-    held = Held.model_validate({name: row[name] for name in Held.model_fields})
+    fields = {name: row[name] for name in Held.model_fields if name != "reserved"}
+    held = Held.model_validate({**fields, "reserved": Reservation.from_row(row)})
     return held.model_copy(update={"batch_id": None}) if held.answer is not None else held
 
 

@@ -12,6 +12,7 @@ from langgraph.types import Command, Interrupt
 from pydantic import Field
 from sqlalchemy import select
 
+from tribunal.allowance import Allowance, spend_from
 from tribunal.cases.case_store import CaseStore
 from tribunal.cases.checkpoints import MOMENT, CaseCheckpoints
 from tribunal.cases.graph_run import NOTES, judge_unreviewed, merge_metadata, run_graph
@@ -92,15 +93,24 @@ class Trials:
         config: RunnableConfig | None = None,
         *,
         forgiving: bool = False,
+        allowance: Allowance | None = None,
     ) -> TrialResult:
         """Try a case until it is decided or waits for a person.
 
-        Without a context, its settings are those in the store. A forgiving trial goes on if it can't be written.
+        Without a context, its settings are those in the store. A forgiving trial goes on if it can't be written. All
+        that is sent is paid for from the allowance; without one, from that of what is reserved for the case.
 
         Raises:
             BadInput: the post or a setting is wrong; no model was called.
             TakenOver: another process has the case now.
         """
+        with spend_from(allowance or self._case_store.bounds.allowance(held.reserved)):
+            return await self._run_within_allowance(held, listen, context, config, forgiving=forgiving)
+
+    async def _run_within_allowance(
+        self, held: Held, listen: Listener | None, context: Context | None, config: RunnableConfig | None,
+        *, forgiving: bool,
+    ) -> TrialResult:  # fmt: skip
         context, fields = context or context_from(held.settings), held.post or {}
         config = merge_metadata(config, {"case": held.id, "run": held.batch_id})
         if problem := fields.get("problem"):  # of a row of a batch

@@ -15,6 +15,7 @@ from sqlalchemy import and_, or_, select, update
 from tribunal.cases.leases import seconds_left
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import answer_entry
+from tribunal.cases.reservations import USUAL_BOUNDS, CaseBounds, reserve_for_attempt
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
@@ -73,9 +74,9 @@ class WaitingCases:
     it, or it waits for a lead; and else returns the case as it lies in the store. `by` is who asks, for the audit log.
     """
 
-    def __init__(self, store: Store) -> None:
-        """Use a database."""
-        self._store = store
+    def __init__(self, store: Store, bounds: CaseBounds = USUAL_BOUNDS) -> None:
+        """Use a database; `bounds` say what a case takes of a daily budget where its settings don't."""
+        self._store, self._bounds = store, bounds
 
     async def claim(
         self, case_id: str, reviewer: str, seconds: float, by: Who = OPERATOR, *, leads: bool = True
@@ -113,7 +114,8 @@ class WaitingCases:
         """Write down what a person says of a case, in the transaction that takes it up again.
 
         `row` is the case as it lay in the store when the answer, in the Agent Inbox's shape, was checked. `owner` is
-        the process that goes on with it; without one it is queued.
+        the process that goes on with it; without one it is queued. What it may take of its key's daily budget is
+        reserved.
         """
         values: JSON = {
             "status": "queued" if owner is None else "running",
@@ -123,13 +125,13 @@ class WaitingCases:
             "answer": {"question": row["question"]["id"], "answer": answer},
         }
         entry, same = answer_entry(row["id"], reviewer, answer), cases.c.attempt == row["attempt"]
-        return await self._change(row["id"], reviewer, values, by, entry, same, leads=leads)
+        return await self._change(row["id"], reviewer, values, by, entry, same, leads=leads, attempt=row["attempt"] + 1)
 
     async def _change(
         self, case_id: str, reviewer: str, values: JSON, by: Who, entry: LogEntry, *more: Any, leads: bool = True,
-        note: JSON | None = None,
+        note: JSON | None = None, attempt: int | None = None,
     ) -> JSON:  # fmt: skip
-        """Change a case that waits and that nobody else has claimed, and keep a note with it."""
+        """Change a case that waits and that nobody else has claimed; keep a note, and reserve for an attempt."""
         if not leads:
             more = (*more, cases.c.escalated.is_(None))
         own = cases.c.claimed_by.in_(names_of_person(reviewer))
@@ -139,6 +141,8 @@ class WaitingCases:
         async with self._store.transaction() as connection:
             row = (await connection.execute(changing)).mappings().first()
             if row is not None:
+                if attempt is not None:
+                    row = await reserve_for_attempt(self._store, connection, row, attempt, self._bounds)
                 if note is not None:
                     await connection.execute(notes.insert().values(**note))
                 await append(connection, by, entry)

@@ -69,6 +69,7 @@ class _Refused:
 @dataclass
 class _Waiting:
     order: str
+    lock: Executable | None
     write: Write[Any]
     outcome: asyncio.Future[Any]
 
@@ -82,19 +83,20 @@ class GroupCommit:
         self._waiting: list[_Waiting] = []
         self._writing: asyncio.Task[None] | None = None
 
-    async def write(self, write: Write[Result], *, order: str = "") -> Result:
+    async def write(self, write: Write[Result], *, order: str = "", lock: Executable | None = None) -> Result:
         """Carry out a write in a transaction with others, and return what it returns once all is committed.
 
         Args:
             write: is given the group, and may be called a second time, if another one's error undid the first.
             order: what it locks besides its own case. Writes of a group are done in this order, so that two processes
                 don't wait for each other in a circle.
+            lock: a statement that is carried out before any write of the group, for a lock that comes before theirs.
 
         Raises:
             Exception: what the write raised; or what the transaction failed with, and then nothing is done. A caller
                 that is cancelled may find it done.
         """
-        waiting = _Waiting(order, write, asyncio.get_running_loop().create_future())
+        waiting = _Waiting(order, lock, write, asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_all())
@@ -125,6 +127,8 @@ class GroupCommit:
         outcomes: list[Any] = []
         async with self._store.transaction() as connection:
             group = Group(connection)
+            for lock in {each.lock for each in asked if each.lock is not None}:
+                await connection.execute(lock)
             for each in asked:
                 try:
                     outcomes.append(await each.write(group))

@@ -1,0 +1,132 @@
+"""What keys have spent, by day, and the most that a case takes of a key's daily budget."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime, timedelta
+
+from pydantic import Field
+from sqlalchemy import select
+
+from tribunal.allowance import spend_from
+from tribunal.cases.problem import Problem
+from tribunal.cases.reservations import KINDS, CaseBounds, day_of, reserve, settle
+from tribunal.context import context_from
+from tribunal.errors import BadInput
+from tribunal.eval.runs.prices import ModelUsage, Prices
+from tribunal.models.registry import check_models
+from tribunal.schema import JSON, Frozen
+from tribunal.service.replica.options import ServiceOptions
+from tribunal.store.engine import Store
+from tribunal.store.tables import api_keys, usage
+
+DAY = "2026-11-22"
+
+
+class Amounts(Frozen):
+    """Calls, tokens and money."""
+
+    calls: int = Field(default=0, description="requests that were sent to models, retries and re-asks too")
+    tokens: int = Field(default=0, description="in and out")
+    money: float = Field(default=0.0, description="by the price table")
+
+
+class DailyLimits(Frozen):
+    """The most of each that a key may spend a day; null: no limit."""
+
+    calls: int | None = Field(description="requests to models", examples=[10_000])
+    tokens: int | None = Field(description="in and out")
+    money: float | None = Field(description="by the price table")
+
+
+class DayUsage(Frozen):
+    """What a key spent on a day."""
+
+    day: str = Field(description="UTC", examples=[DAY])
+    spent: Amounts = Field(description="what its cases that came to rest have cost")
+    reserved: Amounts = Field(description="the most that its cases under way may still cost")
+
+
+class KeyUsage(Frozen):
+    """What a key may spend today, and what it has spent on each day."""
+
+    key: str = Field(description="the key's id", examples=["9f86d081884c"])
+    limits: DailyLimits = Field(description="of a day")
+    ends: float = Field(description="when today ends, in seconds of the epoch: at 24:00 UTC", examples=[1795392000.0])
+    days: list[DayUsage] = Field(description="today, then the days before on which it spent something")
+
+
+def case_bounds(options: ServiceOptions, prices: Prices | None) -> CaseBounds:
+    """Return the most that a case takes where its settings don't say, by the operator's options and prices."""
+    if prices is None:
+        return CaseBounds(options.case_calls, options.case_tokens)
+
+    def dearest_token(settings: JSON) -> float:
+        """Return the price of the dearest token of the models that the settings name, or of all if that isn't known."""
+        context, models = context_from(settings), set(prices.root)
+        if not context.line_up:
+            with suppress(BadInput):  # a key is missing, and the trial will say so
+                models = {str(model) for model in check_models(context, os.environ)}
+        priced = [prices.root[model] for model in models if model in prices.root]
+        return max((max(price.input, price.output) for price in priced), default=0.0) / 1e6
+
+    def cost(model: str, prompt_tokens: int, cached_tokens: int, answer_tokens: int) -> float | None:
+        tokens = ModelUsage(prompt_tokens=prompt_tokens, cached_tokens=cached_tokens, completion_tokens=answer_tokens)
+        return prices.cost_of_tokens(model, tokens)
+
+    return CaseBounds(options.case_calls, options.case_tokens, dearest_token, cost)
+
+
+@asynccontextmanager
+async def paid_by_key(store: Store, key_id: str, bounds: CaseBounds) -> AsyncIterator[None]:
+    """Let a key pay for what is sent to models within the block, which belongs to no case under way.
+
+    Raises:
+        Problem: nothing is left of its daily budget.
+    """
+    if not key_id:
+        yield
+        return
+    async with store.transaction() as connection:
+        reserved = await reserve(store, connection, key_id, {}, 1, bounds)
+    allowance = bounds.allowance(reserved)
+    try:
+        with spend_from(allowance):
+            yield
+    finally:
+        async with store.transaction() as connection:
+            await settle(store, connection, key_id, reserved, allowance.close())
+
+
+async def read_usage(store: Store, key_id: str, days: int) -> KeyUsage:
+    """Return what a key has spent on the last so many days, today included.
+
+    Raises:
+        Problem: there is no such key.
+    """
+    key = await store.fetch_row(select(api_keys).where(api_keys.c.id == key_id))
+    if key is None:
+        raise Problem("not_found", f"key: {key_id[:80]}: there is none")
+    now = datetime.now(UTC)
+    # A minute's row, which has a longer name, counts requests alone.
+    since = day_of(now - timedelta(days=days - 1))
+    whole_days = (usage.c.key_id == key_id, usage.c.period >= since, usage.c.period.not_like("%T%"))
+    rows = await store.fetch_rows(select(usage).where(*whole_days).order_by(usage.c.period.desc()))
+    found = {
+        row["period"]: DayUsage(
+            day=row["period"],
+            spent=Amounts(**{kind: row[kind] for kind in KINDS}),
+            reserved=Amounts(**{kind: row[f"reserved_{kind}"] for kind in KINDS}),
+        )
+        for row in rows
+    }
+    today = DayUsage(day=day_of(now), spent=Amounts(), reserved=Amounts())
+    tomorrow = now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    return KeyUsage(
+        key=key_id,
+        limits=DailyLimits(**{kind: key[f"daily_{kind}"] for kind in KINDS}),
+        ends=tomorrow.timestamp(),
+        days=list({today.day: today, **found}.values()),
+    )

@@ -1,0 +1,235 @@
+"""A key's daily budget bounds what is sent to models, to the call: in a burst, over replicas, and on every way in."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+from sqlalchemy import select, update
+
+from tests.court import court_script
+from tests.doubles import Fault, Reply, Request, Script, ScriptedServer
+from tests.service.batched import ended, posts, sent
+from tests.service.conftest import opened, serving
+from tests.service.live import key_of
+from tribunal.allowance import Spending
+from tribunal.cases.case_store import CaseStore
+from tribunal.cases.leases import NewCase
+from tribunal.cases.problem import Problem
+from tribunal.schema import JSON
+from tribunal.store.tables import api_keys, cases, usage
+
+POST = {"text": "post-words"}
+FAST = court_script(explicit=True)  # four calls a post
+
+
+class HeldBack:
+    """A model that answers once it is let; attributes: `come`, set when the first call has come."""
+
+    def __init__(self, script: Script = FAST) -> None:
+        self.script, self.free, self.come = script, asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, request: Request) -> Reply | Fault:
+        self.come.set()
+        await self.free.wait()
+        answer: Any = self.script(request)
+        return answer  # type: ignore[no-any-return]
+
+
+@asynccontextmanager
+async def court(
+    database: str, script: Any = FAST, replicas: int = 1, **options: Any
+) -> AsyncIterator[tuple[ScriptedServer, list[httpx.AsyncClient]]]:
+    """Replicas on one database, and the model that they ask."""
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(ScriptedServer(script))
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+        settings = {"model": "openai:scripted", **options.pop("settings", {})}
+        chosen: JSON = {"graph": "arcade", "settings": settings, "takeover": 120.0, **options}
+        clients = [await stack.enter_async_context(serving(database, **chosen)) for _ in range(replicas)]
+        yield server, clients
+
+
+async def account(database: str) -> JSON:
+    """What all keys have spent and reserved."""
+    async with opened(database) as store:
+        rows = await store.fetch_rows(select(usage).where(usage.c.period.not_like("%T%")))
+    names = ("calls", "tokens", "reserved_calls", "reserved_tokens", "reserved_money")
+    return {name: sum(row[name] for row in rows) for name in names}
+
+
+async def at_rest(client: httpx.AsyncClient, database: str) -> None:
+    """Wait until nothing is queued or under way."""
+    under_way = select(cases.c.id).where(cases.c.status.in_(("queued", "running")))
+    async with opened(database) as store:
+        while await store.fetch_rows(under_way):
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("wait", ["", "?wait=60"])
+@pytest.mark.parametrize("own", [{}, {"max_calls": 4}])
+async def test_a_burst_buys_no_call_more_than_the_days_budget(database: str, wait: str, own: JSON) -> None:
+    key = {"X-API-Key": await key_of(database, "judge", daily_calls=10)}
+    async with court(database, replicas=2, settings=own) as (server, clients):
+        answers = await asyncio.gather(
+            *(clients[n % 2].post(f"/v1/judge{wait}", json=POST, headers=key) for n in range(60))
+        )
+        await at_rest(clients[0], database)
+        assert server.served <= 10
+        taken = [each for each in answers if each.status_code in (200, 202)]
+        refused = [each for each in answers if each.status_code == 429]
+        assert (len(taken) + len(refused), bool(taken)) == (60, True)
+        assert all(each.json()["error"]["kind"] == "spent" for each in refused), refused[0].text
+        assert "reserved for cases under way" in refused[0].text
+        assert int(refused[0].headers["retry-after"]) > 0
+        spent = await account(database)
+        assert (spent["calls"], spent["reserved_calls"]) == (server.served, 0)
+
+
+async def test_retries_and_re_asks_are_calls_of_the_budget(database: str) -> None:
+    def broken(request: Request) -> Reply | Fault:
+        return Fault(status=503)
+
+    key = {"X-API-Key": await key_of(database, "judge", daily_calls=3)}
+    async with court(database, broken, graph="baseline", settings={"attempts": 20}) as (server, [client]):
+        asked = asyncio.create_task(client.post("/v1/judge?wait=60", json=POST, headers=key))
+        while server.served < 3:
+            await asyncio.sleep(0.02)
+        got = await asked
+        assert server.served == 3
+        assert (await client.post("/v1/judge", json=POST, headers=key)).status_code == 429
+    assert "daily budget" in got.text
+
+
+async def test_tokens_are_bounded_by_what_a_call_may_take(database: str) -> None:
+    """The most that a call may take is counted before it is sent, so what calls took stays within the limit."""
+    limit = 30_000
+    key = {"X-API-Key": await key_of(database, "judge", daily_tokens=limit)}
+    async with court(database, settings={"max_output_tokens": 1000}) as (server, [client]):
+        for _ in range(3):
+            answers = await asyncio.gather(
+                *(client.post("/v1/judge?wait=60", json=POST, headers=key) for _ in range(20))
+            )
+        assert any(each.status_code == 200 for each in answers) or server.served
+        spent = await account(database)
+        assert 0 < spent["tokens"] <= limit
+        assert spent["reserved_tokens"] == 0
+
+
+async def test_money_is_reserved_by_the_dearest_token(database: str, tmp_path: Any) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text('["openai:scripted"]\ninput = 1000\noutput = 1000\n')
+    key = {"X-API-Key": await key_of(database, "judge", "admin", daily_money=30.0)}
+    options: JSON = {"prices": prices, "settings": {"max_output_tokens": 500}}
+    async with court(database, **options) as (server, [client]):
+        answers = await asyncio.gather(*(client.post("/v1/judge?wait=60", json=POST, headers=key) for _ in range(20)))
+        refused = [each for each in answers if each.status_code == 429]
+        assert server.served
+        assert refused
+        assert "this key's money of today are spent" in refused[0].text
+        seen = (await client.get("/v1/usage", headers=key)).json()
+        [today] = seen["days"]
+        assert 0 < today["spent"]["money"] <= 30
+        assert (today["reserved"]["money"], seen["limits"]["money"]) == (pytest.approx(0, abs=1e-6), 30)
+
+
+async def test_a_batch_and_a_drop_in_pay_from_the_same_budget(database: str) -> None:
+    key = {"X-API-Key": await key_of(database, "judge", daily_calls=5)}
+    async with court(database, graph="baseline", in_flight=8, batch_share=1) as (server, [client]):
+        path = f"/v1/batches/{(await sent(client, posts(12), headers=key)).json()['id']}"
+        several = {"input": [f"post {n}" for n in range(8)]}
+        await asyncio.gather(*(client.post("/v1/moderations", json=several, headers=key) for _ in range(3)))
+        while (seen := (await client.get(path, headers=key)).json())["status"] != "held":
+            await asyncio.sleep(0.02)
+        assert seen["held_until"] > time.time()
+        assert server.served <= 5
+        spent = await account(database)
+        assert (spent["calls"], spent["reserved_calls"]) == (server.served, 0)
+        async with opened(database) as store, store.transaction() as connection:
+            await connection.execute(update(api_keys).values(daily_calls=None))
+        await client.post(f"{path}/resume", headers=key)
+        assert (await ended(client, path, headers=key))["rows"]["done"] == 12
+
+
+async def test_a_killed_attempt_counts_in_full_and_the_case_waits_for_tomorrow(database: str) -> None:
+    key = (await key_of(database, "judge", daily_calls=10)).split("_")[1]
+    new = NewCase(graph="arcade", post=POST, settings={"max_calls": 6})
+    async with opened(database) as store:
+        dead, living = CaseStore(store, "dead", 30.0), CaseStore(store, "living", 30.0)
+        case_id, *_ = await dead.take_in(new, key, here=True, most_waiting=1)  # it never gives a heartbeat
+        with pytest.raises(Problem, match="0 of 10, and 6 reserved"):
+            await living.take_in(new, key, here=True, most_waiting=1)
+        assert await living.take_next() is None
+        assert await account(database) | {"tokens": 0} == {
+            "calls": 6, "tokens": 0, "reserved_calls": 0, "reserved_tokens": 0, "reserved_money": 0,
+        }  # fmt: skip
+        row = await living.case(case_id)
+        assert (row["status"], row["attempt"], row["reserved_day"]) == ("queued", 1, None)
+        assert "are spent: 6 of 10" in row["held"]
+        assert row["held_until"] > time.time()
+        assert await living.list_free(5) == []
+        async with store.transaction() as connection:  # tomorrow
+            await connection.execute(update(usage).values(period="2020-01-01"))
+            await connection.execute(update(cases).values(held_until=time.time() - 1))
+        held = await living.take_next()
+        assert held is not None
+        assert (held.attempt, held.reserved and held.reserved.calls) == (2, 6)
+        await living.give_back(held, Spending(calls=2))
+    assert (await account(database))["calls"] == 6 + 2
+    assert (await account(database))["reserved_calls"] == 0
+
+
+async def test_a_case_counts_on_the_day_that_it_was_reserved_of(database: str) -> None:
+    key = (await key_of(database, "judge", daily_calls=10)).split("_")[1]
+    new = NewCase(graph="arcade", post=POST, settings={"max_calls": 6})
+    async with opened(database) as store:
+        mine = CaseStore(store, "mine", 30.0)
+        await mine.send_heartbeat()
+        await mine.take_in(new, key, here=False, most_waiting=1)
+        async with store.transaction() as connection:  # it was yesterday
+            await connection.execute(update(usage).values(period="2020-01-01"))
+            await connection.execute(update(cases).values(reserved_day="2020-01-01"))
+        held = await mine.take_next()
+        assert held is not None
+        await mine.cancel(held, "why", Spending(calls=5))
+        rows = {row["period"]: row for row in await store.fetch_rows(select(usage))}
+    assert [(day, row["calls"], row["reserved_calls"]) for day, row in rows.items()] == [("2020-01-01", 5, 0)]
+
+
+async def test_a_persons_question_pays_and_their_decision_does_not(database: str) -> None:
+    key = {"X-API-Key": await key_of(database, "judge", "review", daily_calls=4)}
+    settings = {"review": True, "review_rule": ["all"]}
+    async with court(database, graph="tribunal", settings=settings) as (server, [client]):
+        got = await client.post("/v1/judge?wait=60", json=POST, headers=key)
+        assert (got.json()["outcome"], server.served) == ("pending", 4)
+        at = f"/v1/cases/{got.headers['tribunal-case']}/decision"
+        asked = await client.post(at, json={"action": "ask", "question": "Who is meant?"}, headers=key)
+        assert (asked.status_code, asked.json()["error"]["kind"]) == (429, "spent")
+        done = await client.post(at, json={"action": "accept"}, headers=key)
+        assert done.status_code == 200, done.text
+        assert server.served == 4
+    assert await account(database) | {"tokens": 0} == {
+        "calls": 4, "tokens": 0, "reserved_calls": 0, "reserved_tokens": 0, "reserved_money": 0,
+    }  # fmt: skip
+
+
+async def test_a_client_that_goes_away_gives_back_what_its_case_did_not_spend(database: str) -> None:
+    model = HeldBack()
+    key = {"X-API-Key": await key_of(database, "judge", daily_calls=40)}
+    async with court(database, model) as (_, [client]):
+        asked = asyncio.create_task(client.post("/v1/judge?wait=60", json={**POST, "keep": False}, headers=key))
+        await model.come.wait()
+        assert (await account(database))["reserved_calls"] == 40
+        replica = client.app.state.replica  # type: ignore[attr-defined]
+        [trial] = replica.worker.trials.values()
+        trial.cancel()  # as when the client hangs up
+        await asyncio.gather(trial, asked, return_exceptions=True)
+        model.free.set()
+        spent = await account(database)
+        assert (spent["calls"], spent["reserved_calls"]) == (1, 0)

@@ -1,0 +1,153 @@
+"""What a trial may send at most: calls, tokens and money, counted before each request, so that it is never exceeded.
+
+A budget (`tribunal.budget`) looks at what calls have cost once they are over. From an allowance a request takes, before
+it is sent, the most that it can cost; what it didn't cost is given back once it is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tribunal.calls import Call, Frozen, Usage
+
+# Cost of so many tokens of a model, by its name: of the prompt, of it cached by the provider, of the answer. None: it
+# has no price.
+CostOfTokens = Callable[[str, int, int, int], float | None]
+
+
+class Spending(Frozen):
+    """The cost of a case or of a request: calls, tokens in and out, and money by the price table."""
+
+    calls: int = 0
+    tokens: int = 0
+    money: float = 0.0
+
+    def add(self, other: Spending) -> Spending:
+        """Return the sum of both."""
+        calls, tokens, money = self.calls + other.calls, self.tokens + other.tokens, self.money + other.money
+        return Spending(calls=calls, tokens=tokens, money=money)
+
+
+def spending_of(
+    calls: Sequence[Call], usage: Usage, price: Callable[[Call], float | None] | None
+) -> tuple[Spending, float | None]:
+    """Return what calls have cost, as far as it is known; and the money, or None if a price isn't known."""
+    costs = [price(call) if price else None for call in calls]
+    known = [cost for cost in costs if cost is not None]
+    spending = Spending(calls=usage.calls, tokens=usage.prompt_tokens + usage.completion_tokens, money=sum(known))
+    return spending, sum(known) if len(known) == len(costs) else None
+
+
+class Limits(NamedTuple):
+    """The most of each that may be spent; None: no limit."""
+
+    calls: int | None = None
+    tokens: int | None = None
+    money: float | None = None
+
+
+NO_LIMITS = Limits()
+
+
+@dataclass
+class Request:
+    """A request that was paid for from an allowance: the most that it can cost until it is over, then what it cost."""
+
+    model: str
+    cost: Spending
+
+
+class Allowance:
+    """The allowance of one trial, which counts all that is sent in it."""
+
+    def __init__(self, most: Limits = NO_LIMITS, cost: CostOfTokens = lambda *tokens: None) -> None:
+        """Begin with nothing spent."""
+        self.most, self._cost = most, cost
+        self._spent = Spending()
+        self._under_way: dict[int, Request] = {}
+        self._closed = False
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Return whether it matters how many tokens a request may take."""
+        return self.most.tokens is not None or self.most.money is not None
+
+    @property
+    def spent(self) -> Spending:
+        """Return what was spent. A request under way counts as the most that it can cost."""
+        spent = self._spent
+        for request in self._under_way.values():
+            spent = spent.add(request.cost)
+        return spent
+
+    @property
+    def calls_left(self) -> int | None:
+        """Return how many more requests may be sent; None: any number."""
+        return None if self.most.calls is None else self.most.calls - self.spent.calls
+
+    def has(self, needed: Spending) -> bool:
+        """Return whether so much is left."""
+        if self._closed:
+            return False
+        pairs = ((self.most.calls, "calls"), (self.most.tokens, "tokens"), (self.most.money, "money"))
+        limited = [(limit, name) for limit, name in pairs if limit is not None]
+        together = self.spent.add(needed) if limited else needed
+        return all(getattr(together, name) <= limit for limit, name in limited)
+
+    def begin(self, model: str, prompt_tokens: int, answer_tokens: int, *, final: bool) -> Request | None:
+        """Take the most that a request can cost, before it is sent.
+
+        Args:
+            model: its name.
+            prompt_tokens: the most that its prompt can have.
+            answer_tokens: the most that its answer can have.
+            final: whether it is the last word of the case; any other one leaves as much for that.
+
+        Returns:
+            the request, to be given to `end`; None where not enough is left.
+        """
+        money = self._cost(model, prompt_tokens, 0, answer_tokens) or 0.0
+        cost = Spending(calls=1, tokens=prompt_tokens + answer_tokens, money=money)
+        if not self.has(cost if final else cost.add(cost)):
+            return None
+        request = Request(model, cost)
+        self._under_way[id(request)] = request
+        return request
+
+    def note_tokens(self, request: Request, prompt_tokens: int, cached_tokens: int, answer_tokens: int) -> None:
+        """Note what a request took, as the provider says it."""
+        money = self._cost(request.model, prompt_tokens, cached_tokens, answer_tokens) or 0.0
+        request.cost = Spending(calls=1, tokens=prompt_tokens + answer_tokens, money=money)
+
+    def end(self, request: Request) -> None:
+        """Count a request that is over, and give back what it didn't take."""
+        if self._under_way.pop(id(request), None) is not None:
+            self._spent = self._spent.add(request.cost)
+
+    def close(self) -> Spending:
+        """Let nothing more be sent, and return what was spent."""
+        spent = self.spent
+        self._closed = True
+        return spent
+
+
+_ALLOWANCE: ContextVar[Allowance | None] = ContextVar("tribunal_allowance", default=None)
+
+
+def current_allowance() -> Allowance:
+    """Return the allowance of the trial that this is part of, or one without limits if it has none."""
+    return _ALLOWANCE.get() or Allowance()
+
+
+@contextmanager
+def spend_from(allowance: Allowance) -> Iterator[None]:
+    """Let every request within the block be paid for from an allowance."""
+    token = _ALLOWANCE.set(allowance)
+    try:
+        yield
+    finally:
+        _ALLOWANCE.reset(token)

@@ -1,0 +1,192 @@
+"""What a case may take of its key's daily budget: reserved before the case is tried, settled when it comes to rest.
+
+A reservation is of one day and for one attempt. One whose attempt never came to rest (its process was killed) counts as
+spent in full, since nobody knows what it took; the next attempt has its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from tribunal.allowance import Allowance, CostOfTokens, Limits, Spending
+from tribunal.cases.problem import Problem
+from tribunal.schema import JSON, Frozen
+from tribunal.store.engine import Store
+from tribunal.store.tables import api_keys, cases, usage
+
+KINDS = ("calls", "tokens", "money")
+MOMENT = 10  # seconds after which a case under way may have given back enough
+_MONEY_ROUNDING = 1e-9
+# The columns of a case that has nothing reserved.
+NO_RESERVATION: JSON = dict.fromkeys(("reserved_day", "reserved_attempt", *(f"reserved_{kind}" for kind in KINDS)))
+
+
+def day_of(now: datetime) -> str:
+    """Return a day as `usage` has it."""
+    return now.strftime("%Y-%m-%d")
+
+
+class Reservation(Frozen):
+    """What is reserved for an attempt at a case; None: the key has no limit of it."""
+
+    day: str
+    attempt: int
+    calls: int | None = None
+    tokens: int | None = None
+    money: float | None = None
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Reservation | None:
+        """Return what is reserved for a case by its row; None: nothing is."""
+        if row["reserved_day"] is None:
+            return None
+        return cls.model_validate({name: row[f"reserved_{name}"] for name in cls.model_fields})
+
+    def columns(self) -> JSON:
+        """Return the columns of the case's row."""
+        return {f"reserved_{name}": value for name, value in self.model_dump().items()}
+
+    @property
+    def whole(self) -> Spending:
+        """Return all of it, as if it were spent."""
+        return Spending(calls=self.calls or 0, tokens=self.tokens or 0, money=self.money or 0.0)
+
+
+@dataclass(frozen=True)
+class CaseBounds:
+    """The most that a case takes of a limited budget where its settings don't say: of what is left, at most so much.
+
+    `dearest_token` gives the price of the dearest token that a case of these settings may be answered with.
+    """
+
+    calls: int = 40
+    tokens: int = 100_000
+    dearest_token: Callable[[JSON], float] = lambda settings: 0.0
+    cost: CostOfTokens = lambda *tokens: None
+
+    def most(self, kind: str, settings: JSON) -> float:
+        """Return the most of a kind that a case with these settings takes."""
+        if kind == "calls":
+            return int(settings.get("max_calls") or self.calls)
+        tokens = int(settings.get("max_tokens") or self.tokens)
+        return tokens if kind == "tokens" else tokens * self.dearest_token(settings)
+
+    def allowance(self, reservation: Reservation | None) -> Allowance:
+        """Return what an attempt may send, by what is reserved for it."""
+        if reservation is None:
+            return Allowance(cost=self.cost)
+        return Allowance(Limits(reservation.calls, reservation.tokens, reservation.money), self.cost)
+
+
+USUAL_BOUNDS = CaseBounds()
+
+
+def budget_problem(kind: str, spent: float, reserved: float, limit: float, now: datetime) -> Problem:
+    """Return what a key is told that has nothing left of its day's calls, tokens or money."""
+    left = 86_400 - (now.hour * 3600 + now.minute * 60 + now.second)
+    message = (
+        f"this key's {kind} of today are spent: {spent:g} of {limit:g}, and {reserved:g} reserved for cases under way; "
+        f"the day ends at 24:00 UTC, in {left // 3600} h {left % 3600 // 60} min"
+    )
+    return Problem("spent", message, retry_after=left if spent >= limit else min(MOMENT, left))
+
+
+async def reserve(
+    store: Store, connection: AsyncConnection, key_id: str | None, settings: JSON, attempt: int, bounds: CaseBounds
+) -> Reservation | None:
+    """Reserve what an attempt at a case may take, in the transaction that takes the case in or up.
+
+    Returns:
+        what is reserved; None where the key has no daily limit.
+
+    Raises:
+        Problem: nothing is left of a limit, or less than the case's own budget.
+    """
+    if not key_id:
+        return None
+    limited = select(*(api_keys.c[f"daily_{kind}"].label(kind) for kind in KINDS)).where(api_keys.c.id == key_id)
+    key = (await connection.execute(limited)).mappings().first()
+    limits = {kind: key[kind] for kind in KINDS if key is not None and key[kind] is not None}
+    if not limits:
+        return None
+    now = datetime.now(UTC)
+    account = (usage.c.key_id == key_id, usage.c.period == day_of(now))
+    row = store.insert(usage).values(key_id=key_id, period=day_of(now)).on_conflict_do_nothing()
+    await connection.execute(row)
+    held = (await connection.execute(select(usage).where(*account).with_for_update())).mappings().one()
+    amounts: dict[str, Any] = {}
+    for kind, limit in limits.items():
+        left = limit - held[kind] - held[f"reserved_{kind}"]
+        is_own = settings.get(f"max_{kind}") is not None
+        amounts[kind] = min(bounds.most(kind, settings), limit if is_own else left)
+        if left <= 0 or amounts[kind] > left:
+            raise budget_problem(kind, held[kind], held[f"reserved_{kind}"], limit, now)
+    added = {f"reserved_{kind}": usage.c[f"reserved_{kind}"] + amount for kind, amount in amounts.items()}
+    reaches = (
+        usage.c[kind] + usage.c[f"reserved_{kind}"] + amount <= limits[kind] + _MONEY_ROUNDING
+        for kind, amount in amounts.items()
+    )
+    if not (await connection.execute(update(usage).where(*account, *reaches).values(**added))).rowcount:
+        raise Problem("busy", "this key's budget is changing; send it again", retry_after=1)
+    return Reservation(day=day_of(now), attempt=attempt, **amounts)
+
+
+async def settle(
+    store: Store, connection: AsyncConnection, key_id: str | None, reservation: Reservation | None,
+    spent: Spending | None,
+) -> None:  # fmt: skip
+    """Count what an attempt has spent in place of what was reserved for it, in the transaction that ends it.
+
+    It counts on the day that it was reserved of. Do it last: others who change this account wait from here to the
+    transaction's end.
+
+    Args:
+        store: the database.
+        connection: that of the transaction.
+        key_id: whose case it is.
+        reservation: what was reserved; None: nothing was.
+        spent: what was spent; None: nobody knows, so all that was reserved.
+    """
+    held = Spending() if reservation is None else reservation.whole
+    if not key_id or (reservation is None and spent is None):
+        return
+    day = day_of(datetime.now(UTC)) if reservation is None else reservation.day
+    paid = (held if spent is None else spent).model_dump()
+    changed = {kind: usage.c[kind] + paid[kind] for kind in KINDS}
+    if reservation is not None:
+        given_back = held.model_dump()
+        changed |= {f"reserved_{kind}": usage.c[f"reserved_{kind}"] - given_back[kind] for kind in KINDS}
+    row = store.insert(usage).values(key_id=key_id, period=day, requests=0, **paid)
+    await connection.execute(row.on_conflict_do_update(index_elements=["key_id", "period"], set_=changed))
+
+
+async def reserve_for_attempt(
+    store: Store, connection: AsyncConnection, row: Mapping[str, Any], attempt: int, bounds: CaseBounds
+) -> JSON:
+    """Return the row of a case with what is reserved for an attempt at it, in the transaction that begins or queues it.
+
+    What was reserved for an attempt that never came to rest is counted as spent.
+
+    Raises:
+        Problem: as `reserve`. What a person has decided is written down all the same, and may ask no model.
+    """
+    before = Reservation.from_row(row)
+    if before is not None and before.attempt == attempt:
+        return dict(row)
+    await settle(store, connection, row["key_id"], before, None)
+    try:
+        reservation = await reserve(store, connection, row["key_id"], row["settings"], attempt, bounds)
+    except Problem:
+        if row["answer"] is None or row["answer"]["answer"]["type"] == "response":  # a question is for a model
+            raise
+        reservation = Reservation(day=day_of(datetime.now(UTC)), attempt=attempt, calls=0, tokens=0, money=0.0)
+    columns = NO_RESERVATION if reservation is None else reservation.columns()
+    if before is not None or reservation is not None:
+        await connection.execute(update(cases).where(cases.c.id == row["id"]).values(**columns))
+    return {**row, **columns}
