@@ -59,7 +59,7 @@ async def test_a_released_case_is_anybody_s_and_its_process_writes_nothing_more(
             await connection.execute(
                 batches.insert().values(id="batch-1", **batch, columns={}, given=[], rows=1, left_out={})
             )
-        case, _ = await gone.take_in(NEW, "", here=False, most_waiting=1)
+        case, *_ = await gone.take_in(NEW, "", here=False, most_waiting=1)
         held = await gone.take_up(case)
         assert held is not None
         async with store.transaction() as connection:

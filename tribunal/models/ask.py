@@ -18,15 +18,15 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import ensure_config
 from langgraph.runtime import Runtime
 
-from tribunal.allowance import Allowance, Request, current_allowance
 from tribunal.budget import Budget
 from tribunal.calls import REHEARSED, was_rehearsed
 from tribunal.context import Context, context_of
-from tribunal.errors import BadModelOutput, BudgetSpent, CallFailed, ModelError, Refused
+from tribunal.errors import BadModelOutput, CallFailed, ModelError, Refused
 from tribunal.line_up import apply_line_up
 from tribunal.models.diagnosis import Diagnosis, diagnose
 from tribunal.models.image import load_picture
 from tribunal.models.model_call import LENGTH, REFUSED, Completion, ModelCall, repeats_itself
+from tribunal.models.paid_request import send_paid
 from tribunal.models.registry import ModelRegistry, current_registry, extra_fields_for, models_of_seat, provider_of
 from tribunal.models.role import (
     Filled,
@@ -292,42 +292,8 @@ async def _request_completion(call: ModelCall, registry: ModelRegistry) -> Compl
 
 
 async def _send_once(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Diagnosis:
-    """Send one request with this key, and pay for it from the allowance of the trial.
-
-    Raises:
-        BudgetSpent, CallFailed: the allowance doesn't reach for it; it wasn't sent.
-    """
-    allowance = current_allowance()
-    request = _pay_from(allowance, call)
-    try:
-        outcome = await _send_request(call, registry, key)
-        if isinstance(outcome, Completion):
-            if outcome.usage is not None:
-                prompt_tokens, answer_tokens, cached_tokens = outcome.usage
-                allowance.note_tokens(request, prompt_tokens, cached_tokens, answer_tokens)
-        elif outcome.kind != "timeout":  # what timed out may still have been answered
-            allowance.note_tokens(request, 0, 0, 0)
-    finally:
-        allowance.end(request)
-    return outcome
-
-
-def _pay_from(allowance: Allowance, call: ModelCall) -> Request:
-    """Take the most that a request can cost, before it is sent.
-
-    Raises:
-        BudgetSpent: not enough is left for it and for the last word of the case after it.
-        CallFailed: not enough is left for the last word itself.
-    """
-    prompt_tokens = call.most_prompt_tokens + (call.most_schema_tokens if allowance.counts_tokens else 0)
-    final, seat = call.question.role.final, call.question.role.seat
-    request = allowance.begin(str(call.model), prompt_tokens, call.max_output_tokens, final=final)
-    if request is not None:
-        return request
-    words = f"what this post may take of its key's daily budget was spent before the {seat} could"
-    if final:
-        raise CallFailed(f"{words} decide", kind="budget")
-    raise BudgetSpent(f"{words} speak")
+    """Send one request with this key, if the allowance of the trial reaches for it. As `send_paid`."""
+    return await send_paid(call, lambda: _send_request(call, registry, key))
 
 
 async def _send_request(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Diagnosis:

@@ -198,13 +198,6 @@ class ModelCall:
         return ascii_ones // 3 + others + (IMAGE_TOKENS if self.sends_image else 0)
 
     @property
-    def most_schema_tokens(self) -> int:
-        """The tokens that the form of the answer has at most where it isn't part of the words."""
-        if self.response_format != "json_schema":
-            return 0
-        return len(json.dumps(self.answer_schema(self.bounds))) // 3
-
-    @property
     def fewest_prompt_tokens(self) -> int:
         """The tokens that the prompt has at least: no model in use makes fewer of a text."""
         ascii_ones, others = _count_characters(self.question.system, self.words)
