@@ -57,7 +57,9 @@ def suggest_name(word: str, known: Iterable[str]) -> str:
 
 
 def wellformed(text: str) -> str:
-    """Return the text with each half of a surrogate pair, which nothing can store or send, as U+FFFD."""
+    """Return the text with what can't be stored or sent, NUL and each half of a surrogate pair, as U+FFFD."""
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
     if text.isascii() or not _LONE.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -37,7 +37,8 @@ from tribunal.service.replica.worker import Worker
 from tribunal.service.telemetry.observers import Telemetry
 from tribunal.store.audit import Who, replica_actor
 from tribunal.store.audit_heads import load_private_key
-from tribunal.store.engine import Store
+from tribunal.store.engine import DatabaseUnreachable, Store
+from tribunal.store.table_versions import is_newer
 from tribunal.store.tables import VERSION, cases
 
 _LOG = logging.getLogger(__name__)
@@ -111,6 +112,8 @@ class Replica:
         self.work_tasks: list[asyncio.Task[None]] = []  # what brings it new work
         self.last_heartbeat = time.monotonic()
         self._orphans: set[tuple[str, int]] = set()
+        self._checked_version: str | None = VERSION  # of the tables; `run_replica` has checked them
+        self._fits = True
 
     async def drain(self) -> None:
         """Take up no new work, and let what is in flight end; after `graceful` seconds it goes back to the queue."""
@@ -127,10 +130,28 @@ class Replica:
         try:
             async with asyncio.timeout(_DATABASE_SECONDS):
                 version = await self.store.version()
+                if version != self._checked_version:  # somebody has run `tribunal migrate`
+                    self._checked_version, self._fits = version, await self._fits_tables(version)
         except Exception as error:  # noqa: BLE001 (whatever it is, the database doesn't answer)
             _LOG.warning("the database doesn't answer: %s", type(error).__name__)
             return "database"
-        return None if version == VERSION else "tables"
+        return None if self._fits else "tables"
+
+    async def _fits_tables(self, version: str | None) -> bool:
+        """Return whether this program can work on tables of this version: its own, or later ones that hold all of it.
+
+        The replicas of a release go on beside those of the next, whose tables only add to theirs.
+        """
+        if version != VERSION and not is_newer(version or ""):
+            return False
+        try:
+            await self.store.check_tables()
+        except DatabaseUnreachable:
+            raise
+        except BadInput as error:
+            _LOG.error("%s", error)
+            return False
+        return True
 
     async def send_heartbeat(self) -> None:
         """Say that this replica is alive, and give back the cases that it has by mistake."""
@@ -234,11 +255,12 @@ async def run_replica(options: ServiceOptions, telemetry: Telemetry) -> AsyncIte
     """Run a replica until the block ends; then what is in flight ends, or goes back to the queue.
 
     Raises:
-        BadInput: the database, the price table or a setting is wrong, or anybody could come in.
+        BadInput: the database, its tables, the price table or a setting is wrong, or anybody could come in.
     """
     telemetry.prices = await asyncio.to_thread(read_prices, options.prices) if options.prices else None
     store = await Store.open(options.database)
     try:
+        await store.check_tables()
         await check_options(options, store)
         await migrate_old_docket(store)
         sampling = await store_sampling(store, options.second_opinions, options.second_opinions_of_court)

@@ -16,6 +16,7 @@ from tribunal.cases.problem import Problem
 from tribunal.service.replica.keys import OPERATOR, SCOPES, Caller, Scope, count_request, find_caller
 from tribunal.service.replica.replica import LOOPBACK, Replica
 from tribunal.service.routes.parameters import JSON_TYPE, is_json_type, media_type_of, wrong_type
+from tribunal.service.routes.storable import check_json_body, check_parameters
 
 _CALLER = "tribunal.caller"
 PEER = "tribunal.peer"  # in the state of a request: the address that its connection comes from
@@ -108,7 +109,10 @@ class ScraperAccess(Access):
 
 
 class KeyFirst(APIRoute):
-    """A route that looks who asks before it reads what they send, which FastAPI does the other way round."""
+    """A route that looks who asks before it reads what they send, which FastAPI does the other way round.
+
+    What they send is then held to what both databases take.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request."""
@@ -116,9 +120,12 @@ class KeyFirst(APIRoute):
         checks = [each.call for each in self.dependant.dependencies if isinstance(each.call, Access)]
 
         async def handle(request: Request) -> Response:
+            check_parameters(request)
             for check in checks:
                 request.scope[_CALLER] = await check.caller(request)
             media_type = media_type_of(request)
+            if is_json_type(media_type):
+                await check_json_body(request)
             if self.body_field is not None and not is_json_type(media_type):
                 raise wrong_type(media_type, JSON_TYPE)
             try:

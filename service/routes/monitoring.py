@@ -40,7 +40,8 @@ class Readiness(BaseModel):
     trouble: Literal["stopping", "queue", "no sign of life", "database", "tables"] | None = Field(
         default=None,
         description="why not: it stops; nothing brings it work; it couldn't say that it is alive, so that others take "
-        "its cases over; the database doesn't answer; its tables are of another version",
+        "its cases over; the database doesn't answer; its tables are of an earlier release, or "
+        "lack what this one needs",
     )
 
 

@@ -26,7 +26,7 @@ _SQLITE = pytest.param("sqlite", marks=pytest.mark.slow) if os.environ.get(POSTG
 
 
 @contextmanager
-def _a_database(server: str, template: str = "template1") -> Iterator[str]:
+def new_postgres_database(server: str, template: str = "template1") -> Iterator[str]:
     """The name of a new one on a PostgreSQL server; it goes with the block."""
     name = f"tribunal_{uuid.uuid4().hex[:12]}"
     with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
@@ -52,7 +52,7 @@ def migrated_database() -> Iterator[str]:
     server = os.environ.get(POSTGRES)
     if not server:
         pytest.skip(f"no PostgreSQL: {POSTGRES} names none (such as postgresql://postgres@127.0.0.1:5432)")
-    with _a_database(server) as name:
+    with new_postgres_database(server) as name:
         upgrade(f"{server}/{name}")
         yield name
 
@@ -66,7 +66,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         yield f"sqlite:///{file}"
         return
     template, server = request.getfixturevalue("migrated_database"), os.environ[POSTGRES]
-    with _a_database(server, template) as name:
+    with new_postgres_database(server, template) as name:
         yield f"{server}/{name}"
 
 

@@ -97,7 +97,7 @@ async def test_a_question_brings_one_more_trial_and_the_case_comes_back(database
     ):
         case = await waiting(client, server)
         at = f"/v1/cases/{case['id']}/decision"
-        ask = {"action": "ask", "question": "is it a quotation?\x00", "reviewer": "kim"}
+        ask = {"action": "ask", "question": "is it a quotation?", "reviewer": "kim"}
         again = (await client.post(f"{at}?wait=30", json=ask)).json()
         assert (again["outcome"], len(again["trials"])) == ("pending", 1)
         assert [part(request) for request in server.requests[4:]] == ["indictment", "defence", "judge"]

@@ -220,7 +220,7 @@ async def test_a_break_is_suggested_after_hard_cases(sqlite: str) -> None:
 @pytest.mark.long
 async def test_search_finds_what_was_meant(database: str) -> None:
     async with serving(database, **ALL) as client:
-        words = ["Grüße aus Köln", "100% of it", "100 of it", 'say "hi" \\ there', "a NUL \x00 in it", "혐오 표현"]
+        words = ["Grüße aus Köln", "100% of it", "100 of it", 'say "hi" \\ there', "혐오 표현"]
         for number, each in enumerate(words):
             await post(client, each, post_id=f"p-{number}")
         mine = (await client.get("/v1/cases?outcome=pending")).json()["cases"][-1]["id"]
@@ -233,17 +233,16 @@ async def test_search_finds_what_was_meant(database: str) -> None:
             assert page.status == 200, page.words
             return [each.text_content() for each in page.tree.xpath("//tbody//th")]
 
-        assert len(await found()) == 6
+        assert len(await found()) == 5
         assert await found(text="köln") == ["p-0"]
         assert await found(text="100%") == ["p-1"]
         assert await found(text='"hi" \\') == ["p-3"]
-        assert await found(text="혐오") == ["p-5"]
-        assert await found(text="NUL") in ([], ["p-4"])
+        assert await found(text="혐오") == ["p-4"]
         assert await found(post_id="p-2") == ["p-2"]
         assert await found(reviewer="kim") == await found(reviewer="operator") == ["p-0"]
         assert await found(reviewer="ki") == []
         assert await found(outcome="verdict") == ["p-0"]
-        assert len(await found(since="2020-01-01", until="2120-01-01")) == 6
+        assert len(await found(since="2020-01-01", until="2120-01-01")) == 5
         assert await found(until="2020-01-01") == []
         wrong = await kim.get("/desk/search?since=yesterday")
         assert (wrong.status, "since: yesterday: is no date" in wrong.wrong) == (400, True)

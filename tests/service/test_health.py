@@ -27,11 +27,18 @@ async def test_a_replica_says_that_it_is_alive_and_ready_and_wants_no_key_for_it
         assert (await client.get("/v1/cases")).status_code == 401
 
 
-async def test_tables_of_another_version_are_no_tables_to_work_on(database: str) -> None:
+@pytest.mark.parametrize("change", [
+    ("UPDATE alembic_version SET version_num = '0002'",),
+    ("UPDATE alembic_version SET version_num = '9999'", "ALTER TABLE notes DROP COLUMN kind"),
+])  # fmt: skip
+async def test_tables_of_an_earlier_version_or_without_a_column_are_no_tables_to_work_on(
+    database: str, change: tuple[str, ...]
+) -> None:
     store = await Store.open(database)
     async with serving(database) as client:
         async with store.transaction() as connection:
-            await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+            for statement in change:
+                await connection.execute(text(statement))
         got = await client.get("/readyz")
         assert (got.status_code, got.json()) == (503, {"ready": False, "trouble": "tables"})
         assert (await client.get("/healthz")).status_code == 200

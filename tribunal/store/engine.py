@@ -8,11 +8,10 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, contextmanager
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import (
     ArgumentError,
@@ -30,12 +29,12 @@ from tribunal.environment import data_folder
 from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.store.checkpoint_tables import VERSION_IN_POSTGRES, newest_in_postgres, upgrade_checkpoint_tables
-from tribunal.store.tables import METADATA, VERSION, audit_head
+from tribunal.store.table_versions import check_tables, create_tables, is_newer, read_version, run_migrations
+from tribunal.store.tables import VERSION
 
 _POOL = 16  # connections of a process that are open at once; on SQLite all but one only read
 _ONE_AT_A_TIME = 7_481_160_231  # of PostgreSQL's advisory locks: who makes or changes tables
 _FRESH, _USED = 1.0, "tribunal.used"  # seconds in which a connection of PostgreSQL needs no look at whether it is there
-_VERSIONS = "alembic_version"  # the table in which Alembic writes the version of the others
 # What reading rows that somebody else has written into may come to, besides the database's own errors.
 _MISSHAPEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
 
@@ -69,7 +68,8 @@ class Store:
         `tribunal migrate` and by nothing else.
 
         Raises:
-            BadInput: the address is wrong, it can't be reached, or its tables are of another version.
+            BadInput: the address is wrong, it can't be reached, or its tables are of an earlier release, or not as
+                this one needs them.
         """
         url = await asyncio.to_thread(_parse_address, address)  # it reads `.env`, to find the data folder
         postgres = url.get_backend_name() == "postgresql"
@@ -105,7 +105,9 @@ class Store:
 
     async def _check_version(self, address: str | None, *, make: bool) -> None:
         version = await self.version()
-        if version != VERSION:
+        if version is not None and is_newer(version):
+            await self.check_tables()
+        elif version != VERSION:
             if version is None and not make:
                 raise BadInput(f"database: {self.address}: has no tables yet; run tribunal migrate once")
             if not make:
@@ -124,10 +126,19 @@ class Store:
                 f"langgraph-checkpoint-postgres wants {newest_in_postgres()}; run tribunal migrate"
             )
 
+    async def check_tables(self) -> None:
+        """Compare the tables with those that this program works on: a tenth of a second.
+
+        Raises:
+            BadInput: they differ.
+        """
+        async with self.reading() as connection:
+            await connection.run_sync(check_tables, self.address)
+
     async def version(self) -> str | None:
         """Return the version of its tables, or None if it has none."""
         async with self.reading() as connection:
-            return await connection.run_sync(_read_version)
+            return await connection.run_sync(read_version)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -309,13 +320,6 @@ def database_problems(address: str, reading: str = "") -> Iterator[None]:
 # Migrations
 
 
-def _read_version(connection: Connection) -> str | None:
-    if not inspect(connection).has_table(_VERSIONS):
-        return None
-    version = connection.execute(text(f"SELECT version_num FROM {_VERSIONS}")).scalar()  # noqa: S608
-    return None if version is None else str(version)
-
-
 def upgrade(address: str | None = None) -> str:
     """Make the tables, or bring them up to date, and return their version. Blocks: call it off the event loop.
 
@@ -337,55 +341,15 @@ def upgrade(address: str | None = None) -> str:
         with engine.begin() as connection:
             if postgres:
                 connection.execute(text(f"SELECT pg_advisory_xact_lock({_ONE_AT_A_TIME})"))
-            version = _read_version(connection)
+            version = read_version(connection)
             if version is None:
-                _create_tables(connection, shown)
-            elif version != VERSION:
-                _run_migrations(connection, shown, version)
-            if version is None or postgres:  # PostgreSQL's have versions of their own, those of the installed library
-                upgrade_checkpoint_tables(connection)
+                create_tables(connection, shown)
+            elif version != VERSION and not is_newer(version):
+                run_migrations(connection, shown, version)
+            upgrade_checkpoint_tables(connection)  # they have versions of their own, those of the installed library
+            check_tables(connection, shown)
     except (SQLAlchemyError, sqlite3.Error, OSError) as error:
         raise database_problem(shown, error) from None
     finally:
         engine.dispose()
-    return VERSION
-
-
-def _create_tables(connection: Connection, shown: str) -> None:
-    """Make every table in an empty database.
-
-    Raises:
-        BadInput: it isn't empty, and none of ours.
-    """
-    others = set() if connection.dialect.name == "postgresql" else set(inspect(connection).get_table_names())
-    if others:
-        raise BadInput(
-            f"database: {shown}: can't be used: it is none of ours: it holds the table {min(others)}; give another "
-            "place, or set TRIBUNAL_DATA to another folder"
-        )
-    METADATA.create_all(connection)
-    connection.execute(audit_head.insert().values(id=1, seq=0, previous="0" * 64, hash="0" * 64))
-    connection.exec_driver_sql(f"CREATE TABLE {_VERSIONS} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
-    connection.exec_driver_sql(f"INSERT INTO {_VERSIONS} (version_num) VALUES ('{VERSION}')")  # noqa: S608
-
-
-def _run_migrations(connection: Connection, shown: str, version: str) -> None:
-    """Bring older tables up to date.
-
-    Raises:
-        BadInput: they are newer than this program.
-    """
-    from alembic import command
-    from alembic.config import Config
-    from alembic.util.exc import CommandError
-
-    config = Config()
-    config.set_main_option("script_location", str(files("tribunal.store") / "migrations"))
-    config.attributes["connection"] = connection
-    try:
-        command.upgrade(config, "head")
-    except CommandError:
-        raise BadInput(
-            f"database: {shown}: its tables are of version {version}, and this program wants {VERSION}; take the "
-            "program that they are of, or set TRIBUNAL_DATA to another folder"
-        ) from None
+    return version if version is not None and is_newer(version) else VERSION

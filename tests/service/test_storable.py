@@ -1,0 +1,135 @@
+"""What no database takes is refused at the door, before a model is asked; what a model says is mended."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from tests.court import court_script
+from tests.doubles import ScriptedServer
+from tests.service.at_desk import somebody
+from tests.service.batched import ended, lines, sent, table
+from tests.service.conftest import serving
+from tribunal.schema import JSON
+
+BAD = {"\0": "holds U+0000", "\ud800": "holds U+D800"}  # in a text
+NUMBERS = {"NaN": "nan: is no number", "1e999": "inf: is no number", "9" * 30: "is an integer of over 64 bits"}
+
+
+def spoilt(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """A body again for each of its texts, with a mark in that one; and where it is."""
+    if isinstance(value, str):
+        yield path, f"{value}@"
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, held in list(inside):
+        for place, other in spoilt(held, f"{path}.{name}" if path else str(name)):
+            copy = value.copy()
+            copy[name] = other
+            yield place, copy
+
+
+def places(document: JSON) -> Iterator[tuple[str, str, str, JSON]]:
+    """Each text that a route takes, as its name and a request that has a mark in it."""
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            address = path
+            parameters = operation.get("parameters", [])
+            for each in parameters:
+                if each["in"] == "path":
+                    address = address.replace(
+                        f"{{{each['name']}}}", str(each.get("example") or each["schema"]["examples"][0])
+                    )
+            for each in parameters:
+                if each["in"] == "query":
+                    yield each["name"], method, address, {"params": {each["name"]: "@"}}
+                elif each["name"].casefold() == "idempotency-key":
+                    yield each["name"].casefold(), method, address, {"headers": {each["name"]: "a@"}}
+            for kind, content in operation.get("requestBody", {}).get("content", {}).items():
+                if kind == "application/json":
+                    for name, body in spoilt(content["example"]):
+                        yield name, method, address, {"json": body}
+
+
+async def ask(client: httpx.AsyncClient, method: str, address: str, given: JSON, mark: str) -> httpx.Response:
+    """Ask with something in the place of the mark."""
+    headers = {name: value.replace("@", mark) for name, value in given.get("headers", {}).items()}
+    if "json" in given:
+        written = json.dumps(given["json"]).replace("@", json.dumps(mark)[1:-1])
+        return await client.request(method, address, content=written, headers={"Content-Type": "application/json"})
+    query = "&".join(f"{name}={quote(value.replace('@', mark))}" for name, value in given.get("params", {}).items())
+    return await client.request(method, f"{address}?{query}", headers=headers)
+
+
+@pytest.mark.long
+async def test_no_text_that_a_route_takes_may_hold_what_no_database_takes(database: str, app_document: JSON) -> None:
+    asked = 0
+    async with ScriptedServer(court_script(explicit=True)) as model, serving(database) as client:
+        os.environ["OPENAI_BASE_URL"] = f"{model.url}/v1"  # taken away again before the next test (conftest)
+        for name, method, address, given in places(app_document):
+            for bad, why in BAD.items():
+                if bad == "\ud800" and "json" not in given:
+                    continue  # an address or a header can't hold one
+                got = await ask(client, method, address, given, bad)
+                assert got.status_code == 400, (method, address, name, got.text)
+                assert why in got.text, (method, address, name, got.text)
+                assert name.rpartition(".")[2] in got.text, (method, address, name, got.text)
+                asked += 1
+        assert (await client.get("/v1/cases")).json()["cases"] == []
+    assert asked > 100
+    assert not model.requests
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+async def test_a_number_that_no_database_takes_is_refused(database: str, number: str) -> None:
+    async with serving(database) as client:
+        body = f'{{"text": "Good morning!", "settings": {{"rounds": [1, {number}]}}}}'
+        got = await client.post("/v1/judge", content=body, headers={"Content-Type": "application/json"})
+        assert (got.status_code, got.json()["error"]["kind"]) == (400, "bad_input")
+        assert got.json()["error"]["message"].startswith(f"settings.rounds.1: {NUMBERS[number]}")
+
+
+async def test_a_post_is_refused_by_the_name_of_its_field(database: str) -> None:
+    async with serving(database, settings={"model": "rehearsal"}) as client:
+        for body in ({"text": "a\0b"}, {"text": "hi", "post_id": "a\0b"}, {"text": "hi", "earlier": ["a\0b"]}):
+            got = await client.post("/v1/judge?wait=60", json=body)
+            assert (got.status_code, got.json()["error"]["kind"]) == (400, "bad_input")
+            field = {"earlier": "earlier.0"}.get(list(body)[-1], list(body)[-1])
+            assert got.json()["error"]["message"] == f"{field}: holds U+0000, which no database takes; leave it out"
+        form = {"text": (None, "hi"), "post_id": (None, "a\0b")}
+        got = await client.post("/v1/judge?wait=60", files=form)
+        assert (got.status_code, got.json()["error"]["message"].partition(":")[0]) == (400, "post_id")
+        assert (await client.post("/v1/judge?wait=60", json={"text": "hi 👋", "post_id": "💬"})).status_code == 200
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        assert (await kim.get("/desk/search?text=a%00b")).status == 400
+
+
+async def test_what_a_model_says_is_kept_with_a_sign_in_place_of_what_no_database_takes(database: str) -> None:
+    told = {"category": "Religious", "explanation": "It says \0 nothing.", "confidence": 0.9}
+    async with (
+        ScriptedServer(court_script(explicit=True, judge=told)) as model,
+        serving(database, settings={"model": "openai:scripted"}) as client,
+    ):
+        os.environ["OPENAI_BASE_URL"] = f"{model.url}/v1"  # taken away again before the next test (conftest)
+        got = await client.post("/v1/judge?wait=60", json={"text": "post-words", "graph": "tribunal"})
+        assert (got.status_code, got.json()["explanation"]) == (200, "It says � nothing.")
+        kept = (await client.get(f"/v1/cases/{got.headers['tribunal-case']}")).json()["record"]
+        assert kept["explanation"] == "It says � nothing."
+
+
+@pytest.mark.parametrize("kind", ["application/x-ndjson", "text/csv"])
+async def test_a_batch_keeps_a_sign_in_place_of_what_no_database_takes(database: str, kind: str) -> None:
+    rows = lines({"id": "p\0", "text": "Good \0 morning!", "shop": "a\0"})
+    content = rows if kind.endswith("ndjson") else b"id,text,shop\np\0,Good \0 morning!,a\0\n"
+    async with serving(database, settings={"model": "rehearsal"}) as client:
+        got = await sent(client, content, kind)
+        assert got.status_code == 202, got.text
+        assert (await ended(client, got.headers["location"]))["outcomes"] == {"verdict": 1}
+        [row] = await table(client, got.json()["id"], "jsonl")
+        assert (row["post_id"], row["input"]["shop"]) == ("p�", "a�")
