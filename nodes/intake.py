@@ -36,7 +36,7 @@ from tribunal.systems import system_of
 from tribunal.text import wellformed
 from tribunal.threshold import THRESHOLDS, parse_threshold
 from tribunal.times import new_id
-from tribunal.trust import for_clients
+from tribunal.trust import for_clients, for_strangers
 from tribunal.unused_settings import refuse_stops, refuse_unknown_stops, refuse_unused_settings
 
 MOST_EARLIER = 20  # earlier posts of a conversation
@@ -213,10 +213,17 @@ async def _load_picture(ref: str, edge: int) -> Picture:
         return await load_picture(ref, edge)
     from tribunal.retrievers.web.fetch import FetchError  # the web, for those whose image lies there
     from tribunal.retrievers.web.fetch.fetcher import IMAGES
+    from tribunal.retrievers.web.fetch.target import parse_url
     from tribunal.retrievers.web.library import open_web_reader
 
     try:
-        page = await (await open_web_reader()).fetcher.fetch(ref, accept=IMAGES)
+        fetcher, target = (await open_web_reader()).fetcher, parse_url(ref)
+        if for_strangers() and target.scheme != "https" and target.place not in fetcher.allow:
+            raise BadInput(
+                f"image: {ref[:200]}: is not https; send its https address or a data URI, or ask the operator, who "
+                f"allows a place with TRIBUNAL_FETCH_ALLOW={target.place}"
+            )
+        page = await fetcher.fetch(ref, accept=IMAGES)
     except FetchError as error:
         raise BadInput(f"image: {ref[:200]}: {error.reason}: {error}; download it and give the file") from error
     return await store_picture(ref, edge, page.body)

@@ -79,7 +79,7 @@ class PostInput(TypedDict, total=False):
         ),
     ]
     image: Annotated[
-        str | None, says("Its image: a web address, a data URI, or a path, where the server's operator allows it.")
+        str | None, says("Its image: an https address, a data URI, or a path, where the server's operator allows it.")
     ]
     post_id: Annotated[str | None, says("What to call the post; empty: an id made from what it holds.")]
     language: Annotated[str | None, says("The language it is written in, such as en or ko, where that is known.")]

@@ -37,6 +37,7 @@ def nothing_from_outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     for name in (
         "TRIBUNAL_MODEL",
         "TRIBUNAL_FETCH_ALLOW",
+        "TRIBUNAL_IMAGE_HOSTS",
         "SEARXNG_URL",
         "TRIBUNAL_KEEP",
         "TRIBUNAL_DATABASE",

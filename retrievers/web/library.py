@@ -23,7 +23,7 @@ from tribunal.loops import PerLoop
 from tribunal.retrievers.web.archive import Archive, ArchiveError, StoredPage, Trail, damaged_archive_error
 from tribunal.retrievers.web.fetch import FetchError
 from tribunal.retrievers.web.fetch.fetcher import Fetcher
-from tribunal.retrievers.web.fetch.target import parse_allowed_places
+from tribunal.retrievers.web.fetch.target import parse_allowed_places, parse_image_hosts
 from tribunal.retrievers.web.page_reader import PageReader, PageUnreadable
 from tribunal.retrievers.web.passages import TokenCounter
 from tribunal.retrievers.web.search.chain import SearchChain, SearchResult, search_chain
@@ -46,7 +46,8 @@ class WebReader:
     async def open(cls) -> Self:
         """Make a fetcher and a reader, and begin to load the counter."""
         places = await asyncio.to_thread(setting, "TRIBUNAL_FETCH_ALLOW")
-        fetcher = Fetcher(parse_allowed_places(places or ""))
+        hosts = await asyncio.to_thread(setting, "TRIBUNAL_IMAGE_HOSTS")
+        fetcher = Fetcher(parse_allowed_places(places or ""), image_hosts=parse_image_hosts(hosts or ""))
         return cls(fetcher, _shared_reader(), asyncio.ensure_future(TokenCounter.load()))
 
     async def close(self) -> None:

@@ -46,6 +46,7 @@ PLACES = {
     "a rule of fetching": (
         "TRIBUNAL_FETCH_ALLOW=127.0.0.1:{port}\nX_API_KEY=x", ("judge", "hi", "--image", "{url}/a.png"), 2,
     ),
+    "hosts of images": ("TRIBUNAL_IMAGE_HOSTS=127.0.0.1\nX_API_KEY=x", ("judge", "hi", "--image", "{url}/a.png"), 2),
     "a data folder": ("TRIBUNAL_DATA=theirs\nX_API_KEY=x", ("judge", "hi", "--keep"), 0),
     "a database": ("TRIBUNAL_DATABASE=sqlite:///theirs/x.sqlite\nX_API_KEY=x", ("judge", "hi", "--keep"), 0),
     "what is kept": ("TRIBUNAL_KEEP=yes\nX_API_KEY=x", ("judge", "hi"), 0),

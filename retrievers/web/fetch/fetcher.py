@@ -28,6 +28,7 @@ from tribunal.retrievers.web.fetch.target import (
     FetchTarget,
     carries_text,
     follow_redirect,
+    is_named_host,
     parse_url,
     why_forbidden,
 )
@@ -151,6 +152,7 @@ class Fetcher:
     Args:
         allow: places (`host:port`, see `parse_allowed_places`) where the address and port rules are lifted.
         limits: what one fetch may take.
+        image_hosts: hosts (see `parse_image_hosts`) whose robots.txt isn't asked for images.
         resolver: looks names up; the system's by default. Asked once a connection.
         route: where the addresses that have been checked lead to; to themselves by default. For tests.
         trusted: whom TLS trusts; the `certifi` authorities by default.
@@ -161,12 +163,13 @@ class Fetcher:
         allow: frozenset[str] = frozenset(),
         limits: FetchLimits | None = None,
         *,
+        image_hosts: frozenset[str] = frozenset(),
         resolver: Resolver | None = None,
         route: Route | None = None,
         trusted: ssl.SSLContext | None = None,
     ) -> None:
         """Make a fetcher; nothing is read or connected to yet."""
-        self.allow = allow
+        self.allow, self.image_hosts = allow, image_hosts
         self.limits = limits or FetchLimits()
         self._resolver = resolver or make_system_resolver()
         self._route = route
@@ -192,7 +195,8 @@ class Fetcher:
         while True:
             if secret_text and carries_text(target.url, secret_text):
                 raise FetchRefused("outward", "would carry the post's own text to the site", url)
-            await self._robots.check_target(target)
+            if not (accept == IMAGES and is_named_host(target.host, self.image_hosts)):
+                await self._robots.check_target(target)
             async with self._open_answer(target, clock, accept) as answer:
                 if not answer.redirect:
                     return await self._read_page(answer, accept, url, asked)

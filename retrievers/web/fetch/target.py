@@ -288,6 +288,33 @@ def parse_allowed_places(value: str) -> frozenset[str]:
     return frozenset(places)
 
 
+def parse_image_hosts(value: str) -> frozenset[str]:
+    """Return the hosts of `TRIBUNAL_IMAGE_HOSTS`, separated by commas: `img.example`, or `*.cdn.example`.
+
+    A post's image on one of them is fetched without asking its robots.txt: the platform itself serves it there.
+
+    Raises:
+        BadInput: naming the first entry that is not of that form.
+    """
+    hosts = set()
+    for entry in filter(None, (part.strip() for part in value.split(","))):
+        below, name = ("*.", entry[2:]) if entry.startswith("*.") else ("", entry)
+        try:
+            target = parse_url(f"https://{name}/")
+        except FetchRefused as error:
+            raise BadInput(f"TRIBUNAL_IMAGE_HOSTS: {entry[:100]!r}: {error.why}") from error
+        if any(c in name for c in "/?#:*") or (below and (target.address or "." not in target.host)):
+            raise BadInput(f"TRIBUNAL_IMAGE_HOSTS: {entry[:100]!r}: give a host, or *. and a domain: *.cdn.example")
+        hosts.add(below + target.host)
+    return frozenset(hosts)
+
+
+def is_named_host(host: str, named: frozenset[str]) -> bool:
+    """Return whether a host is one of those that `parse_image_hosts` gives, or lies below one with `*.`."""
+    labels = host.split(".")
+    return host in named or any(f"*.{'.'.join(labels[at:])}" in named for at in range(1, len(labels)))
+
+
 # What a URL may not carry to a site: the post's own text.
 _RUN = 40
 _WIDE_RUN = 20
