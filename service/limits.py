@@ -1,9 +1,9 @@
 """Limits of what a client may send, how slowly, and by how many connections: one rule for every route.
 
-uvicorn has none of these limits: its `timeout_keep_alive` begins after an answer, its `limit_concurrency` counts idle
-connections as work and then refuses everybody, and it waits without end for a client that never reads its answer. h11,
-and not httptools, since only that limits the head of a request. A proxy in front may have limits of its own beside
-these, which docs/service.md promises without one.
+uvicorn has none of these limits: its `timeout_keep_alive` ends with the first byte of a request, its
+`limit_concurrency` counts idle connections as work and then refuses everybody, and it waits without end for a client
+that never reads its answer. h11, and not httptools, since only that limits the head of a request. A proxy in front may
+have limits of its own beside these, which docs/service.md promises without one.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ class BodyLimits:
 class LimitedConnection(H11Protocol):
     """One connection: uvicorn's, with the limits of the options that the application's state holds."""
 
-    _head_timer: asyncio.TimerHandle | None = None  # for the head of a request
+    _head_timer: asyncio.TimerHandle | None = None  # for the head of a request, or for its beginning
+    _has_begun = False  # whether the timer is for what has begun: a new connection, a head, the rest of a body
     _reader_timer: asyncio.TimerHandle | None = None  # for the client to take some of its answer
     _idle_since = 0.0
     _is_refused = False
@@ -101,7 +102,8 @@ class LimitedConnection(H11Protocol):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # The one at the other end itself: uvicorn has in `client` whom a proxy on this machine names.
         self.app_state = {**self.app_state, PEER: (transport.get_extra_info("peername") or ("",))[0]}
-        self._wait_for_head()
+        self._idle_since = self.loop.time()
+        self._wait_for_request(begun=True)
         if len(self.connections) > self.options.connections:
             others = [each for each in self.connections if isinstance(each, LimitedConnection) and each is not self]
             idle = [each for each in others if each.idle and not each.transport.is_closing()]
@@ -119,9 +121,13 @@ class LimitedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came, unless the client was refused."""
-        if not self._is_refused:
-            super().data_received(data)
+        """Take what came, unless the client was refused. The time for what has begun doesn't begin anew."""
+        if self._is_refused:
+            return
+        super().data_received(data)
+        begun = bool(self.conn.trailing_data[0]) or self.conn.their_state is not h11.IDLE
+        if self.idle and self.cycle is not None and begun is not self._has_begun and not self._is_refused:
+            self._wait_for_request(begun=begun)
 
     def handle_events(self) -> None:
         """Handle what has come."""
@@ -131,7 +137,8 @@ class LimitedConnection(H11Protocol):
 
     def on_response_complete(self) -> None:
         """End an answer. What still comes of the request's body is thrown away, and not for long."""
-        self._wait_for_head()
+        self._idle_since = self.loop.time()
+        self._wait_for_request(begun=self.conn.their_state not in (h11.DONE, h11.IDLE))
         super().on_response_complete()
 
     def pause_writing(self) -> None:
@@ -152,11 +159,15 @@ class LimitedConnection(H11Protocol):
         else:
             self.transport.abort()
 
-    def _wait_for_head(self) -> None:
+    def _wait_for_request(self, *, begun: bool) -> None:
+        """Wait `head_seconds` for the rest of what has begun; else `keep_alive` for the next request to begin."""
         if self._head_timer is not None:
             self._head_timer.cancel()
-        self._idle_since = self.loop.time()
-        self._head_timer = self.loop.call_later(self.options.head_seconds, self._give_up_on_head)
+        self._has_begun = begun
+        if begun:
+            self._head_timer = self.loop.call_later(self.options.head_seconds, self._give_up_on_head)
+        else:
+            self._head_timer = self.loop.call_later(self.options.keep_alive, self.timeout_keep_alive_handler)
 
     def _give_up_on_head(self) -> None:
         begun, _ = self.conn.trailing_data
@@ -187,6 +198,6 @@ class LimitedConnection(H11Protocol):
         if self.transport.can_write_eof():
             self._is_refused = True  # a connection that is closed while bytes come may lose the answer
             self.transport.write_eof()
-            self._wait_for_head()
+            self._wait_for_request(begun=True)
         else:
             self.transport.close()

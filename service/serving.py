@@ -105,6 +105,7 @@ def uvicorn_config(make_app: Callable[[], FastAPI], options: ServiceOptions) -> 
         log_config=None,
         access_log=False,
         lifespan="on",
+        timeout_keep_alive=options.keep_alive,
         timeout_graceful_shutdown=_ANSWER_SECONDS,
         timeout_worker_healthcheck=_HEALTHCHECK_SECONDS,
     )

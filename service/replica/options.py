@@ -43,6 +43,9 @@ class ServiceOptions(Frozen):
     )
     body_seconds: float = Field(300.0, gt=0, description="seconds in which a request's body has to arrive")
     head_seconds: float = Field(20.0, gt=0, description="seconds in which the head of a request has to arrive")
+    keep_alive: int = Field(
+        620, ge=1, description="seconds that a connection stays open between requests; give more than your balancer's"
+    )
     answer_seconds: float = Field(60.0, gt=0, description="seconds that a client may take nothing of its answer")
     connections: int = Field(900, ge=1, description="connections at a time; one more closes the one idle longest")
     batch_rows: int = Field(100_000, ge=1, description="rows that one batch may have")
