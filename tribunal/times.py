@@ -71,6 +71,30 @@ def seconds_of(written: str) -> float:
     return float(found[1]) * _SECONDS_OF_UNIT[found[2]]
 
 
+def moment_of(written: str, now: float) -> float:
+    """Return a moment to come, in seconds of the epoch.
+
+    Args:
+        written: a length of time from now on, such as 90d; or a date or time in ISO 8601, in UTC unless it says
+            otherwise.
+        now: in seconds of the epoch.
+
+    Raises:
+        ValueError: it is neither, isn't to come, or is over a hundred years away.
+    """
+    try:
+        at = now + seconds_of(written)
+    except ValueError:
+        try:
+            moment = datetime.fromisoformat(written.strip())
+        except ValueError:
+            raise ValueError(f"{written[:40]!r} is no time; give such as 90d or 2027-03-01") from None
+        at = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if not now < at <= now + 100 * 365.25 * 86_400:
+        raise ValueError(f"{written[:40]!r} is not within the next hundred years")
+    return at
+
+
 def seconds_until_retry(header: str) -> float | None:
     """Return the seconds that a `Retry-After` header asks for, a number or a date; None if it is neither."""
     try:

@@ -101,7 +101,7 @@ class DeskSessionStore:
             try:
                 who = await caller_with_key_id(self._store, row["key_id"])
             except Problem:
-                who = None  # the key was revoked, or the first one was made since
+                who = None  # the key was revoked or has expired, or the first one was made since
         if who is None:
             return None
         person = f"{row['named']} ({who.name})" if row["named"] else who.name

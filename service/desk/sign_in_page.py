@@ -21,8 +21,8 @@ from tribunal.service.desk.visits import (
     may_enter,
     read_form,
 )
-from tribunal.service.replica.keys import OPERATOR, Caller, find_caller, has_keys
-from tribunal.service.routes.access import replica_of
+from tribunal.service.replica.keys import OPERATOR, Caller, has_keys
+from tribunal.service.routes.access import find_key_owner, replica_of
 
 router = APIRouter()
 _CAME = "came"  # the cookie that the form of the sign-in is held to
@@ -87,7 +87,7 @@ async def _caller_by_key(request: Request, sessions: DeskSessionStore, key: str)
         raise Problem("no_key", "Enter a key. It begins with tribunal_.")
     await sessions.count_key_attempt(address)
     try:
-        who = await find_caller(replica.store, key)
+        who = await find_key_owner(request, key)
     except Problem:
         raise Problem("no_key", "This key is not valid. Ask whoever runs the service for one.") from None
     if not may_enter(request, who):

@@ -95,7 +95,7 @@ class BatchOutages:
         return True
 
 
-_REVOKED_KEY_SECONDS = 3600.0  # until a key that was revoked is looked at again
+_REFUSED_KEY_SECONDS = 3600.0  # until a key that was revoked or has expired is looked at again
 
 
 class BatchFeeder:
@@ -131,7 +131,7 @@ class BatchFeeder:
             try:
                 await check_key(self._store, turn["key_id"])
             except Problem as problem:
-                until = time.time() + (problem.retry_after or _REVOKED_KEY_SECONDS)
+                until = time.time() + (problem.retry_after or _REFUSED_KEY_SECONDS)
                 await self._batches.hold(batch_id, problem.message, until)
                 return 0
         if turn["held"] is not None:

@@ -1,16 +1,20 @@
-"""API keys: made, shown once, stored as a hash, limited by the minute and by the day, revoked."""
+"""API keys: made, shown once, stored as a hash, limited by the minute and by the day, rotated, expired, revoked.
+
+A rotation gives a key another secret and leaves its id: its budget, its cases, its batches and its desk sessions go on.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import secrets
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Literal, get_args
 
-from sqlalchemy import select, update
+from sqlalchemy import delete, func, select, update
 
 from tribunal.cases.problem import Problem
 from tribunal.cases.reservations import budget_problem
@@ -19,12 +23,30 @@ from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR as THE_OPERATOR
 from tribunal.store.audit import LogEntry, Who, append
 from tribunal.store.engine import Store
-from tribunal.store.tables import api_keys, usage
+from tribunal.store.tables import api_keys, desk_sessions, usage
+from tribunal.times import format_date
 
 Scope = Literal["judge", "review", "lead", "audit", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 _NO_KEY = "no valid key: send one as Authorization: Bearer tribunal_…"
+_NOT_IN_FORCE = "there is no such key in force; tribunal keys list shows them"
 _MARK = "tribunal"  # so that a secret scanner knows one when it sees it
+WARNING_DAYS = 14  # before a key's end: how early the metrics tell the operator
+RefusalReason = Literal["unknown", "revoked", "expired"]
+
+
+class KeyRefused(Problem):
+    """A key that opens nothing. The client isn't told why, since that would tell a stranger which keys there are.
+
+    Attributes:
+        reason: for the operator's log and metrics.
+        key_id: of the key; empty where it is unknown or the secret is wrong.
+    """
+
+    def __init__(self, reason: RefusalReason, key_id: str = "", message: str = _NO_KEY) -> None:
+        """Take the reason, the key's id, and what the client reads."""
+        super().__init__("no_key", message)
+        self.reason, self.key_id = reason, key_id
 
 
 class KeyLimits(Frozen):
@@ -60,18 +82,75 @@ class Caller(Frozen):
 OPERATOR = Caller(key_id="", name="operator", scopes=("admin",))
 
 
-async def add_key(store: Store, name: str, scopes: Sequence[str], limits: KeyLimits) -> str:
-    """Make a key, and return it whole, for the only time; raise BadInput if a scope is none."""
+async def add_key(
+    store: Store, name: str, scopes: Sequence[str], limits: KeyLimits, expires: float | None = None
+) -> str:
+    """Make a key, and return it whole, for the only time.
+
+    Args:
+        store: where it is kept.
+        name: its owner.
+        scopes: what it opens.
+        limits: what it may spend.
+        expires: when it ends, in seconds of the epoch; None: never.
+
+    Raises:
+        BadInput: a scope is none.
+    """
     unknown = next((each for each in scopes if each not in SCOPES), None)
     if unknown is not None or not scopes:
         raise BadInput(f"scope: {unknown or 'none'}: is no scope; they are {', '.join(SCOPES)}")
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     row = {"id": key_id, "name": name, "hash": _hash_secret(secret), "scopes": list(dict.fromkeys(scopes))}
     async with store.transaction() as connection:
-        await connection.execute(api_keys.insert().values(**row, created=time.time(), **limits.model_dump()))
+        made = api_keys.insert().values(**row, created=time.time(), expires=expires, **limits.model_dump())
+        await connection.execute(made)
         details = {"name": name, "scopes": row["scopes"], **limits.model_dump(exclude_none=True)}
+        if expires is not None:
+            details["expires"] = expires
         await append(connection, THE_OPERATOR, LogEntry(kind="key.made", subject=key_id, details=details))
     return f"{_MARK}_{key_id}_{secret}"
+
+
+async def rotate_key(store: Store, key_id: str, overlap: float, expires: float | None = None) -> tuple[str, float]:
+    """Give a key another secret; also one that has expired.
+
+    Args:
+        store: where it is kept.
+        key_id: which key.
+        overlap: seconds for which the old secret still opens it. 0 ends the old one now, and the key's desk sessions.
+        expires: when the key ends, in seconds of the epoch; None: after as long a time as before, or never.
+
+    Returns:
+        the new key, whole, for the only time; and when the old one ends.
+
+    Raises:
+        BadInput: there is no such key in force, or an older secret still opens it and `overlap` isn't 0.
+    """
+    now, secret = time.time(), secrets.token_urlsafe(32)
+    in_force = (api_keys.c.id == key_id) & api_keys.c.revoked.is_(None)
+    async with store.transaction() as connection:
+        row = (await connection.execute(select(api_keys).where(in_force).with_for_update())).mappings().first()
+        if row is None:
+            raise BadInput(f"key: {key_id}: {_NOT_IN_FORCE}")
+        if overlap and row["old_hash"] is not None and row["old_expires"] > now:
+            until = format_date(row["old_expires"])
+            raise BadInput(
+                f"key: {key_id}: was rotated, and its old secret works until {until}; rotate it then, or give "
+                "--overlap 0 to end both now"
+            )
+        if expires is None and row["expires"] is not None:
+            expires = now + row["expires"] - (row["rotated"] or row["created"])
+        old_expires = min(now + overlap, row["expires"] or math.inf)
+        values = {"old_hash": row["hash"], "old_expires": old_expires} if overlap else {}
+        changed = {"hash": _hash_secret(secret), "rotated": now, "expires": expires}
+        kept = {"old_hash": None, "old_expires": None, **values}
+        await connection.execute(update(api_keys).where(in_force).values(**changed, **kept))
+        if not overlap:
+            await connection.execute(delete(desk_sessions).where(desk_sessions.c.key_id == key_id))
+        details = {"old_expires": old_expires, "expires": expires}
+        await append(connection, THE_OPERATOR, LogEntry(kind="key.rotated", subject=key_id, details=details))
+    return f"{_MARK}_{key_id}_{secret}", old_expires
 
 
 async def revoke_key(store: Store, key_id: str) -> None:
@@ -82,17 +161,24 @@ async def revoke_key(store: Store, key_id: str) -> None:
         if done.rowcount:
             await append(connection, THE_OPERATOR, LogEntry(kind="key.revoked", subject=key_id))
     if not done.rowcount:
-        raise BadInput(f"key: {key_id}: there is no such key in force; tribunal keys list shows them")
+        raise BadInput(f"key: {key_id}: {_NOT_IN_FORCE}")
 
 
 async def list_keys(store: Store) -> list[JSON]:
-    """Return every key without its hash, the oldest first."""
-    shown = [column for column in api_keys.c if column.name != "hash"]
+    """Return every key without its hashes, the oldest first."""
+    shown = [column for column in api_keys.c if column.name not in ("hash", "old_hash")]
     return await store.fetch_rows(select(*shown).order_by(api_keys.c.created))
 
 
+async def count_keys_ending(store: Store) -> int:
+    """Return how many keys in force end within `WARNING_DAYS`."""
+    now = time.time()
+    soon = api_keys.c.revoked.is_(None) & api_keys.c.expires.between(now, now + 86_400 * WARNING_DAYS)
+    return int(await store.fetch_value(select(func.count()).where(soon)) or 0)
+
+
 async def has_keys(store: Store) -> bool:
-    """Return whether a key was ever made: from then on one is needed, also when all are revoked."""
+    """Return whether a key was ever made: from then on one is needed, also when none is in force."""
     return await store.fetch_value(select(api_keys.c.id).limit(1)) is not None
 
 
@@ -100,14 +186,14 @@ async def find_caller(store: Store, key: str | None) -> Caller:
     """Return whose key this is.
 
     Raises:
-        Problem: there is none, or it is unknown or revoked: one message for all three.
+        Problem: there is none, or it is unknown, revoked or expired: one message for all of them.
     """
     mark, _, rest = (key or "").strip().partition("_")
     key_id, _, secret = rest.partition("_")
     if not (mark == _MARK and key_id and secret):
         if not await has_keys(store):  # some clients can't send none
             return OPERATOR
-        raise Problem("no_key", _NO_KEY)
+        raise KeyRefused("unknown") if key else Problem("no_key", _NO_KEY)
     return await _caller_in_force(store, key_id, secret=secret)
 
 
@@ -151,17 +237,31 @@ async def check_key(store: Store, key_id: str) -> None:
     """Check that what is done later in the name of a key is what the key may do now.
 
     Raises:
-        Problem: the key is revoked, or the day's budget is spent.
+        Problem: the key is revoked or expired, or the day's budget is spent.
     """
-    caller = await _caller_in_force(store, key_id, "the key that asked for it is revoked")
+    try:
+        caller = await _caller_in_force(store, key_id)
+    except KeyRefused as refused:
+        raise KeyRefused(refused.reason, key_id, f"the key that asked for it is {refused.reason}") from None
     await _check_budget(store, caller, datetime.now(UTC))
 
 
-async def _caller_in_force(store: Store, key_id: str, message: str = _NO_KEY, secret: str | None = None) -> Caller:
-    """Return whom the id of a key stands for; raise Problem if there is none in force, or the secret is another's."""
-    row = await store.fetch_row(select(api_keys).where(api_keys.c.id == key_id, api_keys.c.revoked.is_(None)))
-    if row is None or (secret is not None and not hmac.compare_digest(row["hash"], _hash_secret(secret))):
-        raise Problem("no_key", message)
+async def _caller_in_force(store: Store, key_id: str, secret: str | None = None) -> Caller:
+    """Return whom the id of a key stands for; raise KeyRefused if it isn't in force, or the secret is another's."""
+    row, now = await store.fetch_row(select(api_keys).where(api_keys.c.id == key_id)), time.time()
+    if row is None:
+        raise KeyRefused("unknown")
+    ends = [row["expires"]]
+    if secret is not None:
+        given = _hash_secret(secret)
+        if hmac.compare_digest(row["old_hash"] or "", given):
+            ends.append(row["old_expires"])
+        elif not hmac.compare_digest(row["hash"], given):
+            raise KeyRefused("unknown")
+    if row["revoked"] is not None:
+        raise KeyRefused("revoked", key_id)
+    if any(end is not None and end <= now for end in ends):
+        raise KeyRefused("expired", key_id)
     limits = KeyLimits.model_validate({name: row[name] for name in KeyLimits.model_fields})
     return Caller(key_id=row["id"], name=row["name"], scopes=tuple(row["scopes"]), limits=limits)
 

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import APIKeyHeader, APIKeyQuery, HTTPAuthorizationCredentials, HTTPBearer
 
 from tribunal.cases.problem import Problem
-from tribunal.service.replica.keys import OPERATOR, SCOPES, Caller, Scope, count_request, find_caller
+from tribunal.service.replica.keys import OPERATOR, SCOPES, Caller, KeyRefused, Scope, count_request, find_caller
 from tribunal.service.replica.replica import LOOPBACK, Replica
 from tribunal.service.routes.parameters import JSON_TYPE, is_json_type, media_type_of, wrong_type
 from tribunal.service.routes.storable import check_json_body, check_parameters
@@ -56,6 +56,19 @@ def may_be_operator(request: Request) -> bool:
         return False
 
 
+async def find_key_owner(request: Request, key: str | None) -> Caller:
+    """Return whose key this is; if it is refused, note in the request's state why, for the log and the metrics.
+
+    Raises:
+        Problem: as `find_caller`.
+    """
+    try:
+        return await find_caller(replica_of(request).store, key)
+    except KeyRefused as refused:
+        request.state.key_id, request.state.key_refused = refused.key_id, refused.reason
+        raise
+
+
 class Access:
     """A dependency: the caller, who has one of these scopes."""
 
@@ -88,7 +101,7 @@ class Access:
         bearer, header, query = await _bearer(request), await _header(request), await _query(request)
         key = (bearer.credentials if bearer else None) or header or (query if self._in_query else None)
         replica = replica_of(request)
-        who = await find_caller(replica.store, key)
+        who = await find_key_owner(request, key)
         if who is OPERATOR and not may_be_operator(request):
             raise Problem("no_key", "from elsewhere, or by a name other than localhost, give a key: tribunal keys add")
         request.state.key_id = who.key_id

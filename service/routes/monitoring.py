@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 
 from tribunal.cases.problem import Problem
 from tribunal.service.replica.figures import DAY, Figures, TimeSpan, count_figures
+from tribunal.service.replica.keys import count_keys_ending
 from tribunal.service.routes import parameters as api
 from tribunal.service.routes.access import Auditor, CurrentReplica, KeyFirst, Overseer, Scraper
 from tribunal.service.telemetry.observers import Telemetry
@@ -61,10 +62,11 @@ async def readyz(response: Response, replica: CurrentReplica) -> Readiness:
 
 @router.get("/metrics", response_class=Response, responses={200: _METRICS, **api.responses()})
 async def metrics(request: Request, replica: CurrentReplica, who: Scraper) -> Response:
-    """Give the numbers of this replica, and of the database how many cases wait. No number tells what a post says."""
+    """Give the numbers of this replica, and how many cases wait and keys end. No number tells what a post says."""
     cases = await replica.case_store.count_under_way()
     telemetry: Telemetry = request.app.state.telemetry
-    page = await asyncio.to_thread(telemetry.metrics.page, cases)
+    ending = await count_keys_ending(replica.store)
+    page = await asyncio.to_thread(telemetry.metrics.page, cases, ending)
     return Response(page, media_type=CONTENT_TYPE_LATEST)
 
 

@@ -78,6 +78,7 @@ class Metrics:
         self._refusals = counter("model_refusals", "Calls that were refused.", "model", "kind")
         self._failures = counter("model_failures", "Calls that failed.", "model", "kind")
         self._requests = counter("http_requests", "Requests that were answered.", "method", "route", "status")
+        self._keys_refused = counter("keys_refused", "Requests with a key that opens nothing.", "reason")
         until_end = "From a request's begin to its answer's end."
         self._request_seconds = seconds("http_request", until_end, _HTTP_SECONDS, "method", "route")
 
@@ -111,30 +112,40 @@ class Metrics:
         self._labelled(self._requests, method, route, str(status)).inc()
         self._labelled(self._request_seconds, method, route).observe(seconds)
 
-    def page(self, cases: Mapping[str, int]) -> bytes:
-        """Return everything as Prometheus reads it, with how many cases of the database are queued and running.
+    def count_refused_key(self, reason: str) -> None:
+        """Count a request whose key was refused: unknown, revoked or expired."""
+        self._labelled(self._keys_refused, reason).inc()
+
+    def page(self, cases: Mapping[str, int], keys_ending: int = 0) -> bytes:
+        """Return everything as Prometheus reads it, with what the database says.
 
         It reads files where processes share them: call it off the event loop.
+
+        Args:
+            cases: how many are queued and running.
+            keys_ending: how many keys end soon.
         """
         registry = self._registry
         if self._shared:
             registry = CollectorRegistry()
             MultiProcessCollector(registry, self._shared)  # type: ignore[no-untyped-call]
         database = CollectorRegistry()
-        database.register(_CaseCollector(cases))
+        database.register(_DatabaseCollector(cases, keys_ending))
         return generate_latest(registry) + generate_latest(database)
 
 
-class _CaseCollector(Collector):
-    """Counts cases in the database when asked. A gauge of this process would be added to those of the others."""
+class _DatabaseCollector(Collector):
+    """Says what was counted in the database. A gauge of this process would be added to those of the others."""
 
-    def __init__(self, cases: Mapping[str, int]) -> None:
-        self._cases = cases
+    def __init__(self, cases: Mapping[str, int], keys_ending: int) -> None:
+        self._cases, self._keys_ending = cases, keys_ending
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Give the gauge of cases."""
+        """Give the gauges."""
         words = "Cases of the database, the same from every replica on it."
         family = GaugeMetricFamily("tribunal_cases", words, labels=["status"])
         for status in ("queued", "running"):
             family.add_metric([status], self._cases.get(status, 0))
         yield family
+        words = "API keys in force that end within 14 days, the same from every replica."
+        yield GaugeMetricFamily("tribunal_keys_ending", words, value=self._keys_ending)

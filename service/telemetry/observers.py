@@ -171,8 +171,12 @@ class RequestTelemetry:
         level = "debug" if quiet else "error" if status >= 500 and status != 503 else "info"
         # Neither the query, which may hold a key, nor a header: the path is what a request is about.
         fields = {"method": method, "route": route, "path": scope["path"][:300], "status": status}
-        key = scope["state"].get("key_id")
-        getattr(_LOG, level)("request", **fields, ms=round(seconds * 1000, 1), **({"key": key} if key else {}))
+        for name, field in (("key_id", "key"), ("key_refused", "key_refused")):
+            if said := scope["state"].get(name):
+                fields[field] = said
+        if refused := scope["state"].get("key_refused"):
+            self._telemetry.metrics.count_refused_key(refused)
+        getattr(_LOG, level)("request", **fields, ms=round(seconds * 1000, 1))
 
 
 def _request_id(scope: Scope) -> str:

@@ -55,6 +55,7 @@ CASES: dict[str, tuple[dict[str, str], set[str]]] = {
             'tribunal_model_calls_total{model="m", cached="no"}': "0+240x60",
             'tribunal_model_failures_total{model="m", kind="timeout"}': "0+2x60",
             'tribunal_cases{status="queued"}': "3x60",
+            "tribunal_keys_ending": "0x60",
         },
         set(),
     ),
@@ -97,6 +98,7 @@ CASES: dict[str, tuple[dict[str, str], set[str]]] = {
         },
         {"TribunalModelRefuses"},
     ),
+    "a key that ends": ({"tribunal_keys_ending": "0x30 1x30"}, {"TribunalKeyEnds"}),
 }
 
 

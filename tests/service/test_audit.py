@@ -95,6 +95,7 @@ async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPat
             message = await dead_letter(store, hook)
             assert (await client.post(f"/v1/webhooks/deliveries/{message}/replay")).is_success
             assert (await client.delete(f"/v1/webhooks/{hook}")).is_success
+            await keys.rotate_key(store, review.split("_")[1], overlap=60.0)
             await keys.revoke_key(store, review.split("_")[1])
             found = (await client.get("/v1/audit", params={"limit": 1000})).json()["entries"]
             of_case = (await client.get("/v1/audit", params={"subject": case})).json()["entries"]
@@ -118,10 +119,10 @@ async def test_what_is_done_is_told(database: str, monkeypatch: pytest.MonkeyPat
             ("key", "admin", "batch.deleted", late),
             ("key", "admin", "webhook.added", hook), ("key", "admin", "webhook.enabled", hook),
             ("key", "admin", "delivery.replayed", message), ("key", "admin", "webhook.removed", hook),
-            ("operator", "", "key.revoked", None),
+            ("operator", "", "key.rotated", None), ("operator", "", "key.revoked", None),
         ]  # fmt: skip
         assert told == [(who, name, kind) for who, name, kind, _ in wanted]
-        assert [each["subject"] for each in found][2:-1] == [subject for *_, subject in wanted][2:-1]
+        assert [each["subject"] for each in found][2:-2] == [subject for *_, subject in wanted][2:-2]
         assert {kind for *_, kind, _ in wanted} == set(KINDS) - TOLD_ELSEWHERE, "each kind of entry is tried"
         by = {each["kind"]: each for each in of_case}
         assert by["case.taken_in"]["details"]["post_sha"] == sha({"text": "post-words"})

@@ -23,7 +23,7 @@ from tribunal.store.tables import audit, audit_head
 from tribunal.text import parse_json
 
 Kind = Literal[
-    "key.made", "key.revoked",
+    "key.made", "key.rotated", "key.revoked",
     "case.taken_in", "case.decided", "case.pending", "case.cancelled",
     "case.claimed", "case.given_back", "case.answered", "case.released",
     "case.appealed", "case.reopened", "appeal.claimed", "appeal.given_back", "appeal.trial", "appeal.tried",

@@ -247,6 +247,10 @@ api_keys = _table(
     Column("daily_tokens", BigInteger),
     Column("daily_money", Double, comment="in the currency of the price table"),
     Column("priority", Integer, nullable=False, default=0, server_default="0", comment="of its cases in the queue"),
+    Column("expires", Double, comment="when it ends; none: never"),
+    Column("rotated", Double, comment="when its present secret was made; none: with the key"),
+    Column("old_hash", Text, comment="of the secret before, which still opens it until old_expires"),
+    Column("old_expires", Double),
 )
 
 desk_sessions = _table(

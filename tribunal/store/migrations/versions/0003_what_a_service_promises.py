@@ -14,6 +14,7 @@ def upgrade() -> None:
     _add_budgets_and_priority()
     _add_held_cases()
     _add_published_heads()
+    _add_ends_of_keys()
 
 
 def _add_budgets_and_priority() -> None:
@@ -48,3 +49,9 @@ def _add_published_heads() -> None:
         sa.Column("claimed", sa.BigInteger(), nullable=False),
         sa.Column("due", sa.Double(), nullable=False),
     )
+
+
+def _add_ends_of_keys() -> None:
+    for name in ("expires", "rotated", "old_expires"):
+        op.add_column("api_keys", sa.Column(name, sa.Double()))
+    op.add_column("api_keys", sa.Column("old_hash", sa.Text()))
