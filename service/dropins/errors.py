@@ -16,7 +16,7 @@ from tribunal.text import wellformed
 
 PERSPECTIVE = "/v1alpha1/comments:"
 DISCOVERY = "/$discovery/"
-MODERATIONS = "/v1/moderations"
+OPENAI = re.compile(r"/v1/(?:moderations|models(?:/.*)?)")
 ERROR_TYPE = "type.googleapis.com/google.commentanalyzer.v1alpha1.Error"
 
 # Google's canonical codes.
@@ -108,7 +108,7 @@ def error_response(request: Request, problem: Problem) -> JSONResponse:
     as_body: Callable[[Problem], dict[str, Any]] = Problem.body
     if path.startswith((PERSPECTIVE, DISCOVERY)):
         as_body = google_error
-    elif path == MODERATIONS:
+    elif OPENAI.fullmatch(path):
         as_body = openai_error
         if problem.kind == "spent":
             headers["X-Should-Retry"] = "false"  # OpenAI's clients would try again at once

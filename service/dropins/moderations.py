@@ -1,4 +1,4 @@
-"""`POST /v1/moderations`, in place of OpenAI's, by its own names."""
+"""`POST /v1/moderations` and `GET /v1/models`, in place of OpenAI's, by its own names."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import uuid
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 from pydantic import BaseModel, Discriminator, Field, Tag
 
 from tribunal.cases.problem import Problem
 from tribunal.context import context_from
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Record
-from tribunal.service.dropins.errors import OpenAIError, dropin_responses
+from tribunal.service.dropins.errors import OpenAIError, dropin_responses, openai_error
 from tribunal.service.dropins.verdicts import score_of, score_of_category, score_posts
 from tribunal.service.replica.keys import count_request
-from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst
+from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst, Owner
 from tribunal.service.routes.judge import MAX_TEXT
-from tribunal.service.routes.parameters import RequestBody
+from tribunal.service.routes.parameters import RequestBody, responses
+from tribunal.text import one_line
 
 POLICY = "moderations"  # the shipped one, whose categories are OpenAI's
 router = APIRouter(tags=["in place of OpenAI's moderations"], route_class=KeyFirst)
@@ -104,6 +105,41 @@ class ModerationResponse(BaseModel):
     id: str = Field(description="of this answer", examples=["modr-0198c5d1f3a1b2c3d4e5f"])
     model: str = Field(description="which graph decided, and by which models", examples=["tribunal (openai:gpt-5.1)"])
     results: list[Moderation] = Field(description="one a post")
+
+
+class ListedModel(BaseModel):
+    """A model, as OpenAI's clients list it: here, the graph that decides."""
+
+    id: str = Field(description="the graph's name", examples=["tribunal"])
+    object: Literal["model"] = Field(default="model", description="the kind of this object")
+    created: int = Field(default=0, description="always 0: a graph has no date")
+    owned_by: str = Field(default="tribunal", description="always tribunal")
+
+
+class ModelList(BaseModel):
+    """The models."""
+
+    object: Literal["list"] = Field(default="list", description="the kind of this object")
+    data: list[ListedModel] = Field(description="the one that /v1/moderations decides by")
+
+
+@router.get("/v1/models", responses=responses(model=OpenAIError, body_of=openai_error))
+async def list_models(replica: CurrentReplica, who: Owner) -> ModelList:
+    """List the graph that `POST /v1/moderations` decides by, for clients that look before they ask."""
+    return ModelList(data=[ListedModel(id=replica.options.graph)])
+
+
+@router.get("/v1/models/{model}", responses=responses("not_found", model=OpenAIError, body_of=openai_error))
+async def show_model(
+    model: Annotated[str, Path(max_length=200, description="its name", examples=["tribunal"])],
+    replica: CurrentReplica,
+    who: Owner,
+) -> ListedModel:
+    """Show one model."""
+    graph = replica.options.graph
+    if model != graph:
+        raise Problem("not_found", f"model: {one_line(model)[:60]}: there is only {graph}")
+    return ListedModel(id=graph)
 
 
 _JUDGED_HEADER = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from typing import Annotated, Any, Literal
 
@@ -76,7 +77,7 @@ class AnalyzeCommentRequest(_GoogleModel):
     comment: TextEntry = Field(description="what is judged")
     requested_attributes: dict[str, AttributeParameters] = Field(
         default_factory=dict,
-        description="which scores: IDENTITY_ATTACK, HATE_SPEECH or both; any other is refused",
+        description="which scores: IDENTITY_ATTACK, HATE_SPEECH or both; for others see dropUnsupportedAttributes",
         examples=[{"IDENTITY_ATTACK": {}}],
     )
     context: CommentContext | None = Field(default=None, description="what was said before; it is read, and not judged")
@@ -87,10 +88,24 @@ class AnalyzeCommentRequest(_GoogleModel):
         description="of the comment, as tags; only a single one is heeded. Every language is judged",
         examples=[["en"]],
     )
+    drop_unsupported_attributes: bool = Field(
+        default=False,
+        description="true: other attributes are left out of the answer, if one of the two is asked for, and named in "
+        "the header Tribunal-Dropped-Attributes; else they are refused, unless the operator says otherwise",
+    )
     do_not_store: bool = Field(default=False, description="true: neither comment nor record is stored")
     client_token: str | None = Field(default=None, max_length=1000, description="given back", examples=["t-1"])
     session_id: UnusedText = None
     community_id: UnusedText = None
+
+    def drop_other_attributes(self) -> list[str]:
+        """Take out the attributes that can't be had, and return them; none where no other is asked for."""
+        others = [name for name in self.requested_attributes if name not in JUDGED]
+        if len(others) == len(self.requested_attributes):
+            return []
+        for name in others:
+            del self.requested_attributes[name]
+        return others
 
     def context_texts(self) -> list[str]:
         """Return the texts of the context, the oldest first."""
@@ -167,6 +182,13 @@ def _property_of(schema: JSON) -> JSON:
     return result
 
 
+_DROPPED_HEADER = {
+    "description": "the attributes that were asked for and aren't judged, where that isn't refused",
+    "schema": {"type": "string"},
+}
+_MAX_DROPPED_NAMES = 50  # in the header
+_NAME_IN_HEADER = re.compile(r"[A-Za-z0-9_-]{1,60}")  # as every attribute of Google's is called
+
 router = APIRouter(tags=["in place of the Perspective API"], route_class=KeyFirst)
 KeyInQuery = Annotated[Caller, Depends(Access("judge", in_query=True, free=False))]
 
@@ -191,12 +213,22 @@ async def discover(
     return discovery_document(str(request.base_url))
 
 
-@router.post("/v1alpha1/comments:analyze", response_model_exclude_none=True, responses=dropin_responses(GoogleError))
+@router.post(
+    "/v1alpha1/comments:analyze",
+    response_model_exclude_none=True,
+    responses={
+        200: {"headers": {"Tribunal-Dropped-Attributes": _DROPPED_HEADER}},
+        **dropin_responses(GoogleError),
+    },
+)
 async def analyze(
     body: AnalyzeCommentRequest, request: Request, response: Response, replica: CurrentReplica, who: KeyInQuery
 ) -> AnalyzeCommentResponse:
     """Score a comment. Offsets are UTF-16 code units. docs/service.md says what a score means."""
     settings = replica.intake.settings_for({})
+    dropped = []
+    if body.drop_unsupported_attributes or replica.options.perspective_drop:
+        dropped = body.drop_other_attributes()
     _check_request(body, context_from(settings).max_text)
     text = body.comment.text
     post: JSON = {"text": text}
@@ -206,6 +238,8 @@ async def analyze(
         post["language"] = body.languages[0]
     scored = await score_posts(request, replica, who, [post], settings, keep=not body.do_not_store)
     response.headers.update(scored.headers)
+    if named := [name for name in dropped if _NAME_IN_HEADER.fullmatch(name)]:
+        response.headers["Tribunal-Dropped-Attributes"] = ", ".join(named[:_MAX_DROPPED_NAMES])
     [record] = scored.records
     score = AttributeScore(value=score_of(record))
     spans = spans_of_record(record, text) if body.span_annotations else []

@@ -57,6 +57,11 @@ class ServiceOptions(Frozen):
     batch_forgotten: float = Field(
         86_400.0, ge=0, description="seconds after which a batch with keep: false is deleted"
     )
+    perspective_drop: bool = Field(
+        False,
+        description="whether a request in place of the Perspective API is answered without the attributes that can't "
+        "be had; else only if it asks for that by dropUnsupportedAttributes",
+    )
     prices: Path | None = Field(None, description="the price table (TOML) that budgets in money are counted by")
     public_url: str | None = Field(None, description="where others reach this service; links in webhooks begin with it")
     webhook_http: bool = Field(False, description="whether an admin key may add a webhook without TLS")

@@ -95,6 +95,8 @@ ROUTES: dict[tuple[str, str], dict[str, str]] = {
     ("POST", "/v1alpha1/comments:suggestscore"): only(own="501", others="501", admin="501"),
     ("GET", "/$discovery/rest"): OPEN,
     ("POST", "/v1/moderations"): JUDGE,
+    ("GET", "/v1/models"): JUDGE,
+    ("GET", "/v1/models/{model}"): JUDGE,
     ("POST", "/v1/signals/coop"): JUDGE,
     ("GET", "/metrics"): only(audit=YES),
     ("GET", "/healthz"): OPEN,
@@ -116,7 +118,7 @@ class Made:
     """What the routes are asked for, each of the key `judge, its own`; and the keys."""
 
     def __init__(self, client: httpx.AsyncClient, store: Store, made: dict[str, str]) -> None:
-        self.client, self.store, self.keys, self.named = client, store, made, dict[str, str]()
+        self.client, self.store, self.keys, self.named = client, store, made, {"model": "tribunal"}
 
     def headers(self, who: str) -> dict[str, str]:
         return {"Authorization": f"Bearer {self.keys[who]}"} if who in self.keys else {}

@@ -55,7 +55,7 @@ def shaped(path: str, status: int, body: bytes) -> bool:
     error = json.loads(body)["error"]
     if path.startswith("/v1alpha1/"):
         return bool(error["code"] == status and error["message"] and error["status"].isupper())
-    if path == "/v1/moderations":
+    if path == "/v1/moderations" or path.startswith("/v1/models"):
         return bool(set(error) == {"message", "type", "param", "code"} and error["message"])
     return bool(set(error) == {"kind", "message"} and error["message"])
 

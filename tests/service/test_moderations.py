@@ -65,6 +65,20 @@ async def test_a_text_and_a_list_of_texts(tmp_path: Path) -> None:
         assert raw.headers["tribunal-case"].count("case-") == 2
 
 
+async def test_models_are_listed_for_clients_that_look_first(tmp_path: Path) -> None:
+    database = sqlite(tmp_path)
+    key, reviewer = await key_of(database, "judge", daily_calls=1), await key_of(database, "review")
+    async with listening(database, graph="baseline") as url, client(url, key) as ours:
+        assert [each.id async for each in ours.models.list()] == ["baseline"]
+        one = await ours.models.retrieve("baseline")
+        assert (one.id, one.object, one.owned_by) == ("baseline", "model", "tribunal")
+        with pytest.raises(openai.NotFoundError, match="model: omni: there is only baseline"):
+            await ours.models.retrieve("omni")
+        for other, error in ((reviewer, openai.PermissionDeniedError), ("none", openai.AuthenticationError)):
+            with pytest.raises(error):
+                await ours.with_options(api_key=other).models.list()
+
+
 async def test_a_text_with_an_image_is_one_post(tmp_path: Path) -> None:
     async with (
         ScriptedServer(court(judge=ruling("hate/threatening", 0.88))) as server,

@@ -86,6 +86,25 @@ async def test_a_comment_is_scored_by_googles_client(tmp_path: Path) -> None:
         assert (case["post"], case["record"]["rehearsed"]) == ({"text": ABUSE, "language": "en"}, True)
 
 
+@pytest.mark.parametrize("by", ["the request", "the operator"])
+async def test_of_a_mixed_request_is_answered_what_can_be(by: str, tmp_path: Path) -> None:
+    asks = {"dropUnsupportedAttributes": True} if by == "the request" else {}
+    wanted = {"TOXICITY": {"scoreType": "RAW"}, **BOTH, "of nobody\r\nX: y": {}, "INSULT": {}}
+    async with listening(sqlite(tmp_path), perspective_drop=by == "the operator") as url:
+        got = await analyze(url, requestedAttributes=wanted, **asks)
+        assert list(got["attributeScores"]) == list(BOTH)
+        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+            body = {"comment": {"text": ABUSE}, "requestedAttributes": wanted, **asks}
+            raw = await client.post("/v1alpha1/comments:analyze", json=body)
+            assert raw.headers["Tribunal-Dropped-Attributes"] == "TOXICITY, INSULT"
+            raw = await client.post("/v1alpha1/comments:analyze", json={**body, "requestedAttributes": BOTH})
+            assert "Tribunal-Dropped-Attributes" not in raw.headers
+        error = await refused(url, requestedAttributes={"TOXICITY": {}}, **asks)
+        assert (error["status"], "Unknown requested attribute: TOXICITY" in error["message"]) == (
+            "INVALID_ARGUMENT", True,
+        )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("category", "confidence", "score"),
     [("Religious", 0.91, 0.955), ("NotHate", 0.8, 0.1), ("Religious", 0.3, 0.65), ("NotHate", 0.3, 0.35)],

@@ -97,6 +97,7 @@ class Web:
     site: Site
     tls_site: Site
     tls: ssl.SSLContext
+    image_hosts: frozenset[str] = frozenset()
     names: dict[str, list[list[str]]] = field(default_factory=dict)
     lookups: list[str] = field(default_factory=list)
     dialled: list[tuple[str, int]] = field(default_factory=list)
@@ -114,11 +115,11 @@ class Web:
             raise ConnectionRefusedError("nobody there")
         return "127.0.0.1", self.tls_site.port if port == 443 else self.site.port
 
-    def fetcher(
-        self, allow: frozenset[str] = frozenset(), *, image_hosts: frozenset[str] = frozenset(), **limits: float
-    ) -> Fetcher:
+    def fetcher(self, allow: frozenset[str] = frozenset(), **limits: float) -> Fetcher:
         held = FetchLimits.model_validate({"seconds": 5, "read_seconds": 5, "connect_seconds": 5} | limits)
-        return Fetcher(allow, held, image_hosts=image_hosts, resolver=self.resolve, route=self.route, trusted=self.tls)
+        return Fetcher(
+            allow, held, image_hosts=self.image_hosts, resolver=self.resolve, route=self.route, trusted=self.tls
+        )
 
     async def outcome(self, url: str, *, secret_text: str = "", **limits: float) -> str:
         return await outcome(self.fetcher(frozenset(), **limits).fetch(url, secret_text=secret_text))

@@ -41,7 +41,8 @@ async def test_what_names_no_host_is_refused(entry: str, monkeypatch: pytest.Mon
 
 async def test_robots_is_not_asked_for_an_image_there_and_is_for_all_else(web: Web) -> None:
     web.site.answers |= {"/robots.txt": FORBIDS, "/a.png": ok(PNG, "image/png")}
-    fetcher = web.fetcher(image_hosts=parse_image_hosts("img.test, *.cdn.test"))
+    web.image_hosts = parse_image_hosts("img.test, *.cdn.test")
+    fetcher = web.fetcher()
     for host in ("img.test", "a.cdn.test"):
         assert await outcome(fetcher.fetch(f"http://{host}/a.png", accept=IMAGES)) == TAKEN
     assert "/robots.txt" not in web.site.asked
@@ -58,7 +59,8 @@ async def test_a_redirect_away_from_a_named_host_is_under_the_rules_of_the_next(
         "/inside": to("http://10.0.0.1/a.png"),
     }
     web.tls_site.answers["/down"] = to("http://site.test/a.png")
-    fetcher = web.fetcher(image_hosts=parse_image_hosts("img.test,site.test"))
+    web.image_hosts = parse_image_hosts("img.test,site.test")
+    fetcher = web.fetcher()
     results = {
         "http://img.test/there": "refused: robots",
         "http://img.test/here": TAKEN,
@@ -72,6 +74,7 @@ async def test_a_redirect_away_from_a_named_host_is_under_the_rules_of_the_next(
 @pytest.mark.parametrize("address", ["10.1.2.3", "127.0.0.1", "169.254.169.254"])
 async def test_a_named_host_at_a_private_address_is_refused(address: str, web: Web) -> None:
     web.names["img.test"] = [[address]]
-    fetcher = web.fetcher(image_hosts=parse_image_hosts("img.test"))
+    web.image_hosts = parse_image_hosts("img.test")
+    fetcher = web.fetcher()
     assert await outcome(fetcher.fetch("http://img.test/a.png", accept=IMAGES)) == "refused: address"
     assert web.dialled == []
