@@ -88,7 +88,7 @@ async def test_a_comment_is_scored_by_googles_client(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by", ["the request", "the operator"])
 async def test_of_a_mixed_request_is_answered_what_can_be(by: str, tmp_path: Path) -> None:
-    asks = {"dropUnsupportedAttributes": True} if by == "the request" else {}
+    asks: dict[str, Any] = {"dropUnsupportedAttributes": True} if by == "the request" else {}
     wanted = {"TOXICITY": {"scoreType": "RAW"}, **BOTH, "of nobody\r\nX: y": {}, "INSULT": {}}
     async with listening(sqlite(tmp_path), perspective_drop=by == "the operator") as url:
         got = await analyze(url, requestedAttributes=wanted, **asks)
