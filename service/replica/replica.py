@@ -270,7 +270,7 @@ async def run_replica(options: ServiceOptions, telemetry: Telemetry) -> AsyncIte
         await case_store.send_heartbeat()
         replica = Replica(options, store, case_store, telemetry)
         days = options.webhook_days, options.webhook_dead_days
-        sender = WebhookSender(store, outbox, options.webhook_retries, options.webhook_timeout, days)
+        sender = WebhookSender(store, outbox, case_store.writes, options.webhook_retries, options.webhook_timeout, days)
         publisher = await asyncio.to_thread(_open_publisher, options, store)
         others = replica.start_loops(sender, publisher)
         try:

@@ -19,7 +19,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 from pydantic import Field
-from sqlalchemy import Delete, Update, and_, delete, exists, select, update
+from sqlalchemy import Delete, Update, and_, bindparam, delete, exists, select, update
+from sqlalchemy.ext.asyncio import AsyncConnection
 from standardwebhooks import Webhook
 
 from tribunal import __version__
@@ -29,6 +30,7 @@ from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
 from tribunal.store.engine import Store
+from tribunal.store.group_commit import Group, GroupCommit
 from tribunal.store.tables import deliveries, webhooks
 from tribunal.times import new_id, seconds_until_retry
 
@@ -144,7 +146,8 @@ def _unknown_webhook(webhook_id: str) -> Problem:
 
 
 _LOG = logging.getLogger(__name__)
-_MAX_AT_A_TIME = 4  # messages to one endpoint, so that a slow one holds up no other
+_MAX_AT_A_TIME = 16  # messages to one endpoint, so that a slow one holds up no other
+_ENOUGH_ROOM = 4  # of these, before more are taken up: each look at what is due costs as much as sending one
 _MAX_PAUSE = 86_400.0  # seconds that an endpoint may ask us to wait
 _DAY = 86_400.0
 _JITTER = 0.2  # of a pause; endpoints that failed together are not asked again together
@@ -229,18 +232,21 @@ class WebhookSender:
     """Sends what is due. Close it."""
 
     def __init__(
-        self, store: Store, outbox: Outbox, retries: Sequence[float], timeout: float, days: tuple[float, float]
-    ) -> None:
+        self, store: Store, outbox: Outbox, writes: GroupCommit, retries: Sequence[float], timeout: float,
+        days: tuple[float, float],
+    ) -> None:  # fmt: skip
         """Begin to look after the outbox of a replica.
 
         Args:
             store: the database.
             outbox: the messages.
+            writes: those of the replica.
             retries: seconds before the second attempt, the third, …; after the last of them a message is dead.
             timeout: seconds for one attempt.
             days: how long a delivered message is kept, and how long a dead one.
         """
-        self._store, self._outbox, self._retries, self._days = store, outbox, retries, days
+        self._store, self._outbox, self._writes = store, outbox, writes
+        self._retries, self._days = retries, days
         self._timeout = timeout
         self._session: aiohttp.ClientSession | None = None  # opened with the first message
         # A replica that ended while it sent leaves the message to the others after this time. It is longer than an
@@ -257,7 +263,7 @@ class WebhookSender:
         for endpoint in await self._store.fetch_rows(query):
             webhook_id = endpoint["id"]
             room = _MAX_AT_A_TIME - busy[webhook_id]
-            for row in await self._take_up(webhook_id, room) if room > 0 else ():
+            for row in await self._take_up(webhook_id, room) if room >= _ENOUGH_ROOM else ():
                 message = DueMessage(**row, url=endpoint["url"], secret=endpoint["secret"])
                 send = asyncio.create_task(self._deliver(message), name=message.id)
                 self._sends[send] = webhook_id
@@ -294,31 +300,32 @@ class WebhookSender:
             answer = await post_message(self._session, self._timeout, *to)
             await self._write_answer(message, answer)
         except asyncio.CancelledError:
+            mine = {"its_id": message.id, "its_attempts": message.attempts}
             async with self._store.transaction() as connection:
-                await connection.execute(update(deliveries).where(_still_taken(message)).values(due=time.time()))
+                await connection.execute(_ANSWERED, {**mine, "due": time.time()})
             raise
         except Exception as error:  # noqa: BLE001 (it is due again after a while)
             _LOG.warning("webhook %s: message %s: %s", message.webhook_id, message.id, type(error).__name__)
 
     async def _write_answer(self, message: DueMessage, answer: DeliveryAnswer) -> None:
         now = time.time()
-        values: JSON = {"answered": answer.status, "error": answer.error}
         pause, is_gone = self._next_pause(message, answer), answer.status == 410
-        if answer.error is None:
-            values |= {"status": "delivered", "finished": now}
-        elif is_gone or pause is None:
-            values |= {"status": "dead", "finished": now}
-        else:
-            values["due"] = now + pause
-        disabled = update(webhooks).where(webhooks.c.id == message.webhook_id).values(disabled=now)
-        is_waiting = (deliveries.c.webhook_id == message.webhook_id) & (deliveries.c.status == "waiting")
-        dead = {"status": "dead", "finished": now, "error": "its webhook answered 410 and is disabled"}
-        async with self._store.transaction() as connection:
-            if is_gone:  # its row first, so that two such answers don't wait for each other
-                await connection.execute(disabled)
-            await connection.execute(update(deliveries).where(_still_taken(message)).values(**values))
+        status, due = "waiting", now + (pause or 0.0)
+        if answer.error is None or is_gone or pause is None:
+            status, due = "dead" if answer.error else "delivered", now
+        is_over = status != "waiting"
+        row = {
+            "its_id": message.id, "its_attempts": message.attempts, "status": status, "due": due,
+            "finished": now if is_over else None, "answered": answer.status, "error": answer.error,
+        }  # fmt: skip
+
+        async def write(group: Group) -> None:
             if is_gone:
-                await connection.execute(update(deliveries).where(is_waiting).values(**dead))
+                await _disable(group.connection, message.webhook_id, row)
+            else:
+                group.execute_at_end(_ANSWERED, [row])
+
+        await self._writes.write(write)
         if answer.error is not None:
             more = "; it is disabled" if is_gone else ""
             _LOG.warning("webhook %s: message %s: %s%s", message.webhook_id, message.id, answer.error, more)
@@ -349,7 +356,21 @@ class WebhookSender:
             await self._session.close()
 
 
-def _still_taken(message: DueMessage) -> Any:
-    return and_(
-        deliveries.c.id == message.id, deliveries.c.status == "waiting", deliveries.c.attempts == message.attempts
-    )
+# An attempt's answer, if the message is still its own; the parameters are those of `WebhookSender._write_answer`.
+_STILL_TAKEN = and_(
+    deliveries.c.id == bindparam("its_id"),
+    deliveries.c.status == "waiting",
+    deliveries.c.attempts == bindparam("its_attempts"),
+)
+_ANSWERED = update(deliveries).where(_STILL_TAKEN)
+
+
+async def _disable(connection: AsyncConnection, webhook_id: str, row: JSON) -> None:
+    """Send nothing more to an endpoint, whose last answer is `row`."""
+    is_waiting = (deliveries.c.webhook_id == webhook_id) & (deliveries.c.status == "waiting")
+    dead = {"status": "dead", "finished": row["finished"], "error": "its webhook answered 410 and is disabled"}
+    # Its own row first, so that two such answers don't wait for each other.
+    disabling = update(webhooks).where(webhooks.c.id == webhook_id).values(disabled=row["finished"])
+    await connection.execute(disabling)
+    await connection.execute(_ANSWERED, [row])
+    await connection.execute(update(deliveries).where(is_waiting).values(**dead))

@@ -26,6 +26,7 @@ from tribunal.service.replica import webhooks as endpoints
 from tribunal.service.replica.options import RETRIES
 from tribunal.service.replica.webhooks import DeliveryAnswer, DueMessage, WebhookSender
 from tribunal.store.engine import Store
+from tribunal.store.group_commit import GroupCommit
 
 POST = {"text": "Good morning, dear neighbours!", "graph": "baseline", "post_id": "p-1"}
 WORDS = ("post_id", "explanation", "record")
@@ -167,7 +168,7 @@ async def test_a_dead_replica_loses_no_message(database: str) -> None:
         _, secret = await endpoints.add_webhook(store, receiver.url, http=True)
         case_id, outbox = await a_decided_case(store, "p-2"), Outbox(store)
         [written] = await outbox.list_messages()
-        taker = WebhookSender(store, outbox, (), 0.2, (7, 30))
+        taker = WebhookSender(store, outbox, GroupCommit(store), (), 0.2, (7, 30))
         [row] = await taker._take_up(written["webhook_id"], 4)
         assert await taker._take_up(written["webhook_id"], 4) == []  # one has it
         async with serving(database, webhook_timeout=5) as client:
@@ -321,7 +322,7 @@ async def test_an_endpoint_that_is_none(sqlite: str) -> None:
 
 
 def test_the_schedule_is_that_of_the_specification(caplog: pytest.LogCaptureFixture) -> None:
-    sender = WebhookSender(None, Outbox(None), RETRIES, 20.0, (7, 30))  # type: ignore[arg-type]
+    sender = WebhookSender(None, Outbox(None), GroupCommit(None), RETRIES, 20.0, (7, 30))  # type: ignore[arg-type]
 
     def pause(attempts: int, answer: DeliveryAnswer) -> float | None:
         taken = DueMessage(id="", webhook_id="", attempts=attempts + 3, attempts_before=3, body="", url="", secret="")

@@ -16,7 +16,15 @@ from tribunal.cases.erasure import post_without_words, without_words
 from tribunal.cases.leases import MINE, Held, NewCase, existing_for_request, held_case_from_row, owner_is_dead
 from tribunal.cases.outbox import Outbox, cancel_message, decision_message
 from tribunal.cases.problem import Problem
-from tribunal.cases.record_rows import cancel_entry, decision_entry, intake_entry, record_columns, store_texts
+from tribunal.cases.record_rows import (
+    TextName,
+    cancel_entry,
+    decision_entry,
+    intake_entry,
+    record_columns,
+    store_texts,
+    texts_of,
+)
 from tribunal.cases.reservations import NO_RESERVATION, USUAL_BOUNDS, CaseBounds, reserve, reserve_for_attempt, settle
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, replica_actor, sha
@@ -49,6 +57,7 @@ class CaseStore:
         """Use a database; `bounds` say what a case takes of a daily budget where its settings don't."""
         self._store, self.replica, self._takeover, self._sampling = store, replica, takeover, sampling
         self.outbox, self.writes, self.bounds = outbox or Outbox(store), GroupCommit(store, Problem), bounds
+        self._texts_there: set[TextName] = set()  # of policies, prompts and protocols: they are stored, and stay
         self._insert_events = store.insert(events).on_conflict_do_nothing()
 
     # Taken in, and taken up
@@ -283,13 +292,15 @@ class CaseStore:
             connection = group.connection
             if not (await connection.execute(_LET_GO, {**self.lease_of(held), **values})).rowcount:
                 return False
-            await store_texts(self._store, connection, record)
+            if new_texts := texts_of(record) - self._texts_there:
+                there = await store_texts(self._store, connection, new_texts)
+                group.after_commit(lambda: self._texts_there.update(there))
             if written and question is None:
                 await delete_checkpoints(connection, [held.id])
             if not held.keep or forgotten:
                 await connection.execute(delete(events).where(events.c.case_id == held.id))
             else:
-                group.insert_at_end(self._insert_events, said)
+                group.execute_at_end(self._insert_events, said)
             if held.appeal_id is None:
                 await self.outbox.announce_in(group, event, told, alone=not held.batch_id and held.answer is None)
             effects = await write_effects(self._store, connection, self.outbox, sampling, record, held, now)
@@ -363,7 +374,7 @@ class CaseStore:
         """Write down what is said in trials, for those who listen to them from any replica."""
 
         async def write(group: Group) -> None:
-            group.insert_at_end(self._insert_events, said)
+            group.execute_at_end(self._insert_events, said)
 
         if said:
             await self.writes.write(write)

@@ -37,6 +37,7 @@ from tribunal.database import DatabaseError
 from tribunal.errors import BadInput
 from tribunal.store.checkpoint_tables import library_saver, table_names
 from tribunal.store.engine import Store, is_away
+from tribunal.store.group_commit import Group
 from tribunal.store.tables import cases
 
 _LOG = logging.getLogger(__name__)
@@ -195,10 +196,13 @@ class CaseCheckpoints(BaseCheckpointSaver[str]):
             checkpoints, writes = list(attempt.checkpoints.values()), list(attempt.writes)
             if not (checkpoints or writes) or attempt.unfit or attempt.unwritable:
                 return
+
+            async def write(group: Group) -> None:
+                await self._check_lease(group.connection, attempt.held)
+                await self._put(group.connection, checkpoints, writes)
+
             try:
-                async with self._store.transaction() as connection:
-                    await self._check_lease(connection, attempt.held)
-                    await self._put(connection, checkpoints, writes)
+                await self._case_store.writes.write(write)
             except TakenOver:
                 attempt.lost = True
                 raise

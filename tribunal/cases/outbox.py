@@ -210,7 +210,7 @@ class Outbox:
             for row in wanted
             if (text := _body_for_endpoint(row, event, told)) is not None
         ]
-        group.insert_at_end(_INSERT, made)
+        group.execute_at_end(_INSERT, made)
 
     def send(self) -> None:
         """Have what was announced sent: its transaction is done."""

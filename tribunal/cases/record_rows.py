@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Set
 from contextlib import suppress
 from typing import Literal
 
@@ -90,7 +91,7 @@ async def _write(
     mine = cases.c.via == options.via
     written = store.insert(cases).values(**row)
     async with store.transaction() as connection:
-        await store_texts(store, connection, record)
+        await store_texts(store, connection, texts_of(record))
         writing = written.on_conflict_do_update(index_elements=["id"], set_=changing, where=mine)
         if (await connection.execute(writing.returning(cases.c.id))).first() is None:
             raise BadInput(f"case {record.kept}: is there already, and came in another way")
@@ -179,6 +180,7 @@ def _hashes(record: Record) -> JSON:
 
 
 TextKind = Literal["policy", "prompts", "protocol"]
+TextName = tuple[TextKind, str]  # its kind, and its hash as records name it
 
 
 async def text_of(store: Store, sha: str | None, kind: TextKind | None = None) -> str | None:
@@ -203,15 +205,23 @@ async def text_of(store: Store, sha: str | None, kind: TextKind | None = None) -
     return text
 
 
-async def store_texts(store: Store, connection: AsyncConnection, record: Record) -> None:
-    """Store the texts that a case was tried by and that aren't there yet, in the transaction that ends it.
+def texts_of(record: Record) -> set[TextName]:
+    """Return the names of the texts that a case was tried by."""
+    named: dict[TextKind, str | None] = {
+        "policy": record.policy.get("sha"), "prompts": record.prompts.get("sha"), "protocol": record.protocol
+    }  # fmt: skip
+    return {(kind, sha) for kind, sha in named.items() if sha}
 
-    This process has met them if it has made the record.
+
+async def store_texts(store: Store, connection: AsyncConnection, names: Set[TextName]) -> set[TextName]:
+    """Store those of these texts that aren't there yet, in the transaction that ends a case.
+
+    Returns:
+        those that are there now: this process has met the others' words nowhere. It has if it has made the record.
     """
-    named = {"policy": record.policy.get("sha"), "prompts": record.prompts.get("sha"), "protocol": record.protocol}
-    texts = {(kind, sha): text for kind, sha in named.items() if sha and (text := remembered_text(kind, sha))}
+    texts = {(kind, sha): text for kind, sha in names if (text := remembered_text(kind, sha))}
     wanted = select(contents.c.kind, contents.c.sha).where(contents.c.sha.in_([sha for _, sha in texts]))
-    there = {(row.kind, row.sha) for row in await connection.execute(wanted)} if texts else set()
+    there: set[TextName] = {(row.kind, row.sha) for row in await connection.execute(wanted)} if texts else set()
     rows = [
         {"kind": kind, "sha": sha, "text": text, "created": time.time()}
         for (kind, sha), text in texts.items()
@@ -219,3 +229,4 @@ async def store_texts(store: Store, connection: AsyncConnection, record: Record)
     ]
     if rows:
         await connection.execute(store.insert(contents).on_conflict_do_nothing(), rows)
+    return there | texts.keys()

@@ -55,6 +55,8 @@ class Store:
     def __init__(self, engine: AsyncEngine, reader: AsyncEngine | None = None) -> None:
         """Use `open`."""
         self._engine, self._reader = engine, reader or engine
+        # One query needs no BEGIN and no COMMIT.
+        self._asked = engine.execution_options(isolation_level="AUTOCOMMIT") if reader is None else reader
         self.address = engine.url.render_as_string(hide_password=True)
         self.postgres = engine.dialect.name == "postgresql"
         held = engine.url.database
@@ -81,7 +83,6 @@ class Store:
             require_extra("database", "service")
             engine = create_async_engine(url, pool_size=_POOL, **common)
             _ping_the_idle(engine.sync_engine)
-            reader = engine.execution_options(isolation_level="AUTOCOMMIT")  # a query needs no BEGIN and no COMMIT
         else:
             await asyncio.to_thread(_prepare_file, Path(url.database))
             # One connection that writes: several would wait for each other's lock by sleeping, and not in turn. So a
@@ -162,18 +163,18 @@ class Store:
 
     async def fetch_rows(self, query: Any) -> list[dict[str, Any]]:
         """Return the rows that a query selects, each by the names of its columns."""
-        async with self.reading() as connection:
+        async with self._asked.connect() as connection:
             return [dict(row) for row in (await connection.execute(query)).mappings()]
 
     async def fetch_row(self, query: Any) -> dict[str, Any] | None:
         """Return the first row that a query selects, or None if there is none."""
-        async with self.reading() as connection:
+        async with self._asked.connect() as connection:
             row = (await connection.execute(query)).mappings().first()
         return None if row is None else dict(row)
 
     async def fetch_value(self, query: Any) -> Any:
         """Return the first column of the first row that a query selects, or None if there is none."""
-        async with self.reading() as connection:
+        async with self._asked.connect() as connection:
             return (await connection.execute(query)).scalar()
 
     def insert(self, table: Any) -> Any:

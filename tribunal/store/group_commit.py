@@ -35,12 +35,13 @@ class Group:
         self._entries: list[tuple[Who, LogEntry]] = []
         self._rows: dict[Executable, list[JSON]] = {}
         self._answers: dict[Executable, Sequence[JSON]] = {}
+        self._after: list[Callable[[], object]] = []
 
     def log(self, who: Who, *entries: LogEntry) -> None:
         """Tell the audit log at the end."""
         self._entries += [(who, each) for each in entries]
 
-    def insert_at_end(self, statement: Executable, rows: Sequence[JSON]) -> None:
+    def execute_at_end(self, statement: Executable, rows: Sequence[JSON]) -> None:
         """Carry out a statement for each of these rows at the end."""
         if rows:
             self._rows.setdefault(statement, []).extend(rows)
@@ -50,6 +51,15 @@ class Group:
         if query not in self._answers:
             self._answers[query] = [dict(row) for row in (await self.connection.execute(query)).mappings()]
         return self._answers[query]
+
+    def after_commit(self, note: Callable[[], object]) -> None:
+        """Call this once all is committed, and not at all if it isn't."""
+        self._after.append(note)
+
+    def committed(self) -> None:
+        """Tell those who wait for the commit."""
+        for note in self._after:
+            note()
 
     async def end(self) -> None:
         """Write what was left for the end, the audit log last."""
@@ -135,6 +145,7 @@ class GroupCommit:
                 except self._refusals as refused:
                     outcomes.append(_Refused(refused))
             await group.end()
+        group.committed()
         for each, outcome in zip(asked, outcomes, strict=True):
             if isinstance(outcome, _Refused):
                 _settle([each], outcome.why)
