@@ -76,6 +76,14 @@ class _Refused:
     why: Exception
 
 
+class _CommitFailed(Exception):
+    """Whether the transaction is done isn't known."""
+
+    def __init__(self, why: Exception) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
 @dataclass
 class _Waiting:
     order: str
@@ -119,32 +127,47 @@ class GroupCommit:
             asked = sorted((each for each in group if not each.outcome.done()), key=lambda each: each.order)
             try:
                 await self._write_together(asked)
+            except _CommitFailed as failed:
+                _settle(asked, failed.why)
             except Exception as error:  # noqa: BLE001 (each caller is given it)
-                if len(asked) == 1 or is_away(error):
-                    _settle(asked, error)
-                    continue
-                for each in asked:  # whose error it was shows alone
-                    try:
-                        await self._write_together([each])
-                    except Exception as its_own:  # noqa: BLE001
-                        _settle([each], its_own)
+                await self._write_once_more(asked, error)
             except asyncio.CancelledError:
                 for each in [*asked, *self._waiting]:
                     each.outcome.cancel()
                 raise
 
+    async def _write_once_more(self, asked: Sequence[_Waiting], error: Exception) -> None:
+        """Carry out writes whose transaction was undone by an error: together if it was the connection's, else apart.
+
+        A connection may have been ended since it was last used; and whose error another one was shows alone.
+        """
+        for some in [asked] if is_away(error) else [[each] for each in asked]:
+            try:
+                await self._write_together(some)
+            except _CommitFailed as failed:
+                _settle(some, failed.why)
+            except Exception as again:  # noqa: BLE001
+                _settle(some, again)
+
     async def _write_together(self, asked: Sequence[_Waiting]) -> None:
         outcomes: list[Any] = []
-        async with self._store.transaction() as connection:
-            group = Group(connection)
-            for lock in {each.lock for each in asked if each.lock is not None}:
-                await connection.execute(lock)
-            for each in asked:
-                try:
-                    outcomes.append(await each.write(group))
-                except self._refusals as refused:
-                    outcomes.append(_Refused(refused))
-            await group.end()
+        is_written = False
+        try:
+            async with self._store.transaction() as connection:
+                group = Group(connection)
+                for lock in {each.lock for each in asked if each.lock is not None}:
+                    await connection.execute(lock)
+                for each in asked:
+                    try:
+                        outcomes.append(await each.write(group))
+                    except self._refusals as refused:
+                        outcomes.append(_Refused(refused))
+                await group.end()
+                is_written = True
+        except Exception as error:
+            if is_written:  # it may be done, and may not
+                raise _CommitFailed(error) from error
+            raise
         group.committed()
         for each, outcome in zip(asked, outcomes, strict=True):
             if isinstance(outcome, _Refused):
