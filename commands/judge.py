@@ -13,6 +13,7 @@ from tribunal.commands.errors import STATUS
 from tribunal.commands.explain import check_output_file, format_of_file, write_picture
 from tribunal.commands.options import Graph, with_settings
 from tribunal.commands.shared_options import AsJson, Keep, KeepIn, KeepText
+from tribunal.commands.stopping import expect_stop, run_until_stopped
 from tribunal.errors import BadInput
 from tribunal.terminal import say, say_json
 
@@ -51,12 +52,12 @@ def judge(
     settings: dict[str, Any],
 ) -> None:
     """Decide whether a post is hate speech, and show why."""
+    expect_stop()
     from tribunal.cases.graph_run import find_unkept_warning
     from tribunal.cases.keep_options import keep_options
     from tribunal.cases.session import judge_post
     from tribunal.cases.view_maker import view_case
     from tribunal.commands.show import CasePrinter
-    from tribunal.commands.stopping import run_until_stopped
     from tribunal.context import context_from
     from tribunal.graphs import load_seats
 

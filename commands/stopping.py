@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -16,6 +15,17 @@ Result = TypeVar("Result")
 _BY_SIGNAL = 128  # a shell's status of a process that a signal ended is this and the signal's number
 
 
+def expect_stop() -> None:
+    """Say so if SIGTERM comes before the trial begins. Then nothing was asked of a model."""
+
+    def stop(number: int, _: object) -> None:
+        say(f"tribunal: stopped by {signal.Signals(number).name}: nothing was begun", aside=True)
+        raise SystemExit(_BY_SIGNAL + number)
+
+    with suppress(ValueError):  # not the main thread
+        signal.signal(signal.SIGTERM, stop)
+
+
 def run_until_stopped(work: Coroutine[Any, Any, Result], *, database: str | None, review: bool) -> Result:
     """Run the trial of a case to its end, and return what it gives.
 
@@ -27,10 +37,14 @@ def run_until_stopped(work: Coroutine[Any, Any, Result], *, database: str | None
     Raises:
         typer.Exit: SIGINT or SIGTERM came first. A line was printed.
     """
+    import asyncio
+
     return asyncio.run(_run(work, database, review))
 
 
 async def _run(work: Coroutine[Any, Any, Result], database: str | None, review: bool) -> Result:
+    import asyncio
+
     loop, came = asyncio.get_running_loop(), list[signal.Signals]()
     trial = asyncio.ensure_future(work)
 

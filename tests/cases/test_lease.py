@@ -23,6 +23,7 @@ from tests.cases.forked import Done, Forked
 from tests.court import PATIENCE, court_script
 from tests.doubles import Reply, ScriptedServer
 from tribunal.cases.docket import Docket
+from tribunal.commands.stopping import expect_stop
 from tribunal.store.tables import replicas
 
 UNSURE = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
@@ -187,6 +188,18 @@ async def test_a_stopped_trial_says_what_became_of_its_case(forked: Forked, numb
     kept = f"case {case['thread']} is kept as far as it came; tribunal review resume {case['thread']} goes on"
     assert (trial.returncode, out) == (128 + number, b"")
     assert told.decode() == f"tribunal: stopped by {number.name}: {kept}\n"
+
+
+def test_a_stop_before_the_trial_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    expect_stop()
+    try:
+        with pytest.raises(SystemExit) as ended:
+            signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert ended.value.code == 143
+    assert capsys.readouterr().err == "tribunal: stopped by SIGTERM: nothing was begun\n"
 
 
 @pytest.mark.long
