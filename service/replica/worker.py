@@ -104,8 +104,9 @@ class Worker:
         return False
 
     def _begin(self, held: Held) -> asyncio.Task[TrialOutcome]:
-        def end(_: object) -> None:
-            self.trials.pop(held.id, None)
+        def end(ended: asyncio.Task[TrialOutcome]) -> None:
+            if self.trials.get(held.id) is ended:  # else the case was taken from it, and is tried here once more
+                del self.trials[held.id]
             self.give_place_back()
 
         trial = self.trials[held.id] = asyncio.create_task(self._run_observed(held), name=held.id)

@@ -20,11 +20,12 @@ from tests.service.decided_here import contested, courtroom, decided, judged
 from tribunal.cases.erasure import ErasureRequest, erase_words
 from tribunal.cases.keep_options import KeepOptions
 from tribunal.cases.record_audit import check_records
-from tribunal.cases.record_rows import keep_record
+from tribunal.cases.record_rows import decision_entry, keep_record
 from tribunal.cases.waiting_cases import WaitingCases, write_note
 from tribunal.commands import app
 from tribunal.schema import Record
 from tribunal.service.replica.batches import BatchStore
+from tribunal.store.audit import OPERATOR, append
 from tribunal.store.tables import cases
 
 RULES = ("--model", "rehearsal")
@@ -177,6 +178,18 @@ async def test_every_change_is_found(database: str, monkeypatch: pytest.MonkeyPa
     assert f"case {case}: category: not as entry 1 (case.decided) tells" in told
     assert "case case-forged: no entry of the log tells of its record" in told
     assert told[-1] == "2 cases compared with the log, 2 differing"
+
+
+async def test_a_waiting_case_of_the_release_before_is_no_false_alarm(database: str) -> None:
+    record = await tribunal.ajudge(POST, model="rehearsal")
+    case = (await keep_record(KeepOptions(via="command", database=database), record, {"text": POST}, {})).kept
+    async with opened(database) as store:
+        [row] = await store.fetch_rows(select(cases).where(cases.c.id == case))
+        without = {**row["record"], "kept": None}  # what that release told the log, before it noted `kept`
+        entry = decision_entry(str(case), row["post_sha"], Record.model_validate(without), without)
+        async with store.transaction() as connection:
+            await append(connection, OPERATOR, entry)
+        assert (await check_records(store)).faults == []
 
 
 async def test_what_isnt_kept_is_compared_by_its_columns(database: str) -> None:

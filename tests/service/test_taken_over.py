@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from typing import Any
 
@@ -11,8 +12,9 @@ from sqlalchemy import select, update
 from typer.testing import CliRunner
 
 import tribunal
+from tests.doubles import ScriptedServer
 from tests.service.at_desk import somebody
-from tests.service.conftest import opened
+from tests.service.conftest import opened, serving
 from tests.service.decided_here import courtroom, judged
 from tribunal.cases.case_store import CaseStore
 from tribunal.cases.leases import NewCase
@@ -97,3 +99,36 @@ async def test_a_claim_that_is_dated_far_ahead_holds_no_case(database: str) -> N
             await desk.sign_in(named="lee")
             assert "Unassigned" in (await desk.get("/desk/queue")).response.text
             assert (await waiting.claim(case, "lee", 60.0))["claimed_by"] == "lee"
+
+
+async def test_a_replica_may_try_a_case_again_that_was_taken_from_it(database: str) -> None:
+    answers = [asyncio.Event(), asyncio.Event()]
+    asked = asyncio.Queue[int]()
+
+    async def script(request: Any) -> Any:
+        number = len(server.requests) - 1
+        asked.put_nowait(number)
+        await answers[number].wait()
+        return {"category": "NotHate", "explanation": f"attempt {number}", "confidence": 0.9}
+
+    async with (
+        ScriptedServer(script) as server,
+        serving(database, graph="baseline", settings={"model": "openai:scripted"}) as client,
+    ):
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
+        worker = client.app.state.replica.worker  # type: ignore[attr-defined]
+        got = await client.post("/v1/judge?wait=0", json={"text": "Good morning!"})
+        case = got.headers["location"].rpartition("/")[2]
+        await asked.get()
+        first = worker.trials[case]
+        await release(database, case)
+        await asked.get()
+        answers[0].set()
+        assert await first is None
+        assert case in worker.case_ids, "else it would be given back as an orphan"
+        answers[1].set()
+        done = (await client.get(f"/v1/cases/{case}?wait=30")).json()
+        while done["status"] != "done":
+            done = (await client.get(f"/v1/cases/{case}")).json()
+            await asyncio.sleep(0.05)
+        assert done["record"]["explanation"] == "attempt 1"
