@@ -49,6 +49,7 @@ async def write_anew(store: Store) -> None:
         await connection.execute(update(audit_head).values(hash=previous))
 
 
+@pytest.mark.long
 async def test_a_signed_head_finds_a_log_that_was_written_anew(database: str, tmp_path: Path) -> None:
     key, heads = tmp_path / "head.key", tmp_path / "heads.jsonl"
     await run(database, "key", str(key))
@@ -96,6 +97,7 @@ async def test_a_signed_head_finds_a_log_that_was_written_anew(database: str, tm
         assert (says in error, error.count("\n"), private in error) == (True, 1, False), error
 
 
+@pytest.mark.long
 @needs_openssl
 async def test_the_command_publishes_everywhere(database: str, tmp_path: Path) -> None:
     heads, key = tmp_path / "heads.jsonl", tmp_path / "head.key"

@@ -102,6 +102,7 @@ async def none_taken(*_: object) -> list[Any]:
     return []
 
 
+@pytest.mark.long
 async def test_no_flow_of_the_terminal_raises_a_false_alarm(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIBUNAL_DATABASE", database)
     review = ("judge", POST, *RULES, "--review", "--review-rule", "all", "--json")
@@ -203,6 +204,7 @@ async def test_what_isnt_kept_is_compared_by_its_columns(database: str) -> None:
         assert (await check_records(store)).faults == [f"case {case}: category: not as entry 2 (case.decided) tells"]
 
 
+@pytest.mark.long
 async def test_a_case_that_is_decided_meanwhile_is_no_fault(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIBUNAL_DATABASE", database)
     record = await tribunal.ajudge(POST, keep=True, model="rehearsal")

@@ -84,6 +84,7 @@ async def test_a_released_case_is_anybody_s_and_its_process_writes_nothing_more(
             assert again.attempt == 2
 
 
+@pytest.mark.long
 async def test_a_claim_that_is_dated_far_ahead_holds_no_case(database: str) -> None:
     async with courtroom(database) as (client, _):
         case = await judged(client)
@@ -101,6 +102,7 @@ async def test_a_claim_that_is_dated_far_ahead_holds_no_case(database: str) -> N
             assert (await waiting.claim(case, "lee", 60.0))["claimed_by"] == "lee"
 
 
+@pytest.mark.long
 async def test_a_replica_may_try_a_case_again_that_was_taken_from_it(database: str) -> None:
     answers = [asyncio.Event(), asyncio.Event()]
     asked = asyncio.Queue[int]()
