@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Exit status: 0 a verdict, 2 wrong usage or input, 3 the model refused, 4 a technical failure, 5 a person has to decide
-(tribunal review). Also 4: with --review, the case could not be kept, so no person will be asked."""
+(tribunal review). Also 4: with --review, the case could not be kept, so no person will be asked. Stopped: 130 by
+Ctrl-C, 143 by SIGTERM."""
 
 
 @with_settings
