@@ -18,6 +18,7 @@ from tribunal.calls import was_rehearsed
 from tribunal.context import Context, warn_of_overruled_settings
 from tribunal.errors import BadInput, BudgetSpent, ModelError, WrongState
 from tribunal.loops import run_in_background
+from tribunal.models.unanswered import stop_if_unanswered
 from tribunal.nodes.channels import find_wrong_channel
 from tribunal.nodes.state import channel_forms, outcome_of
 from tribunal.nodes.verdict import announce_outcome, is_closed
@@ -53,7 +54,8 @@ def take_part_while_open(function: Node) -> Node:
     """Return a node that acts in a case only while it is open, and whose faults end the case as the outcome they are.
 
     A refusal becomes a `Refusal` and a technical failure a `Failure`; both keep the log of every call. A spent
-    budget leaves the seat silent, and the verdict says so.
+    budget leaves the seat silent, and the verdict says so. In a trial that can wait, one that nobody answered stops the
+    graph here instead.
     """
 
     @functools.wraps(function)
@@ -69,6 +71,7 @@ def take_part_while_open(function: Node) -> Node:
         except BudgetSpent as spent:
             return {"budget_spent": True, "calls": list(spent.calls), "warnings": [str(spent)]}
         except ModelError as fault:
+            stop_if_unanswered(fault)
             by_rules = was_rehearsed([*state.get("calls", ()), *fault.calls], state.get("warnings", ()))
             outcome = {**outcome_of(fault), "rehearsed": by_rules}
             log = {"calls": list(fault.calls), "warnings": list(fault.warnings)}

@@ -15,6 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+# Kinds of `CallFailed`. Nobody answered, which another try may change; or nobody is let in until somebody sees to it.
+UNANSWERED = ("connection", "timeout", "rate_limit", "server", "moved")
+LOCKED_OUT = ("authentication", "quota")
+
 
 class TribunalError(Exception):
     """The base of every error this project raises on purpose."""

@@ -16,10 +16,10 @@ from langchain_core.runnables import RunnableConfig
 from tribunal.cases.records import POST
 from tribunal.cases.session import judge_post
 from tribunal.context import Context, context_from, settings_for_record
-from tribunal.errors import BadInput, ModelError, WrongState
+from tribunal.errors import LOCKED_OUT, BadInput, ModelError, WrongState
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.runs.job import RunJob, RunOrder
-from tribunal.eval.runs.outage import LOCKED_OUT, is_unanswered, kind_of_failure
+from tribunal.eval.runs.outage import is_unanswered, kind_of_failure
 from tribunal.eval.runs.pins import check_pins
 from tribunal.eval.runs.prices import Prices
 from tribunal.eval.runs.results import AnyResult

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from tribunal.errors import BadInput
+from tribunal.errors import LOCKED_OUT, BadInput
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.runs.decider import DecidedPost, PostDecider, RunStopped
 from tribunal.eval.runs.job import (
@@ -21,7 +21,7 @@ from tribunal.eval.runs.job import (
     order_of_job,
 )
 from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, read_line_starts, shows_rehearsal
-from tribunal.eval.runs.outage import LOCKED_OUT, LOST_IN_A_ROW, UnansweredPosts, is_unanswered, kind_of_failure
+from tribunal.eval.runs.outage import LOST_IN_A_ROW, UnansweredPosts, is_unanswered, kind_of_failure
 from tribunal.eval.runs.prices import Prices, RunBudget, RunSpending, read_spending, spending_of_calls
 from tribunal.eval.runs.results import AnyResult, summarize_result
 from tribunal.eval.runs.tally import RunTally

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tribunal.cases.session import judge_post
-from tribunal.errors import ModelError
+from tribunal.errors import LOCKED_OUT, UNANSWERED, ModelError
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.runs.journal import RESULTS, read_line_starts
 from tribunal.eval.runs.results import AnyResult
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 # So many posts without an answer mean that something is wrong for all, and not that those were hard.
 LOST_IN_A_ROW = 10
-LOCKED_OUT = ("authentication", "quota")
 _REMEDIES = {
     "connection": "See to the network",
     "timeout": "See to the model's server",
@@ -41,7 +40,7 @@ def kind_of_failure(record: AnyResult) -> str:
 
 def is_unanswered(record: AnyResult) -> bool:
     """Return whether a post failed because nobody answered, which another try may change."""
-    return kind_of_failure(record) in _REMEDIES
+    return kind_of_failure(record) in UNANSWERED
 
 
 class UnansweredPosts:
@@ -137,4 +136,4 @@ def _model_at_fault(record: AnyResult) -> str:
 
 def _was_answered(error: str | None) -> bool:
     """Return whether a call was answered, even by a refusal or by unreadable output."""
-    return error is None or error not in (*_REMEDIES, *LOCKED_OUT)
+    return error is None or error not in (*UNANSWERED, *LOCKED_OUT)

@@ -78,7 +78,8 @@ async def _decide_posts(
 
 
 async def _open_case(replica: Replica, who: Caller, new: NewCase) -> OpenCase:
-    return await replica.intake.open_case(new, who, again=REPEAT_SECONDS if new.keep else None)
+    wait = min(replica.options.longest_wait, MAX_SECONDS)
+    return await replica.intake.open_case(new, who, again=REPEAT_SECONDS if new.keep else None, wait=wait)
 
 
 async def _wait_for_outcome(replica: Replica, who: Caller, post: _OpenedPost, deadline: float) -> Record | None:

@@ -10,6 +10,7 @@ from pydantic import Field
 from sqlalchemy import and_, delete, exists, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.cases.holds import NOT_HELD
 from tribunal.cases.leases import Held, existing_for_request, held_case_from_row, owner_is_dead
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import cancel_entry
@@ -131,9 +132,10 @@ class BatchStore:
     # Feeding
 
     async def find_turns(self) -> list[JSON]:
-        """Return the batches of which more may be tried now, the oldest first: id, key_id, and why it was held."""
+        """Return the batches of which more may be tried now, the oldest first, and why each was held."""
         free = or_(batches.c.held_until.is_(None), batches.c.held_until <= time.time())
-        query = select(batches.c.id, batches.c.key_id, batches.c.held).where(batches.c.status == "running", free)
+        columns = (batches.c[name] for name in ("id", "key_id", "held", "graph", "settings"))
+        query = select(*columns).where(batches.c.status == "running", free)
         return await self._store.fetch_rows(query.order_by(batches.c.created))
 
     async def take_rows(self, batch_id: str, count: int) -> list[Held]:
@@ -145,13 +147,15 @@ class BatchStore:
             Problem: it doesn't reach for any.
         """
         of_batch = (cases.c.batch_id == batch_id, cases.c.status == "waiting")
-        query = select(cases.c.id).where(*of_batch, cases.c.outcome.is_(None)).order_by(cases.c.place).limit(count)
+        due = or_(cases.c.held_until.is_(None), cases.c.held_until <= time.time())
+        query = select(cases.c.id).where(*of_batch, cases.c.outcome.is_(None), due).order_by(cases.c.place).limit(count)
         async with self._store.transaction() as connection:
             ids = (await connection.execute(query.with_for_update(skip_locked=True))).scalars().all()
             if not ids:
                 return []
             taken = update(cases).where(cases.c.id.in_(ids), *of_batch)
-            taken = taken.values(status="running", owner=self._replica, attempt=cases.c.attempt + 1)
+            begun = {"status": "running", "owner": self._replica, "attempt": cases.c.attempt + 1, **NOT_HELD}
+            taken = taken.values(**begun)
             rows = (await connection.execute(taken.returning(cases))).mappings().all()
             return await self._reserve_for_rows(connection, sorted(rows, key=lambda row: row["place"]))
 
@@ -175,15 +179,17 @@ class BatchStore:
         left = exists().where(cases.c.batch_id == batch_id, cases.c.status.in_(("waiting", "running")))
         is_done = (batches.c.id == batch_id, batches.c.finished.is_(None), batches.c.status != "reading", ~left)
         status = func.replace(batches.c.status, "running", "done")  # a cancelled one stays so
-        values = {"finished": time.time(), "status": status, "held": None, "held_until": None}
+        values = {"finished": time.time(), "status": status, **NOT_HELD}
         async with self._store.transaction() as connection:
             await connection.execute(update(batches).where(*is_done).values(**values))
 
-    async def hold(self, batch_id: str, why: str | None, until: float | None) -> None:
-        """Hold a batch until a time, after which more of it is tried; None: go on now."""
+    async def hold(self, batch_id: str, why: str | None, until: float | None, provider: str | None = None) -> None:
+        """Hold a batch until a time, or until a provider answers; then more of it is tried. None: go on now."""
         where = (batches.c.id == batch_id, batches.c.finished.is_(None))
         async with self._store.transaction() as connection:
-            await connection.execute(update(batches).where(*where).values(held=why, held_until=until))
+            await connection.execute(
+                update(batches).where(*where).values(held=why, held_until=until, held_for=provider)
+            )
 
     async def cancel(self, batch_id: str, by: Who = OPERATOR) -> None:
         """Cancel what waits. What is under way ends, and what is decided stays."""

@@ -21,6 +21,8 @@ from tribunal.store.audit import OPERATOR, Who
 from tribunal.store.engine import Store
 from tribunal.trust import check_image, check_request, for_an_agent
 
+# A post that is not to be kept is given up before its caller is, who is then told.
+_PART_OF_WAIT = 0.9
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # seconds between two looks at a case that another replica tries
 
 
@@ -63,24 +65,35 @@ class CaseIntake:
             raise Problem("unavailable", "this replica stops; send it again", retry_after=1)
 
     async def open_case(
-        self, new: NewCase, who: Caller, *, idempotency_key: str | None = None, again: float | None = None
-    ) -> OpenCase:
-        """Take a case in, and begin with it if there is room.
+        self, new: NewCase, who: Caller, *, idempotency_key: str | None = None, again: float | None = None,
+        deadline_s: float | None = None, wait: float = 0.0,
+    ) -> OpenCase:  # fmt: skip
+        """Take a case in, and begin with it if there is room and its models answer.
 
-        With `again`, find the same case instead, if it is under way or was decided in the last so many seconds.
+        Args:
+            new: the case.
+            who: asks for it.
+            idempotency_key: the request's own name, under which it is done once.
+            again: find the same case instead, if it is under way or was decided in the last so many seconds.
+            deadline_s: for how many seconds it may be held while no model answers, as far as the operator lets it.
+            wait: for how many seconds its caller waits; one that is not to be kept is held no longer.
 
         Raises:
             Problem: too many wait, the key's budget is spent, or the idempotency key belongs to another request.
         """
         self.check_running()
-        placed = await self.worker.take_place()
+        outages = self.worker.outages
+        deadline = outages.deadline(deadline_s if new.keep else min(deadline_s or wait, wait * _PART_OF_WAIT))
+        hold = outages.hold_new(await outages.needed(new.graph, new.settings), deadline)
+        is_full = not new.keep and len(self.worker.held_in_memory) >= self.options.queue
+        placed = not is_full and await self.worker.take_place()
         if not placed and not new.keep:
             raise Problem("busy", "every place is taken, and a post that is not to be kept can't wait", retry_after=5)
         held: Held | None = None
         try:
             case_id, is_new, held = await self.case_store.take_in(
                 new, who.key_id, here=placed, most_waiting=self.options.queue, idempotency_key=idempotency_key,
-                again=again, by=who.audit_actor,
+                again=again, by=who.audit_actor, deadline=deadline, hold=hold if new.keep else None,
             )  # fmt: skip
         finally:
             if placed and held is None:
@@ -190,8 +203,10 @@ class Reviews(WaitingCases):
             await asyncio.to_thread(trusted_graph, row["graph"])
         await worker.trials_on_checkpoints.check_answer(row, answer)
 
+        needed = await worker.outages.needed(row["graph"], row["settings"])
+
         async def write_and_go_on() -> OpenCase:
-            placed, held = await worker.take_place(), None
+            placed, held = not worker.outages.concerns(needed) and await worker.take_place(), None
             try:
                 owner = case_store.replica if placed else None
                 changed = await self.take_answer(row, reviewer, answer, by, owner, leads=leads)

@@ -37,6 +37,9 @@ class ServiceOptions(Frozen):
     )
     case_tokens: int = Field(100_000, ge=1, description="tokens that it takes at most, without its own max_tokens")
     longest_wait: float = Field(60.0, ge=0, le=600, description="seconds that ?wait= may ask for")
+    hold_seconds: float = Field(
+        3600.0, ge=0, description="seconds for which a post is held while no model answers; then it is a failure"
+    )
     takeover: float = Field(30.0, gt=0, description="seconds of silence after which others take a replica's cases over")
     most_body: int = Field(
         38 * 1024**2, ge=1024, description="bytes of a request's body; of a batch, batch_bytes counts"

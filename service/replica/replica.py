@@ -15,12 +15,14 @@ from tribunal.cases.case_store import CaseStore
 from tribunal.cases.decision_effects import store_sampling
 from tribunal.cases.docket import migrate_old_docket
 from tribunal.cases.erasure import ErasureRequest, ErasureResult, erase_words, remove_images, wipe_file
+from tribunal.cases.holds import mark_held
 from tribunal.cases.leases import new_owner
 from tribunal.cases.outbox import Outbox
 from tribunal.cases.problem import Problem
 from tribunal.errors import BadInput
 from tribunal.eval.runs.prices import read_prices
 from tribunal.exports.finished_cases import forget_erased_precedents
+from tribunal.schema import JSON
 from tribunal.service.replica.appeals import Appeals
 from tribunal.service.replica.background_loops import repeat
 from tribunal.service.replica.batch_feeder import BatchFeeder
@@ -31,6 +33,7 @@ from tribunal.service.replica.head_publishing import HeadPublisher, check_secret
 from tribunal.service.replica.key_usage import case_bounds
 from tribunal.service.replica.keys import has_keys
 from tribunal.service.replica.options import ServiceOptions
+from tribunal.service.replica.outages import Outages
 from tribunal.service.replica.second_opinions import SecondOpinions
 from tribunal.service.replica.webhooks import WebhookSender
 from tribunal.service.replica.worker import Worker
@@ -100,13 +103,15 @@ class Replica:
         """Put the parts together; `run_replica` starts them."""
         self.options, self.store, self.case_store, self.prices = options, store, case_store, telemetry.prices
         self.queued = asyncio.Event()  # set when a case waits that this replica may take up
-        self.worker = Worker(case_store, store, options.in_flight, telemetry)
+        self.batches = BatchStore(store, case_store.replica, options.takeover, case_store.bounds)
+        self.outages = Outages(store, self.batches, options.hold_seconds, telemetry.metrics)
+        self.worker = Worker(case_store, store, options.in_flight, telemetry, self.outages)
         self.intake = CaseIntake(options, case_store, self.queued, self.worker)
         self.reviews = Reviews(store, self.intake)
         self.appeals = Appeals(store, case_store.outbox, options.appeal_days, self.queued, case_store.bounds)
         self.second_opinions = SecondOpinions(store, self.appeals)
-        self.batches = BatchStore(store, case_store.replica, options.takeover, case_store.bounds)
         self.feeder = BatchFeeder(options, store, self.batches, self.worker)
+        self.outages.wakes += [self.queued, self.feeder.wake]
         self.uploads = Uploads(options, self.batches)
         self.retention = Retention(store, case_store.replica, options.retain_words)
         self.work_tasks: list[asyncio.Task[None]] = []  # what brings it new work
@@ -181,22 +186,43 @@ class Replica:
         """Take up the cases that wait or whose replica is dead, each once there is room; return how many.
 
         The table of cases is the queue. Others may see the same ones: `CaseStore.take_next` gives each to one replica.
+        While a provider doesn't answer, the cases that need it stay where they are, and hold up none behind them.
         """
-        waiting, taken = await self.case_store.list_free(self.options.in_flight), 0
-        for _ in waiting:
-            await self.worker.wait_for_place()
-            held = None
-            try:
-                if not self.worker.stopping:  # else it stays in the queue, for whoever is there then
-                    held = await self.case_store.take_next()
-            finally:
-                if held is None:
-                    self.worker.give_place_back()
-            if held is None:
+        taken, passed_over = 0, list[str]()
+        while not taken and len(passed_over) <= self.options.queue:
+            waiting = await self.case_store.list_free(self.options.in_flight, without=passed_over)
+            for row in waiting:
+                await self.worker.wait_for_place()
+                held = None
+                try:
+                    is_chosen = self.outages.any_open
+                    if is_chosen and not await self._admit(row):
+                        passed_over.append(row["id"])
+                    elif not self.worker.stopping:  # else it stays in the queue, for whoever is there then
+                        held = await self.case_store.take_next(row["id"] if is_chosen else None)
+                finally:
+                    if held is None:
+                        self.outages.end(row["id"])
+                        self.worker.give_place_back()
+                if held is not None:
+                    await self.worker.begin(held)
+                    taken += 1
+                elif row["id"] not in passed_over:
+                    break
+            if len(waiting) < self.options.in_flight:
                 break
-            await self.worker.begin(held)
-            taken += 1
         return taken
+
+    async def _admit(self, row: JSON) -> bool:
+        """Return whether a case of the queue may be begun though a provider doesn't answer; else say why in its row."""
+        is_overdue = row["deadline"] is not None and row["deadline"] <= time.time()
+        needed = () if is_overdue else await self.outages.needed(row["graph"], row["settings"])
+        if await self.outages.admit(row["id"], needed):
+            return True
+        breaker = self.outages.blocking(needed, row["id"])
+        if row["held"] is None and breaker is not None:
+            await mark_held(self.store, [row["id"]], breaker.provider, breaker.why)
+        return False
 
     def start_loops(self, sender: WebhookSender, publisher: HeadPublisher | None) -> list[asyncio.Task[None]]:
         """Begin the work that is repeated in the background; return that which goes on while the replica drains."""

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Set
+from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager, suppress
 from itertools import count
+from typing import Any
 
 from tribunal.allowance import Allowance, Spending, spending_of
 from tribunal.cases.case_store import CaseStore
 from tribunal.cases.checkpoints import TakenOver
+from tribunal.cases.holds import Hold, hold_case
 from tribunal.cases.leases import Held, without_earlier_calls
 from tribunal.cases.trials import TrialResult, Trials, trusted_graph
 from tribunal.context import context_from
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Sample
 from tribunal.eval.runs.decider import record_of_unusable_post
-from tribunal.schema import JSON, Record
+from tribunal.schema import JSON, Call, Record, Usage
 from tribunal.service.replica.background_loops import DATABASE_AWAY, retry_while_away
+from tribunal.service.replica.outages import Outages
 from tribunal.service.telemetry.observers import Telemetry, TrialObserver
 from tribunal.store.engine import Store
 from tribunal.trust import for_an_agent, stored_settings
@@ -33,17 +36,19 @@ TrialOutcome = Record | BadInput | None  # the record, why there is none, or Non
 class Worker:
     """Tries cases, at most `in_flight` at a time."""
 
-    def __init__(self, case_store: CaseStore, store: Store, in_flight: int, telemetry: Telemetry) -> None:
+    def __init__(
+        self, case_store: CaseStore, store: Store, in_flight: int, telemetry: Telemetry, outages: Outages
+    ) -> None:
         """Begin with no case."""
+        self.outages, self._store = outages, store
         self.trials_on_checkpoints = Trials(store, case_store)
         self._case_store, self._telemetry = case_store, telemetry
         self._room, self._in_flight, self._taken = asyncio.Semaphore(in_flight), in_flight, 0
         self.stopping = False
-        # Says of a row of a batch whether it is tried again, since no model answered it.
-        self.retry_later: Callable[[Held, Record], Awaitable[bool]] | None = None
         self._hurry = asyncio.Event()
         self.trials: dict[str, asyncio.Task[TrialOutcome]] = {}
         self._beginning: set[str] = set()  # cases that are taken up, and not tried yet
+        self.held_in_memory: set[str] = set()  # cases that are not to be kept, and wait for a provider without a place
 
     @property
     def case_ids(self) -> Set[str]:
@@ -86,8 +91,14 @@ class Worker:
         finally:
             self._beginning.discard(held.id)
             if trial is None:
+                self.outages.end(held.id)
                 self.give_place_back()
         return trial
+
+    async def give_back(self, held: Held) -> None:
+        """Let a case that this replica has taken up, and hasn't begun with, wait again; give its place back."""
+        self.give_place_back()
+        await retry_while_away(lambda: self._case_store.give_back(held, Spending()))
 
     async def _check_triable(self, held: Held) -> bool:
         """Return whether a case can be tried here; if not, cancel it, or give it back when this replica stops."""
@@ -107,8 +118,13 @@ class Worker:
         def end(ended: asyncio.Task[TrialOutcome]) -> None:
             if self.trials.get(held.id) is ended:  # else the case was taken from it, and is tried here once more
                 del self.trials[held.id]
-            self.give_place_back()
+                self.outages.end(held.id)
+            if held.id in self.held_in_memory:
+                self.held_in_memory.discard(held.id)
+            else:
+                self.give_place_back()
 
+        self.outages.begin(held.id)
         trial = self.trials[held.id] = asyncio.create_task(self._run_observed(held), name=held.id)
         trial.add_done_callback(end)
         return trial
@@ -123,13 +139,18 @@ class Worker:
         allowance = self._case_store.bounds.allowance(held.reserved)
         try:
             async with self._writing_events() as events:
-                result = await self._run_graph(held, events, observer, allowance)
+                result, hold = await self._run_patiently(held, events, observer, allowance)
             record, paid, spent = result.record, without_earlier_calls(held, result.record), allowance.close()
-            prices = self._telemetry.prices
-            _, money = spending_of(paid.calls, paid.usage, prices.cost_of_call if prices else None)
-            if held.batch_id is not None and self.retry_later and await self.retry_later(held, record):
-                observer.end = "unanswered"
-                await retry_while_away(lambda: self._case_store.try_again(held, spent))
+            listed = {} if hold else {call.id: call for call in paid.calls}  # else they are counted when it ends
+            calls = list(({call["id"]: Call.model_validate(call) for call in result.calls} | listed).values())
+            usage, prices = Usage.from_calls([call.dump() for call in calls]), self._telemetry.prices
+            _, money = spending_of(calls, usage, prices.cost_of_call if prices else None)
+            if hold is not None:
+                observer.hold(result.calls)
+                await retry_while_away(lambda: self._case_store.write_events(events[:]))
+                lease = self._case_store.lease_of(held)
+                await retry_while_away(lambda: hold_case(self._store, lease, held, hold, result.calls, spent, money))
+                await self.outages.settle(hold)
                 return None
             question = result.question.dump() if result.question else None
             counts = await retry_while_away(
@@ -162,9 +183,49 @@ class Worker:
         observer.finish(paid)
         return record
 
-    async def _run_graph(
+    async def _run_patiently(
         self, held: Held, events: list[JSON], observer: TrialObserver, allowance: Allowance
-    ) -> TrialResult:
+    ) -> tuple[TrialResult, Hold | None]:
+        """Try a case; return what came of it, and how it is held if no model answered and it is to go on later.
+
+        One that is not to be kept can't be held in the table: it waits here, and gives its place up meanwhile.
+        """
+        hold: Hold | None = None
+        is_decided, made_before = False, list[JSON]()
+
+        async def decide(record: Record, calls: list[JSON]) -> bool:
+            nonlocal hold, is_decided
+            is_decided, hold = True, await self.outages.decide(held, record, calls)
+            return hold is not None
+
+        while True:
+            if not held.keep:
+                needed = await self.outages.needed(held.graph, held.settings)
+                if not await self.outages.admit(held.id, needed):
+                    await self._wait_in_memory(held)
+            hold, is_decided, given_up = None, False, self.outages.given_up(held)
+            how = {"hold": None if given_up else decide, "given_up": given_up, "allowance": allowance}
+            result = await self._run_graph(held, events, observer, **how)
+            made = list(result.calls) or [call.dump() for call in result.record.calls]
+            result = result.model_copy(update={"calls": (*made_before, *made)})
+            if not given_up and not is_decided:
+                await decide(result.record, made)
+            if given_up or held.keep or hold is None:
+                return result, hold if hold is None or result.held else hold.model_copy(update={"begin_anew": True})
+            made_before += made
+            self.outages.end(held.id)
+            self.outages.begin(held.id)
+
+    async def _wait_in_memory(self, held: Held) -> None:
+        """Wait until a case may be begun, or its deadline, without its place."""
+        self.held_in_memory.add(held.id)
+        self.give_place_back()
+        await self.outages.admit_in_memory(held)
+        await self.wait_for_place()
+        self.held_in_memory.discard(held.id)
+
+    async def _run_graph(self, held: Held, events: list[JSON], observer: TrialObserver, **how: Any) -> TrialResult:
+        """Run the graph of a case; `how` is what else `Trials.run` takes."""
         numbers = count(held.attempt * 100_000)
 
         def on_event(event: JSON) -> None:
@@ -174,11 +235,11 @@ class Worker:
         if held.via != "service":  # of the terminal: its settings and its image are the operator's
             await asyncio.to_thread(trusted_graph, held.graph)
             with stored_settings():
-                return await self.trials_on_checkpoints.run(held, on_event, allowance=allowance)
+                return await self.trials_on_checkpoints.run(held, on_event, **how)
         with for_an_agent():
             # Nobody listens to the many of a batch.
             listen = on_event if held.batch_id is None else None
-            return await self.trials_on_checkpoints.run(held, listen, allowance=allowance)
+            return await self.trials_on_checkpoints.run(held, listen, **how)
 
     @asynccontextmanager
     async def _writing_events(self) -> AsyncIterator[list[JSON]]:

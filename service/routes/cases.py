@@ -59,6 +59,9 @@ class CaseResource(BaseModel):
     graph: str = Field(description="which system decides", examples=["tribunal"])
     post: dict[str, Any] | None = Field(default=None, description="what was asked; none where it isn't kept")
     settings: dict[str, Any] = Field(description="the settings in force", examples=[{"rounds": 2}])
+    held: str | None = Field(default=None, description="why it isn't tried now, such as a model that doesn't answer")
+    held_until: float | None = Field(default=None, description="when it is tried again, in seconds of the epoch")
+    deadline: float | None = Field(default=None, description="of one that is held: when it fails, if nothing changes")
     cancelled: str | None = Field(default=None, description="why it ended without an outcome")
     record: Record | None = Field(default=None, description="the outcome and all that led to it")
     question: ReviewerQuestion | None = Field(default=None, description="what a person has to decide, while one has to")
@@ -73,6 +76,7 @@ class CaseResource(BaseModel):
         is_claimed = claim_seconds_left(row["claimed_until"]) > 0
         return cls.model_validate({
             **{name: row[name] for name in cls.model_fields if name in row},
+            "deadline": row["deadline"] if row["held"] is not None else None,
             "cancelled": cancelled,
             "record": None if cancelled else row["record"],
             "question": row["question"] if row["status"] == "done" else None,

@@ -54,6 +54,9 @@ class JudgeRequest(RequestBody):
     graph: str | None = Field(default=None, max_length=60, description="which system decides", examples=["arcade"])
     settings: dict[str, Any] = Field(default_factory=dict, description="those that the operator lets requests set")
     keep: bool = Field(True, description="false: neither post nor record is stored; only with `wait`", examples=[True])
+    deadline_s: float | None = Field(
+        None, gt=0, description="for how many seconds it is held at most while no model answers; then it is a failure"
+    )
 
 
 async def _read_request(request: Request) -> JudgeRequest:
@@ -116,7 +119,10 @@ async def judge(
     post = body.model_dump(include={"text", "image", "post_id", "language", "earlier"}, exclude_defaults=True)
     new = NewCase(graph=graph, post=post, settings=replica.intake.settings_for(body.settings), keep=body.keep)
     # On its own, so that whatever ends this request doesn't end it between the case and its trial.
-    opening = asyncio.create_task(replica.intake.open_case(new, who, idempotency_key=idempotency_key))
+    wait = min(wait, replica.options.longest_wait)
+    opening = asyncio.create_task(
+        replica.intake.open_case(new, who, idempotency_key=idempotency_key, deadline_s=body.deadline_s, wait=wait)
+    )
     opened = await asyncio.shield(opening)
     return await answer_when_done(request, response, replica, opened, wait, only_here=wait > 0 and not idempotency_key)
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from tribunal.cases.problem import Problem
 from tribunal.service.replica.figures import DAY, Figures, TimeSpan, count_figures
 from tribunal.service.replica.keys import count_keys_ending
+from tribunal.service.replica.outages import ProviderState
 from tribunal.service.routes import parameters as api
 from tribunal.service.routes.access import Auditor, CurrentReplica, KeyFirst, Overseer, Scraper
 from tribunal.service.telemetry.observers import Telemetry
@@ -44,6 +45,12 @@ class Readiness(BaseModel):
         "its cases over; the database doesn't answer; its tables are of an earlier release, or "
         "lack what this one needs",
     )
+    degraded: bool = Field(
+        default=False, description="whether a provider's models don't answer: posts are taken in and held meanwhile"
+    )
+    providers: dict[str, ProviderState] = Field(
+        default_factory=dict, description="the providers that were without an answer here since it began, by name"
+    )
 
 
 @router.get("/healthz")
@@ -54,10 +61,16 @@ async def healthz() -> Health:
 
 @router.get("/readyz", responses={503: {"model": Readiness, "description": "it can't; `trouble` says why"}})
 async def readyz(response: Response, replica: CurrentReplica) -> Readiness:
-    """Say whether it can take work. No key is needed. Send no requests where this answers 503."""
+    """Say whether it can take work. No key is needed. Send no requests where this answers 503.
+
+    A replica whose models don't answer can: it takes posts in, and holds them.
+    """
     trouble = await replica.find_trouble()
     response.status_code = 503 if trouble else 200
-    return Readiness.model_validate({"ready": trouble is None, "trouble": trouble})
+    providers = replica.outages.show()
+    degraded = any(each.state != "closed" for each in providers.values())
+    seen = {"ready": trouble is None, "trouble": trouble, "degraded": degraded, "providers": providers}
+    return Readiness.model_validate(seen)
 
 
 @router.get("/metrics", response_class=Response, responses={200: _METRICS, **api.responses()})

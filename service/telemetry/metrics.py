@@ -77,6 +77,11 @@ class Metrics:
         self._cost = counter("model_cost", "In the currency of the price table.", "model")
         self._refusals = counter("model_refusals", "Calls that were refused.", "model", "kind")
         self._failures = counter("model_failures", "Calls that failed.", "model", "kind")
+        self._held = counter("cases_held", "How often a case was held since no model answered.", "provider")
+        self._provider_open = Gauge(
+            "tribunal_provider_open", "1 while a provider's models don't answer this replica, else 0.", ["provider"],
+            registry=registry, multiprocess_mode="livemax",
+        )  # fmt: skip
         self._requests = counter("http_requests", "Requests that were answered.", "method", "route", "status")
         self._keys_refused = counter("keys_refused", "Requests with a key that opens nothing.", "reason")
         until_end = "From a request's begin to its answer's end."
@@ -106,6 +111,14 @@ class Metrics:
         if prices is not None and (money := prices.cost_of_call(call)):
             self._labelled(self._cost, model).inc(money)
 
+    def count_held_case(self, provider: str) -> None:
+        """Count a case that is held, since no model of a provider answered."""
+        self._labelled(self._held, self._limit_model(provider or _OTHER)).inc()
+
+    def set_provider_open(self, provider: str, *, is_open: bool) -> None:
+        """Note whether a provider's models answer."""
+        self._labelled(self._provider_open, self._limit_model(provider or _OTHER)).set(is_open)
+
     def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request that was answered. `route` is its template, such as `/v1/cases/{case_id}`."""
         method = method if method in _METHODS else _OTHER
@@ -122,7 +135,7 @@ class Metrics:
         It reads files where processes share them: call it off the event loop.
 
         Args:
-            cases: how many are queued and running.
+            cases: how many are queued, held and running.
             keys_ending: how many keys end soon.
         """
         registry = self._registry
@@ -144,7 +157,7 @@ class _DatabaseCollector(Collector):
         """Give the gauges."""
         words = "Cases of the database, the same from every replica on it."
         family = GaugeMetricFamily("tribunal_cases", words, labels=["status"])
-        for status in ("queued", "running"):
+        for status in ("queued", "held", "running"):
             family.add_metric([status], self._cases.get(status, 0))
         yield family
         words = "API keys in force that end within 14 days, the same from every replica."

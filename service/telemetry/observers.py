@@ -6,7 +6,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Literal
 
@@ -51,6 +51,12 @@ class TrialObserver:
         self.record, self.end = record, "record"
         for call in record.calls:  # of a trial to which nobody listened
             self._observe_call(call)
+
+    def hold(self, calls: Sequence[JSON]) -> None:
+        """End the trial without an outcome: no model answered, and the case goes on later."""
+        self.end = "unanswered"
+        for call in calls:
+            self._observe_call(Call.model_validate(call))
 
     def log_fields(self) -> JSON:
         """Return what a log line says of the trial."""

@@ -68,6 +68,10 @@ CASES: dict[str, tuple[dict[str, str], set[str]]] = {
         },
         {"TribunalModelFails", "TribunalPostsFail"},
     ),
+    "posts are held for a provider": (
+        {'tribunal_provider_open{provider="openai", instance="a"}': "1x60"},
+        {"TribunalProviderDown"},
+    ),
     "two calls, both failed": (
         {
             'tribunal_model_calls_total{model="m", cached="no"}': "0 2x59",

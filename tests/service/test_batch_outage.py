@@ -11,7 +11,7 @@ from tests.court import court_script
 from tests.doubles import Fault, Reply, Request
 from tests.service.batched import ended, posts, sent, table
 from tests.service.test_batch_turns import gated
-from tribunal.service.replica import batch_feeder as batch_outages
+from tribunal.service.replica import outages
 
 
 class Down:
@@ -32,7 +32,7 @@ class Down:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_outages, "PAUSES", (0.05, 0.1))
+    monkeypatch.setattr(outages, "PAUSES", (0.05, 0.1))
 
 
 async def test_no_row_is_lost_to_an_outage(database: str) -> None:

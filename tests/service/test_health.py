@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psycopg
@@ -17,13 +18,15 @@ from tests.service.live import key_of, listening
 from tribunal.service.limits import LimitedConnection
 from tribunal.store.engine import Store
 
+READY: dict[str, Any] = {"ready": False, "trouble": None, "degraded": False, "providers": {}}
+
 
 async def test_a_replica_says_that_it_is_alive_and_ready_and_wants_no_key_for_it(database: str) -> None:
     await key_of(database, "judge")
     async with serving(database) as client:
         alive, ready = await client.get("/healthz"), await client.get("/readyz")
         assert (alive.status_code, alive.json()) == (200, {"alive": True})
-        assert (ready.status_code, ready.json()) == (200, {"ready": True, "trouble": None})
+        assert (ready.status_code, ready.json()) == (200, {**READY, "ready": True})
         assert (await client.get("/v1/cases")).status_code == 401
 
 
@@ -40,7 +43,7 @@ async def test_tables_of_an_earlier_version_or_without_a_column_are_no_tables_to
             for statement in change:
                 await connection.execute(text(statement))
         got = await client.get("/readyz")
-        assert (got.status_code, got.json()) == (503, {"ready": False, "trouble": "tables"})
+        assert (got.status_code, got.json()) == (503, {**READY, "trouble": "tables"})
         assert (await client.get("/healthz")).status_code == 200
     await store.close()
 

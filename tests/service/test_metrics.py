@@ -74,7 +74,7 @@ async def test_refusals_and_failures_are_counted_by_model_and_kind(
     async with ScriptedServer(lambda _: answer) as model:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{model.url}/v1")
         settings = {"model": "openai:scripted", "attempts": 1}
-        async with serving(sqlite(tmp_path), settings=settings, graph="baseline") as client:
+        async with serving(sqlite(tmp_path), settings=settings, graph="baseline", hold_seconds=0) as client:
             assert (await client.post("/v1/judge?wait=60", json={"text": ABUSE})).json()["outcome"] == outcome
             seen = await scraped(client)
     assert of(seen, f"tribunal_model_{counted}_total", model="openai:scripted", kind=kind) == 1

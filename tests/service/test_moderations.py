@@ -180,7 +180,7 @@ async def test_keys_and_limits_become_the_clients_own_exceptions(tmp_path: Path)
 async def test_what_is_not_decided_is_an_error(answer: Reply | Fault, status: int, tmp_path: Path) -> None:
     async with (
         ScriptedServer(court(judge=answer)) as server,
-        deciding(server, sqlite(tmp_path)) as url,
+        deciding(server, sqlite(tmp_path), hold_seconds=0) as url,
         client(url) as ours,
     ):
         with pytest.raises(openai.APIStatusError, match="no verdict") as raised:

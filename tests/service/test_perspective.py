@@ -249,7 +249,10 @@ async def failed(url: str, key: str | None) -> tuple[int, str] | None:
     ids=["refusal", "failure"],
 )
 async def test_what_is_not_decided_has_no_score(answer: Reply | Fault, status: str, tmp_path: Path) -> None:
-    async with ScriptedServer(court_script(judge=answer)) as server, deciding(server, sqlite(tmp_path)) as url:
+    async with (
+        ScriptedServer(court_script(judge=answer)) as server,
+        deciding(server, sqlite(tmp_path), hold_seconds=0) as url,
+    ):
         error = await refused(url)
         assert (error["status"], "no verdict" in error["message"]) == (status, True)
 

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, delete, func, or_, select, text, update
+from sqlalchemy import and_, case, delete, func, or_, select, text, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.allowance import Spending
 from tribunal.cases.decision_effects import Sampling, cancel_appeal_trial, write_effects
 from tribunal.cases.erasure import post_without_words, without_words
-from tribunal.cases.leases import MINE, Held, NewCase, existing_for_request, held_case_from_row, owner_is_dead
+from tribunal.cases.holds import NOT_HELD, Hold
+from tribunal.cases.leases import (
+    MINE,
+    Held,
+    NewCase,
+    add_money,
+    existing_for_request,
+    held_case_from_row,
+    owner_is_dead,
+)
 from tribunal.cases.outbox import Outbox, cancel_message, decision_message
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import (
@@ -72,6 +81,8 @@ class CaseStore:
         idempotency_key: str | None = None,
         again: float | None = None,
         by: Who = OPERATOR,
+        deadline: float | None = None,
+        hold: Hold | None = None,
     ) -> Intake:
         """Write a case down, and reserve what it may take of its key's daily budget.
 
@@ -83,6 +94,8 @@ class CaseStore:
             idempotency_key: the request's own name, under which it is done once.
             again: give the same case of the same key instead, if it is under way or was decided so few seconds ago.
             by: who asks, for the audit log.
+            deadline: when the case fails, if no model answers until then.
+            hold: why it isn't tried yet.
 
         Returns:
             the case; a request that was made before gives the case that it made.
@@ -92,10 +105,13 @@ class CaseStore:
         """
         case_id, asked = new_id(), new.model_dump(mode="json")
         row = asked if new.keep else {**asked, "post": None}  # it lives in this process alone
+        if hold is not None and new.keep:
+            here = False
         if here and new.keep and await self._store.fetch_value(select(cases.c.id).where(_waits()).limit(1)):
             here = False
         begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1} if here else {"status": "queued"}
         made = {"id": case_id, "created": time.time(), "key_id": key_id or None, "attempt": 0, **row, **begun}
+        made |= {"deadline": deadline, **(hold.columns() if hold else {})}
         is_named = idempotency_key is not None or again is not None
         entry = intake_entry(case_id, new.graph, new.post, new.settings, keep=new.keep)
 
@@ -121,8 +137,9 @@ class CaseStore:
             if not here:
                 return Intake(case_id, True)
             held = Held(
-                id=case_id, attempt=1, key_id=key_id or None, reserved=reserved, **new.model_dump(exclude={"via"})
-            )
+                id=case_id, attempt=1, key_id=key_id or None, reserved=reserved, deadline=deadline,
+                **new.model_dump(exclude={"via"}),
+            )  # fmt: skip
             return Intake(case_id, True, held)
 
         # Of all who put a case into the queue, one after another counts those that wait.
@@ -137,18 +154,24 @@ class CaseStore:
             made = (await connection.execute(cases.insert().returning(cases), row | begun)).mappings().one()
         return held_case_from_row(made)
 
-    async def list_free(self, limit: int) -> list[str]:
-        """Return cases that could be taken up, in the order of the queue."""
-        return [row["id"] for row in await self._store.fetch_rows(self._next_free(limit))]
+    async def list_free(self, limit: int, without: Collection[str] = ()) -> list[JSON]:
+        """Return cases that could be taken up, in the order of the queue, but for those `without`.
 
-    async def take_next(self) -> Held | None:
-        """Take up the first case of the queue, or of a dead replica; None where there is none.
+        A row says whom the case asks, and how it is held: id, graph, settings, deadline, held.
+        """
+        shown = (cases.c[name] for name in ("id", "graph", "settings", "deadline", "held"))
+        query = self._next_free(limit).with_only_columns(*shown).where(cases.c.id.not_in(without))
+        return await self._store.fetch_rows(query)
+
+    async def take_next(self, case_id: str | None = None) -> Held | None:
+        """Take up the first case of the queue, or of a dead replica, or this one; None where there is none.
 
         One whose key's budget is spent is held until there may be some again.
         """
+        wanted = true() if case_id is None else cases.c.id == case_id
         while True:
             async with self._store.transaction() as connection:
-                found = await connection.execute(self._next_free(1).with_for_update(skip_locked=True))
+                found = await connection.execute(self._next_free(1).where(wanted).with_for_update(skip_locked=True))
                 if (case_id := found.scalar()) is None:
                     return None
                 try:
@@ -200,7 +223,7 @@ class CaseStore:
         """Take a case up; raise Problem if its key's budget is spent, and then it is taken up all the same."""
         taking = update(cases).where(*conditions).returning(cases)
         taken = {"status": "running", "owner": self.replica, "attempt": cases.c.attempt + 1}
-        found = await connection.execute(taking.values(**taken, held=None, held_until=None))
+        found = await connection.execute(taking.values(**taken, **NOT_HELD))
         row = found.mappings().first()
         if row is None:
             return None
@@ -237,14 +260,6 @@ class CaseStore:
     async def _settle(self, connection: AsyncConnection, held: Held, spent: Spending | None) -> None:
         await settle(self._store, connection, held.key_id, held.reserved, spent)
 
-    async def try_again(self, held: Held, spent: Spending) -> None:
-        """Let a row of a batch be tried anew, from its beginning; what it has cost is counted."""
-        anew = {"status": "waiting", "owner": None, "attempts_before": held.attempt, **NO_RESERVATION}
-        async with self._store.transaction() as connection:
-            if (await connection.execute(_LET_GO, {**self.lease_of(held), **anew})).rowcount:
-                await delete_checkpoints(connection, [held.id])
-                await self._settle(connection, held, spent)
-
     async def finish(
         self,
         held: Held,
@@ -270,10 +285,10 @@ class CaseStore:
         Returns:
             whether it counts; False where another replica has taken the case over meanwhile.
         """
-        dumped, before, now = record.dump(), held.money if held.answer is not None else 0.0, time.time()
+        dumped, now = record.dump(), time.time()
         values: JSON = {
             "status": "done", "finished": now, "post_sha": sha(held.post), **record_columns(record, keep=held.keep),
-            "money": None if money is None or before is None else before + money, "question": question,
+            "money": add_money(held, money), "question": question, "calls_paid": None,
             "waits_since": None if question is None else now, "answer": None, **NO_RESERVATION,
         }  # fmt: skip
         forgotten = question is None and not held.words
@@ -358,10 +373,11 @@ class CaseStore:
         return await self._store.fetch_value(select(appeals.c.id).where(appeals.c.case_id == case_id)) is not None
 
     async def count_under_way(self) -> dict[str, int]:
-        """Return how many cases are queued, and how many running, in the whole database."""
-        under_way = cases.c.status.in_(("queued", "running"))
-        counted = select(cases.c.status, func.count().label("number")).where(under_way).group_by(cases.c.status)
-        return {row["status"]: row["number"] for row in await self._store.fetch_rows(counted)}
+        """Return how many cases are queued, held for a provider, and running, in the whole database."""
+        under_way, held = cases.c.status.in_(("queued", "running")), cases.c.held_for.is_not(None)
+        state = case((held, "held"), else_=cases.c.status).label("state")
+        counted = select(state, func.count().label("number")).where(under_way | held).group_by(state)
+        return {row["state"]: row["number"] for row in await self._store.fetch_rows(counted)}
 
     async def status(self, case_id: str) -> str | None:
         """Return the status of a case alone; None where there is no such case."""

@@ -54,7 +54,8 @@ class Held(Frozen):
     """A case that a replica has taken up; `attempt` is its proof that it still has it.
 
     `answer` is what a person has said of it and it has still to go on from; `record` is then the one that they saw.
-    `reserved` is what it may take of its key's daily budget.
+    `reserved` is what it may take of its key's daily budget; `calls_paid` are the ids of calls that were counted
+    when it was held.
     """
 
     id: str
@@ -68,6 +69,8 @@ class Held(Frozen):
     appeal_id: str | None = None
     attempts_before: int = 0
     money: float | None = None
+    deadline: float | None = None
+    calls_paid: list[str] | None = None
     record: JSON | None = None
     answer: JSON | None = None
     via: str = "service"
@@ -83,11 +86,20 @@ def held_case_from_row(row: Mapping[str, Any]) -> Held:
 
 
 def without_earlier_calls(held: Held, record: Record) -> Record:
-    """Return a record with the calls alone that were made since a person saw it."""
-    if held.answer is None or held.record is None:
+    """Return a record with the calls alone that weren't counted when a person saw it, or when the case was held."""
+    before = set(held.calls_paid or ())
+    if held.answer is not None and held.record is not None:
+        before |= {call["id"] for call in held.record["calls"]}
+    if not before:
         return record
-    calls = record.calls[len(held.record["calls"]) :]
+    calls = tuple(call for call in record.calls if call.id not in before)
     return record.model_copy(update={"calls": calls, "usage": Usage.from_calls([call.dump() for call in calls])})
+
+
+def add_money(held: Held, money: float | None) -> float | None:
+    """Return what a case has cost with this attempt; None where one of them isn't known."""
+    before = held.money if held.attempts_before else 0.0
+    return None if money is None or before is None else before + money
 
 
 def owner_is_dead(owner: Any, replica: str, takeover: float) -> Any:

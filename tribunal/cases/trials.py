@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -22,12 +24,14 @@ from tribunal.cases.records import POST, check_state, find_wrong_state, graph_in
 from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.graphs import GRAPHS, builder
+from tribunal.models.registry import split_name
+from tribunal.models.unanswered import PatientCalls, find_stop, wait_for_answers
 from tribunal.nodes.court.case import review_reason
 from tribunal.nodes.court.review import check_review_answer
 from tribunal.nodes.state import Case
 from tribunal.plugins import names
 from tribunal.prompts.policy import use_stored_policy
-from tribunal.schema import JSON, Frozen, Record, Review
+from tribunal.schema import JSON, Failure, Frozen, Record, Review
 from tribunal.store.engine import Store, database_problems
 from tribunal.store.tables import appeals, cases
 from tribunal.trust import check_code
@@ -66,6 +70,8 @@ class TrialResult(Frozen):
         written: whether it has left checkpoints.
         unwritable: why a forgiving one could not be written down, in a line.
         readable: whether a person could review it; else its record says why not.
+        calls: every call of this trial that can wait, also those that its record lacks.
+        held: whether it has stopped where no model answered, to go on later; the record is then of the failure.
     """
 
     record: Record
@@ -73,6 +79,12 @@ class TrialResult(Frozen):
     written: bool = False
     unwritable: str | None = None
     readable: bool = True
+    calls: tuple[JSON, ...] = ()
+    held: bool = False
+
+
+# Says of the record of a failure, and of the calls of its trial, whether the trial is held, to go on later.
+HoldDecision = Callable[[Record, list[JSON]], Awaitable[bool]]
 
 
 class Trials:
@@ -94,22 +106,27 @@ class Trials:
         *,
         forgiving: bool = False,
         allowance: Allowance | None = None,
+        hold: HoldDecision | None = None,
+        given_up: Mapping[str, tuple[str, str]] = MappingProxyType({}),
     ) -> TrialResult:
-        """Try a case until it is decided or waits for a person.
+        """Try a case until it is decided or waits for a person, or stops where no model answers.
 
         Without a context, its settings are those in the store. A forgiving trial goes on if it can't be written. All
-        that is sent is paid for from the allowance; without one, from that of what is reserved for the case.
+        that is sent is paid for from the allowance; without one, from that of what is reserved for the case. `hold` is
+        asked where no model answers; without it the case fails there. `given_up`: as of `PatientCalls`.
 
         Raises:
             BadInput: the post or a setting is wrong; no model was called.
             TakenOver: another process has the case now.
         """
         with spend_from(allowance or self._case_store.bounds.allowance(held.reserved)):
-            return await self._run_within_allowance(held, listen, context, config, forgiving=forgiving)
+            patient = PatientCalls(given_up=dict(given_up))
+            with wait_for_answers(patient if hold or given_up else None):
+                return await self._run_within_allowance(held, listen, context, config, patient, hold, forgiving)
 
     async def _run_within_allowance(
         self, held: Held, listen: Listener | None, context: Context | None, config: RunnableConfig | None,
-        *, forgiving: bool,
+        patient: PatientCalls, hold: HoldDecision | None, forgiving: bool,
     ) -> TrialResult:  # fmt: skip
         context, fields = context or context_from(held.settings), held.post or {}
         config = merge_metadata(config, {"case": held.id, "run": held.batch_id})
@@ -121,13 +138,14 @@ class Trials:
         )
         if not held.keep:
             # Nothing of it may be kept, so it can't wait for anybody.
-            return TrialResult(record=await judge_unreviewed(post, held.graph, context, listen, config, _UNKEPT))
+            with wait_for_answers(patient if patient.given_up else None):
+                return TrialResult(record=await judge_unreviewed(post, held.graph, context, listen, config, _UNKEPT))
         of_appeal = select(cases.c.policy_sha).join(appeals, appeals.c.case_id == cases.c.id)
         sha = await self._store.fetch_value(of_appeal.where(appeals.c.id == held.appeal_id)) if held.appeal_id else None
         first = await text_of(self._store, sha, "policy")
         with use_stored_policy(context.policy, first):  # a new trial has the policy of the first one
             async with self._checkpoints.attempt(held, forgiving=forgiving) as attempt:
-                result = await self._run(held, post, context, listen, config)
+                result = await self._run(held, post, context, listen, config, patient, hold)
         why = None if attempt.unwritable is None else " ".join(str(attempt.unwritable).split())
         return result.model_copy(update={"written": held.attempt > 1 or attempt.written, "unwritable": why})
 
@@ -153,8 +171,9 @@ class Trials:
         await check_review_answer(cast("Case", progress.state), answer)
 
     async def _run(
-        self, held: Held, post: JSON, context: Context, listen: Listener | None, config: RunnableConfig
-    ) -> TrialResult:
+        self, held: Held, post: JSON, context: Context, listen: Listener | None, config: RunnableConfig,
+        patient: PatientCalls, hold: HoldDecision | None,
+    ) -> TrialResult:  # fmt: skip
         given: JSON | Command[Any] | None = post
         progress = Progress("unbegun", {})
         if held.attempt > 1:
@@ -168,23 +187,34 @@ class Trials:
             else:
                 given = None
         state, waits = progress.state, progress.standing == "waiting"
-        if given is not None or progress.standing == "under_way":
+        while given is not None or progress.standing == "under_way":
             state = await run_graph(
                 self._graph(held.graph), held.graph, given, held.id, listen,
                 context=context, config=config, durability=self._durability,
             )  # fmt: skip
-            waits = state.pop(INTERRUPT, None) is not None
+            stops = state.pop(INTERRUPT, None)
+            waits = stops is not None
+            fault = next(filter(None, (find_stop(each.value) for each in stops or ())), None)
+            if fault is None:
+                break
+            progress = await self._look(held.id, held.graph, context)
+            failed = progress.state | {"outcome": Failure(**fault).dump()}
+            record = make_record(failed, held.graph, context)
+            if hold is not None and await hold(record, patient.made):
+                return TrialResult(record=record, calls=tuple(patient.made), held=True)
+            patient.given_up[split_name(fault["model"])[0]] = fault["error"], fault["explanation"]
+            given = post if progress.standing == "unbegun" else None  # its state can't be written
         wrong = find_wrong_state(state, context) is not None  # nobody can review it; its record says why
         if wrong or not waits or self._checkpoints.is_unwritable(held):
             thread = held.id if state.get("review") and not (wrong and waits) else ""
             record = make_record(state | {"thread": thread, "waits": None}, held.graph, context)
-            return TrialResult(record=record, readable=not wrong)
+            return TrialResult(record=record, readable=not wrong, calls=tuple(patient.made))
         notes = {name: state[name] for name in NOTES if name in state}
         progress = await self._look(held.id, held.graph, context)
         record = make_record(progress.state | notes, held.graph, context)
         asked: Any = progress.question
         question = ReviewerQuestion(id=asked.id, request=progress.state["waits"], form=asked.response_schema or {})
-        return TrialResult(record=record, question=question)
+        return TrialResult(record=record, question=question, calls=tuple(patient.made))
 
     async def _look(self, thread: str, graph: str, context: Context) -> Progress:
         place = RunnableConfig(configurable={"thread_id": thread})
@@ -192,8 +222,9 @@ class Trials:
         with nullcontext() if gathers else database_problems(self._store.address, reading=thread):
             snapshot = await self._graph(graph).aget_state(place)
             state = check_state(snapshot.values) | {"thread": thread, "waits": None}
-            # A task that was answered keeps its question, and has a result.
-            open_questions = [each for task in snapshot.tasks if task.result is None for each in task.interrupts]
+            # A task that was answered keeps its question, and has a result. Where no model answered, nobody is asked.
+            stops = [each for task in snapshot.tasks if task.result is None for each in task.interrupts]
+            open_questions = [each for each in stops if find_stop(each.value) is None]
             if open_questions:
                 [question] = open_questions
                 return Progress("waiting", paused_state(state, question.value, context), question)

@@ -122,6 +122,7 @@ class WaitingCases:
             "owner": owner,
             "attempt": row["attempt"] + (0 if owner is None else 1),
             "attempts_before": row["attempt"],
+            "deadline": None,
             "answer": {"question": row["question"]["id"], "answer": answer},
         }
         entry, same = answer_entry(row["id"], reviewer, answer), cases.c.attempt == row["attempt"]

@@ -38,6 +38,7 @@ from tribunal.models.role import (
     policy_variables,
     standing_instructions,
 )
+from tribunal.models.unanswered import find_given_up, note_call
 from tribunal.prompts.marks import material_text
 from tribunal.prompts.policy import policy_of, translate_policy
 from tribunal.prompts.sets import OF_THE_RUN, prompts_of_case, recorded_prompts
@@ -143,6 +144,9 @@ async def ask(
     await show_question(role.seat, lambda: _describe_question(models[0], registry, number))
     first: ModelError | None = None
     for call in models:
+        if (given_up := find_given_up(call.model, role.seat, role.name)) is not None:
+            first, calls = first or given_up, [*calls, *given_up.calls]
+            continue
         runtime.stream_writer({"event": "asking", "seat": role.seat, "role": role.name, "model": str(call.model)})
         started, failed = time.perf_counter(), None
         try:
@@ -153,6 +157,7 @@ async def ask(
             first = first or error
         record = call.as_record(time.perf_counter() - started, error=failed)
         calls.append(record)
+        note_call(record)
         warnings += [REHEARSED] if was_rehearsed([record]) else []
         warnings += call.warnings
         runtime.stream_writer({"event": "call", **record, **(call.trace_entry if context.trace else {})})

@@ -132,6 +132,10 @@ class KeyPool:
         now, usable = time.monotonic(), [each for each in range(len(self.keys)) if each not in self._retired]
         return [number for number in usable if self._rests_until.get(number, 0.0) <= now]
 
+    def restore_keys(self) -> None:
+        """Use keys again that were declined."""
+        self._retired.clear()
+
     def rest_key(self, number: int, seconds: float, *, quietly: bool = False) -> None:
         """Don't use a key for so long, as a server asked.
 

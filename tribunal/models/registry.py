@@ -349,6 +349,11 @@ class ModelRegistry:
         if pool := self._pools.get(provider):
             pool.rest_key(number, seconds, quietly=True)
 
+    def retry_keys(self, provider: str) -> None:
+        """Let keys of a provider be tried again that it has declined: somebody may have seen to them."""
+        if pool := self._pools.get(provider):
+            pool.restore_keys()
+
     def _report_rest(self, provider: str, number: int, seconds: float) -> None:
         if self.on_rest is not None:
             self.on_rest(provider, number, seconds)

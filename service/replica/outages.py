@@ -1,0 +1,296 @@
+"""One circuit breaker for each provider of models: while its server doesn't answer, no case is begun that needs it.
+
+Closed, a breaker lets every case through. A case that no model answered opens it for a pause; then one case at a time
+is let through, the probe, and each that isn't answered makes the pause longer. The first answer closes it.
+
+A case that no model answered is held (`tribunal.cases.holds`) until its provider answers again, or its deadline. One
+that stays without an answer while others that began later are answered has itself to blame, and fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Literal
+
+from pydantic import Field
+
+from tribunal.cases.holds import Hold, hold_longer, release
+from tribunal.cases.leases import Held
+from tribunal.context import context_from
+from tribunal.errors import LOCKED_OUT, UNANSWERED, BadInput
+from tribunal.eval.runs.outage import is_unanswered, kind_of_failure
+from tribunal.line_up import apply_line_up
+from tribunal.models.registry import current_registry, model_names, split_name
+from tribunal.schema import JSON, Frozen, Record
+from tribunal.service.replica.background_loops import retry_while_away
+from tribunal.service.replica.batches import BatchStore
+from tribunal.service.telemetry.metrics import Metrics
+from tribunal.store.engine import Store
+from tribunal.systems import seats_in
+
+PAUSES = 10.0, 600.0  # seconds for which a breaker is open: at first, and at most; each time twice as long
+_ENOUGH_TRIES = 3  # of a case, while others that began after its first try were answered
+_MAX_ROW_TRIES = 10  # of a row of a batch, which has no deadline, whatever became of others
+_MOST_TRIED = 10_000  # cases whose tries are remembered
+_NO_ANSWER = frozenset({*UNANSWERED, *LOCKED_OUT})
+# Of each seat of a case, the providers of its models: one of them has to answer.
+NeededProviders = Sequence[frozenset[str]]
+
+
+class ProviderState(Frozen):
+    """The state of one provider, as one replica sees it."""
+
+    state: Literal["closed", "open", "half-open"] = Field(
+        description="open: its server doesn't answer; half-open: one case is to show whether it does again"
+    )
+    kind: str | None = Field(default=None, description="how it fails", examples=["connection"])
+    since: float | None = Field(
+        default=None, description="since when, in seconds of the epoch", examples=[1795330000.0]
+    )
+    retry_at: float | None = Field(default=None, description="when it is tried again", examples=[1795330010.0])
+
+
+@dataclass
+class Breaker:
+    """The breaker of one provider, which this process asks at one address."""
+
+    provider: str
+    times_opened: int = 0  # since it was last closed; 0: it is closed
+    why: str = ""
+    kind: str = ""
+    since: float = 0.0
+    retry_at: float = 0.0
+    probe: str | None = None  # the case that is to show whether the provider answers again
+    unanswered: set[str] = field(default_factory=set)  # the cases that no model answered since it opened
+    last_answered: int = 0  # the number of the case that was answered and began last
+
+    def admits(self, case_id: str) -> bool:
+        """Return whether a case may be begun. While one alone went unanswered, another may show that it was it."""
+        if not self.times_opened:
+            return True
+        alone = len(self.unanswered) == 1 and case_id not in self.unanswered
+        return self.probe is None and (alone or time.time() >= self.retry_at)
+
+    @property
+    def next_look(self) -> float:
+        """Return when a case that isn't admitted now is looked at again."""
+        return max(self.retry_at, time.time() + PAUSES[0] / 10)
+
+    def show(self) -> ProviderState:
+        """Return its state."""
+        if not self.times_opened:
+            return ProviderState(state="closed")
+        state: Literal["open", "half-open"] = "open" if self.probe is None else "half-open"
+        return ProviderState(state=state, kind=self.kind, since=self.since, retry_at=self.retry_at)
+
+
+class Outages:
+    """The breakers of one replica, and what it knows of the cases that no model answered."""
+
+    def __init__(self, store: Store, batches: BatchStore, hold_seconds: float, metrics: Metrics) -> None:
+        """Begin with every breaker closed; a case is held for `hold_seconds` at most, where its caller asks no less."""
+        self._store, self._batches, self._hold_seconds, self._metrics = store, batches, hold_seconds, metrics
+        self._breakers: dict[str, Breaker] = {}
+        self._numbers, self._begun = count(1), dict[str, int]()  # the number of each case that is on trial
+        self._tries: dict[str, tuple[int, int]] = {}  # of a case: how often, and the last number at its first failure
+        self._changed = asyncio.Event()
+        self._last_number = 0
+        self.wakes: list[asyncio.Event] = []  # set when a case may be begun that could not be
+
+    # Before a trial
+
+    def show(self) -> dict[str, ProviderState]:
+        """Return the state of each provider that was ever without an answer here."""
+        return {name: breaker.show() for name, breaker in sorted(self._breakers.items())}
+
+    @property
+    def any_open(self) -> bool:
+        """Return whether any provider doesn't answer."""
+        return any(breaker.times_opened for breaker in self._breakers.values())
+
+    def deadline(self, seconds: float | None = None) -> float:
+        """Return when a case fails that is taken in now, by its caller's wish as far as the operator lets them."""
+        return time.time() + min(self._hold_seconds, self._hold_seconds if seconds is None else seconds)
+
+    async def needed(self, graph: str, settings: JSON) -> NeededProviders:
+        """Return whom a case asks; nobody while every breaker is closed, when it doesn't matter."""
+        if not self.any_open:
+            return ()
+        with suppress(BadInput):  # which its trial will say
+            return await _needed_providers(graph, settings)
+        return ()
+
+    def blocking(self, needed: NeededProviders, case_id: str = "") -> Breaker | None:
+        """Return a breaker for which a case may not be begun now, or None if it may."""
+        return next((open_ones[0] for open_ones in self._open(needed) if not _admitting(open_ones, case_id)), None)
+
+    def hold_new(self, needed: NeededProviders, deadline: float) -> Hold | None:
+        """Return how a new case is held, which is looked at again when it may be the probe; None if it isn't."""
+        if not (open_ones := self._open(needed)):
+            return None
+        breaker = self.blocking(needed) or open_ones[0][0]
+        until = time.time() + PAUSES[0] / 10 if self.blocking(needed) is None else breaker.next_look
+        return Hold(why=breaker.why, provider=breaker.provider, until=until, deadline=deadline)
+
+    def concerns(self, needed: NeededProviders) -> bool:
+        """Return whether a case needs a provider whose breaker isn't closed, so that it would be the probe."""
+        return bool(self._open(needed))
+
+    async def admit(self, case_id: str, needed: NeededProviders) -> bool:
+        """Return whether a case may be begun now; where a breaker is open it is then the probe."""
+        if self.blocking(needed, case_id) is not None:
+            return False
+        probed = [breaker for open_ones in self._open(needed) for breaker in _admitting(open_ones, case_id)]
+        for breaker in probed:
+            breaker.probe = case_id
+        for breaker in probed:
+            # The others don't come up again and again meanwhile.
+            await hold_longer(self._store, breaker.provider, breaker.why, time.time() + PAUSES[0])
+            (await current_registry()).retry_keys(breaker.provider)
+        return True
+
+    async def admit_in_memory(self, held: Held) -> bool:
+        """Wait until a case may be begun that lives in this process alone; return False if its deadline is first."""
+        while not await self.admit(held.id, await self.needed(held.graph, held.settings)):
+            blocking = self.blocking(await self.needed(held.graph, held.settings), held.id)
+            left = (held.deadline or 0.0) - time.time()
+            if left <= 0:
+                return False
+            look = blocking.next_look - time.time() if blocking else 0.0
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), min(left, max(look, 0.001)))
+        return True
+
+    def given_up(self, held: Held) -> dict[str, tuple[str, str]]:
+        """Return the providers that a case doesn't ask any more, since its deadline is over; as of `PatientCalls`."""
+        if held.deadline is None or held.deadline > time.time():
+            return {}
+        return {each.provider: (each.kind, each.why) for each in self._breakers.values() if each.times_opened}
+
+    def begin(self, case_id: str) -> None:
+        """Note that a case is tried now."""
+        self._last_number = self._begun[case_id] = next(self._numbers)
+
+    def end(self, case_id: str) -> None:
+        """Note that a case is tried no more, whether or not its trial has begun."""
+        self._begun.pop(case_id, None)
+        for breaker in self._breakers.values():
+            if breaker.probe == case_id:
+                breaker.probe = None
+                self._wake()
+
+    # After a trial
+
+    async def decide(self, held: Held, record: Record, calls: Sequence[JSON]) -> Hold | None:
+        """Learn from a trial who answers, and return how its case is held; None: its outcome is its last.
+
+        Args:
+            held: the case.
+            record: what the trial came to.
+            calls: those of this trial.
+        """
+        number = self._begun.get(held.id, self._last_number)
+        last_calls = {split_name(call["model"])[0]: call["error"] for call in calls if not call["cached"]}
+        for provider in [name for name, error in last_calls.items() if error not in _NO_ANSWER]:
+            await self._note_answer(provider, number)
+        if not (is_unanswered(record) or kind_of_failure(record) in LOCKED_OUT):
+            self._tries.pop(held.id, None)
+            return None
+        fault = record.fault or {}
+        provider = split_name(str(fault.get("model") or ""))[0]
+        breaker = self._breakers.setdefault(provider, Breaker(provider))
+        tries, first = self._tries.get(held.id, (0, self._last_number))
+        self._tries[held.id] = tries, first = tries + 1, first
+        if len(self._tries) > _MOST_TRIED:  # others of them went on in another replica
+            del self._tries[next(iter(self._tries))]
+        why = f"no answer: {record.explanation[:300]}"
+        await self._note_silence(breaker, held.id, number, kind_of_failure(record), why)
+        deadline = None if held.batch_id is not None else held.deadline or self.deadline()
+        if await self._is_last_try(held, breaker, tries, first, deadline):
+            self._tries.pop(held.id, None)
+            return None
+        self._metrics.count_held_case(provider)
+        until, is_open = time.time() + PAUSES[0], breaker.times_opened > 0
+        if is_open:
+            until = max(until, breaker.retry_at)
+        return Hold(why=why, provider=provider if is_open else "", until=until, deadline=deadline)
+
+    async def settle(self, hold: Hold) -> None:
+        """See that a case that was just held isn't left behind: its provider may have answered meanwhile."""
+        if hold.provider and not self._is_open(hold.provider):
+            await retry_while_away(lambda: release(self._store, hold.provider))
+            self._wake()
+
+    async def _is_last_try(self, held: Held, breaker: Breaker, tries: int, first: int, deadline: float | None) -> bool:
+        if tries >= _ENOUGH_TRIES and breaker.last_answered > first:
+            return True
+        if held.batch_id is None:
+            return deadline is not None and deadline <= time.time()
+        return tries >= _MAX_ROW_TRIES or (await self._batches.batch(held.batch_id))["status"] == "cancelled"
+
+    async def _note_answer(self, provider: str, number: int) -> None:
+        breaker = self._breakers.get(provider)
+        if breaker is None:
+            return
+        breaker.last_answered = max(breaker.last_answered, number)
+        if breaker.times_opened:
+            breaker.times_opened, breaker.probe = 0, None
+            breaker.unanswered.clear()
+            self._metrics.set_provider_open(provider, is_open=False)
+            await retry_while_away(lambda: release(self._store, provider))
+            self._wake()
+
+    async def _note_silence(self, breaker: Breaker, case_id: str, number: int, kind: str, why: str) -> None:
+        """Open a breaker, or keep it open for longer; a case that began before one that was answered opens none."""
+        now, was_open = time.time(), breaker.times_opened > 0
+        breaker.unanswered.add(case_id)
+        if not was_open and breaker.last_answered > number:
+            breaker.unanswered.clear()
+            return
+        if was_open and breaker.probe != case_id:
+            return  # it was under way when the breaker opened
+        breaker.why, breaker.kind = why, kind
+        breaker.since = breaker.since if was_open else now
+        breaker.retry_at = now + min(PAUSES[0] * 2**breaker.times_opened, PAUSES[1])
+        breaker.times_opened += 1
+        self._metrics.set_provider_open(breaker.provider, is_open=True)
+        asyncio.get_running_loop().call_later(breaker.retry_at - now + 0.01, self._wake)
+        await retry_while_away(lambda: hold_longer(self._store, breaker.provider, why, breaker.retry_at))
+
+    def _open(self, needed: NeededProviders) -> list[list[Breaker]]:
+        """Return, of each seat whose every provider has an open breaker, these breakers."""
+        found = [[self._breakers[each] for each in sorted(seat) if self._is_open(each)] for seat in needed]
+        return [breakers for breakers, seat in zip(found, needed, strict=True) if len(breakers) == len(seat)]
+
+    def _is_open(self, provider: str) -> bool:
+        return provider in self._breakers and self._breakers[provider].times_opened > 0
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+        for each in self.wakes:
+            each.set()
+
+
+def _admitting(breakers: Iterable[Breaker], case_id: str) -> list[Breaker]:
+    return [each for each in breakers if each.admits(case_id)]
+
+
+async def _needed_providers(graph: str, settings: JSON) -> NeededProviders:
+    """Return, of each seat of a graph, the providers of its models. A first look doesn't count: it may fail.
+
+    Raises:
+        BadInput: a setting is wrong.
+    """
+    context, seats = await apply_line_up(context_from(settings)), seats_in(graph)
+    own = {seat: names for seat, names in context.seats.items() if not seats or seat.partition(":")[0] in seats}
+    named = [names for seat, names in own.items() if seat != "triage"]
+    if not seats or any(seat not in own for seat in seats):
+        model = context.model or (await current_registry()).environment.get("TRIBUNAL_MODEL")
+        named += [each for each in (context.aux_model or model, context.judge_model or model) if each]
+    return [frozenset(model.provider for model in model_names(each, "model")) for each in dict.fromkeys(named)]

@@ -1,0 +1,105 @@
+"""Cases that are held: a model's server doesn't answer, and they go on later. All that matters of it lies in the table.
+
+A held case is queued, or waits in its batch, and nobody takes it up before its time (`held_until`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import and_, case, update
+
+from tribunal.allowance import Spending
+from tribunal.cases.leases import MINE, Held, add_money
+from tribunal.cases.reservations import NO_RESERVATION, settle
+from tribunal.schema import JSON, Frozen
+from tribunal.store.checkpoint_tables import delete_checkpoints
+from tribunal.store.engine import Store
+from tribunal.store.tables import batches, cases
+
+# The columns of a case that is held no more.
+NOT_HELD: JSON = {"held": None, "held_for": None, "held_until": None}
+
+
+class Hold(Frozen):
+    """Why a case is held, and until when.
+
+    Attributes:
+        why: in a line, for whoever asks for the case.
+        provider: whose server doesn't answer; empty: the case is held by itself, and others go on.
+        until: when the case may be taken up again.
+        deadline: when it fails, if no model has answered by then; None: a row of a batch, whose tries are counted.
+        begin_anew: whether what its trial has written so far is of no use, so that it begins from its beginning.
+    """
+
+    why: str
+    provider: str
+    until: float
+    deadline: float | None = None
+    begin_anew: bool = False
+
+    def columns(self) -> JSON:
+        """Return the columns of a case that is held so."""
+        until = self.until if self.deadline is None else min(self.until, self.deadline)
+        return {"held": self.why, "held_for": self.provider or None, "held_until": until, "deadline": self.deadline}
+
+
+async def hold_case(
+    store: Store, lease: JSON, held: Held, hold: Hold, calls: Sequence[JSON], spent: Spending, money: float | None
+) -> None:
+    """Let a case go on later; what its attempt has cost is counted now.
+
+    Args:
+        store: the database.
+        lease: that of the attempt (`CaseStore.lease_of`).
+        held: the case.
+        hold: why, and until when.
+        calls: all calls of the attempt.
+        spent: what the attempt has spent of its key's budget.
+        money: what it cost; None where that isn't known.
+    """
+    values: JSON = {
+        "status": "queued" if held.batch_id is None else "waiting", "owner": None, "attempts_before": held.attempt,
+        "money": add_money(held, money), "calls_paid": [*(held.calls_paid or ()), *(call["id"] for call in calls)],
+        **hold.columns(), **NO_RESERVATION,
+    }  # fmt: skip
+    async with store.transaction() as connection:
+        if (await connection.execute(update(cases).where(MINE), {**lease, **values})).rowcount:
+            if hold.begin_anew:
+                await delete_checkpoints(connection, [held.id])
+            await settle(store, connection, held.key_id, held.reserved, spent)
+
+
+_WAITING = cases.c.status.in_(("queued", "waiting"))
+
+
+async def hold_longer(store: Store, provider: str, why: str, until: float) -> None:
+    """Hold all cases and batches that wait for a provider until another time; no case beyond its deadline."""
+    bounded = case((cases.c.deadline < until, cases.c.deadline), else_=until)
+    await _update(store, provider, {"held": why, "held_until": bounded}, {"held": why, "held_until": until})
+
+
+async def mark_held(store: Store, case_ids: Sequence[str], provider: str, why: str) -> None:
+    """Say of queued cases that they wait for a provider. They are due, so that another replica may take them up."""
+    unheld = and_(cases.c.id.in_(case_ids), cases.c.status == "queued", cases.c.held.is_(None))
+    async with store.transaction() as connection:
+        values = {"held": why, "held_for": provider, "held_until": time.time()}
+        await connection.execute(update(cases).where(unheld).values(**values))
+
+
+async def release(store: Store, provider: str) -> None:
+    """Let all cases and batches be taken up that wait for a provider: it answers again."""
+    await _update(store, provider, NOT_HELD, NOT_HELD)
+
+
+async def _update(store: Store, provider: str, of_cases: JSON, of_batches: JSON) -> None:
+    held = and_(cases.c.held_for == provider, _WAITING)
+    statements: Sequence[Any] = (
+        update(cases).where(held).values(**of_cases),
+        update(batches).where(batches.c.held_for == provider, batches.c.finished.is_(None)).values(**of_batches),
+    )
+    for each in statements:
+        async with store.transaction() as connection:
+            await connection.execute(each)
