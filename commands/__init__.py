@@ -22,6 +22,7 @@ COMMANDS = {
     "sweep": Command("evaluate:sweep", epilog=_OF_A_RUN, extra="eval"),
     "metrics": Command("results:metrics", extra="eval"),
     "fit": Command("fit:fit", extra="eval"),
+    "shadow": Command("shadow:shadow", extra="eval"),
     "report": Command("results:report", extra="eval"),
     "view": Command("results:view"),
     "export": Command("results:export", extra="eval"),

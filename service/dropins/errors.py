@@ -16,7 +16,7 @@ from tribunal.text import wellformed
 
 PERSPECTIVE = "/v1alpha1/comments:"
 DISCOVERY = "/$discovery/"
-OPENAI = re.compile(r"/v1/(?:moderations|models(?:/.*)?)")
+OPENAI = re.compile(r"/v1/(?:moderations|models(?:/.*)?)", re.DOTALL)
 ERROR_TYPE = "type.googleapis.com/google.commentanalyzer.v1alpha1.Error"
 
 # Google's canonical codes.
