@@ -18,9 +18,11 @@ from tests.service.conftest import opened, serving
 from tests.service.receiving import receiving
 from tests.service.time_stamping import needs_openssl, stamping
 from tribunal.commands import app
+from tribunal.errors import BadInput
 from tribunal.service.replica import webhooks as endpoints
 from tribunal.service.replica.head_publishing import HeadPublisher, append_line, parse_targets
 from tribunal.store.audit import chained, content, page, read_written_head
+from tribunal.store.audit_heads import make_key
 from tribunal.store.engine import Store
 from tribunal.store.tables import audit, audit_head, published_heads
 
@@ -193,3 +195,26 @@ def test_a_line_that_was_cut_off_spoils_no_other(tmp_path: Path) -> None:
     append_line(file, "{}")
     append_line(file, "{}")
     assert file.read_text() == '{"seq": 1, "ha\n{}\n{}\n'
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"publish_key": "head.key"}, "publish_key: .*head.key: others may read this private key; chmod 600"),
+        ({"publish_key": "none.key"}, "publish_key: .*none.key: can't be read: .*tribunal audit key makes one"),
+        (
+            {"publish_secret": "secret-words"},
+            "publish_secret: is no secret of a webhook; it is whsec_ and base64 of 24 bytes or more$",
+        ),
+        ({"publish_head": ("rfc3161:https://a.example/",)}, "publish_head: .*name a file:PATH, too"),
+    ],
+)
+async def test_a_service_starts_with_right_options_alone(tmp_path: Path, options: dict[str, Any], says: str) -> None:
+    make_key(tmp_path / "head.key")
+    (tmp_path / "head.key").chmod(0o644)
+    given = {"publish_head": (f"file:{tmp_path / 'heads'}",), **options}
+    if "publish_key" in given:
+        given["publish_key"] = tmp_path / given["publish_key"]
+    with pytest.raises(BadInput, match=says):
+        async with serving(f"sqlite:///{tmp_path / 'service.sqlite'}", **given):
+            pass
