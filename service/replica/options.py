@@ -92,6 +92,14 @@ class ServiceOptions(Frozen):
     retain_words: float | None = Field(
         None, ge=0, description="how long the words of decided cases are kept, such as 90d or 12h; else until erased"
     )
+    retain_cases: float | None = Field(
+        None,
+        ge=0,
+        description="after how long cases are deleted whole once they came to rest, such as 365d; else never",
+    )
+    retain_dismissed: float | None = Field(
+        None, ge=0, description="after how long those are that were found not hateful and no person had; else never"
+    )
     graceful: float = Field(30.0, ge=0, description="seconds that a stop waits for what is in flight")
     workers: int = Field(1, ge=1, le=64, description="processes on the one port, each a replica")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
@@ -129,7 +137,7 @@ class ServiceOptions(Frozen):
     def _split_list(cls, given: object) -> object:
         return [part for part in given.split(",") if part.strip()] if isinstance(given, str) else given
 
-    @field_validator("retain_words", mode="before")
+    @field_validator("retain_words", "retain_cases", "retain_dismissed", mode="before")
     @classmethod
     def _parse_age(cls, given: object) -> object:
         return seconds_of(given) if isinstance(given, str) else given

@@ -1,4 +1,4 @@
-"""A replica: what it is made of, opened and closed together; and how long it keeps words."""
+"""A replica: what it is made of, opened and closed together."""
 
 from __future__ import annotations
 
@@ -14,14 +14,11 @@ from sqlalchemy import and_, case, or_, select, update
 from tribunal.cases.case_store import CaseStore
 from tribunal.cases.decision_effects import store_sampling
 from tribunal.cases.docket import migrate_old_docket
-from tribunal.cases.erasure import ErasureRequest, ErasureResult, erase_words, remove_images, wipe_file
 from tribunal.cases.holds import mark_held
 from tribunal.cases.leases import new_owner
 from tribunal.cases.outbox import Outbox
-from tribunal.cases.problem import Problem
 from tribunal.errors import BadInput
 from tribunal.eval.runs.prices import read_prices
-from tribunal.exports.finished_cases import forget_erased_precedents
 from tribunal.schema import JSON
 from tribunal.service.replica.appeals import Appeals
 from tribunal.service.replica.background_loops import repeat
@@ -34,11 +31,11 @@ from tribunal.service.replica.key_usage import case_bounds
 from tribunal.service.replica.keys import has_keys
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.service.replica.outages import Outages
+from tribunal.service.replica.retention import Retention
 from tribunal.service.replica.second_opinions import SecondOpinions
 from tribunal.service.replica.webhooks import WebhookSender
 from tribunal.service.replica.worker import Worker
 from tribunal.service.telemetry.observers import Telemetry
-from tribunal.store.audit import Who, replica_actor
 from tribunal.store.audit_heads import load_private_key
 from tribunal.store.engine import DatabaseUnreachable, Store
 from tribunal.store.table_versions import is_newer
@@ -46,49 +43,6 @@ from tribunal.store.tables import VERSION, cases
 
 _LOG = logging.getLogger(__name__)
 _SHORT_PAUSE, _LONG_PAUSE = 1.0, 60.0  # seconds between two looks
-
-
-class Retention:
-    """Erases words, on request and by their age."""
-
-    def __init__(self, store: Store, replica: str, seconds: float | None) -> None:
-        """Keep how many seconds words stay after a case was decided; None: until somebody erases them."""
-        self._store, self._replica, self._seconds = store, replica, seconds
-        self._wipe_again = False  # a write-ahead log still holds old pages
-
-    async def erase_old_words(self) -> None:
-        """Erase what is old enough now."""
-        done = ErasureResult()
-        if self._seconds is not None:
-            done = await erase_words(
-                self._store, ErasureRequest(older_than=self._seconds), replica_actor(self._replica)
-            )
-        if done.cases:
-            _LOG.info("the words of %d cases are erased, %d are left that somebody is at", done.cases, done.left)
-        if done.cases or self._wipe_again:
-            await self._wipe_disk(done)
-
-    async def erase_case(self, case_id: str, by: Who) -> ErasureResult:
-        """Erase the words of a case; raise Problem if there is no such case, or somebody is at work on it."""
-        done = await erase_words(self._store, ErasureRequest(case=case_id), by)
-        await self._wipe_disk(done)
-        if done.left:
-            raise Problem("conflict", f"case: {case_id}: is under way or under appeal; erase its words after that")
-        is_there = select(cases.c.id).where(cases.c.id == case_id)
-        if not done.cases and await self._store.fetch_value(is_there) is None:
-            raise Problem("not_found", f"case: {case_id[:80]}: there is none")
-        return done
-
-    async def _wipe_disk(self, done: ErasureResult) -> None:
-        """Leave nothing of what was erased on this machine's disk."""
-        await asyncio.to_thread(remove_images, done.images)
-        if done.cases:
-            try:
-                await forget_erased_precedents(self._store)
-            except BadInput as error:
-                _LOG.warning("a store of precedents may keep words that were erased: %s", error)
-        if self._store.file is not None:
-            self._wipe_again = not await asyncio.to_thread(wipe_file, self._store.file, rewrite=False)
 
 
 _DATABASE_SECONDS = 3.0  # in which the database has to answer
@@ -113,7 +67,7 @@ class Replica:
         self.feeder = BatchFeeder(options, store, self.batches, self.worker)
         self.outages.wakes += [self.queued, self.feeder.wake]
         self.uploads = Uploads(options, self.batches)
-        self.retention = Retention(store, case_store.replica, options.retain_words)
+        self.retention = Retention(store, case_store.replica, options)
         self.work_tasks: list[asyncio.Task[None]] = []  # what brings it new work
         self.last_heartbeat = time.monotonic()
         self._orphans: set[tuple[str, int]] = set()
@@ -237,6 +191,7 @@ class Replica:
             repeat(sender.send_due, _SHORT_PAUSE, "webhooks could not be looked after", outbox.put),
             repeat(sender.delete_old, _LONG_PAUSE, "old messages could not be deleted"),
             repeat(self.retention.erase_old_words, _LONG_PAUSE, "words could not be erased"),
+            repeat(self.retention.delete_old_rows, _LONG_PAUSE, "old rows could not be deleted"),
         ]
         if publisher is not None:
             pause = min(self.options.publish_seconds, _LONG_PAUSE)

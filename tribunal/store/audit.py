@@ -29,7 +29,7 @@ Kind = Literal[
     "case.appealed", "case.reopened", "appeal.claimed", "appeal.given_back", "appeal.trial", "appeal.tried",
     "appeal.decided", "opinion.sought", "opinion.claimed", "opinion.given_back", "opinion.given", "opinion.settled",
     "case.escalated", "case.skipped", "case.noted", "desk.signed_in", "desk.signed_out",
-    "case.erased", "words.erased",
+    "case.erased", "words.erased", "cases.retired",
     "batch.made", "batch.cancelled", "batch.deleted",
     "cases.exported", "statements.made", "statements.sent",
     "webhook.added", "webhook.removed", "webhook.enabled", "delivery.replayed",
