@@ -14,6 +14,7 @@ from bench.cascade import cascade
 from bench.commands import commands
 from bench.counts import counts
 from bench.coverage import coverage
+from bench.disk import disk
 from bench.fit import fit
 from bench.images import image
 from bench.machine import machine
@@ -50,6 +51,7 @@ _ALL = (
     workers,
     service,
     service_cost,
+    disk,
     view,
     views,
     fit,

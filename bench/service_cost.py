@@ -43,7 +43,7 @@ def service_cost(quick: bool) -> None:
         began = time.process_time()
         seconds = run_many(timed(number, _IN_FLIGHT, by_graph(settings), _DISMISSED))
         rows.append(_row("nowhere: the graph alone", time.process_time() - began, number, seconds[1]))
-        for name, database, has_webhook in _databases():
+        for name, database, has_webhook in databases():
             with (
                 database as address,
                 replica(address, **settings) as at,
@@ -62,7 +62,7 @@ def _row(name: str, seconds: float, number: int, p95: float) -> tuple[str, str, 
     return name, f"{1000 * seconds / (number + _IN_FLIGHT):.1f} ms", f"{1000 * p95:.0f} ms"
 
 
-def _databases() -> Iterator[tuple[str, contextlib.AbstractContextManager[str | None], bool]]:
+def databases() -> Iterator[tuple[str, contextlib.AbstractContextManager[str | None], bool]]:
     """Yield what is measured: its name, its database's address, and whether a webhook is told of each case."""
     yield "SQLite", contextlib.nullcontext(), False
     if server_address := os.environ.get("TRIBUNAL_TEST_POSTGRES"):
