@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -93,12 +94,14 @@ class Command(NamedTuple):
         cls: the class that it is made of, where that isn't typer's.
         epilog: what its help ends with.
         extra: the extra of our package that it needs, or None if the core has all of it.
+        shows_rows: it prints what its database holds. What no row of ours holds is told as damage of the database.
     """
 
     place: str
     cls: str | None = None
     epilog: str | None = None
     extra: str | None = None
+    shows_rows: bool = False
 
 
 def on_demand(declared: Mapping[str, Command]) -> type[RootGroup]:
@@ -135,7 +138,28 @@ def _make_command(name: str, declared: Command) -> Any:
         alone.add_typer(found, name=name)
     else:
         alone.command(name, cls=_import_part(declared.cls), epilog=_import_part(declared.epilog))(found)
-    return typer.main.get_group(alone).commands[name]
+    made = typer.main.get_group(alone).commands[name]
+    if declared.shows_rows:
+        for each in getattr(made, "commands", {name: made}).values():
+            each.callback = _tell_damaged_rows(each.callback)
+    return made
+
+
+def _tell_damaged_rows(callback: Any) -> Any:
+    """Return the function of a command so that rows which can't be read, or printed, end it with one line."""
+
+    @wraps(callback)
+    def run(**given: Any) -> Any:
+        from tribunal.store.engine import database_problems, shown_address
+
+        with database_problems(shown_address(given.get("database")), "what is kept there"):
+            try:
+                return callback(**given)
+            except (typer.Exit, typer.Abort) as ending:
+                ended = ending
+        raise ended
+
+    return run
 
 
 def _import_part(place: str | None) -> Any:

@@ -38,11 +38,12 @@ def run_in_store(database: str | None, work: Callable[[Store], Awaitable[Result]
     """Open the database, run `work` on it, close it, and return what `work` gives."""
 
     async def do_work() -> Result:
-        from tribunal.store.engine import Store
+        from tribunal.store.engine import Store, database_problems
 
         store = await Store.open(database)
         try:
-            return await work(store)
+            with database_problems(store.address, "what is kept there"):
+                return await work(store)
         finally:
             await store.close()
 
@@ -54,8 +55,11 @@ def run_in_docket(database: str | None, work: Callable[[Docket], Awaitable[Resul
 
     async def do_work() -> Result:
         from tribunal.cases.docket import docket_here
+        from tribunal.store.engine import database_problems
 
-        return await work(await docket_here(database))
+        docket = await docket_here(database)
+        with database_problems(docket.store.address, "what is kept there"):
+            return await work(docket)
 
     return asyncio.run(do_work())
 

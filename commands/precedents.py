@@ -111,8 +111,11 @@ async def _read(source: str, database: str | None) -> tuple[list[DecidedCase], C
     if source == "database":
         from tribunal.cases.docket import docket_here
         from tribunal.exports.finished_cases import decided_cases_in_database
+        from tribunal.store.engine import database_problems
 
-        found = [each async for each in decided_cases_in_database((await docket_here(database)).store)]
+        store = (await docket_here(database)).store
+        with database_problems(store.address, "the decided cases"):
+            found = [each async for each in decided_cases_in_database(store)]
         note = CaseSource(kind="database", cases=len(found))
     else:
         from tribunal.retrievers.precedents.store import read_decided_cases

@@ -83,11 +83,12 @@ async def _check_start(options: ServiceOptions) -> str:
     """
     from tribunal.cases.docket import migrate_old_docket
     from tribunal.service.replica.replica import check_options
-    from tribunal.store.engine import Store
+    from tribunal.store.engine import Store, database_problems
 
     store = await Store.open(options.database)
     try:
-        await check_options(options, store)
+        with database_problems(store.address, "what is kept there"):
+            await check_options(options, store)
         await migrate_old_docket(store)  # before there are several processes
         return store.address
     finally:

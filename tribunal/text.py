@@ -39,6 +39,7 @@ _SUSPECT = re.compile(f"\r\n?|[{_HIDDEN}{_BREAKS}{_SIGNS}{_SURROGATES}]+")
 _HARMFUL = re.compile(f"[{_HIDDEN}{_BREAKS}{_SIGNS}{_SURROGATES}]")
 _MOST_HIDDEN = 32
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
+_MOST_DIGITS = 300  # of a whole number; a float has 308 at most
 _LONE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -168,14 +169,23 @@ class TooDeep(ValueError):
     """It is nested more deeply than can be read."""
 
 
+def _parse_whole_number(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"it holds a number of {len(digits)} digits, more than anything counts with")
+    return int(digits)
+
+
+_JSON = json.JSONDecoder(parse_int=_parse_whole_number)
+
+
 def parse_json(text: str | bytes) -> Any:
-    """Return what a JSON text holds.
+    """Return what a JSON text holds; bytes are UTF-8, UTF-16 or UTF-32.
 
     Raises:
-        ValueError: it isn't JSON; `TooDeep` where it is nested too deeply.
+        ValueError: it isn't JSON, or holds a whole number that no float could; `TooDeep` where it is nested too deeply.
     """
     try:
-        return json.loads(text)
+        return _JSON.decode(text if isinstance(text, str) else text.decode(json.detect_encoding(text), "surrogatepass"))
     except RecursionError:
         raise TooDeep("it is nested too deeply") from None
 

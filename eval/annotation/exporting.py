@@ -69,7 +69,7 @@ def read_priors(folder: Path) -> dict[str, ModelPrior]:
             outcome=result.outcome if result.outcome in ("verdict", "refusal") else "failure",
             category=result.category if verdict else None,
             confidence=result.confidence if verdict else None,
-            reason=str(read_full_line(folder, offset)["explanation"]) if verdict else "",
+            reason=str(read_full_line(folder, offset).get("explanation") or "") if verdict else "",
             model=next((call.model for call in reversed(result.calls) if call.error is None), ""),
         )
     return found

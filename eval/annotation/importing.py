@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -122,13 +123,11 @@ def write_dataset(taken: ImportedLabels, out: Path, form: str) -> int:
     images, lost = out.with_name(f"{out.name}.images"), 0
     people = sorted({label.by for given in taken.read.labels.values() for label in given})
     numbers = {by: number for number, by in enumerate(people, start=1)}
-    with write_atomically(out) as file:
-        table = TableWriter(form, COLUMNS, file)
+    with write_atomically(out) as file, closing(TableWriter(form, COLUMNS, file)) as table:
         for each in taken.kept_posts:
             placed = copy_image(taken.sheet.image_address(each.post), images, f"{images.name}/")
             lost += each.post.image is not None and placed is None
             table.add({**_dataset_row(each, taken, numbers), "image": placed})
-        table.close()
     return lost
 
 

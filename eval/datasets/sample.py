@@ -15,7 +15,7 @@ class Gold(Frozen):
     `label` is a number of `scheme`; `positive` is the label folded to yes or no (hate, sarcasm, misinformation).
     """
 
-    label: int = Field(ge=0)
+    label: int = Field(ge=0, le=2**31)
     scheme: Scheme
     positive: bool
     name: str = Field(description="the label in the set's own words")

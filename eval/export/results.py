@@ -18,12 +18,12 @@ from tribunal.calls import Call, was_rehearsed
 from tribunal.cases.trial_table import spoken_turn
 from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
-from tribunal.eval.runs.journal import RESULTS
+from tribunal.eval.runs.journal import RESULTS, parse_result
 from tribunal.eval.runs.prices import Prices, prices_of_run
 from tribunal.eval.runs.results import Result, read_lines, read_run_file
 from tribunal.eval.view.viewed_runs import AttachedPost, open_dataset_of_run
 from tribunal.schema import JSON, Turn
-from tribunal.text import parse_json, parse_toml
+from tribunal.text import parse_toml
 
 Kind = Literal["text", "whole", "number", "yes/no"]
 FIELD = "field_"  # begins the name of a column that is one of the data set's own fields
@@ -231,8 +231,8 @@ def read_exported(source: ExportedRun, words: WordsOf) -> Iterator[ExportedResul
     Raises:
         BadInput: a line is broken.
     """
-    for number, (_, result, written) in enumerate(read_lines(source.folder), start=1):
-        line: JSON = parse_json(written)
+    for number, (offset, result, written) in enumerate(read_lines(source.folder), start=1):
+        line = parse_result(source.folder / RESULTS, written, offset)
         kept = words(result.post_id) or (AttachedPost(line["text"]) if line.get("text") else None)
         exported = ExportedResult(source.name, result, line, kept)
         try:

@@ -91,10 +91,14 @@ def _count_lost_posts(folder: Path, in_flight: int, budget: RunBudget) -> Iterat
         What is called for each post that was under way in a process that ended.
 
     Raises:
+        BadInput: the file holds no number.
         DiskFull: the number can't be written; so does what is yielded.
     """
     path = folder / _LOST
-    lost = int(read_text(path)) if path.exists() else 0
+    try:
+        lost = int(read_text(path)) if path.exists() else 0
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: holds no number of posts: {error}; remove it, and run again") from error
     for _ in range(lost):
         budget.count_repeated_post()
 

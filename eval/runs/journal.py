@@ -19,6 +19,8 @@ from typing import NamedTuple
 from tribunal.calls import REHEARSAL
 from tribunal.errors import BadInput, TribunalError
 from tribunal.files import bounded_lines, open_regular, open_to_append, write_atomically
+from tribunal.schema import JSON
+from tribunal.text import parse_json
 
 RUN, RESULTS, SUPERSEDED = "run.json", "results.jsonl", "superseded.jsonl"  # the files of a run's folder
 SYNC_EVERY = 1.0  # seconds
@@ -121,6 +123,23 @@ def read_line_starts(path: Path, offset: int = 0) -> Iterator[LineStart]:
                 raise BadInput(f"{path}: line {number}: is no result of a run; remove the line, and let the run go on")
             yield LineStart(int(found[1]), int(found[2]), found[3].decode(), offset, line)
             offset += len(line)
+
+
+def parse_result(path: Path, line: bytes, offset: int) -> JSON:
+    """Return what a line of a results file holds, which begins at this byte.
+
+    Raises:
+        BadInput: it is broken.
+    """
+    try:
+        held = parse_json(line)
+        if not isinstance(held, dict):
+            raise ValueError("it holds no object")
+    except ValueError as error:
+        raise BadInput(
+            f"{path}: the line that begins at byte {offset:,}: {error}; remove the line, and let the run go on"
+        ) from error
+    return held
 
 
 def shows_rehearsal(line: bytes) -> bool:

@@ -17,6 +17,7 @@ from tribunal.eval.runs.journal import (
     RESULTS,
     DiskFull,
     OutputUnwritten,
+    parse_result,
     read_line_starts,
     replace_results,
     report_unwritten,
@@ -30,7 +31,6 @@ from tribunal.files import LockHeld, hold_lock, write_whole
 from tribunal.loops import run_many
 from tribunal.model_objects import refuse_objects
 from tribunal.schema import JSON, Record
-from tribunal.text import parse_json
 from tribunal.threshold import Threshold, read_threshold
 
 
@@ -142,7 +142,10 @@ async def insert_reviewed_results(folder: Path) -> tuple[int, int]:
     decided = {entry.thread for entry in await docket.entries(decided=True) if entry.status == "decided"}
     fresh: dict[int, bytes] = {}
     for start in read_line_starts(folder / RESULTS):
-        if start.outcome == "pending" and (old := parse_json(start.line)).get("thread") in decided:
+        if start.outcome != "pending":
+            continue
+        old = parse_result(folder / RESULTS, start.line, start.offset)
+        if old.get("thread") in decided:
             with suppress(BadInput):  # its texts were forgotten
                 fresh[start.offset] = _replace_record(old, await docket.record(old["thread"]))
     replaced = replace_results(folder, lambda start: fresh.get(start.offset)) if fresh else 0

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 from tribunal.cases.session import judge_post
 from tribunal.errors import LOCKED_OUT, UNANSWERED, ModelError
 from tribunal.eval.datasets.sample import Sample
-from tribunal.eval.runs.journal import RESULTS, read_line_starts
+from tribunal.eval.runs.journal import RESULTS, parse_result, read_line_starts
 from tribunal.eval.runs.results import AnyResult
 from tribunal.schema import JSON, Record
-from tribunal.text import parse_json
 
 if TYPE_CHECKING:
     from tribunal.eval.runs.job import RunJob
@@ -119,7 +118,7 @@ class UnansweredPosts:
         """Return a post that an earlier process had answered, or None."""
         for start in read_line_starts(self._folder / RESULTS):
             if start.outcome == "verdict":
-                calls = parse_json(start.line)["calls"]
+                calls = parse_result(self._folder / RESULTS, start.line, start.offset).get("calls") or ()
                 if not model or any(call["model"] == model and _was_answered(call["error"]) for call in calls):
                     return next((sample for at, sample in enumerate(self._samples) if at == start.place), None)
         return None

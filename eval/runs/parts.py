@@ -140,7 +140,10 @@ class PartsFolder:
         last = self._read_manifest()
         parts = tuple(self._counted_parts(last))
         if parts:
-            held = parse_json(self._read_file(FOLDER_RUN) or b"null")
+            try:
+                held = parse_json(self._read_file(FOLDER_RUN) or b"null")
+            except ValueError as error:
+                raise BadInput(f"{self._at}/{FOLDER_RUN}: broken: {error}; take another folder") from error
             if not isinstance(held, dict):
                 raise BadInput(f"out: {self._at}: has parts and no {FOLDER_RUN}; take another folder")
             self._held = check_unchanged(held, wanted, self._at)

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.sample import Gold
-from tribunal.eval.runs.journal import RESULTS, RUN
+from tribunal.eval.runs.journal import RESULTS, RUN, parse_result
 from tribunal.eval.runs.text_similarity import CHARACTERS
 from tribunal.files import MOST_LINE, bounded_lines, open_regular, read_regular
 from tribunal.schema import JSON, Record, Scheme, Stance
 from tribunal.text import parse_json
+
+# A whole number that every reader of JSON, and every array of numbers, can hold.
+Whole = Annotated[int, Field(ge=-(2**53), le=2**53)]
 
 
 class _ResultPart(BaseModel):
@@ -27,10 +30,10 @@ class _ResultPart(BaseModel):
 class ResultUsage(_ResultPart):
     """Hold what a post cost. `cached_tokens` are those that the provider served from its own prompt cache."""
 
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int | None = None
+    calls: Whole = 0
+    prompt_tokens: Whole = 0
+    completion_tokens: Whole = 0
+    cached_tokens: Whole | None = None
 
 
 class ResultCall(_ResultPart):
@@ -41,10 +44,10 @@ class ResultCall(_ResultPart):
     seat: str = ""
     role: str = ""
     format: str = ""
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    completion_tokens: int = 0
-    attempts: int = 1
+    prompt_tokens: Whole = 0
+    cached_tokens: Whole = 0
+    completion_tokens: Whole = 0
+    attempts: Whole = 1
     error: str | None = None
     cached: bool = False
     shown: tuple[str, ...] | None = None
@@ -54,8 +57,8 @@ class ResultSaving(_ResultPart):
     """Hold what a shortcut saved a post, at least."""
 
     id: str
-    calls: int = Field(default=0, ge=0)
-    tokens: int = Field(default=0, ge=0)
+    calls: Whole = Field(default=0, ge=0)
+    tokens: Whole = Field(default=0, ge=0)
 
 
 class ResultOpinion(_ResultPart):
@@ -66,10 +69,10 @@ class ResultOpinion(_ResultPart):
 
 
 class _CountedResult(_ResultPart):
-    label: int | None = None
+    label: Whole | None = None
     hateful: bool | None = None
     usage: ResultUsage = ResultUsage()
-    unseen_calls: int = Field(default=0, ge=0)
+    unseen_calls: Whole = Field(default=0, ge=0)
     rehearsed: bool = False
     calls: tuple[ResultCall, ...] = ()
 
@@ -89,7 +92,7 @@ class Result(_CountedResult):
     """Hold one post in one repeat: its outcome, its gold label, and what it cost."""
 
     post_id: str
-    repeat: int = Field(default=0, ge=0)
+    repeat: Whole = Field(default=0, ge=0)
     outcome: Literal["verdict", "refusal", "failure", "pending"]
     scheme: Scheme
     category: str | None = None
@@ -182,11 +185,10 @@ def read_lines(folder: Path) -> Iterator[tuple[int, Result, bytes]]:
 
 
 def read_full_line(folder: Path, offset: int) -> dict[str, Any]:
-    """Return a whole line of results.jsonl, by its offset."""
+    """Return a whole line of results.jsonl, by its offset; raise `BadInput` if it is broken."""
     with open_regular(folder / RESULTS) as file:
         file.seek(offset)
-        whole: dict[str, Any] = parse_json(file.readline(MOST_LINE))
-    return whole
+        return parse_result(folder / RESULTS, file.readline(MOST_LINE), offset)
 
 
 def summarize_result(line: bytes) -> ResultSummary | None:

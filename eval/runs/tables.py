@@ -13,12 +13,11 @@ from typing import IO, TYPE_CHECKING, Any
 from tribunal.calls import was_rehearsed
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable
-from tribunal.eval.runs.journal import RESULTS, OutputUnwritten, read_line_starts
+from tribunal.eval.runs.journal import RESULTS, OutputUnwritten, parse_result, read_line_starts
 from tribunal.exports.table_files import ColumnKind, TableWriter, arrow_schema
-from tribunal.files import check_regular, open_regular, write_atomically
+from tribunal.files import MOST_LINE, check_regular, open_regular, write_atomically
 from tribunal.retrievers.indexes.table_rows import TableFile
 from tribunal.schema import JSON
-from tribunal.text import parse_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +75,7 @@ def _read_decided_rows(dataset: PostTable, path: Path, count: int) -> Iterator[t
     with open_regular(path) as results:
         for offset, cells in zip(offsets, dataset.cells(), strict=True):
             results.seek(offset)
-            yield cells, parse_json(results.readline())
+            yield cells, parse_result(path, results.readline(MOST_LINE), offset)
 
 
 class OutputColumns:

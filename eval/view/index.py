@@ -265,7 +265,11 @@ class SampleIndex:
                         connection.execute("INSERT INTO sets VALUES (?, ?)", (codes[key], json.dumps(key)))
                     values[f"f_{name}"] = codes[key]
                 put = (state.samples + 1, *(values[name] for name in _COLUMNS))
-                if connection.execute(f"INSERT OR IGNORE INTO samples VALUES ({marks})", put).rowcount:  # noqa: S608
+                try:
+                    added = connection.execute(f"INSERT OR IGNORE INTO samples VALUES ({marks})", put).rowcount  # noqa: S608
+                except OverflowError:  # a number that no table holds
+                    added = 0
+                if added:
                     state.samples, state.folded = state.samples + 1, state.folded or row.folded
                     connection.execute("INSERT INTO words(rowid, said) VALUES (?, ?)", (state.samples, row.words))
                 else:

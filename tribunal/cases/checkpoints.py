@@ -36,7 +36,7 @@ from tribunal.cases.leases import MINE, Held
 from tribunal.database import DatabaseError
 from tribunal.errors import BadInput
 from tribunal.store.checkpoint_tables import library_saver, table_names
-from tribunal.store.engine import Store, is_away
+from tribunal.store.engine import Store, is_broken
 from tribunal.store.group_commit import Group
 from tribunal.store.tables import cases
 
@@ -127,6 +127,13 @@ class CaseCheckpoints(BaseCheckpointSaver[str]):
         """Return whether a forgiving attempt, which is under way, could not be written down."""
         return self._attempts[held.id].unwritable is not None
 
+    def give_up(self, held: Held, error: BaseException) -> None:
+        """Write nothing more of a forgiving attempt, for this reason; any other raises it."""
+        attempt = self._attempts[held.id]
+        if not attempt.forgiving:
+            raise error
+        attempt.unwritable = error
+
     async def discard_pending_answer(self, held: Held) -> None:
         """Delete answers to a question that the case still waits on.
 
@@ -212,7 +219,7 @@ class CaseCheckpoints(BaseCheckpointSaver[str]):
                 _LOG.warning("case %s: has no checkpoints: %s", attempt.held.id, error)
                 attempt.unfit = True
             except BaseException as error:
-                if not (attempt.forgiving and is_away(error)):
+                if not (attempt.forgiving and is_broken(error)):
                     raise
                 attempt.unwritable = error
                 return

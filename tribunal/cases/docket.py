@@ -51,7 +51,7 @@ from tribunal.graphs import load_seats
 from tribunal.loops import PerLoop
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import Who
-from tribunal.store.engine import DatabaseUnreachable, Store, database_problems
+from tribunal.store.engine import DatabaseDamaged, DatabaseUnreachable, Store, database_problems
 from tribunal.store.tables import cases, replicas
 from tribunal.trust import stored_settings
 
@@ -121,7 +121,7 @@ class Docket:
             if why is None:
                 try:
                     return await self._finish(held, result)
-                except DatabaseUnreachable as error:
+                except (DatabaseUnreachable, DatabaseDamaged) as error:
                     why = str(error)
             await self._discard(held)
             return _without_thread(result.record, f"{unkept_warning(why)}; no thread holds it")

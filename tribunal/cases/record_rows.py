@@ -23,7 +23,7 @@ from tribunal.loops import PerLoop
 from tribunal.prompts.sets import PromptSet
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import OPERATOR, LogEntry, append, sha
-from tribunal.store.engine import DatabaseUnreachable, Store
+from tribunal.store.engine import MISSHAPEN, DatabaseUnreachable, Store
 from tribunal.store.tables import cases, contents
 from tribunal.text import one_line, parse_json
 from tribunal.times import new_id
@@ -67,7 +67,7 @@ async def keep_record(
             await _mark_waiting(store, options, named, money)
         else:
             await _write(store, options, named, {name: value for name, value in post.items() if value}, settings, money)
-    except (SQLAlchemyError, OSError, RuntimeError, BadInput) as error:
+    except (SQLAlchemyError, OSError, *MISSHAPEN) as error:
         why = f"this verdict could not be kept ({one_line(str(getattr(error, 'orig', None) or error))[:300]})"
         return record.model_copy(update={"warnings": (*record.warnings, why), "kept": None})
     return named

@@ -32,7 +32,7 @@ from tribunal.nodes.state import Case
 from tribunal.plugins import names
 from tribunal.prompts.policy import use_stored_policy
 from tribunal.schema import JSON, Failure, Frozen, Record, Review
-from tribunal.store.engine import Store, database_problems
+from tribunal.store.engine import DatabaseDamaged, DatabaseUnreachable, Store, database_problems
 from tribunal.store.tables import appeals, cases
 from tribunal.trust import check_code
 
@@ -205,16 +205,24 @@ class Trials:
             patient.given_up[split_name(fault["model"])[0]] = fault["error"], fault["explanation"]
             given = post if progress.standing == "unbegun" else None  # its state can't be written
         wrong = find_wrong_state(state, context) is not None  # nobody can review it; its record says why
-        if wrong or not waits or self._checkpoints.is_unwritable(held):
+        waiting = None if wrong or not waits else await self._look_at_waiting(held, context)
+        if waiting is None:
             thread = held.id if state.get("review") and not (wrong and waits) else ""
             record = make_record(state | {"thread": thread, "waits": None}, held.graph, context)
             return TrialResult(record=record, readable=not wrong, calls=tuple(patient.made))
         notes = {name: state[name] for name in NOTES if name in state}
-        progress = await self._look(held.id, held.graph, context)
-        record = make_record(progress.state | notes, held.graph, context)
-        asked: Any = progress.question
-        question = ReviewerQuestion(id=asked.id, request=progress.state["waits"], form=asked.response_schema or {})
+        record = make_record(waiting.state | notes, held.graph, context)
+        asked: Any = waiting.question
+        question = ReviewerQuestion(id=asked.id, request=waiting.state["waits"], form=asked.response_schema or {})
         return TrialResult(record=record, question=question, calls=tuple(patient.made))
+
+    async def _look_at_waiting(self, held: Held, context: Context) -> Progress | None:
+        """Return how far a case is that waits for a person; None if nobody can be asked, since it couldn't be kept."""
+        try:
+            return None if self._checkpoints.is_unwritable(held) else await self._look(held.id, held.graph, context)
+        except (DatabaseDamaged, DatabaseUnreachable) as error:
+            self._checkpoints.give_up(held, error)
+            return None
 
     async def _look(self, thread: str, graph: str, context: Context) -> Progress:
         place = RunnableConfig(configurable={"thread_id": thread})

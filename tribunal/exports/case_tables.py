@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -54,8 +55,7 @@ async def export_decided(
         OSError: the file can't be written.
     """
     done, images = ExportResult(), out.with_name(f"{out.name}.images")
-    with write_atomically(out) as file:
-        table = TableWriter(form, DATASET_COLUMNS, file)
+    with write_atomically(out) as file, closing(TableWriter(form, DATASET_COLUMNS, file)) as table:
         async for row in cases_decided_by_people(store, since, until):
             if not has_words(row):
                 done.left_out[ERASED] += 1
@@ -185,8 +185,7 @@ async def export_cases(
     """
     columns = CASE_COLUMNS | (WITH_POSTS if posts else {}) | (WITH_RECORDS if records else {})
     count = 0
-    with write_atomically(out) as file:
-        table = TableWriter(form, columns, file)
+    with write_atomically(out) as file, closing(TableWriter(form, columns, file)) as table:
         async for row in finished_cases(store, since=since, until=until):
             await asyncio.to_thread(table.add, case_row(row))
             count += 1

@@ -35,6 +35,7 @@ class TableWriter:
         self._columns = columns
         self._rows, self._bytes = list[JSON](), 0
         self._parquet: Any = None
+        self._closed = False
         if form == "parquet":
             self._parquet = _open_parquet(columns, file)
             return
@@ -59,7 +60,10 @@ class TableWriter:
             self._text.write(json.dumps(cells, ensure_ascii=False) + "\n")
 
     def close(self) -> None:
-        """Write what is left, and the end."""
+        """Write what is left, and the end. It may be closed again, as where that failed."""
+        if self._closed:
+            return
+        self._closed = True
         if self._parquet:
             self._write_group()
             self._parquet.close()

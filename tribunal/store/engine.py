@@ -36,11 +36,15 @@ _POOL = 16  # connections of a process that are open at once; on SQLite all but 
 _ONE_AT_A_TIME = 7_481_160_231  # of PostgreSQL's advisory locks: who makes or changes tables
 _FRESH, _USED = 1.0, "tribunal.used"  # seconds in which a connection of PostgreSQL needs no look at whether it is there
 # What reading rows that somebody else has written into may come to, besides the database's own errors.
-_MISSHAPEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
+MISSHAPEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
 
 
 class DatabaseUnreachable(BadInput):
     """A database that may be there again in a moment: it doesn't answer, is locked, or can't be written."""
+
+
+class DatabaseDamaged(BadInput):
+    """A database that holds what none of ours does, wherever it was damaged."""
 
 
 class Store:
@@ -97,7 +101,7 @@ class Store:
             _set_pragmas(reader.sync_engine, "query_only=ON")
         store = cls(engine, reader)
         try:
-            with database_problems(store.address):
+            with database_problems(store.address, "its version"):
                 await store._check_version(address, make=not postgres if make is None else make)
         except BadInput:
             await store.close()
@@ -198,6 +202,16 @@ def _parse_address(address: str | None) -> Any:
     return url.set(drivername=kind)
 
 
+def shown_address(address: str | None) -> str:
+    """Return an address as it may be shown, without its password; None is the file in the data folder.
+
+    Raises:
+        BadInput: it is none.
+    """
+    shown: str = _parse_address(address).render_as_string(hide_password=True)
+    return shown
+
+
 def _prepare_file(file: Path) -> None:
     """Make a SQLite file and its folder for their owner alone, and put it into write-ahead mode.
 
@@ -210,7 +224,7 @@ def _prepare_file(file: Path) -> None:
         file.touch(mode=0o600, exist_ok=True)
         with closing(connect(file)) as connection:
             set_write_ahead_mode(connection)
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.Error, UnicodeError) as error:  # the last: of what SQLite says of a damaged file
         raise database_problem(str(file), error) from None
 
 
@@ -281,16 +295,21 @@ def is_away(error: BaseException) -> bool:
     return psycopg is not None and isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError)
 
 
+def is_broken(error: BaseException) -> bool:
+    """Return whether an error is of the database: it is away, or damaged."""
+    return is_away(error) or isinstance(error, SQLAlchemyError | sqlite3.Error | UnicodeError | DatabaseDamaged)
+
+
 def database_problem(address: str, error: BaseException) -> BadInput:
     """Return the error that a user reads for one of a driver: a line with the way out."""
-    if address.startswith("postgresql"):
+    if address.startswith("postgresql") and not isinstance(error, MISSHAPEN):
         return DatabaseUnreachable(f"database: {address}: {_one_line(error)}; see that it runs and takes this user")
     if is_away(error):
         return DatabaseUnreachable(
             f"database: {address}: can't be written: {_one_line(error)}; make room, or see that you may write there "
             "and that no other program keeps it locked, or set TRIBUNAL_DATA to another folder"
         )
-    return BadInput(
+    return DatabaseDamaged(
         f"database: {address}: can't be used: it is damaged or none of ours: {_one_line(error)}; put back a copy, or "
         "move it away, or set TRIBUNAL_DATA to another folder"
     )
@@ -307,14 +326,14 @@ def database_problems(address: str, reading: str = "") -> Iterator[None]:
     """
     try:
         yield
-    except BadInput:
+    except (BadInput, BrokenPipeError):  # the second: of what is printed meanwhile
         raise
     except Exception as error:
         told: BaseException = error
-        if isinstance(error, _MISSHAPEN) and reading:
+        if isinstance(error, MISSHAPEN) and reading:
             told = ValueError(f"{reading}: {type(error).__name__}: {error}")
-        elif not isinstance(error, SQLAlchemyError | sqlite3.Error | OSError) and not is_away(error):
-            raise  # `is_away`: of a driver that is asked past SQLAlchemy
+        elif not is_broken(error) and not isinstance(error, OSError):
+            raise
         raise database_problem(address, told) from error
 
 
@@ -339,7 +358,7 @@ def upgrade(address: str | None = None) -> str:
         engine = create_engine(url.set(drivername="sqlite"), connect_args={"timeout": WAIT, "isolation_level": None})
         event.listen(engine, "begin", _begin_writing)
     try:
-        with engine.begin() as connection:
+        with database_problems(shown, "its version"), engine.begin() as connection:
             if postgres:
                 connection.execute(text(f"SELECT pg_advisory_xact_lock({_ONE_AT_A_TIME})"))
             version = read_version(connection)
@@ -349,8 +368,6 @@ def upgrade(address: str | None = None) -> str:
                 run_migrations(connection, shown, version)
             upgrade_checkpoint_tables(connection)  # they have versions of their own, those of the installed library
             check_tables(connection, shown)
-    except (SQLAlchemyError, sqlite3.Error, OSError) as error:
-        raise database_problem(shown, error) from None
     finally:
         engine.dispose()
     return version if version is not None and is_newer(version) else VERSION

@@ -1,0 +1,235 @@
+"""Every path that a command reads or writes: how the command is run on sound files, and where each path lies.
+
+Kept by hand, and held against the commands themselves: a new command, or a new option that names a file, has to be put
+here (test_command_paths.py). Files are those of sound_files.py.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import typer
+
+SKIPPED = {
+    # Names a data set, an address of the web or of a server, or what begins a word.
+    "judge searxng_url", "eval searxng_url", "batch searxng_url", "policy try searxng_url",
+    "annotate export searxng_url",
+    "webhooks add url", "serve public_url", "dsa statements to", "dsa send to", "review import service",
+    "cascade plan first_look",  # refused by its name
+}  # fmt: skip
+DATABASE = "data/service.sqlite"
+
+
+class Reading(NamedTuple):
+    """A command that reads a path: its arguments, and the path within the sound files.
+
+    `first` is whether no reading before it has the same path: the others read it by the same code.
+    """
+
+    command: str
+    parameter: str
+    arguments: list[str]
+    path: str
+    first: bool
+
+    def __str__(self) -> str:
+        return f"{self.command} {self.parameter}"
+
+
+# How each command is run. Where one of its words is a file, it is the path of the parameter named behind it.
+COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
+    "judge": ("'Good morning.' --keep", {"image": "image.png", "explain": "new.html"}),
+    "eval": (
+        "--dataset table --data few.csv --out new --graph arcade",
+        {"data": "few.csv", "out": "new", "budget_from": "run"},
+    ),
+    "batch": (
+        "few.csv --out new.jsonl --graph arcade",
+        {"posts": "few.csv", "out": "new.jsonl", "run_folder": "begun"},
+    ),
+    "sweep": ("sweep.toml", {"file": "sweep.toml"}),
+    "metrics": ("run", {"folder": "run"}),
+    "fit": ("sure --out new.json", {"source": "sure", "out": "new.json"}),
+    "report": ("run --out new", {"folders": "run", "out": "new"}),
+    "view": ("run", {"folders": "run", "data": "few.csv"}),
+    "export": ("run --to csv --out new", {"folders": "run", "out": "new", "data": "few.csv"}),
+    "explain": (
+        "record.json --out new.md",
+        {"case": "record.json", "out": "new.md", "image": "image.png", "policy": "policy.toml"},
+    ),
+    "transparency": ("--from 2020-01-01 --to 2030-01-01 --out new.md", {"out": "new.md"}),
+    "serve": ("", {"prices": "prices.toml"}),
+    "migrate": ("", {}),
+    "forget": ("--case {decided} --yes", {}),
+    "screening fit": ("table.csv --out new", {"decided": "table.csv", "out": "new", "data": "few.csv"}),
+    "screening show": ("screening", {"model": "screening"}),
+    "screening reset": ("screening", {"model": "screening"}),
+    "experiment plan": (
+        "arcade-table3 --data sets/h-vli --samples 4 --out new --model rehearsal",
+        {"data": "sets/h-vli", "out": "new", "measured_in": "run"},
+    ),
+    "experiment run": (
+        "arcade-table3 --data sets/h-vli --samples 4 --out new --model rehearsal --yes",
+        {"data": "sets/h-vli", "out": "new", "measured_in": "run"},
+    ),
+    "cascade plan": ("sure surer", {"folders": "sure", "screening": "screening", "data": "few.csv"}),
+    "keys add": ("kim --scope judge", {}),
+    "keys list": ("", {}),
+    "keys revoke": ("none", {}),
+    "webhooks add": ("https://example.org/hook", {}),
+    "webhooks list": ("", {}),
+    "webhooks remove": ("none", {}),
+    "webhooks enable": ("none", {}),
+    "webhooks test": ("none", {}),
+    "webhooks dead": ("", {}),
+    "webhooks replay": ("none", {}),
+    "audit verify": ("", {}),
+    "audit head": ("", {}),
+    "audit show": ("", {}),
+    "appeals list": ("", {}),
+    "appeals show": ("none", {}),
+    "appeals decide": ("none --reviewer kim --uphold", {}),
+    "review list": ("--decided", {}),
+    "review show": ("{waiting}", {}),
+    "review decide": ("{waiting} --accept", {}),
+    "review resume": ("{waiting}", {}),
+    "review claim": ("{waiting}", {}),
+    "review release": ("{waiting}", {}),
+    "review export": ("--out new.jsonl", {"out": "new.jsonl"}),
+    "review import": ("exported.json", {"labelled": "exported.json", "dataset": "new.jsonl"}),
+    "cases list": ("", {}),
+    "cases show": ("{decided}", {}),
+    "cases text": ("{policy}", {}),
+    "cases export": ("--out new.jsonl --posts --records", {"out": "new.jsonl"}),
+    "annotate export": ("few.csv --out new --columns label=label --labels hate=hate --labels not=not",
+                        {"data": "few.csv", "out": "new"}),
+    "annotate again": (
+        "labelled.json --tasks annotated --out new",
+        {"exports": "labelled.json", "tasks": "annotated", "out": "new"},
+    ),
+    "annotate import": (
+        "labelled.json --tasks annotated --out new.jsonl",
+        {"exports": "labelled.json", "tasks": "annotated", "out": "new.jsonl"},
+    ),
+    "perspectives build": (
+        "spec.toml --data . --out new --embedding tfidf",
+        {"spec": "spec.toml", "data": "table.csv", "out": "new"},
+    ),
+    "perspectives show": ("forum", {"name": "data/perspectives/forum"}),
+    "perspectives search": ("forum vermin", {"name": "data/perspectives/forum"}),
+    "precedents build": (
+        "ours --from decided.jsonl",
+        {"source": "decided.jsonl", "out": "new", "name": "data/precedents/ours"},
+    ),
+    "precedents show": ("ours", {"name": "data/precedents/ours"}),
+    "precedents search": ("ours vermin", {"name": "data/precedents/ours"}),
+    "dsa statements": ("--out new --mapping mapping.toml", {"out": "new", "mapping": "mapping.toml"}),
+    "dsa send": ("--to http://127.0.0.1:9/statements", {}),
+    "dsa list": ("", {}),
+    "policy show": ("policy.toml", {"name": "policy.toml"}),
+    "policy try": (
+        "policy.toml --on cases.jsonl --out new --yes",
+        {"new": "policy.toml", "on": "cases.jsonl", "out": "new"},
+    ),
+    "prompts export": ("new", {"folder": "new"}),
+    "prompts check": ("prompts", {"folder": "prompts"}),
+    "evidence show": ("p1 --archive archive.sqlite", {"archive": "archive.sqlite"}),
+    "evidence list": ("--archive archive.sqlite", {"archive": "archive.sqlite"}),
+}  # fmt: skip
+# Options that are added where they are tried, by parameter.
+ADDED = {
+    "prices": ("--prices prices.toml", "prices.toml"),
+    "policy": ("--policy policy.toml", "policy.toml"),
+    "prompts": ("--graph arcade --prompts prompts", "prompts"),
+    "line_up": ("--line-up line_up.toml", "line_up.toml"),
+    "archive": ("--graph antihate --search none --archive archive.sqlite", "archive.sqlite"),
+    "precedents": ("--graph tribunal --precedents ours", "data/precedents/ours"),
+    "perspectives": ("--graph predict --perspectives forum", "data/perspectives/forum"),
+    "triage": ("--graph tribunal --triage screening:screening", "screening"),
+    "threshold": ("--graph tribunal --review --threshold threshold.json", "threshold.json"),
+    "cache": ("--cache cache.sqlite", "cache.sqlite"),
+}
+# Options that are added for what isn't among a command's own words.
+EXTRA = {
+    "judge image": "--image image.png", "judge explain": "--explain new.html", "eval budget_from": "--budget-from run",
+    "batch run_folder": "--run-folder begun", "view data": "--data few.csv", "export data": "--data few.csv",
+    "explain image": "--image image.png", "explain policy": "--policy policy.toml",
+    "screening fit data": "--data few.csv", "experiment plan measured_in": "--measured-in run",
+    "experiment run measured_in": "--measured-in run", "cascade plan screening": "--screening screening --data few.csv",
+    "cascade plan data": "--screening screening --data few.csv", "review import dataset": "--as-dataset new.jsonl",
+    "precedents build out": "--out new", "serve prices": "--prices prices.toml",
+}  # fmt: skip
+SETTINGS = [
+    "policy", "prompts", "line_up", "archive", "precedents", "perspectives", "triage", "threshold", "cache",
+]  # fmt: skip
+OF_SETTINGS = ("judge", "eval", "batch", "policy try", "annotate export")
+OF_PRICES = (
+    "eval", "batch", "sweep", "report", "view", "export", "explain", "policy try", "annotate export", "cascade plan",
+    "experiment plan", "experiment run",
+)  # fmt: skip
+NO_DATABASE = {
+    "eval", "sweep", "metrics", "report", "view", "export", "screening fit", "screening show", "screening reset",
+    "experiment plan", "experiment run", "cascade plan", "annotate export", "annotate again", "annotate import",
+    "perspectives build", "perspectives show", "perspectives search", "precedents show", "precedents search",
+    "policy show", "policy try", "prompts export", "prompts check", "evidence show", "evidence list",
+}  # fmt: skip
+# Other words, where those of the command leave the path alone.
+INSTEAD = {"precedents build database": "new", "explain database": "{decided} --out new.md"}
+# Files that are not read: the case of record.json has no image, and these settings are refused.
+UNREAD = {
+    "explain image", "annotate export archive", "annotate export precedents", "annotate export perspectives",
+    "annotate export triage", "annotate export threshold", "policy try policy",
+}  # fmt: skip
+_NAMES_A_PATH = ("FILE", "FOLDER", "DIR", "PATH", "SOURCE", "SPEC", "URL")
+_BY_NAME = ("image", "triage", "perspectives")
+
+
+def leaves(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Every command of the command line, by its words."""
+    context = group.context_class(group, info_name="tribunal")
+    for name in group.list_commands(context):
+        found = group.get_command(context, name)
+        if hasattr(found, "list_commands"):
+            yield from leaves(found, (*path, name))
+        else:
+            yield " ".join((*path, name)), found
+
+
+def path_parameters() -> set[str]:
+    """Each command's parameters that name a file, a folder or a database."""
+    from tribunal.commands import app
+
+    found = set()
+    for command, held in leaves(typer.main.get_command(app)):
+        context = held.context_class(held, info_name=command)
+        for each in held.get_params(context):
+            metavar = each.metavar or ""
+            if (
+                type(each.type).__name__ == "TyperPath"
+                or any(word in metavar for word in _NAMES_A_PATH)
+                or each.name in _BY_NAME
+            ):
+                found.add(f"{command} {each.name}")
+    return found - SKIPPED
+
+
+def readings() -> list[Reading]:
+    """Every command with each of its paths. Nothing of a command is imported."""
+    made: list[Reading] = []
+    for command, (words, own) in COMMANDS.items():
+        shared = [*SETTINGS * (command in OF_SETTINGS), *["prices"] * (command in OF_PRICES)]
+        shared += ["database"] * (command not in NO_DATABASE)
+        for parameter in [*own, *shared]:
+            more, path = EXTRA.get(f"{command} {parameter}", ""), own.get(parameter, DATABASE)
+            if parameter in ADDED and parameter not in own:
+                more, path = ADDED[parameter]
+            words = INSTEAD.get(f"{command} {parameter}", words)
+            if command == "annotate export":  # has no choice of a graph
+                more = re.sub(r"--graph \w+ ", "", more)
+            own_words = words.replace(" --graph arcade", "") if "--graph" in more else words
+            first = path not in {each.path for each in made}
+            made.append(Reading(command, parameter, shlex.split(f"{command} {own_words} {more}"), path, first))
+    return made
