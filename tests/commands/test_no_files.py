@@ -96,24 +96,29 @@ SCHEMA = (b"CREATE TABLE cases", b"CREATE TABL\xc2 cases")
 ROW = (b'"outcome": "verdict"', b'"outcome"\x01 "verdict"')
 
 
-@pytest.mark.parametrize("spot", [SCHEMA, ROW], ids=["schema", "row"])
-@pytest.mark.parametrize("command", [["cases", "export", "--out", "out.csv"], ["cases", "list"], ["audit", "verify"]])
+@pytest.mark.parametrize(
+    ("command", "spot"),
+    [
+        (["cases", "list"], SCHEMA),
+        (["audit", "verify"], SCHEMA),
+        (["review", "list"], SCHEMA),
+        (["cases", "export", "--out", "out.csv"], ROW),
+    ],
+    ids=lambda given: given[0] if isinstance(given, list) else "",
+)
 def test_a_damaged_database_is_told_in_one_line(command: list[str], spot: tuple[bytes, bytes], kept: Path) -> None:
     folder = Path(os.environ["TRIBUNAL_DATA"])
     folder.mkdir()
     database = Path(shutil.copy(kept, folder))
     damage(database, spot)
     done = run(*command)
-    if spot == ROW and command[0:2] != ["cases", "export"]:
-        assert done.exit_code == 0, done.output  # they don't read the record
-        return
     assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.output
     assert f"{database}: can't be used: it is damaged" in done.stderr
 
 
-@pytest.mark.parametrize("how", ["--keep", "--review"])
+@pytest.mark.parametrize(("how", "status"), [("--keep", 0), ("--review", 4)])  # 4: nobody will be asked
 def test_a_database_that_is_damaged_while_a_post_is_judged_loses_no_verdict(
-    how: str, monkeypatch: pytest.MonkeyPatch
+    how: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The damage is there when the last answer comes, so that the verdict can't be written down."""
     database = Path(os.environ["TRIBUNAL_DATA"]) / "service.sqlite"
@@ -136,7 +141,7 @@ def test_a_database_that_is_damaged_while_a_post_is_judged_loses_no_verdict(
     with ScriptedServer(script) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         done = run("judge", "post-words", "--model", "openai:scripted", how, "--json")
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == status, done.output
     record = json.loads(done.stdout)
     assert (record["outcome"], record["category"]) == ("verdict", "Religious")
     assert any("could not be kept" in each for each in record["warnings"]), record["warnings"]
