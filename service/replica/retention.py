@@ -19,11 +19,12 @@ from tribunal.retrievers.precedents.building import forget_cases
 from tribunal.service.replica.options import ServiceOptions
 from tribunal.store.audit import Who, replica_actor
 from tribunal.store.engine import Store
-from tribunal.store.tables import cases, desk_sessions, desk_tries, idempotency, usage
+from tribunal.store.tables import cases, desk_sessions, desk_tries, events, idempotency, usage
 
 _LOG = logging.getLogger(__name__)
 DAY = 86_400.0
 REQUEST_DAYS = 7  # that an Idempotency-Key stands for its request
+EVENT_DAYS = 7  # that the events of a trial are kept once its case came to rest
 USAGE_DAYS = 400  # that what a key used in a day is kept
 _USAGE_MINUTES = 60 * 60.0  # seconds that what a key used in a minute is kept
 _MOST = 1000  # rows that are deleted in one transaction
@@ -36,6 +37,7 @@ class Retention:
         """Keep how long what stays."""
         self._store, self._options, self._me = store, options, replica_actor(replica)
         self._wipe_again = False  # a write-ahead log still holds old pages
+        self._without_events = (0.0, "")  # the end and the id of the last case whose events this replica has deleted
 
     async def erase_old_words(self) -> None:
         """Erase what is old enough now."""
@@ -72,7 +74,7 @@ class Retention:
     async def delete_old_rows(self) -> int:
         """Delete the next rows and cases that are old enough, and return how many there were."""
         # Requests before the cases that they made, so that none is answered by a case that is gone.
-        return await self._prune_tables() + await self._retire_cases()
+        return await self._prune_tables() + await self._prune_events() + await self._retire_cases()
 
     async def _retire_cases(self) -> int:
         chosen, appeal_seconds = self._options, self._options.appeal_days * DAY
@@ -109,6 +111,20 @@ class Retention:
             await self._prune(desk_tries, desk_tries.c.minute < now // 60 - 60),
             await self._prune(desk_sessions, desk_sessions.c.created < now - 3600 * self._options.desk_hours),
         ])  # fmt: skip
+
+    async def _prune_events(self) -> int:
+        """Delete the events of the next trials that ended long ago: the record has all that they tell."""
+        place = tuple_(cases.c.finished, cases.c.id)
+        old = cases.c.outcome.is_not(None), cases.c.finished < time.time() - EVENT_DAYS * DAY
+        wanted = select(cases.c.finished, cases.c.id).where(place > tuple_(*self._without_events), *old)
+        rows = await self._store.fetch_rows(wanted.order_by(cases.c.finished, cases.c.id).limit(_MOST))
+        if rows:
+            # Not of one that waits for a person: its trial may go on, and its events with it.
+            at_rest = select(cases.c.id).where(cases.c.id.in_([row["id"] for row in rows]), cases.c.question.is_(None))
+            async with self._store.transaction() as connection:
+                await connection.execute(delete(events).where(events.c.case_id.in_(at_rest)))
+            self._without_events = rows[-1]["finished"], rows[-1]["id"]
+        return len(rows)
 
     async def _prune(self, table: Table, *old: Any) -> int:
         key = tuple_(*table.primary_key.columns)

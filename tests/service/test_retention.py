@@ -168,6 +168,20 @@ async def test_rows_that_nobody_asks_for_any_more_are_deleted(database: str) -> 
     assert left == {"idempotency": 1, "usage": 2, "desk_tries": 1, "desk_sessions": 1}
 
 
+async def test_events_go_a_week_after_a_trial_and_the_record_stays(database: str) -> None:
+    async with serving(database, **REHEARSED) as client:
+        old, new = [await judged_by_rules(client, f"Good morning, {number}!") for number in range(2)]
+    assert (await rows_of_cases(database, old))["events"] == (await rows_of_cases(database, new))["events"] > 0
+    await made_older(database, 8, but=[new])
+    async with serving(database) as client:
+        while "events" in await rows_of_cases(database, old):
+            await asyncio.sleep(0.05)
+        assert (await rows_of_cases(database, new))["events"] > 0
+        heard = (await client.get(f"/v1/cases/{old}/events")).text
+        assert [line for line in heard.splitlines() if line.startswith("event: ")] == ["event: end"]
+        assert (await client.get(f"/v1/cases/{old}")).json()["record"]["calls"]
+
+
 async def test_a_request_is_never_answered_by_a_case_that_is_gone(database: str) -> None:
     asked: dict[str, Any] = {
         "json": {"text": "Good morning!", "graph": "baseline"},
