@@ -103,6 +103,9 @@ def add_key(
     daily_tokens: Annotated[int | None, typer.Option(min=1, help="Tokens a day, in and out.")] = None,
     daily_money: Annotated[float | None, typer.Option(min=0, help="Money a day, by the price table of serve.")] = None,
     expires: Expires = None,
+    priority: Annotated[
+        int, typer.Option(min=-100, max=100, help="Of its posts in the queue: the higher goes first.")
+    ] = 0,
     database: Database = None,
 ) -> None:
     """Make a key and print it. It is shown this once; only a hash of it is kept."""
@@ -112,7 +115,7 @@ def add_key(
         per_minute=per_minute, daily_calls=daily_calls, daily_tokens=daily_tokens, daily_money=daily_money
     )
     end = _end_of_key(expires)
-    say(run_in_store(database, lambda store: keys.add_key(store, name, scope, limits, end)))
+    say(run_in_store(database, lambda store: keys.add_key(store, name, scope, limits, end, priority)))
 
 
 def _end_of_key(expires: str | None) -> float | None:
@@ -125,12 +128,13 @@ def _end_of_key(expires: str | None) -> float | None:
 
 @keys_app.command("list")
 def list_keys(database: Database = None) -> None:
-    """List the keys: id, name, scopes, limits, date, end, and whether revoked or expired."""
+    """List the keys: id, name, scopes, limits, priority, date, end, and whether revoked or expired."""
     from tribunal.service.replica import keys
 
     now = time.time()
     for row in run_in_store(database, keys.list_keys):
         limits = ", ".join(f"{name} {row[name]:g}" for name in keys.KeyLimits.model_fields if row[name] is not None)
+        limits = f"{limits or 'no limits'}  priority {row['priority']}" if row["priority"] else limits
         since, ends = format_date(row["created"]), row["expires"]
         has_expired = ends is not None and ends <= now
         states = ["revoked" if row["revoked"] else "expired" if has_expired else "active"]

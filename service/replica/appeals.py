@@ -214,7 +214,7 @@ class Appeals(ClaimStore):
         against = {"reason": appeal["reason"], "context": appeal["context"]}
         same = {name: case[name] for name in ("key_id", "graph", "via", "post_id", "post_sha", "priority")}
         settings = {**case["settings"], "review": False, "review_rule": []}
-        reserved = await reserve(self._store, connection, case["key_id"], settings, 1, self._bounds)
+        reserved = await reserve(self._store, connection, case["key_id"], case["graph"], settings, 1, self._bounds)
         await connection.execute(cases.insert().values(
             **same, id=trial_id, created=now, status="queued", attempt=0, post={**case["post"], "appeal": against},
             settings=settings, keep=True, appeal_id=appeal["id"], **(reserved.columns() if reserved else {}),

@@ -11,6 +11,7 @@ import time
 
 from tribunal.cases.leases import Held
 from tribunal.cases.problem import Problem
+from tribunal.cases.reservations import MOMENT
 from tribunal.schema import JSON
 from tribunal.service.replica.batches import BatchStore
 from tribunal.service.replica.keys import check_key
@@ -70,8 +71,11 @@ class BatchFeeder:
         rows: list[Held] = []
         try:
             rows = await self._batches.take_rows(batch_id, placed)
-        except Problem:
-            return 0  # of what is left of the budget, rows under way may still give some back
+        except Problem as problem:
+            seconds = problem.retry_after or 0
+            if seconds > MOMENT:  # else cases under way may give enough back
+                await self._batches.hold(batch_id, problem.message, time.time() + seconds)
+            return 0
         finally:
             for _ in range(placed - len(rows)):
                 self._worker.give_place_back()

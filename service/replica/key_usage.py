@@ -81,7 +81,7 @@ def case_bounds(options: ServiceOptions, prices: Prices | None) -> CaseBounds:
 
 @asynccontextmanager
 async def paid_by_key(store: Store, key_id: str, bounds: CaseBounds) -> AsyncIterator[None]:
-    """Let a key pay for what is sent to models within the block, which belongs to no case under way.
+    """Let a key pay for the one call to a model within the block, and its retries; it belongs to no case under way.
 
     Raises:
         Problem: nothing is left of its daily budget.
@@ -90,7 +90,7 @@ async def paid_by_key(store: Store, key_id: str, bounds: CaseBounds) -> AsyncIte
         yield
         return
     async with store.transaction() as connection:
-        reserved = await reserve(store, connection, key_id, {}, 1, bounds)
+        reserved = await reserve(store, connection, key_id, "baseline", {}, 1, bounds)
     allowance = bounds.allowance(reserved)
     try:
         with spend_from(allowance):

@@ -83,7 +83,7 @@ OPERATOR = Caller(key_id="", name="operator", scopes=("admin",))
 
 
 async def add_key(
-    store: Store, name: str, scopes: Sequence[str], limits: KeyLimits, expires: float | None = None
+    store: Store, name: str, scopes: Sequence[str], limits: KeyLimits, expires: float | None = None, priority: int = 0
 ) -> str:
     """Make a key, and return it whole, for the only time.
 
@@ -93,6 +93,7 @@ async def add_key(
         scopes: what it opens.
         limits: what it may spend.
         expires: when it ends, in seconds of the epoch; None: never.
+        priority: of its cases in the queue: the higher goes first.
 
     Raises:
         BadInput: a scope is none.
@@ -103,11 +104,15 @@ async def add_key(
     key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     row = {"id": key_id, "name": name, "hash": _hash_secret(secret), "scopes": list(dict.fromkeys(scopes))}
     async with store.transaction() as connection:
-        made = api_keys.insert().values(**row, created=time.time(), expires=expires, **limits.model_dump())
+        made = api_keys.insert().values(
+            **row, created=time.time(), expires=expires, priority=priority, **limits.model_dump()
+        )
         await connection.execute(made)
-        details = {"name": name, "scopes": row["scopes"], **limits.model_dump(exclude_none=True)}
+        details: JSON = {"name": name, "scopes": row["scopes"], **limits.model_dump(exclude_none=True)}
         if expires is not None:
             details["expires"] = expires
+        if priority:
+            details["priority"] = priority
         await append(connection, THE_OPERATOR, LogEntry(kind="key.made", subject=key_id, details=details))
     return f"{_MARK}_{key_id}_{secret}"
 
@@ -274,7 +279,7 @@ async def _check_budget(store: Store, who: Caller, now: datetime) -> None:
     spent = await store.fetch_row(select(usage).where(where)) or dict.fromkeys(limits, 0)
     for name, limit in limits.items():
         if limit is not None and spent[name] >= limit:
-            raise budget_problem(name, spent[name], spent.get(f"reserved_{name}", 0), limit, now)
+            raise budget_problem(name, spent, limit, now)
 
 
 def _hash_secret(secret: str) -> str:

@@ -33,9 +33,9 @@ class ServiceOptions(Frozen):
     in_flight: int = Field(64, ge=1, le=10_000, description="cases that a replica tries at the same time")
     queue: int = Field(1000, ge=0, description="cases that may wait; more are refused with 429")
     case_calls: int = Field(
-        40, ge=1, description="calls that a case of a key with a daily limit takes at most, without its own max_calls"
+        40, ge=1, description="calls that a case of a key with a daily limit may take, unless its max_calls says"
     )
-    case_tokens: int = Field(100_000, ge=1, description="tokens that it takes at most, without its own max_tokens")
+    case_tokens: int = Field(50_000, ge=1, description="tokens that it may take, unless its max_tokens says")
     longest_wait: float = Field(60.0, ge=0, le=600, description="seconds that ?wait= may ask for")
     hold_seconds: float = Field(
         3600.0, ge=0, description="seconds for which a post is held while no model answers; then it is a failure"

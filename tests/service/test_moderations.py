@@ -150,7 +150,7 @@ async def test_what_is_wrong_is_said_as_openai_says_it(tmp_path: Path) -> None:
 async def test_keys_and_limits_become_the_clients_own_exceptions(tmp_path: Path) -> None:
     database = sqlite(tmp_path)
     good, other = await key_of(database, "judge", per_minute=2), await key_of(database, "review")
-    spent = await key_of(database, "judge", daily_calls=1)
+    spent = await key_of(database, "judge", daily_calls=4)
     sent: list[httpx.Request] = []
 
     async def noted(request: httpx.Request) -> None:

@@ -129,7 +129,7 @@ class CaseStore:
                     waiting = select(func.count()).select_from(cases).where(cases.c.status == "queued")
                     if (await connection.execute(waiting)).scalar_one() >= most_waiting:
                         raise Problem("busy", f"{most_waiting} cases wait already; come back later", retry_after=10)
-                reserved = await reserve(self._store, connection, key_id, new.settings, 1, self.bounds)
+                reserved = await reserve(self._store, connection, key_id, new.graph, new.settings, 1, self.bounds)
                 priority = select(api_keys.c.priority).where(api_keys.c.id == key_id).scalar_subquery()
                 more = {"priority": func.coalesce(priority, 0), **({} if reserved is None else reserved.columns())}
                 await connection.execute(cases.insert().values(**made, **more))

@@ -16,7 +16,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.allowance import Allowance, CostOfTokens, Limits, Spending
 from tribunal.cases.problem import Problem
+from tribunal.context import Context, context_from
 from tribunal.schema import JSON, Frozen
+from tribunal.shared_settings import VIEWS
 from tribunal.store.engine import Store
 from tribunal.store.tables import api_keys, cases, usage
 
@@ -58,24 +60,52 @@ class Reservation(Frozen):
         return Spending(calls=self.calls or 0, tokens=self.tokens or 0, money=self.money or 0.0)
 
 
+def calls_of_trial(graph: str, context: Context) -> int | None:
+    """Return how many calls a trial takes at most, if nothing is sent again; None: that isn't known of this graph."""
+    debate = 2 * context.rounds + context.judge_draws
+    looks_up = context.web or context.perspectives not in ([], ["none"])
+    match graph:
+        case "baseline":
+            return 1
+        case "self_consistency":
+            return context.draws
+        case "symmetric_debate":
+            return context.agents * context.rounds
+        case "mv_debate":
+            return (2 * len(context.views or VIEWS) + 1) * context.rounds + 1
+        case "multiround":
+            return debate
+        case "arcade":
+            return 1 + debate
+        case "tribunal" if not looks_up:
+            return 1 + debate + bool(context.triage)
+    return None
+
+
 @dataclass(frozen=True)
 class CaseBounds:
-    """The most that a case takes of a limited budget where its settings don't say: of what is left, at most so much.
+    """The most that a case takes of a limited budget where its settings don't say.
 
     `dearest_token` gives the price of the dearest token that a case of these settings may be answered with.
     """
 
     calls: int = 40
-    tokens: int = 100_000
+    tokens: int = 50_000
     dearest_token: Callable[[JSON], float] = lambda settings: 0.0
     cost: CostOfTokens = lambda *tokens: None
 
-    def most(self, kind: str, settings: JSON) -> float:
-        """Return the most of a kind that a case with these settings takes."""
+    def range_of(self, kind: str, graph: str, settings: JSON) -> tuple[float, float]:
+        """Return the least of a kind that a case is tried with, and the most that it takes.
+
+        With less than the least it isn't tried: a trial that is cut short decides worse.
+        """
         if kind == "calls":
-            return int(settings.get("max_calls") or self.calls)
+            own = settings.get("max_calls")
+            trial = own or calls_of_trial(graph, context_from(settings)) or self.calls
+            return trial, own or max(trial, self.calls)
         tokens = int(settings.get("max_tokens") or self.tokens)
-        return tokens if kind == "tokens" else tokens * self.dearest_token(settings)
+        most = tokens if kind == "tokens" else tokens * self.dearest_token(settings)
+        return most, most
 
     def allowance(self, reservation: Reservation | None) -> Allowance:
         """Return what an attempt may send, by what is reserved for it."""
@@ -87,26 +117,39 @@ class CaseBounds:
 USUAL_BOUNDS = CaseBounds()
 
 
-def budget_problem(kind: str, spent: float, reserved: float, limit: float, now: datetime) -> Problem:
-    """Return what a key is told that has nothing left of its day's calls, tokens or money."""
+def budget_problem(kind: str, account: Mapping[str, Any], limit: float, now: datetime, needed: float = 0) -> Problem:
+    """Return what a key is told that hasn't enough left of its day's calls, tokens or money.
+
+    Args:
+        kind: which of them.
+        account: the day's row of `usage`.
+        limit: the day's.
+        now: the time.
+        needed: how many a case needs.
+    """
     left = 86_400 - (now.hour * 3600 + now.minute * 60 + now.second)
-    message = (
-        f"this key's {kind} of today are spent: {spent:g} of {limit:g}, and {reserved:g} reserved for cases under way; "
-        f"the day ends at 24:00 UTC, in {left // 3600} h {left % 3600 // 60} min"
+    spent, reserved = account.get(kind, 0), account.get(f"reserved_{kind}", 0)
+    words = (
+        f"this key's {kind} of today are spent: {spent:g} of {limit:g}, and {reserved:g} reserved for cases under way"
     )
-    return Problem("spent", message, retry_after=left if spent >= limit else min(MOMENT, left))
+    if needed > 1:
+        words += f"; this post may take {needed:g}"
+    words += f"; the day ends at 24:00 UTC, in {left // 3600} h {left % 3600 // 60} min"
+    is_over = spent >= limit or spent + needed > limit  # whatever the cases under way give back
+    return Problem("spent", words, retry_after=left if is_over else min(MOMENT, left))
 
 
 async def reserve(
-    store: Store, connection: AsyncConnection, key_id: str | None, settings: JSON, attempt: int, bounds: CaseBounds
-) -> Reservation | None:
+    store: Store, connection: AsyncConnection, key_id: str | None, graph: str, settings: JSON, attempt: int,
+    bounds: CaseBounds,
+) -> Reservation | None:  # fmt: skip
     """Reserve what an attempt at a case may take, in the transaction that takes the case in or up.
 
     Returns:
         what is reserved; None where the key has no daily limit.
 
     Raises:
-        Problem: nothing is left of a limit, or less than the case's own budget.
+        Problem: less is left of a limit than the case needs.
     """
     if not key_id:
         return None
@@ -119,14 +162,14 @@ async def reserve(
     account = (usage.c.key_id == key_id, usage.c.period == day_of(now))
     row = store.insert(usage).values(key_id=key_id, period=day_of(now)).on_conflict_do_nothing()
     await connection.execute(row)
-    held = (await connection.execute(select(usage).where(*account).with_for_update())).mappings().one()
+    held = dict((await connection.execute(select(usage).where(*account).with_for_update())).mappings().one())
     amounts: dict[str, Any] = {}
     for kind, limit in limits.items():
         left = limit - held[kind] - held[f"reserved_{kind}"]
-        is_own = settings.get(f"max_{kind}") is not None
-        amounts[kind] = min(bounds.most(kind, settings), limit if is_own else left)
-        if left <= 0 or amounts[kind] > left:
-            raise budget_problem(kind, held[kind], held[f"reserved_{kind}"], limit, now)
+        least, most = (min(each, limit) for each in bounds.range_of(kind, graph, settings))
+        if left <= 0 or least > left:
+            raise budget_problem(kind, held, limit, now, least)
+        amounts[kind] = min(most, left)
     added = {f"reserved_{kind}": usage.c[f"reserved_{kind}"] + amount for kind, amount in amounts.items()}
     reaches = (
         usage.c[kind] + usage.c[f"reserved_{kind}"] + amount <= limits[kind] + _MONEY_ROUNDING
@@ -181,7 +224,7 @@ async def reserve_for_attempt(
         return dict(row)
     await settle(store, connection, row["key_id"], before, None)
     try:
-        reservation = await reserve(store, connection, row["key_id"], row["settings"], attempt, bounds)
+        reservation = await reserve(store, connection, row["key_id"], row["graph"], row["settings"], attempt, bounds)
     except Problem:
         if row["answer"] is None or row["answer"]["answer"]["type"] == "response":  # a question is for a model
             raise
