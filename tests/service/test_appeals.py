@@ -213,7 +213,7 @@ async def test_a_new_trial_outlives_the_replica_that_it_was_ordered_from(
         async with serving(database, **COURT) as client:
             where = await appealed(client, await by_the_court(client, server))
             with monkeypatch.context() as patched:
-                patched.setattr(Worker, "start", killed)
+                patched.setattr(Worker, "begin", killed)
                 patched.setattr(client.app.state.replica.queued, "set", killed)  # type: ignore[attr-defined]
                 got = await client.post(f"{where}/decision", json={"action": "retry", "reviewer": "kim"})
                 assert got.status_code == 500

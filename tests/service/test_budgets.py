@@ -17,11 +17,14 @@ from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, Script, ScriptedServer
 from tests.service.batched import ended, posts, sent
 from tests.service.conftest import opened, serving
+from tests.service.decided_here import run
 from tests.service.live import key_of
 from tribunal.allowance import Spending
 from tribunal.cases.case_store import CaseStore
 from tribunal.cases.leases import NewCase
 from tribunal.cases.problem import Problem
+from tribunal.cases.reservations import calls_of_trial
+from tribunal.context import context_from
 from tribunal.schema import JSON
 from tribunal.store.tables import api_keys, cases, usage
 
@@ -233,3 +236,51 @@ async def test_a_client_that_goes_away_gives_back_what_its_case_did_not_spend(da
         model.free.set()
         spent = await account(database)
         assert (spent["calls"], spent["reserved_calls"]) == (1, 0)
+
+
+async def test_a_key_sees_what_it_has_spent_and_an_admin_sees_everybodys(database: str) -> None:
+    key, admin = await key_of(database, "judge", daily_calls=30), await key_of(database, "admin")
+    model = HeldBack()
+    async with court(database, model) as (server, [client]):
+        asked = asyncio.create_task(client.post("/v1/judge?wait=60", json=POST, headers={"X-API-Key": key}))
+        await model.come.wait()
+        [today] = (await client.get("/v1/usage", headers={"X-API-Key": key})).json()["days"]
+        assert (today["spent"]["calls"], today["reserved"]["calls"]) == (0, 30)
+        model.free.set()
+        assert (await asked).status_code == 200
+        async with opened(database) as store, store.transaction() as connection:
+            yesterday = {"key_id": key.split("_")[1], "period": "2020-01-01", "calls": 3, "requests": 0}
+            await connection.execute(usage.insert().values(**yesterday))
+        whose = f"key={key.split('_')[1]}&days=400"
+        seen = (await client.get(f"/v1/usage?{whose}", headers={"X-API-Key": admin})).json()
+        assert seen["limits"] == {"calls": 30, "tokens": None, "money": None}
+        assert seen["ends"] > time.time()
+        [today] = seen["days"]
+        assert (today["spent"]["calls"], today["reserved"]["calls"]) == (server.served, 0)
+        for query, headers, status in (
+            (f"?key={admin.split('_')[1]}", {"X-API-Key": key}, 403), ("?key=none", {"X-API-Key": admin}, 404),
+            ("?days=0", {"X-API-Key": key}, 400),
+        ):  # fmt: skip
+            assert (await client.get(f"/v1/usage{query}", headers=headers)).status_code == status
+
+
+def test_the_calls_of_a_trial_are_those_of_the_docs() -> None:
+    """As the table of the README has them, which the benchmark counts."""
+    calls = {
+        graph: calls_of_trial(graph, context_from({"rounds": 3}))
+        for graph in ("tribunal", "arcade", "multiround", "mv_debate", "baseline", "self_consistency", "predict")
+    }
+    assert calls == {
+        "tribunal": 8, "arcade": 8, "multiround": 7, "mv_debate": 28, "baseline": 1, "self_consistency": 5,
+        "predict": None,
+    }  # fmt: skip
+    assert calls_of_trial("tribunal", context_from({"web": True})) is None
+
+
+async def test_a_priority_is_given_and_shown_at_the_terminal(database: str) -> None:
+    said = await run("keys", "add", "shop", "--scope", "judge", "--priority", "2", "--database", database)
+    assert said.exit_code == 0, said.output
+    listed = await run("keys", "list", "--database", database)
+    assert "no limits  priority 2" in listed.output
+    wrong = await run("keys", "add", "shop", "--scope", "judge", "--priority", "900", "--database", database)
+    assert (wrong.exit_code, "priority" in wrong.output) == (2, True)

@@ -138,7 +138,7 @@ async def test_a_decision_outlives_the_replica_that_it_was_said_to(
         async with serving(database, **COURT) as client:
             case = await waiting(client, server)
             with monkeypatch.context() as patched:
-                patched.setattr(Worker, "start", killed)
+                patched.setattr(Worker, "begin", killed)
                 sent = await client.post(f"/v1/cases/{case['id']}/decision", json={**ACCEPT, "reviewer": "kim"})
             assert sent.status_code == 500
             late = await client.post(f"/v1/cases/{case['id']}/decision", json=ACCEPT)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import and_, case, delete, func, or_, select, text, true, update
+from sqlalchemy import case, delete, func, select, text, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.allowance import Spending
@@ -16,12 +16,15 @@ from tribunal.cases.erasure import post_without_words, without_words
 from tribunal.cases.holds import NOT_HELD, Hold
 from tribunal.cases.leases import (
     MINE,
+    PLACE_IN_QUEUE,
     Held,
+    Intake,
     NewCase,
     add_money,
     existing_for_request,
     held_case_from_row,
-    owner_is_dead,
+    is_free,
+    waits_in_queue,
 )
 from tribunal.cases.outbox import Outbox, cancel_message, decision_message
 from tribunal.cases.problem import Problem
@@ -45,15 +48,6 @@ from tribunal.times import new_id
 
 _LET_GO = update(cases).where(MINE)
 _LOCK_QUEUE = text("SELECT pg_advisory_xact_lock(7481160232)")  # whoever puts a new case into the queue
-PRIORITY_SECONDS = 600.0  # of waiting, which a step of a key's priority counts for
-
-
-class Intake(NamedTuple):
-    """A case that was taken in, or found: `held` if this replica has it and tries it at once."""
-
-    case_id: str
-    is_new: bool
-    held: Held | None = None
 
 
 class CaseStore:
@@ -107,7 +101,7 @@ class CaseStore:
         row = asked if new.keep else {**asked, "post": None}  # it lives in this process alone
         if hold is not None and new.keep:
             here = False
-        if here and new.keep and await self._store.fetch_value(select(cases.c.id).where(_waits()).limit(1)):
+        if here and new.keep and await self._store.fetch_value(select(cases.c.id).where(waits_in_queue()).limit(1)):
             here = False
         begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1} if here else {"status": "queued"}
         made = {"id": case_id, "created": time.time(), "key_id": key_id or None, "attempt": 0, **row, **begun}
@@ -182,9 +176,8 @@ class CaseStore:
                     await connection.execute(update(cases).where(cases.c.id == case_id).values(**waits, **held))
 
     def _next_free(self, limit: int) -> Any:
-        """Return the query for cases that could be taken up: a step of priority counts as some waiting."""
-        begun = cases.c.created - PRIORITY_SECONDS * cases.c.priority
-        return select(cases.c.id).where(self._is_free()).order_by(begun).limit(limit)
+        """Return the query for cases that could be taken up, in the order of the queue."""
+        return select(cases.c.id).where(self._is_free()).order_by(PLACE_IN_QUEUE).limit(limit)
 
     async def take_up(self, case_id: str, *, any_way_in: bool = False) -> Held | None:
         """Take a case up; None where somebody else has it, or it is finished.
@@ -208,16 +201,8 @@ class CaseStore:
             return await self._take_up(connection, *same)
 
     def _is_free(self, *, any_way_in: bool = False) -> Any:
-        """Return the condition of cases that nobody tries: those that wait, and those whose process is dead.
-
-        Rows of batches aside; and so are cases of the terminal that no person has answered: whoever began one has it
-        resumed, with models and keys of their own.
-        """
-        served = and_(cases.c.batch_id.is_(None), cases.c.via == "service")
-        owned = or_(served, cases.c.answer.is_not(None), cases.c.appeal_id.is_not(None))
-        dead = owner_is_dead(cases.c.owner, self.replica, self._takeover)
-        lost = and_(cases.c.status == "running", or_(dead, cases.c.owner.is_(None)))
-        return or_(_waits(), lost if any_way_in else and_(lost, owned))
+        """Return the condition of cases that nobody tries, as `is_free` has it."""
+        return is_free(self.replica, self._takeover, any_way_in=any_way_in)
 
     async def _take_up(self, connection: AsyncConnection, *conditions: Any) -> Held | None:
         """Take a case up; raise Problem if its key's budget is spent, and then it is taken up all the same."""
@@ -412,8 +397,3 @@ class CaseStore:
         """Let what this replica still has be taken up at once: it stops."""
         async with self._store.transaction() as connection:
             await connection.execute(delete(replicas).where(replicas.c.id == self.replica))
-
-
-def _waits() -> Any:
-    """Return the condition of cases in the queue whose turn it may be."""
-    return and_(cases.c.status == "queued", or_(cases.c.held_until.is_(None), cases.c.held_until <= time.time()))

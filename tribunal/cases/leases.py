@@ -9,7 +9,7 @@ import socket
 import time
 import uuid
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import and_, bindparam, case, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -78,6 +78,14 @@ class Held(Frozen):
     reserved: Reservation | None = None
 
 
+class Intake(NamedTuple):
+    """A case that was taken in, or found: `held` if this replica has it and tries it at once."""
+
+    case_id: str
+    is_new: bool
+    held: Held | None = None
+
+
 def held_case_from_row(row: Mapping[str, Any]) -> Held:
     """Return a case that was just taken up. One that a person has answered is no longer a batch's to see to."""
     fields = {name: row[name] for name in Held.model_fields if name != "reserved"}
@@ -124,6 +132,28 @@ def seconds_left(seen: float | None, lease: float = LEASE) -> float:
     """Return for how long a process still counts as alive by its last heartbeat, as `living_owners`; 0: it doesn't."""
     left = 0.0 if seen is None else seen + lease - time.time()
     return left if 0 < left < 2 * lease else 0.0
+
+
+PRIORITY_SECONDS = 600.0  # of waiting, which a step of a key's priority counts for
+PLACE_IN_QUEUE = cases.c.created - PRIORITY_SECONDS * cases.c.priority
+
+
+def waits_in_queue() -> Any:
+    """Return the condition of cases in the queue whose turn it may be."""
+    return and_(cases.c.status == "queued", or_(cases.c.held_until.is_(None), cases.c.held_until <= time.time()))
+
+
+def is_free(replica: str, takeover: float, *, any_way_in: bool = False) -> Any:
+    """Return the condition of cases that nobody tries: those that wait, and those whose process is dead.
+
+    Rows of batches aside; and, unless in `any_way_in`, so are cases of the terminal that no person has answered:
+    whoever began one has it resumed, with models and keys of their own.
+    """
+    served = and_(cases.c.batch_id.is_(None), cases.c.via == "service")
+    owned = or_(served, cases.c.answer.is_not(None), cases.c.appeal_id.is_not(None))
+    dead = owner_is_dead(cases.c.owner, replica, takeover)
+    lost = and_(cases.c.status == "running", or_(dead, cases.c.owner.is_(None)))
+    return or_(waits_in_queue(), lost if any_way_in else and_(lost, owned))
 
 
 # The condition that a case is still in the hands of an attempt; its parameters are `CaseStore.lease_of`.
