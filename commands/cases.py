@@ -76,6 +76,22 @@ def list_(
         say(f"there may be more; go on with --after {found[-1]['id']}", aside=True)
 
 
+@app.command("retry")
+def retry(case_id: CaseId, as_json: AsJson = False, database: Database = None) -> None:
+    """Try a case of a service anew that failed or was cancelled; a replica on the database takes it up."""
+    from tribunal.cases.problem import Problem
+    from tribunal.cases.retries import retry_case
+
+    try:
+        row = run_in_store(database, lambda store: retry_case(store, case_id))
+    except Problem as problem:
+        raise BadInput(problem.message) from None
+    if as_json:
+        say_json({"case": row["id"], "status": row["status"]})
+    else:
+        say(f"{row['id']}: is {row['status']} again")
+
+
 @app.command("show")
 def show(case_id: CaseId, as_json: AsJson = False, database: Database = None) -> None:
     """Show a kept case: the post, what was said, the outcome, and the hashes of what it was decided by."""

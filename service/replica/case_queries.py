@@ -184,3 +184,11 @@ async def next_cases(store: Store, filters: QueueFilter, person: str, *, leads: 
         following = following.where(cases.c.escalated.is_(None))
     rows = await store.fetch_rows(following.order_by(*_sort_columns(filters.sort)).limit(limit))
     return [row["id"] for row in rows]
+
+
+async def count_under_way(store: Store) -> dict[str, int]:
+    """Return how many cases are queued, held for a provider, and running, in the whole database."""
+    under_way, held = cases.c.status.in_(("queued", "running")), cases.c.held_for.is_not(None)
+    state = case((held, "held"), else_=cases.c.status).label("state")
+    counted = select(state, func.count().label("number")).where(under_way | held).group_by(state)
+    return {row["state"]: row["number"] for row in await store.fetch_rows(counted)}

@@ -21,6 +21,7 @@ from tribunal.cases.case_view import AuthorLetter, CaseView
 from tribunal.cases.explanations import case_from_row
 from tribunal.cases.explanations import view_with_image as explain_case_at_hand
 from tribunal.cases.problem import Problem
+from tribunal.cases.retries import retry_case
 from tribunal.cases.trials import ReviewerQuestion
 from tribunal.cases.view_maker import CaseAtHand
 from tribunal.cases.waiting_cases import claim_seconds_left
@@ -30,7 +31,7 @@ from tribunal.schema import JSON, Record
 from tribunal.service.replica.key_usage import paid_by_key
 from tribunal.service.replica.keys import Caller
 from tribunal.service.routes import parameters as api
-from tribunal.service.routes.access import Admin, CurrentReplica, Finder, KeyFirst, Reader
+from tribunal.service.routes.access import Admin, CurrentReplica, Finder, KeyFirst, Reader, Retrier
 from tribunal.service.routes.parameters import CaseId, responses
 from tribunal.store.tables import cases
 
@@ -180,6 +181,19 @@ async def _trial_events(case_store: CaseStore, case_id: str, after: int) -> Asyn
             yield ServerSentEvent(case.model_dump_json(), event="end")
             return
         await asyncio.sleep(_POLL_SECONDS)
+
+
+@router.post("/v1/cases/{case_id}/retry", status_code=202, responses=api.responses("not_found", "conflict", "spent"))
+async def retry(case_id: api.CaseId, replica: CurrentReplica, who: Retrier) -> CaseResource:
+    """Try a case anew that failed or was cancelled: for the key that asked for it, and for leads.
+
+    A row of a batch waits in its batch again. The new outcome comes with a message to the webhooks, as the first did.
+    """
+    if not who.may("lead") and (await visible_case(replica.case_store, case_id, who))["key_id"] != who.key_id:
+        raise Problem("forbidden", f"case: {case_id}: another key asked for it; only that one or a lead tries it anew")
+    row = await retry_case(replica.store, case_id, who.audit_actor, replica.outages.deadline())
+    (replica.queued if row["batch_id"] is None else replica.feeder.wake).set()
+    return CaseResource.from_row(row)
 
 
 @router.delete("/v1/cases/{case_id}/words", responses=api.responses("not_found", "conflict"))

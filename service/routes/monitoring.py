@@ -11,6 +11,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
 from tribunal.cases.problem import Problem
+from tribunal.service.replica.case_queries import count_under_way
 from tribunal.service.replica.figures import DAY, Figures, TimeSpan, count_figures
 from tribunal.service.replica.keys import count_keys_ending
 from tribunal.service.replica.outages import ProviderState
@@ -76,7 +77,7 @@ async def readyz(response: Response, replica: CurrentReplica) -> Readiness:
 @router.get("/metrics", response_class=Response, responses={200: _METRICS, **api.responses()})
 async def metrics(request: Request, replica: CurrentReplica, who: Scraper) -> Response:
     """Give the numbers of this replica, and how many cases wait and keys end. No number tells what a post says."""
-    cases = await replica.case_store.count_under_way()
+    cases = await count_under_way(replica.store)
     telemetry: Telemetry = request.app.state.telemetry
     ending = await count_keys_ending(replica.store)
     page = await asyncio.to_thread(telemetry.metrics.page, cases, ending)

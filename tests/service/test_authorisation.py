@@ -73,6 +73,7 @@ ROUTES: dict[tuple[str, str], dict[str, str]] = {
     ("DELETE", "/v1/second-opinions/{opinion_id}/claim"): REVIEW,
     ("POST", "/v1/second-opinions/{opinion_id}/opinion"): REVIEW,
     ("POST", "/v1/second-opinions/{opinion_id}/settle"): LEAD,
+    ("POST", "/v1/cases/{case_id}/retry"): only(own=YES, others="404", lead=YES),  # it waits for a person: a conflict
     ("GET", "/v1/figures"): only(lead=YES, audit=YES),
     ("GET", "/v1/usage"): only(own=YES, others=YES, review=YES, lead=YES, audit=YES),
     ("POST", "/v1/batches"): JUDGE,

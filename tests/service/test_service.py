@@ -38,9 +38,9 @@ async def test_a_post_is_taken_in_and_asked_for_later(database: str) -> None:
         assert (await client.get("/v1/cases", params={"before": listed["next"]})).json() == {"cases": [], "next": None}
 
 
-async def ended(client: Any, address: str) -> dict[str, Any]:
+async def ended(client: Any, address: str, **more: Any) -> dict[str, Any]:
     while True:
-        case: dict[str, Any] = (await client.get(address)).json()
+        case: dict[str, Any] = (await client.get(address, **more)).json()
         if case["status"] in ("done", "cancelled"):
             return case
         await asyncio.sleep(0.05)

@@ -20,6 +20,7 @@ from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.command import Service, started
 from tests.service.conftest import serving
 from tests.service.live import sqlite
+from tribunal.service.replica.case_queries import count_under_way
 
 POST = {"text": "Good morning!", "graph": "baseline"}
 
@@ -60,8 +61,8 @@ async def unready(service: Service) -> httpx.Response:
 async def statuses(database: str) -> dict[str, int]:
     """How the next replica finds the cases, which it decides by rehearsal."""
     async with serving(database) as client:
-        replica = client.app.state.replica  # type: ignore[attr-defined]
-        while (await replica.case_store.count_under_way()) != {}:
+        store = client.app.state.replica.store  # type: ignore[attr-defined]
+        while (await count_under_way(store)) != {}:
             await asyncio.sleep(0.05)
         listed = (await client.get("/v1/cases")).json()["cases"]
     return {each["id"]: each["record"]["usage"]["calls"] if each["status"] == "done" else 0 for each in listed}

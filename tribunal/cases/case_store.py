@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from sqlalchemy import case, delete, func, select, text, true, update
+from sqlalchemy import delete, func, select, text, true, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from tribunal.allowance import Spending
@@ -20,7 +20,6 @@ from tribunal.cases.leases import (
     Held,
     Intake,
     NewCase,
-    add_money,
     existing_for_request,
     held_case_from_row,
     is_free,
@@ -99,8 +98,7 @@ class CaseStore:
         """
         case_id, asked = new_id(), new.model_dump(mode="json")
         row = asked if new.keep else {**asked, "post": None}  # it lives in this process alone
-        if hold is not None and new.keep:
-            here = False
+        here = here and not (new.keep and hold)
         if here and new.keep and await self._store.fetch_value(select(cases.c.id).where(waits_in_queue()).limit(1)):
             here = False
         begun: JSON = {"status": "running", "owner": self.replica, "attempt": 1} if here else {"status": "queued"}
@@ -149,10 +147,7 @@ class CaseStore:
         return held_case_from_row(made)
 
     async def list_free(self, limit: int, without: Collection[str] = ()) -> list[JSON]:
-        """Return cases that could be taken up, in the order of the queue, but for those `without`.
-
-        A row says whom the case asks, and how it is held: id, graph, settings, deadline, held.
-        """
+        """Return id, graph, settings, deadline and `held` of cases that could be taken up, in the queue's order."""
         shown = (cases.c[name] for name in ("id", "graph", "settings", "deadline", "held"))
         query = self._next_free(limit).with_only_columns(*shown).where(cases.c.id.not_in(without))
         return await self._store.fetch_rows(query)
@@ -273,7 +268,7 @@ class CaseStore:
         dumped, now = record.dump(), time.time()
         values: JSON = {
             "status": "done", "finished": now, "post_sha": sha(held.post), **record_columns(record, keep=held.keep),
-            "money": add_money(held, money), "question": question, "calls_paid": None,
+            "money": held.add_money(money), "question": question, "calls_paid": None,
             "waits_since": None if question is None else now, "answer": None, **NO_RESERVATION,
         }  # fmt: skip
         forgotten = question is None and not held.words
@@ -356,13 +351,6 @@ class CaseStore:
     async def is_appealed(self, case_id: str) -> bool:
         """Return whether somebody has appealed what was decided, or a lead has reopened it."""
         return await self._store.fetch_value(select(appeals.c.id).where(appeals.c.case_id == case_id)) is not None
-
-    async def count_under_way(self) -> dict[str, int]:
-        """Return how many cases are queued, held for a provider, and running, in the whole database."""
-        under_way, held = cases.c.status.in_(("queued", "running")), cases.c.held_for.is_not(None)
-        state = case((held, "held"), else_=cases.c.status).label("state")
-        counted = select(state, func.count().label("number")).where(under_way | held).group_by(state)
-        return {row["state"]: row["number"] for row in await self._store.fetch_rows(counted)}
 
     async def status(self, case_id: str) -> str | None:
         """Return the status of a case alone; None where there is no such case."""

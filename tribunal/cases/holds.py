@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import and_, case, update
 
 from tribunal.allowance import Spending
-from tribunal.cases.leases import MINE, Held, add_money
+from tribunal.cases.leases import MINE, Held
 from tribunal.cases.reservations import NO_RESERVATION, settle
 from tribunal.schema import JSON, Frozen
 from tribunal.store.checkpoint_tables import delete_checkpoints
@@ -62,7 +62,7 @@ async def hold_case(
     """
     values: JSON = {
         "status": "queued" if held.batch_id is None else "waiting", "owner": None, "attempts_before": held.attempt,
-        "money": add_money(held, money), "calls_paid": [*(held.calls_paid or ()), *(call["id"] for call in calls)],
+        "money": held.add_money(money), "calls_paid": [*(held.calls_paid or ()), *(call["id"] for call in calls)],
         **hold.columns(), **NO_RESERVATION,
     }  # fmt: skip
     async with store.transaction() as connection:

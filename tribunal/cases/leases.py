@@ -77,6 +77,11 @@ class Held(Frozen):
     words: bool = True
     reserved: Reservation | None = None
 
+    def add_money(self, money: float | None) -> float | None:
+        """Return what the case has cost with this attempt; None where one of them isn't known."""
+        before = self.money if self.attempts_before else 0.0
+        return None if money is None or before is None else before + money
+
 
 class Intake(NamedTuple):
     """A case that was taken in, or found: `held` if this replica has it and tries it at once."""
@@ -102,12 +107,6 @@ def without_earlier_calls(held: Held, record: Record) -> Record:
         return record
     calls = tuple(call for call in record.calls if call.id not in before)
     return record.model_copy(update={"calls": calls, "usage": Usage.from_calls([call.dump() for call in calls])})
-
-
-def add_money(held: Held, money: float | None) -> float | None:
-    """Return what a case has cost with this attempt; None where one of them isn't known."""
-    before = held.money if held.attempts_before else 0.0
-    return None if money is None or before is None else before + money
 
 
 def owner_is_dead(owner: Any, replica: str, takeover: float) -> Any:
