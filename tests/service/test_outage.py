@@ -33,13 +33,13 @@ class FlakyModel:
         failed: how many it didn't.
     """
 
-    def __init__(self, after: int, fault: Callable[[], Fault] = lambda: Fault(503)) -> None:
+    def __init__(self, after: int, fault: Callable[[], Fault] = lambda: Fault(503), **instead: Any) -> None:
         self.up, self.answered, self.failed = False, 0, 0
-        self._after, self._fault, self._script = after, fault, court_script()
+        self.after, self._fault, self._script = after, fault, court_script(**instead)
         self.never = "\0"  # a post that it never answers
 
     def __call__(self, request: Request) -> Reply | Fault:
-        if self.never in request.text or (not self.up and self.answered >= self._after):
+        if self.never in request.text or (not self.up and self.answered >= self.after):
             self.failed += 1
             return self._fault()
         self.answered += 1
@@ -283,3 +283,32 @@ async def test_a_hold_outlives_a_restart(database: str, monkeypatch: pytest.Monk
     assert {record["outcome"] for record in records} == {"verdict"}
     calls = [call for record in records for call in record["calls"]]
     assert sum(call["error"] is None for call in calls) == model.answered
+
+
+async def test_what_a_person_has_sent_back_and_the_trial_of_an_appeal_are_held_too(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unsure = {"category": "Religious", "explanation": "judge-words", "confidence": 0.4}
+    model = FlakyModel(after=10**6, explicit=True, judge=unsure)
+    async with ScriptedServer(model) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        async with serving(database, settings=SETTINGS) as client:
+            post = {"text": "post-words", "graph": "tribunal", "settings": {"review": True}}
+            back, accepted = [
+                f"/v1/cases/{(await client.post('/v1/judge?wait=60', json=post)).headers['tribunal-case']}"
+                for _ in range(2)
+            ]
+            await client.post(f"{accepted}/decision", json={"action": "accept", "reviewer": "kim"})
+            said = {"appellant": "user-7", "reason": "It is a line of a song."}
+            appeal = (await client.post(f"{accepted}/appeal", json=said)).headers["location"]
+            model.after = 0
+            ask = {"action": "ask", "question": "is it a quotation?", "reviewer": "kim"}
+            assert (await client.post(f"{back}/decision", json=ask)).status_code == 202
+            ordered = await client.post(f"{appeal}/decision", json={"action": "retry", "reviewer": "lee"})
+            trial = f"/v1/cases/{ordered.json()['trial_id']}"
+            for each in (back, trial):
+                assert (await held(client, each))["held"].startswith("no answer: ")
+            model.up = True
+            assert (await ended(client, back))["record"]["outcome"] == "pending"
+            assert (await ended(client, trial))["record"]["outcome"] == "verdict"
+            assert (await client.get(appeal)).json()["status"] == "tried"
