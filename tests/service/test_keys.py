@@ -98,6 +98,10 @@ async def test_a_rotated_key_keeps_all_but_its_secret(database: str) -> None:
         assert [await status(client, each) for each in (key, new)] == [429, 429], "one budget, for both"
         await changed(database, key, old_expires=time.time() - 1)
         assert [await status(client, each) for each in (key, new)] == [401, 429], "the old secret has ended"
+        assert (await desk.get("/desk/queue")).heading == "Queue"
+        await changed(database, key, expires=time.time() - 1)
+        assert (await desk.get("/desk/queue")).heading == "Sign in", "a session ends with its key"
+        await changed(database, key, expires=None)
     code, _, aside = await run("rotate", id_of(key), "--database", database)
     assert code == 0
     code, _, aside = await run("rotate", id_of(key), "--database", database)
