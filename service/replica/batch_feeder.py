@@ -57,7 +57,7 @@ class BatchFeeder:
                 await self._batches.hold(batch_id, problem.message, until)
                 return 0
         outages = self._worker.outages
-        needed = await outages.needed(turn["graph"], turn["settings"])
+        needed = await outages.needed_providers(turn["graph"], turn["settings"])
         if (breaker := outages.blocking(needed)) is not None:
             await self._batches.hold(batch_id, breaker.why, breaker.next_look, breaker.provider)
             return 0

@@ -84,7 +84,7 @@ class CaseIntake:
         self.check_running()
         outages = self.worker.outages
         deadline = outages.deadline(deadline_s if new.keep else min(deadline_s or wait, wait * _PART_OF_WAIT))
-        hold = outages.hold_new(await outages.needed(new.graph, new.settings), deadline)
+        hold = outages.hold_new(await outages.needed_providers(new.graph, new.settings), deadline)
         is_full = not new.keep and len(self.worker.held_in_memory) >= self.options.queue
         placed = not is_full and await self.worker.take_place()
         if not placed and not new.keep:
@@ -203,7 +203,7 @@ class Reviews(WaitingCases):
             await asyncio.to_thread(trusted_graph, row["graph"])
         await worker.trials_on_checkpoints.check_answer(row, answer)
 
-        needed = await worker.outages.needed(row["graph"], row["settings"])
+        needed = await worker.outages.needed_providers(row["graph"], row["settings"])
 
         async def write_and_go_on() -> OpenCase:
             placed, held = not worker.outages.concerns(needed) and await worker.take_place(), None

@@ -117,12 +117,12 @@ class Outages:
         """Return when a case fails that is taken in now, by its caller's wish as far as the operator lets them."""
         return time.time() + min(self._hold_seconds, self._hold_seconds if seconds is None else seconds)
 
-    async def needed(self, graph: str, settings: JSON) -> NeededProviders:
+    async def needed_providers(self, graph: str, settings: JSON) -> NeededProviders:
         """Return whom a case asks; nobody while every breaker is closed, when it doesn't matter."""
         if not self.any_open:
             return ()
         with suppress(BadInput):  # which its trial will say
-            return await _needed_providers(graph, settings)
+            return await _find_needed(graph, settings)
         return ()
 
     def blocking(self, needed: NeededProviders, case_id: str = "") -> Breaker | None:
@@ -156,8 +156,8 @@ class Outages:
 
     async def admit_in_memory(self, held: Held) -> bool:
         """Wait until a case may be begun that lives in this process alone; return False if its deadline is first."""
-        while not await self.admit(held.id, await self.needed(held.graph, held.settings)):
-            blocking = self.blocking(await self.needed(held.graph, held.settings), held.id)
+        while not await self.admit(held.id, await self.needed_providers(held.graph, held.settings)):
+            blocking = self.blocking(await self.needed_providers(held.graph, held.settings), held.id)
             left = (held.deadline or 0.0) - time.time()
             if left <= 0:
                 return False
@@ -281,7 +281,7 @@ def _admitting(breakers: Iterable[Breaker], case_id: str) -> list[Breaker]:
     return [each for each in breakers if each.admits(case_id)]
 
 
-async def _needed_providers(graph: str, settings: JSON) -> NeededProviders:
+async def _find_needed(graph: str, settings: JSON) -> NeededProviders:
     """Return, of each seat of a graph, the providers of its models. A first look doesn't count: it may fail.
 
     Raises:

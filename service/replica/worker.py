@@ -200,7 +200,7 @@ class Worker:
 
         while True:
             if not held.keep:
-                needed = await self.outages.needed(held.graph, held.settings)
+                needed = await self.outages.needed_providers(held.graph, held.settings)
                 if not await self.outages.admit(held.id, needed):
                     await self._wait_in_memory(held)
             hold, is_decided, given_up = None, False, self.outages.given_up(held)
