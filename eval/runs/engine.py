@@ -111,6 +111,8 @@ def _count_lost_posts(folder: Path, in_flight: int, budget: RunBudget) -> Iterat
     def note_loss() -> None:
         budget.count_repeated_post()
         write_number()
+        if why := budget.explain_exhaustion(more=0):
+            raise RunStopped(why)
 
     write_number()
     try:

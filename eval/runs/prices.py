@@ -263,9 +263,9 @@ class RunBudget:
         self.repeated_posts += 1
         self._add_spending(self._reservation)
 
-    def explain_exhaustion(self) -> str:
-        """Return why no other post may begin, and how to go on."""
-        option, words = next(self._limits_without_room(), ("", ""))
+    def explain_exhaustion(self, more: int = 1) -> str:
+        """Return why so many more posts may not begin, and how to go on; empty if they may. 0: those under way."""
+        option, words = next(self._limits_without_room(more), ("", ""))
         return f"{words}; to go on, give {option}" if option else words
 
     def _add_spending(self, spent: RunSpending) -> None:
@@ -286,8 +286,8 @@ class RunBudget:
         own = self._of_a_post
         return RunSpending(own.calls or self._dearest.calls, own.tokens or self._dearest.tokens, self._dearest.cost)
 
-    def _limits_without_room(self) -> Iterator[tuple[str, str]]:
-        """Yield the limits that do not suffice for one more post, by option and in words."""
+    def _limits_without_room(self, more: int = 1) -> Iterator[tuple[str, str]]:
+        """Yield the limits that do not suffice for so many more posts, by option and in words."""
         held = self._reservation
         for name, option, words, number in _KINDS:
             limit = getattr(self._limits, name)
@@ -296,7 +296,7 @@ class RunBudget:
             spent, one = getattr(self._spent, name), getattr(held, name)
             if spent is None:
                 yield "", "a model has no price, so what the run costs is not known; add it to the file of --prices"
-            elif spent >= limit or spent + one * (self.under_way + 1) > limit:
+            elif (more and spent >= limit) or spent + one * (self.under_way + more) > limit:
                 said = words.format(spent, limit)
                 said += f", and a post may take {number.format(one)}" if one and spent < limit else ""
                 yield f"{option} more than {limit:,}", said

@@ -18,6 +18,7 @@ from tests.doubles import Fault, Reply, Request, Script, ScriptedServer
 from tests.service.batched import ended, posts, sent
 from tests.service.conftest import opened, serving
 from tests.service.decided_here import run
+from tests.service.fleet import fleet
 from tests.service.live import key_of
 from tribunal.allowance import Spending
 from tribunal.cases.case_store import CaseStore
@@ -284,3 +285,39 @@ async def test_a_priority_is_given_and_shown_at_the_terminal(database: str) -> N
     assert "no limits  priority 2" in listed.output
     wrong = await run("keys", "add", "shop", "--scope", "judge", "--priority", "900", "--database", database)
     assert (wrong.exit_code, "priority" in wrong.output) == (2, True)
+
+
+@pytest.mark.long
+async def test_a_replica_that_is_killed_buys_no_call_over_the_budget(database: str) -> None:
+    """Half of the replicas are killed in the middle of their trials, and others go on with the cases."""
+    key = await key_of(database, "judge", daily_calls=60)
+    slow = asyncio.Event()
+
+    async def script(request: Request) -> Reply | Fault:
+        if model.served > 12:
+            slow.set()
+        await asyncio.sleep(0.05)
+        return FAST(request)
+
+    async with ScriptedServer(script) as model:
+        told = {"OPENAI_BASE_URL": f"{model.url}/v1", "OPENAI_API_KEY": "", "TRIBUNAL_MODEL": "openai:scripted"}
+        options = ("--graph", "arcade", "--set", "max_calls=6", "--in-flight", "4", "--takeover", "6")
+        async with fleet(database, 2, *options, **told) as replicas:
+            first, second = replicas.replicas
+            headers = {"X-API-Key": key}
+            sending = [
+                asyncio.create_task(each.client.post("/v1/judge", json=POST, headers=headers))
+                for each in (first, second)
+                for _ in range(20)
+            ]
+            await slow.wait()
+            replicas.kill(first)
+            await asyncio.gather(*sending, return_exceptions=True)
+            running = select(cases.c.id).where(cases.c.status == "running")
+            async with opened(database) as store:
+                while await store.fetch_rows(running):
+                    await asyncio.sleep(0.1)
+            while (await second.client.post("/v1/judge?wait=60", json=POST, headers=headers)).status_code != 429:
+                pass
+    spent = await account(database)
+    assert (model.served <= spent["calls"] <= 60, replicas.kills) == (True, 1)

@@ -118,3 +118,11 @@ def test_posts_under_way_are_held_at_their_own_limit_or_at_the_dearest() -> None
     dear.settle_post(RunSpending())
     assert (dear.under_way, dear.reserve_post(), dear.reserve_post()) == (0, True, False)
     assert RunBudget(RunLimits(calls=10), [RunSpending(10, 0)]).reserve_post() is False
+
+
+def test_a_post_of_a_worker_that_died_is_not_begun_again_over_the_limit() -> None:
+    budget = RunBudget(RunLimits(calls=12), context=context_from({"max_calls": 4}))
+    assert [budget.reserve_post() for _ in range(4)] == [True, True, True, False]
+    assert not budget.explain_exhaustion(more=0)
+    budget.count_repeated_post()  # what it has cost is unknown: as much as it may
+    assert budget.explain_exhaustion(more=0).startswith("4 of at most 12 calls are spent, and a post may take 4")
