@@ -14,7 +14,14 @@ from tribunal.cases.holds import NOT_HELD
 from tribunal.cases.leases import Held, existing_for_request, held_case_from_row, owner_is_dead
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import cancel_entry
-from tribunal.cases.reservations import USUAL_BOUNDS, CaseBounds, Reservation, reserve_for_attempt, settle
+from tribunal.cases.reservations import (
+    NO_RESERVATION,
+    USUAL_BOUNDS,
+    CaseBounds,
+    Reservation,
+    reserve_for_attempt,
+    settle,
+)
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, replica_actor, sha
 from tribunal.store.checkpoint_tables import delete_checkpoints
@@ -266,5 +273,7 @@ async def _cancel_waiting(store: Store, connection: AsyncConnection, which: Any)
     ended = update(cases).where(which, cases.c.status == "waiting").values(**values).returning(cases)
     rows = (await connection.execute(ended)).mappings().all()
     for row in rows:
-        await settle(store, connection, row["key_id"], Reservation.from_row(row), None)
+        if (reserved := Reservation.from_row(row)) is not None:
+            await settle(store, connection, row["key_id"], reserved, None)
+            await connection.execute(update(cases).where(cases.c.id == row["id"]).values(**NO_RESERVATION))
     return [row["id"] for row in rows]
