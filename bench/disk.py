@@ -17,7 +17,7 @@ from bench.table import table
 from tribunal.loops import run_many
 from tribunal.terminal import say
 
-_POSTS = {"dismissed": "[[track=none]] Good morning!", "tried": "Good morning!"}
+_POSTS = {"dismissed": "[[track=none]] Good morning!", "tried": "[[track=deep]] Good morning!"}
 _IN_FLIGHT = 64
 _SHOWN = 4  # tables that take the most
 

@@ -130,6 +130,8 @@ class KeyFirst(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return what answers a request."""
         handler = super().get_route_handler()
+        described = (self.openapi_extra or {}).get("requestBody", {}).get("content", {})
+        takes_json = self.body_field is not None or JSON_TYPE in described
         checks = [each.call for each in self.dependant.dependencies if isinstance(each.call, Access)]
 
         async def handle(request: Request) -> Response:
@@ -137,7 +139,7 @@ class KeyFirst(APIRoute):
             for check in checks:
                 request.scope[_CALLER] = await check.caller(request)
             media_type = media_type_of(request)
-            if is_json_type(media_type):
+            if is_json_type(media_type) and takes_json:
                 await check_json_body(request)
             if self.body_field is not None and not is_json_type(media_type):
                 raise wrong_type(media_type, JSON_TYPE)
