@@ -13,7 +13,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from io import BufferedReader, BufferedWriter, FileIO
 from pathlib import Path
@@ -216,18 +216,17 @@ def hold_lock(lock: Path) -> Iterator[None]:
 
     Raises:
         LockHeld: another process holds it.
-        OSError: it can't be made, or is no regular file.
+        OSError: it can't be made, or is something else than a lock of ours.
     """
     with suppress(FileNotFoundError):
         check_regular(lock)
-    connection = sqlite3.connect(lock, timeout=0, isolation_level=None, check_same_thread=False)
-    try:
+    with ExitStack() as stack:
         try:
+            connection = sqlite3.connect(lock, timeout=0, isolation_level=None, check_same_thread=False)
+            stack.callback(connection.close)
             connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
+        except sqlite3.Error as error:
             if error.sqlite_errorcode in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                 raise LockHeld(f"{lock}: another process holds it") from error
-            raise OSError(f"{lock}: {error}") from error
+            raise OSError(f"{lock}: can't be locked: {error}; delete it") from error
         yield
-    finally:
-        connection.close()

@@ -77,7 +77,12 @@ def estimate_plan(plan: ExperimentPlan, measured_in: Path | None = None) -> list
     """Estimate what is left of each run of a plan. No model is asked, and nothing is looked up.
 
     Runs of its names in `measured_in` tell what a post takes, unless the plan's own have results already.
+
+    Raises:
+        BadInput: that is no folder, or results can't be read.
     """
+    if measured_in is not None and not measured_in.is_dir():
+        raise BadInput(f"measured_in: {measured_in}: is no folder; give one with runs of this experiment")
     if not any(ready.decisions_left for ready in plan.ready_runs):
         return [RunEstimate(ready, LoadRange({}, {}), by="measured") for ready in plan.ready_runs]
     folders = [plan.out, *([measured_in] if measured_in else [])]

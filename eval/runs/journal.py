@@ -26,7 +26,7 @@ RUN, RESULTS, SUPERSEDED = "run.json", "results.jsonl", "superseded.jsonl"  # th
 SYNC_EVERY = 1.0  # seconds
 # As the record says it, and as its calls do; in the text of a post the quotes would be escaped.
 _REHEARSED = (b',"rehearsed":true,"track":', f'"model":"{REHEARSAL}"'.encode())
-_START = re.compile(rb'\{"place":(\d+),"repeat":(\d+),"seconds":[-+.\deE]+,"outcome":"(\w+)"')
+_START = re.compile(rb'\{"place":(\d{1,15}),"repeat":(\d{1,15}),"seconds":[-+.\deE]+,"outcome":"(\w+)"')
 
 
 class DiskFull(TribunalError):
@@ -109,20 +109,25 @@ def read_line_starts(path: Path, offset: int = 0) -> Iterator[LineStart]:
     """Yield the first fields of every whole line of a results file from an offset on; skip a torn last line.
 
     Raises:
-        BadInput: another line is none of ours; its number.
+        BadInput: another line is none of ours; its number. Or the file can't be read.
     """
     if not path.exists():
         return
-    with open_regular(path) as file:
-        file.seek(offset)
-        for number, line in enumerate(bounded_lines(file), start=1):
-            if not line.endswith(b"\n"):
-                return
-            found = _START.match(line)
-            if found is None:
-                raise BadInput(f"{path}: line {number}: is no result of a run; remove the line, and let the run go on")
-            yield LineStart(int(found[1]), int(found[2]), found[3].decode(), offset, line)
-            offset += len(line)
+    try:
+        with open_regular(path) as file:
+            file.seek(offset)
+            for number, line in enumerate(bounded_lines(file), start=1):
+                if not line.endswith(b"\n"):
+                    return
+                found = _START.match(line)
+                if found is None:
+                    raise BadInput(
+                        f"{path}: line {number}: is no result of a run; remove the line, and let the run go on"
+                    )
+                yield LineStart(int(found[1]), int(found[2]), found[3].decode(), offset, line)
+                offset += len(line)
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror or error}; give the folder of a run") from error
 
 
 def parse_result(path: Path, line: bytes, offset: int) -> JSON:

@@ -152,36 +152,37 @@ def read_lines(folder: Path) -> Iterator[tuple[int, Result, bytes]]:
     A last line that was torn by a crash is left out: the run decides that post again when it goes on.
 
     Raises:
-        BadInput: another line is broken, with its number; or a post stands there twice in one repeat.
+        BadInput: another line is broken, with its number; a post stands there twice in one repeat; or the file can't be
+            read.
     """
     path = folder / RESULTS
     seen: dict[str, set[int]] = {}
     offset = 0
     try:
-        file = open_regular(path)
+        with open_regular(path) as file:
+            for number, line in enumerate(bounded_lines(file), start=1):
+                try:
+                    result = Result.model_validate_json(line)
+                except ValidationError as error:
+                    if not line.endswith(b"\n"):
+                        return
+                    raise BadInput(
+                        f"{path}: line {number}: {describe_validation_error(error)}; remove the line, and let the run "
+                        "go on"
+                    ) from error
+                repeats = seen.setdefault(result.post_id, set())
+                if result.repeat in repeats:
+                    raise BadInput(
+                        f"{path}: line {number}: post {result.post_id!r} stands there twice in repeat {result.repeat}; "
+                        "remove one of the two lines"
+                    )
+                repeats.add(result.repeat)
+                yield offset, result, line
+                offset += len(line)
     except FileNotFoundError:
         return
     except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}; give the folder of a run") from error
-    with file:
-        for number, line in enumerate(bounded_lines(file), start=1):
-            try:
-                result = Result.model_validate_json(line)
-            except ValidationError as error:
-                if not line.endswith(b"\n"):
-                    return
-                raise BadInput(
-                    f"{path}: line {number}: {describe_validation_error(error)}; remove the line, and let the run go on"
-                ) from error
-            repeats = seen.setdefault(result.post_id, set())
-            if result.repeat in repeats:
-                raise BadInput(
-                    f"{path}: line {number}: post {result.post_id!r} stands there twice in repeat {result.repeat}; "
-                    "remove one of the two lines"
-                )
-            repeats.add(result.repeat)
-            yield offset, result, line
-            offset += len(line)
+        raise BadInput(f"{path}: {error.strerror or error}; give the folder of a run") from error
 
 
 def read_full_line(folder: Path, offset: int) -> dict[str, Any]:

@@ -158,7 +158,7 @@ EXTRA = {
     "batch run_folder": "--run-folder begun", "view data": "--data few.csv", "export data": "--data few.csv",
     "explain image": "--image image.png", "explain policy": "--policy policy.toml",
     "screening fit data": "--data few.csv", "experiment plan measured_in": "--measured-in run",
-    "experiment run measured_in": "--measured-in run", "cascade plan screening": "--screening screening --data few.csv",
+    "experiment run measured_in": "--measured-in run", "cascade plan screening": "--screening screening",
     "cascade plan data": "--screening screening --data few.csv", "review import dataset": "--as-dataset new.jsonl",
     "precedents build out": "--out new", "serve prices": "--prices prices.toml",
 }  # fmt: skip
@@ -177,11 +177,15 @@ NO_DATABASE = {
     "policy show", "policy try", "prompts export", "prompts check", "evidence show", "evidence list",
 }  # fmt: skip
 # Other words, where those of the command leave the path alone.
-INSTEAD = {"precedents build database": "new", "explain database": "{decided} --out new.md"}
-# Files that are not read: the case of record.json has no image, and these settings are refused.
+INSTEAD = {
+    "precedents build database": "new",
+    "fit database": "--since 2020-01-01",
+    "explain database": "{decided} --out new.md",
+}
+# Files that are not read: the case of record.json has no image; these settings are refused; a plan writes nothing.
 UNREAD = {
     "explain image", "annotate export archive", "annotate export precedents", "annotate export perspectives",
-    "annotate export triage", "annotate export threshold", "policy try policy",
+    "annotate export triage", "annotate export threshold", "policy try policy", "experiment plan out",
 }  # fmt: skip
 _NAMES_A_PATH = ("FILE", "FOLDER", "DIR", "PATH", "SOURCE", "SPEC", "URL")
 _BY_NAME = ("image", "triage", "perspectives")
@@ -226,10 +230,12 @@ def readings() -> list[Reading]:
             more, path = EXTRA.get(f"{command} {parameter}", ""), own.get(parameter, DATABASE)
             if parameter in ADDED and parameter not in own:
                 more, path = ADDED[parameter]
-            words = INSTEAD.get(f"{command} {parameter}", words)
+            own_words = INSTEAD.get(f"{command} {parameter}", words)
             if command == "annotate export":  # has no choice of a graph
                 more = re.sub(r"--graph \w+ ", "", more)
-            own_words = words.replace(" --graph arcade", "") if "--graph" in more else words
+            if "--graph" in more:
+                own_words = own_words.replace(" --graph arcade", "")
             first = path not in {each.path for each in made}
             made.append(Reading(command, parameter, shlex.split(f"{command} {own_words} {more}"), path, first))
-    return made
+    begun = shlex.split("eval --dataset table --data few.csv --out run --graph baseline --keep-text --retry failures")
+    return [*made, Reading("eval", "begun", begun, "run", first=True)]

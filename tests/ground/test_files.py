@@ -54,6 +54,12 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         pass
 
 
+def test_a_lock_that_is_somebody_s_letter_is_told_and_left(tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_text("not a lock, but somebody's letter" * 40)
+    with pytest.raises(OSError, match=r"\.lock: can't be locked: file is not a database; delete it"):
+        hold_lock(tmp_path / ".lock").__enter__()
+
+
 async def test_a_database_is_made_once_by_any_number_of_openers(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "a.sqlite"
     schema = ["CREATE TABLE IF NOT EXISTS t (k TEXT PRIMARY KEY, v INTEGER)"]
