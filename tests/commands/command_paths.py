@@ -86,8 +86,20 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "webhooks test": ("none", {}),
     "webhooks dead": ("", {}),
     "webhooks replay": ("none", {}),
-    "audit verify": ("", {}),
-    "audit head": ("", {}),
+    "audit verify": (
+        "--heads head.json",
+        {"heads": "head.json", "public_key": "head.pem.pub", "tsa_certificates": "tsa.pem",
+         "results": "run/results.jsonl"},
+    ),
+    "audit head": ("--sign head.pem", {"sign": "head.pem"}),
+    "audit key": ("new.pem", {"file": "new.pem"}),
+    "audit publish": ("--to file:heads.jsonl --sign head.pem", {"sign": "head.pem"}),
+    "shadow": (
+        "few.csv --decisions run --column removed=label --removed-as hate",
+        {"log": "few.csv", "decisions": "run", "differences": "new.csv"},
+    ),
+    "keys rotate": ("none", {}),
+    "cases release": ("{decided}", {}),
     "audit show": ("", {}),
     "appeals list": ("", {}),
     "appeals show": ("none", {}),
@@ -160,6 +172,9 @@ EXTRA = {
     "screening fit data": "--data few.csv", "experiment plan measured_in": "--measured-in run",
     "experiment run measured_in": "--measured-in run", "cascade plan screening": "--screening screening",
     "cascade plan data": "--screening screening --data few.csv", "review import dataset": "--as-dataset new.jsonl",
+    "audit verify public_key": "--public-key head.pem.pub",
+    "audit verify tsa_certificates": "--tsa-certificates tsa.pem",
+    "audit verify results": "--results run/results.jsonl", "shadow differences": "--differences new.csv",
     "precedents build out": "--out new", "serve prices": "--prices prices.toml",
 }  # fmt: skip
 SETTINGS = [
@@ -171,6 +186,7 @@ OF_PRICES = (
     "experiment plan", "experiment run",
 )  # fmt: skip
 NO_DATABASE = {
+    "audit key",
     "eval", "sweep", "metrics", "report", "view", "export", "screening fit", "screening show", "screening reset",
     "experiment plan", "experiment run", "cascade plan", "annotate export", "annotate again", "annotate import",
     "perspectives build", "perspectives show", "perspectives search", "precedents show", "precedents search",
@@ -179,7 +195,8 @@ NO_DATABASE = {
 # Other words, where those of the command leave the path alone.
 INSTEAD = {
     "precedents build database": "new",
-    "fit database": "--since 2020-01-01",
+    "fit database": "--reviewed",
+    "shadow database": "few.csv --column removed=label --removed-as hate",
     "explain database": "{decided} --out new.md",
 }
 # Files that are not read: the case of record.json has no image; these settings are refused; a plan writes nothing.
@@ -187,6 +204,7 @@ UNREAD = {
     "explain image", "annotate export archive", "annotate export precedents", "annotate export perspectives",
     "annotate export triage", "annotate export threshold", "policy try policy", "experiment plan out",
 }  # fmt: skip
+PASSED_OVER = {"audit verify heads", "audit verify results"}  # their broken lines are counted, and passed over
 _NAMES_A_PATH = ("FILE", "FOLDER", "DIR", "PATH", "SOURCE", "SPEC", "URL")
 _BY_NAME = ("image", "triage", "perspectives")
 

@@ -15,7 +15,7 @@ import pytest
 import uvicorn
 from typer.testing import Result
 
-from tests.commands.command_paths import DATABASE, UNREAD, Reading, path_parameters, readings
+from tests.commands.command_paths import DATABASE, PASSED_OVER, UNREAD, Reading, path_parameters, readings
 from tests.commands.pipes import nobody_waits
 from tests.commands.sound_files import make_sound_files
 from tests.commands.test_judge import run
@@ -141,7 +141,7 @@ def test_every_path_of_every_command(
         DAMAGES[damage](here / target.relative_to(sound))
         try:
             done = ended(reading, names, here)
-            if damage in DAMAGED or str(reading) in UNREAD:
+            if damage in DAMAGED or str(reading) in UNREAD or (damage in NO_CONTENT and str(reading) in PASSED_OVER):
                 continue
             if target == sound / reading.path:
                 assert done.exit_code != 0, f"status 0: {done.output[-300:]}"
