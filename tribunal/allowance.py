@@ -54,7 +54,7 @@ NO_LIMITS = Limits()
 
 
 @dataclass
-class Request:
+class PaidRequest:
     """A request that was paid for from an allowance: the most that it can cost until it is over, then what it cost."""
 
     model: str
@@ -68,7 +68,7 @@ class Allowance:
         """Begin with nothing spent."""
         self.most, self._cost = most, cost
         self._spent = Spending()
-        self._under_way: dict[int, Request] = {}
+        self._under_way: dict[int, PaidRequest] = {}
         self._closed = False
 
     @property
@@ -77,7 +77,7 @@ class Allowance:
         return self.most.tokens is not None or self.most.money is not None
 
     @property
-    def spent(self) -> Spending:
+    def total_spent(self) -> Spending:
         """Return what was spent. A request under way counts as the most that it can cost."""
         spent = self._spent
         for request in self._under_way.values():
@@ -87,18 +87,18 @@ class Allowance:
     @property
     def calls_left(self) -> int | None:
         """Return how many more requests may be sent; None: any number."""
-        return None if self.most.calls is None else self.most.calls - self.spent.calls
+        return None if self.most.calls is None else self.most.calls - self.total_spent.calls
 
-    def has(self, needed: Spending) -> bool:
+    def covers(self, needed: Spending) -> bool:
         """Return whether so much is left."""
         if self._closed:
             return False
         pairs = ((self.most.calls, "calls"), (self.most.tokens, "tokens"), (self.most.money, "money"))
         limited = [(limit, name) for limit, name in pairs if limit is not None]
-        together = self.spent.add(needed) if limited else needed
+        together = self.total_spent.add(needed) if limited else needed
         return all(getattr(together, name) <= limit for limit, name in limited)
 
-    def begin(self, model: str, prompt_tokens: int, answer_tokens: int, *, final: bool) -> Request | None:
+    def begin(self, model: str, prompt_tokens: int, answer_tokens: int, *, final: bool) -> PaidRequest | None:
         """Take the most that a request can cost, before it is sent.
 
         Args:
@@ -112,25 +112,25 @@ class Allowance:
         """
         money = self._cost(model, prompt_tokens, 0, answer_tokens) or 0.0
         cost = Spending(calls=1, tokens=prompt_tokens + answer_tokens, money=money)
-        if not self.has(cost if final else cost.add(cost)):
+        if not self.covers(cost if final else cost.add(cost)):
             return None
-        request = Request(model, cost)
+        request = PaidRequest(model, cost)
         self._under_way[id(request)] = request
         return request
 
-    def note_tokens(self, request: Request, prompt_tokens: int, cached_tokens: int, answer_tokens: int) -> None:
+    def note_tokens(self, request: PaidRequest, prompt_tokens: int, cached_tokens: int, answer_tokens: int) -> None:
         """Note what a request took, as the provider says it."""
         money = self._cost(request.model, prompt_tokens, cached_tokens, answer_tokens) or 0.0
         request.cost = Spending(calls=1, tokens=prompt_tokens + answer_tokens, money=money)
 
-    def end(self, request: Request) -> None:
+    def end(self, request: PaidRequest) -> None:
         """Count a request that is over, and give back what it didn't take."""
         if self._under_way.pop(id(request), None) is not None:
             self._spent = self._spent.add(request.cost)
 
     def close(self) -> Spending:
         """Let nothing more be sent, and return what was spent."""
-        spent = self.spent
+        spent = self.total_spent
         self._closed = True
         return spent
 

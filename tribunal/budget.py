@@ -88,7 +88,7 @@ class Budget:
     def _has_tokens(self, wanted: int) -> bool:
         limit = self.context.max_tokens
         is_within_own = limit is None or count_tokens_paid(self.paid) + wanted <= limit
-        return is_within_own and current_allowance().has(Spending(tokens=wanted))
+        return is_within_own and current_allowance().covers(Spending(tokens=wanted))
 
 
 def reserve_requests(state: Mapping[str, Any], requests: int) -> JSON:

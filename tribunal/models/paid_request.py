@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 
-from tribunal.allowance import Allowance, Request, current_allowance
+from tribunal.allowance import Allowance, PaidRequest, current_allowance
 from tribunal.errors import BudgetSpent, CallFailed
 from tribunal.models.diagnosis import Diagnosis
 from tribunal.models.model_call import Completion, ModelCall
@@ -36,7 +36,7 @@ async def send_paid(call: ModelCall, send: Callable[[], Awaitable[Completion | D
     return outcome
 
 
-def _begin_request(allowance: Allowance, call: ModelCall) -> Request:
+def _begin_request(allowance: Allowance, call: ModelCall) -> PaidRequest:
     prompt_tokens = call.most_prompt_tokens
     if allowance.counts_tokens and call.response_format == "json_schema":  # else the form is part of the words
         prompt_tokens += len(json.dumps(call.answer_schema(call.bounds))) // 3
