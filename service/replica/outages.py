@@ -150,7 +150,7 @@ class Outages:
             breaker.probe = case_id
         for breaker in probed:
             # The others don't come up again and again meanwhile.
-            await hold_longer(self._store, breaker.provider, breaker.why, time.time() + PAUSES[0])
+            await hold_longer(self._store, breaker.provider, breaker.why, time.time() + PAUSES[0], but=case_id)
             (await current_registry()).retry_keys(breaker.provider)
         return True
 

@@ -120,7 +120,7 @@ async def test_a_failure_is_one_in_the_spans_too_and_says_nothing_of_the_post(
         monkeypatch.setenv("OPENAI_BASE_URL", f"{model.url}/v1")
         settings = {"model": "openai:scripted", "attempts": 1}
         async with serving(sqlite(tmp_path), settings=settings, graph="baseline") as client:
-            got = await client.post("/v1/judge?wait=60", json={"text": POST})
+            got = await client.post("/v1/judge?wait=60", json={"text": POST, "deadline_s": 0.1})
             assert got.json()["outcome"] == "failure"
     [call], [case] = collector.named("chat scripted"), collector.named("invoke_workflow baseline")
     assert (call.status.code, about(call)["error.type"]) == (Status.STATUS_CODE_ERROR, "401")

@@ -75,9 +75,12 @@ async def hold_case(
 _WAITING = cases.c.status.in_(("queued", "waiting"))
 
 
-async def hold_longer(store: Store, provider: str, why: str, until: float) -> None:
-    """Hold all cases and batches that wait for a provider until another time; no case beyond its deadline."""
-    bounded = case((cases.c.deadline < until, cases.c.deadline), else_=until)
+async def hold_longer(store: Store, provider: str, why: str, until: float, *, but: str = "") -> None:
+    """Hold all cases and batches that wait for a provider until another time, but for the case that is tried now.
+
+    No case is held beyond its deadline.
+    """
+    bounded = case((cases.c.id == but, cases.c.held_until), (cases.c.deadline < until, cases.c.deadline), else_=until)
     await _update(store, provider, {"held": why, "held_until": bounded}, {"held": why, "held_until": until})
 
 

@@ -89,7 +89,7 @@ def check_tables(connection: Connection, shown: str) -> None:
     if (difference := _find_difference(connection)) is not None:
         raise BadInput(
             f"database: {shown}: {difference}; the tables were changed, or another program made them: "
-            "put back a copy, or take the program that made them"
+            "put back a copy, or take the program that made them, or set TRIBUNAL_DATA to another folder"
         )
 
 
