@@ -43,9 +43,10 @@ _QUOTATION_MARK = re.compile(r"\"|(?<!\w)'(?=\w)|(?<=[\w.,!?])'(?!\w)|\n")
 def plain_text(text: str) -> str:
     """Return the text in one spelling, on which every rule works.
 
-    Unicode NFKC; no hidden or control characters; one kind of line break, blank, quotation mark and apostrophe.
+    Unicode NFKC; no hidden, control or replacement characters; one kind of line break, blank, quotation mark and
+    apostrophe.
     """
-    text = unicodedata.normalize("NFKC", without_hidden(wellformed(text)))
+    text = unicodedata.normalize("NFKC", without_hidden(wellformed(text).replace("\ufffd", "")))
     return _BLANK.sub(" ", _BREAK.sub("\n", text)).translate(_QUOTATION_MARKS)
 
 

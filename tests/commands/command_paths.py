@@ -100,6 +100,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "keys rotate": ("none", {}),
     "cases release": ("{decided}", {}),
+    "cases retry": ("{decided}", {}),
     "audit show": ("", {}),
     "appeals list": ("", {}),
     "appeals show": ("none", {}),

@@ -55,7 +55,7 @@ async def test_the_boundaries_hold_in_every_prompt_of_the_debate(text: str) -> N
 
 
 def _sendable(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text.replace("\0", "\ufffd").encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
