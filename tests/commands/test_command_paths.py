@@ -127,7 +127,9 @@ def names_of(sound: Path) -> dict[str, str]:
 
 
 # All of them take half an hour: some with the long tests, the rest with the slow ones.
-SOME = [each if place % 8 == 0 else pytest.param(each, marks=pytest.mark.slow) for place, each in enumerate(readings())]
+SOME = [
+    each if place % 20 == 0 else pytest.param(each, marks=pytest.mark.slow) for place, each in enumerate(readings())
+]
 
 
 @pytest.mark.parametrize("reading", SOME, ids=str)

@@ -54,6 +54,7 @@ TOLD_ELSEWHERE = {
     "case.noted",
     "case.erased",
     "case.released",
+    "case.retried",
 } | {kind for kind in KINDS if kind.startswith(("appeal.", "opinion.", "desk.", "cases.", "statements.", "words."))}
 
 

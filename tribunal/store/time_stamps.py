@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,11 +82,15 @@ def load_certificates(path: Path) -> list[Certificate]:
         BadInput: it can't be read, or holds none.
     """
     require_extra("tsa_certificates", "audit")
+    from cryptography.utils import CryptographyDeprecationWarning
     from cryptography.x509 import load_pem_x509_certificates
 
     try:
-        found = load_pem_x509_certificates(read_regular(path, _MOST_CERTIFICATES))
-    except (OSError, ValueError) as error:
+        with warnings.catch_warnings():
+            # What the library will refuse in a later release is damaged, or was never a certificate.
+            warnings.simplefilter("error", CryptographyDeprecationWarning)
+            found = load_pem_x509_certificates(read_regular(path, _MOST_CERTIFICATES))
+    except (OSError, ValueError, CryptographyDeprecationWarning) as error:
         why = error.strerror if isinstance(error, OSError) else "it holds no certificates in PEM"
         raise BadInput(f"tsa_certificates: {path}: can't be read: {why}") from None
     if not any(each.issuer == each.subject for each in found):
