@@ -42,11 +42,11 @@ from tribunal.store.audit import OPERATOR, LogEntry, Who, append, replica_actor,
 from tribunal.store.checkpoint_tables import delete_checkpoints
 from tribunal.store.engine import Store
 from tribunal.store.group_commit import Group, GroupCommit
-from tribunal.store.tables import api_keys, appeals, cases, events, replicas
+from tribunal.store.tables import AdvisoryLock, api_keys, appeals, cases, events, replicas
 from tribunal.times import new_id
 
 _LET_GO = update(cases).where(MINE)
-_LOCK_QUEUE = text("SELECT pg_advisory_xact_lock(7481160232)")  # whoever puts a new case into the queue
+_LOCK_QUEUE = text(f"SELECT pg_advisory_xact_lock({AdvisoryLock.QUEUE})")
 
 
 class CaseStore:

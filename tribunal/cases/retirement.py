@@ -16,9 +16,8 @@ from tribunal.schema import Frozen
 from tribunal.store.audit import LogEntry, Who, append
 from tribunal.store.checkpoint_tables import delete_checkpoints
 from tribunal.store.engine import Store
-from tribunal.store.tables import appeals, batches, cases, decisions, second_opinions
+from tribunal.store.tables import AdvisoryLock, appeals, batches, cases, decisions, second_opinions
 
-_ONE_AT_A_TIME = 7_481_160_232  # of PostgreSQL's advisory locks: the replica that deletes old rows
 _AT_ONCE = 100  # cases in one transaction, for which others may have to wait
 
 
@@ -92,7 +91,7 @@ async def is_alone(connection: AsyncConnection) -> bool:
     """Return whether no other replica deletes old rows now; then none does until this transaction ends."""
     if connection.dialect.name == "sqlite":
         return True  # it has one writer at a time
-    found = await connection.execute(text(f"SELECT pg_try_advisory_xact_lock({_ONE_AT_A_TIME})"))
+    found = await connection.execute(text(f"SELECT pg_try_advisory_xact_lock({AdvisoryLock.OLD_ROWS})"))
     return bool(found.scalar())
 
 

@@ -30,10 +30,9 @@ from tribunal.errors import BadInput
 from tribunal.plugins import require_extra
 from tribunal.store.checkpoint_tables import VERSION_IN_POSTGRES, newest_in_postgres, upgrade_checkpoint_tables
 from tribunal.store.table_versions import check_tables, create_tables, is_newer, read_version, run_migrations
-from tribunal.store.tables import VERSION
+from tribunal.store.tables import VERSION, AdvisoryLock
 
 _POOL = 16  # connections of a process that are open at once; on SQLite all but one only read
-_ONE_AT_A_TIME = 7_481_160_231  # of PostgreSQL's advisory locks: who makes or changes tables
 _FRESH, _USED = 1.0, "tribunal.used"  # seconds in which a connection of PostgreSQL needs no look at whether it is there
 # What reading rows that somebody else has written into may come to, besides the database's own errors.
 MISSHAPEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, AssertionError)
@@ -360,7 +359,7 @@ def upgrade(address: str | None = None) -> str:
     try:
         with database_problems(shown, "its version"), engine.begin() as connection:
             if postgres:
-                connection.execute(text(f"SELECT pg_advisory_xact_lock({_ONE_AT_A_TIME})"))
+                connection.execute(text(f"SELECT pg_advisory_xact_lock({AdvisoryLock.TABLES})"))
             version = read_version(connection)
             if version is None:
                 create_tables(connection, shown)

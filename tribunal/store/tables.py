@@ -6,6 +6,7 @@ once they are erased (`tribunal.cases.erasure`).
 
 from __future__ import annotations
 
+from enum import IntEnum, unique
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,6 +14,15 @@ from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, ForeignKey, In
 
 METADATA = MetaData()
 VERSION = "0003"  # of these tables: the last of the migrations
+
+
+@unique
+class AdvisoryLock(IntEnum):
+    """Name the advisory locks of PostgreSQL that this program takes: each number is one lock of the database."""
+
+    TABLES = 7_481_160_231  # whoever makes or changes tables
+    OLD_ROWS = 7_481_160_232  # the replica that deletes old rows
+    QUEUE = 7_481_160_233  # whoever puts a new case into the queue
 
 
 def _table(name: str, *columns: Column[Any]) -> Table:
