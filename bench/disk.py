@@ -1,4 +1,4 @@
-"""How much disk a post takes in the service's database, on SQLite and on PostgreSQL, and in which tables."""
+"""Measure the disk that a post takes in the service's database, on SQLite and on PostgreSQL, and in which tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a dismissed post costs a replica, in processor time: on SQLite, on PostgreSQL, and with a webhook there.
+"""Measure what a dismissed post costs a replica, in processor time: on SQLite, on PostgreSQL, and with a webhook there.
 
 The posts are the same one again and again and are answered by the cache, so what is counted is the service's own work.
 """
@@ -50,9 +50,9 @@ def service_cost(quick: bool) -> None:
                 _webhook(address, at.folder, has_webhook) as url,
             ):
                 run_many(timed(_IN_FLIGHT, _IN_FLIGHT, over_http(at.url, _IN_FLIGHT), _DISMISSED))
-                taken, began = _taken(url), _processor_seconds(at.pid)
+                taken, began = _count_taken(url), _processor_seconds(at.pid)
                 seconds = run_many(timed(number, _IN_FLIGHT, over_http(at.url, _IN_FLIGHT), _DISMISSED))
-                while url and _taken(url) < taken + number:
+                while url and _count_taken(url) < taken + number:
                     time.sleep(0.1)
                 rows.append(_row(name, _processor_seconds(at.pid) - began, number, seconds[1]))
     table(("where cases are kept", "processor time a post", "p95"), rows)
@@ -102,7 +102,7 @@ def _webhook(address: str | None, folder: Path, there: bool) -> Iterator[str]:
         process.wait()
 
 
-def _taken(url: str) -> int:
+def _count_taken(url: str) -> int:
     """Return how many messages an endpoint has taken; without one, 0."""
     if not url:
         return 0

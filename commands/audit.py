@@ -19,6 +19,7 @@ from tribunal.times import format_date
 if TYPE_CHECKING:
     from tribunal.cases.record_audit import RecordTally
     from tribunal.schema import JSON
+    from tribunal.store.audit import FaultTally
     from tribunal.store.audit_heads import HeadTally
     from tribunal.store.engine import Store
 
@@ -93,12 +94,17 @@ def verify_log(
         raise typer.Exit(1)
 
 
+def _print_faults(tally: FaultTally, noun: str, how: str = "") -> None:
+    """Print a line for each of the first faults, and how many more there are."""
+    for line in tally.faults:
+        say(line)
+    if more := tally.found - len(tally.faults):
+        say(f"and {count_noun(more, noun)} more{how}")
+
+
 def _print_tally(records: RecordTally, noun: str) -> None:
     """Print what differs, a line each, and how many were compared."""
-    for line in records.faults:
-        say(line)
-    if records.found > len(records.faults):
-        say(f"and {count_noun(records.found - len(records.faults), noun)} more that differ")
+    _print_faults(records, noun, " that differ")
     left = "; ".join(f"{count_noun(number, noun)} {reason}" for reason, number in sorted(records.uncompared.items()))
     compared = f"{count_noun(records.compared, noun)} compared with the log, {records.found or 'none'} differing"
     say(f"{compared}; nothing to compare: {left}" if left else compared)
@@ -106,10 +112,7 @@ def _print_tally(records: RecordTally, noun: str) -> None:
 
 def _print_heads(tally: HeadTally) -> None:
     """Print which heads aren't in the log, a line each, and how many were compared."""
-    for line in tally.faults:
-        say(line)
-    if tally.found > len(tally.faults):
-        say(f"and {count_noun(tally.found - len(tally.faults), 'head')} more")
+    _print_faults(tally, "head")
     compared = f"{count_noun(tally.heads, 'head')} compared with the log, {tally.found or 'none'} wrong"
     stamped = f"; {tally.stamped} time-stamped, the last at {tally.stamped_at}" if tally.stamped else ""
     say(f"{compared}; {tally.signed} signed by the key{stamped}" if tally.signed else compared + stamped)
@@ -140,8 +143,6 @@ def print_head(sign: Sign = None, database: Database = None) -> None:
 
     With --sign print a line of JSON, for audit verify --heads.
     """
-    from datetime import UTC
-
     from tribunal.store import audit as audit_log
     from tribunal.store.audit_heads import load_private_key, publish_form
 
@@ -150,7 +151,7 @@ def print_head(sign: Sign = None, database: Database = None) -> None:
     if end is None:
         raise BadInput("audit log: its head is gone; run tribunal audit verify")
     say(f"the head after {end.seq} entries:", aside=True)
-    say(end.hash if key is None else publish_form(end, datetime.now(UTC).isoformat(timespec="seconds"), key).line())
+    say(end.hash if key is None else publish_form(end, key).line())
 
 
 @app.command("publish")

@@ -46,7 +46,7 @@ class LoggedPost(NamedTuple):
 
 @dataclass(frozen=True)
 class LogForm:
-    """How a log is read.
+    """Say how a log is read.
 
     Attributes:
         columns: the column of each of `ROLES` that isn't called so; a part of an object is named by its path.
@@ -70,7 +70,7 @@ class LogForm:
 
 @dataclass
 class ShadowReport:
-    """What came of a comparison.
+    """Hold what came of a comparison.
 
     Attributes:
         match: the thresholds.

@@ -1,4 +1,4 @@
-"""What a trial may send at most: calls, tokens and money, counted before each request, so that it is never exceeded.
+"""Bound what a trial sends: calls, tokens and money, counted before each request, so that no limit is exceeded.
 
 A budget (`tribunal.budget`) looks at what calls have cost once they are over. From an allowance a request takes, before
 it is sent, the most that it can cost; what it didn't cost is given back once it is answered.

@@ -8,7 +8,8 @@ import uuid
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60))
+DAY = 86_400  # seconds
+_UNITS = (("d", DAY), ("h", 3_600), ("min", 60))
 
 
 def format_time(at: float | str | None, *, with_year: bool = False) -> str:

@@ -16,7 +16,7 @@ _DIGITS = 6  # of a probability
 
 
 class Removal(NamedTuple):
-    """What a threshold does to the posts that both systems have judged.
+    """Tell what a threshold does to the posts that both systems have judged.
 
     Attributes:
         threshold: posts of this probability or more are removed; None: none is, since some have probability 1.

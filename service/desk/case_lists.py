@@ -18,8 +18,9 @@ from tribunal.service.desk.pages import parse_days
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, OverseerVisit, ReviewerVisit
 from tribunal.service.replica import case_queries
 from tribunal.service.replica.case_queries import PAGE, QueueFilter
-from tribunal.service.replica.figures import DAY, DayFigures, TimeSpan, count_figures
+from tribunal.service.replica.figures import DayFigures, TimeSpan, count_figures
 from tribunal.service.routes.monitoring import FigureTimes
+from tribunal.times import DAY
 
 router = APIRouter()
 OUTCOMES = ("verdict", "refusal", "failure", "pending")

@@ -35,9 +35,8 @@ from tribunal.service.replica.claims import (
 from tribunal.store.audit import OPERATOR, Who, sha
 from tribunal.store.engine import Store
 from tribunal.store.tables import appeals, cases, decisions
-from tribunal.times import new_id
+from tribunal.times import DAY, new_id
 
-DAY = 86_400.0
 Action = Literal["uphold", "change", "retry"]
 _EVENTS: dict[str, Literal["case.appealed", "case.reopened"]] = {
     "appeal": "case.appealed",

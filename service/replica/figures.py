@@ -21,8 +21,7 @@ from tribunal.schema import Frozen
 from tribunal.service.replica.case_queries import waits_for_review
 from tribunal.store.engine import Store
 from tribunal.store.tables import appeals, cases, decisions, second_opinions
-
-DAY = 86_400
+from tribunal.times import DAY
 
 
 class TimeSpan(Frozen):

@@ -14,7 +14,6 @@ import os
 import socket
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
@@ -152,7 +151,7 @@ class HeadPublisher:
 
     async def publish(self, head: Head, target: HeadTarget) -> str | None:
         """Publish a head at one place now; return why that failed, or None."""
-        published = publish_form(head, datetime.now(UTC).isoformat(timespec="seconds"), self._key)
+        published = publish_form(head, self._key)
         try:
             if target.kind == "file":
                 await asyncio.to_thread(append_line, Path(target.place), published.line())

@@ -1,4 +1,4 @@
-"""What keys have spent, by day, and the most that a case takes of a key's daily budget."""
+"""Read what keys have spent, by day, and bound what a case takes of a key's daily budget."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from tribunal.service.replica.options import ServiceOptions
 from tribunal.store.engine import Store
 from tribunal.store.tables import api_keys, usage
 
-DAY = "2026-11-22"
-
 
 class Amounts(Frozen):
     """Calls, tokens and money."""
@@ -44,7 +42,7 @@ class DailyLimits(Frozen):
 class DayUsage(Frozen):
     """What a key spent on a day."""
 
-    day: str = Field(description="UTC", examples=[DAY])
+    day: str = Field(description="UTC", examples=["2026-11-22"])
     spent: Amounts = Field(description="what its cases that came to rest have cost")
     reserved: Amounts = Field(description="the most that its cases under way may still cost")
 

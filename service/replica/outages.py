@@ -156,8 +156,8 @@ class Outages:
 
     async def admit_in_memory(self, held: Held) -> bool:
         """Wait until a case may be begun that lives in this process alone; return False if its deadline is first."""
-        while not await self.admit(held.id, await self.needed_providers(held.graph, held.settings)):
-            blocking = self.blocking(await self.needed_providers(held.graph, held.settings), held.id)
+        while not await self.admit(held.id, needed := await self.needed_providers(held.graph, held.settings)):
+            blocking = self.blocking(needed, held.id)
             left = (held.deadline or 0.0) - time.time()
             if left <= 0:
                 return False

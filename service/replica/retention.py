@@ -1,4 +1,4 @@
-"""How long a replica keeps things: words, whole cases, and the rows by which requests are counted and found again."""
+"""Delete what is old: words, whole cases, and the rows by which requests are counted and found again."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tribunal.service.replica.options import ServiceOptions
 from tribunal.store.audit import Who, replica_actor
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, desk_sessions, desk_tries, events, idempotency, usage
+from tribunal.times import DAY
 
 _LOG = logging.getLogger(__name__)
-DAY = 86_400.0
 REQUEST_DAYS = 7  # that an Idempotency-Key stands for its request
 EVENT_DAYS = 7  # that the events of a trial are kept once its case came to rest
 USAGE_DAYS = 400  # that what a key used in a day is kept

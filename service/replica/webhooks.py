@@ -32,7 +32,7 @@ from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
 from tribunal.store.engine import Store
 from tribunal.store.group_commit import Group, GroupCommit
 from tribunal.store.tables import deliveries, webhooks
-from tribunal.times import new_id, seconds_until_retry
+from tribunal.times import DAY, new_id, seconds_until_retry
 
 MAX_URL = 2000  # characters of an address
 _SECRET_PREFIX = "whsec_"  # noqa: S105 (the mark of one, by which scanners know it)
@@ -149,7 +149,6 @@ _LOG = logging.getLogger(__name__)
 _MAX_AT_A_TIME = 16  # messages to one endpoint, so that a slow one holds up no other
 _ENOUGH_ROOM = 4  # of these, before more are taken up: each look at what is due costs as much as sending one
 _MAX_PAUSE = 86_400.0  # seconds that an endpoint may ask us to wait
-_DAY = 86_400.0
 _JITTER = 0.2  # of a pause; endpoints that failed together are not asked again together
 
 
@@ -342,7 +341,7 @@ class WebhookSender:
         now = time.time()
         async with self._store.transaction() as connection:
             for status, days in zip(("delivered", "dead"), self._days, strict=True):
-                old = (deliveries.c.status == status) & (deliveries.c.finished < now - days * _DAY)
+                old = (deliveries.c.status == status) & (deliveries.c.finished < now - days * DAY)
                 await connection.execute(delete(deliveries).where(old))
 
     async def stop(self, seconds: float) -> None:

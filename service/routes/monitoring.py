@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from tribunal.cases.problem import Problem
 from tribunal.service.replica.case_queries import count_under_way
-from tribunal.service.replica.figures import DAY, Figures, TimeSpan, count_figures
+from tribunal.service.replica.figures import Figures, TimeSpan, count_figures
 from tribunal.service.replica.keys import count_keys_ending
 from tribunal.service.replica.outages import ProviderState
 from tribunal.service.routes import parameters as api
@@ -20,6 +20,7 @@ from tribunal.service.routes.access import Auditor, CurrentReplica, KeyFirst, Ov
 from tribunal.service.telemetry.observers import Telemetry
 from tribunal.store import audit as audit_log
 from tribunal.store.audit import Kind
+from tribunal.times import DAY
 
 router = APIRouter(tags=["monitoring"], route_class=KeyFirst)
 audit = APIRouter(tags=["audit"], route_class=KeyFirst)

@@ -17,13 +17,12 @@ from sqlalchemy.types import NullType
 
 from tribunal.cases.record_rows import record_columns
 from tribunal.schema import JSON, Record
-from tribunal.store.audit import readable, sha
+from tribunal.store.audit import FaultTally, readable, sha
 from tribunal.store.engine import Store
 from tribunal.store.tables import audit, cases
 from tribunal.text import parse_json
 
 _AT_ONCE = 100  # cases that are read together: their records may be long
-_SHOWN = 20  # faults of which the lines are kept
 TOLD = ("outcome", "category", "hateful")  # what an entry says of a record beside its hash
 _READ = (
     "id", "status", "keep", "batch_id", "record", "outcome", "category", "hateful", "uncertain", "confidence",
@@ -41,26 +40,16 @@ _LAST_ENTRY = (
 
 
 @dataclass
-class RecordTally:
-    """Count the records that were compared with the log, and keep a line for each that differs.
+class RecordTally(FaultTally):
+    """Count the records that were compared with the log; a fault's line has the case, the entry, and what differs.
 
     Attributes:
         compared: how many records were compared, those that differ included.
         uncompared: how many had nothing to compare, by reason.
-        found: how many differ.
-        faults: a line for each of the first that differ: the case, the entry, and what differs.
     """
 
     compared: int = 0
     uncompared: Counter[str] = field(default_factory=Counter)
-    found: int = 0
-    faults: list[str] = field(default_factory=list)
-
-    def add_fault(self, line: str) -> None:
-        """Count a record that differs."""
-        self.found += 1
-        if self.found <= _SHOWN:
-            self.faults.append(line)
 
 
 async def check_records(store: Store) -> RecordTally:

@@ -1,4 +1,4 @@
-"""What a case may take of its key's daily budget: reserved before the case is tried, settled when it comes to rest.
+"""Reserve what a case may take of its key's daily budget before it is tried, and settle it when it comes to rest.
 
 A reservation is of one day and for one attempt. One whose attempt never came to rest (its process was killed) counts as
 spent in full, since nobody knows what it took; the next attempt has its own.
@@ -35,7 +35,7 @@ def day_of(now: datetime) -> str:
 
 
 class Reservation(Frozen):
-    """What is reserved for an attempt at a case; None: the key has no limit of it."""
+    """Hold what is reserved for an attempt at a case; None: the key has no limit of it."""
 
     day: str
     attempt: int

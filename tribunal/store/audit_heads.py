@@ -12,7 +12,8 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from tribunal.errors import BadInput
 from tribunal.files import bounded_lines, check_regular, create_private_file, open_regular, read_regular, write_whole
 from tribunal.plugins import require_extra
 from tribunal.schema import Frozen
-from tribunal.store.audit import NOTHING, Head, page
+from tribunal.store.audit import NOTHING, FaultTally, Head, page
 from tribunal.store.engine import Store
 from tribunal.store.time_stamps import load_certificates, time_of_token
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 _MOST_KEY = 10_000  # bytes of a key's file
-_SHOWN = 20  # faults of which the lines are kept
 
 
 class PublishedHead(Frozen):
@@ -61,9 +61,9 @@ class PublishedHead(Frozen):
         return json.dumps(self.model_dump(exclude_none=True))
 
 
-def publish_form(head: Head, at: str, key: Ed25519PrivateKey | None) -> PublishedHead:
-    """Return a head as it is published, signed if there is a key."""
-    plain = PublishedHead(seq=head.seq, hash=head.hash, at=at)
+def publish_form(head: Head, key: Ed25519PrivateKey | None) -> PublishedHead:
+    """Return a head, read just now, as it is published; signed if there is a key."""
+    plain = PublishedHead(seq=head.seq, hash=head.hash, at=datetime.now(UTC).isoformat(timespec="seconds"))
     if key is None:
         return plain
     signature = base64.b64encode(key.sign(plain.signed_text())).decode()
@@ -155,7 +155,7 @@ def load_public_key(path: Path) -> Ed25519PublicKey:
 
 
 @dataclass
-class HeadTally:
+class HeadTally(FaultTally):
     """Count the heads of a file that were compared with the log.
 
     Attributes:
@@ -164,8 +164,6 @@ class HeadTally:
         stamped: how many have a time-stamp that was checked; `stamped_at` is the last one's time.
         unchecked: whether signatures or time-stamps were left unchecked, for want of a key or of certificates.
         torn: lines that aren't whole, as a full disk leaves them.
-        found: how many heads are wrong.
-        faults: a line for each of the first of them.
     """
 
     heads: int = 0
@@ -174,8 +172,6 @@ class HeadTally:
     stamped_at: str = ""
     unchecked: bool = False
     torn: int = 0
-    found: int = 0
-    faults: list[str] = field(default_factory=list)
 
 
 async def check_heads(
@@ -212,9 +208,7 @@ async def check_heads(
                 why = str(error)
         tally.unchecked |= (head.signature is not None and key is None) or (head.token is not None and roots is None)
         if why is not None:
-            tally.found += 1
-            if tally.found <= _SHOWN:
-                tally.faults.append(f"{path}, line {number}: head {head.seq}: {why}")
+            tally.add_fault(f"{path}, line {number}: head {head.seq}: {why}")
     return tally
 
 

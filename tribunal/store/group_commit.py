@@ -76,14 +76,6 @@ class _Refused:
     why: Exception
 
 
-class _CommitFailed(Exception):
-    """Whether the transaction is done isn't known."""
-
-    def __init__(self, why: Exception) -> None:
-        super().__init__(str(why))
-        self.why = why
-
-
 @dataclass
 class _Waiting:
     order: str
@@ -127,8 +119,6 @@ class GroupCommit:
             asked = sorted((each for each in group if not each.outcome.done()), key=lambda each: each.order)
             try:
                 await self._write_together(asked)
-            except _CommitFailed as failed:
-                _settle(asked, failed.why)
             except Exception as error:  # noqa: BLE001 (each caller is given it)
                 await self._write_once_more(asked, error)
             except asyncio.CancelledError:
@@ -144,8 +134,6 @@ class GroupCommit:
         for some in [asked] if is_away(error) else [[each] for each in asked]:
             try:
                 await self._write_together(some)
-            except _CommitFailed as failed:
-                _settle(some, failed.why)
             except Exception as again:  # noqa: BLE001
                 _settle(some, again)
 
@@ -165,9 +153,10 @@ class GroupCommit:
                 await group.end()
                 is_written = True
         except Exception as error:
-            if is_written:  # it may be done, and may not
-                raise _CommitFailed(error) from error
-            raise
+            if not is_written:
+                raise
+            _settle(asked, error)  # it may be done, and may not: nothing is written once more
+            return
         group.committed()
         for each, outcome in zip(asked, outcomes, strict=True):
             if isinstance(outcome, _Refused):

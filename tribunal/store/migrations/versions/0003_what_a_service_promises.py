@@ -1,4 +1,4 @@
-"""What a service promises under load and outage: each column and table is told of in `tribunal.store.tables`."""
+"""Add what a service needs for its promises under load and outage: each column is explained in `tables.py`."""
 
 from __future__ import annotations
 
