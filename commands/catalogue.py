@@ -129,3 +129,5 @@ def check_prompts(
     say(f"other than ours: {', '.join(changed) or 'none'}")
     if added:
         say(f"parts of its own: {', '.join(added)}")
+    if made.file.tuned:
+        say(f"tuned for: {made.file.tuned.family}")

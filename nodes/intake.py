@@ -28,6 +28,7 @@ from tribunal.nodes.chat import merge_messages, messages_taken_in, post_in_messa
 from tribunal.nodes.state import CaseState, PostInput
 from tribunal.nodes.verdict import describe_misfits
 from tribunal.prompts.policy import policy_in_force
+from tribunal.prompts.set_file import warn_of_other_models
 from tribunal.prompts.sets import load_prompts
 from tribunal.schema import JSON, Appeal, Image, Post
 from tribunal.settings import GRAPHS
@@ -128,6 +129,7 @@ async def _take_post_in(state: CaseState, runtime: Runtime[Context], graph: str 
     if threshold and context.threshold is None:  # else the file calibrates, and promises nothing
         fitted = parse_threshold(threshold, str(context.threshold_file))
         warnings = describe_misfits(fitted, graph, context, policy.sha)
+    warnings += warn_of_other_models(prompts.name, prompts.file, models)
     if for_clients():
         held["case"] = new_id()  # a thread may have one case after the other
     if context.cache:

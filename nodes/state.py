@@ -30,6 +30,7 @@ from tribunal.notes import (
     Judgement,
     Message,
     Named,
+    NamedPrompts,
     PageNote,
     Plan,
     Round,
@@ -132,7 +133,9 @@ class CaseState(PostInput, total=False):
         ),
     ]
     policy: Annotated[JSON, Like(Named), says("The policy in force, by its name and the hash of its words.")]
-    prompts: Annotated[JSON, Like(Named), says("The set of prompts in force, by its name and the hash of its words.")]
+    prompts: Annotated[
+        JSON, Like(NamedPrompts), says("The set of prompts in force, by its name and the hash of its words.")
+    ]
     scan: Annotated[
         list[CueData],
         Like(list[Cue]),

@@ -11,21 +11,22 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from jinja2 import DictLoader, StrictUndefined, TemplateError, TemplateSyntaxError, meta, nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2 import TemplateError, meta, nodes
 
 from tribunal.contents import NamedTexts, remember_text, remembered_text
 from tribunal.errors import BadInput, WrongState
 from tribunal.files import read_regular, read_text
-from tribunal.prompts.marks import Material, Ours, PromptError, material_text
+from tribunal.prompts.marks import Material, Ours, PromptError
 from tribunal.prompts.policy import Category
+from tribunal.prompts.set_file import SET_FILE, parse_set_file
+from tribunal.prompts.template import check_template, iter_includes, make_sandbox
 from tribunal.schema import JSON
 from tribunal.systems import system_of
 from tribunal.text import parse_json, suggest_name
@@ -38,25 +39,6 @@ OF_THE_SYSTEM = frozenset(
 OF_THE_POLICY = frozenset(("excuses", "together", "category_examples", "kinds"))
 # What a role's prompt may say of the settings of the run; filled in in the same way.
 OF_THE_RUN = frozenset(("label_first", "boxes"))
-_ATTRIBUTES = ("name", "meaning", "index", "first", "last")  # of a category, and of a loop
-_FILTERS = ("capitalize", "default", "first", "indent", "join", "last", "length", "lower", "replace", "title", "trim")
-# What is made of a part of a prompt after it has been filled in could take off its marks.
-_MADE_OF_PARTS = (nodes.FilterBlock, nodes.AssignBlock, nodes.Macro, nodes.CallBlock, nodes.Import, nodes.FromImport)
-_MADE_OF_VALUES = (nodes.Filter, nodes.Concat, nodes.Add, nodes.Mul, nodes.Mod, nodes.Getitem, nodes.For)
-# Variables that hold strangers' words, in the prompts that are filled with them.
-STRANGERS = {
-    "appeal", "before", "debate", "defence", "earlier", "evidence", "examples", "grounds", "history", "hits",
-    "judgement", "known", "missing", "opinions", "opposing", "others", "own", "page", "post", "precedents",
-    "prosecution", "query", "reference", "reflection", "responses", "thoughts", "title", "transcript", "tried",
-}  # fmt: skip
-
-
-class _Sandbox(ImmutableSandboxedEnvironment):
-    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        return attr in _ATTRIBUTES and super().is_safe_attribute(obj, attr, value)
-
-    def is_safe_callable(self, obj: Any) -> bool:
-        return False
 
 
 def _is_marked(value: object) -> bool:
@@ -66,45 +48,34 @@ def _is_marked(value: object) -> bool:
     return value is None or value == "" or isinstance(value, Ours | Material | Category | int | float)
 
 
-def _make_sandbox(sources: Mapping[str, str]) -> _Sandbox:
-    sandbox = _Sandbox(
-        loader=DictLoader(sources),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=False,
-        autoescape=False,
-        auto_reload=False,
-        finalize=material_text,
-    )
-    sandbox.globals.clear()
-    sandbox.filters = {name: sandbox.filters[name] for name in _FILTERS}
-    return sandbox
-
-
 class PromptSet:
     """Every prompt by its name, such as `arcade/indictment`, and a hash of them all.
 
     Attributes:
         name: of the set.
         sources: the text of each prompt.
-        own: those of a folder of one's own.
-        sha: the hash.
+        own: the files of a folder of one's own: prompts by name, and its `set.toml`.
+        file: what its `set.toml` says.
+        texts: `sources`, and the text of `set.toml`.
+        sha: the hash of `texts`.
     """
 
     def __init__(self, name: str, sources: Mapping[str, str], own: Mapping[str, str] = MappingProxyType({})) -> None:
         """Keep the prompts; each is compiled when it is first asked with."""
         self.name, self.sources, self.own = name, sources, own
+        self.file = parse_set_file(own.get(SET_FILE, ""), f"{name}/{SET_FILE}")
+        self.texts = {**sources, SET_FILE: own[SET_FILE]} if SET_FILE in own else sources
         digest = hashlib.sha256()
-        for each, source in sorted(sources.items()):
+        for each, source in sorted(self.texts.items()):
             digest.update(f"{each}\0{source}\0".encode())
         self.sha = digest.hexdigest()[:16]
-        self._sandbox = _make_sandbox(sources)
+        self._sandbox = make_sandbox(sources)
         self._variables: dict[str, frozenset[str]] = {}
 
     def dump(self) -> JSON:
         """Return the set as a record names it."""
-        return {"name": self.name, "sha": self.sha}
+        tuned = {} if self.file.tuned is None else {"tuned_for": self.file.tuned.family}
+        return {"name": self.name, "sha": self.sha, **tuned}
 
     def render(self, name: str, material: Mapping[str, Any]) -> str:
         """Return the prompt with this material in it.
@@ -136,7 +107,7 @@ class PromptSet:
         if name not in self._variables:
             tree = self._sandbox.parse(self.sources[name])
             found = {*meta.find_undeclared_variables(tree)}
-            for start, whole in _iter_includes(tree):
+            for start, whole in iter_includes(tree):
                 for each in [start] if whole else [each for each in self.sources if each.startswith(start)]:
                     found |= self.variables(each)
             self._variables[name] = frozenset(found)
@@ -146,16 +117,8 @@ class PromptSet:
 @lru_cache(maxsize=64)
 def _extend_set(prompts: PromptSet, name: str, text: str) -> PromptSet:
     extended = PromptSet(prompts.name, {**prompts.sources, name: text}, prompts.own)
-    _check_template(Path(f"{name}.md"), name, text, extended.sources)
+    check_template(Path(f"{name}.md"), name, text, extended.sources)
     return extended
-
-
-def _iter_includes(tree: nodes.Template) -> Iterator[tuple[str, bool]]:
-    """Yield the names of the templates that one includes, or how they begin where they end in a variable."""
-    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-        named = node.template  # type: ignore[attr-defined]
-        first = named.nodes[0] if isinstance(named, nodes.Concat) else named
-        yield (first.value if isinstance(first, nodes.Const) else "", first is named)
 
 
 @lru_cache(maxsize=1)
@@ -181,7 +144,7 @@ def prompts_with_system(name: str | None) -> PromptSet:
     own = system.read_prompts()
     prompts = PromptSet(name, {**shipped_prompts().sources, **own})
     for each, text in own.items():
-        _check_template(Path(f"{each}.md"), each, text, prompts.sources)
+        check_template(Path(f"{each}.md"), each, text, prompts.sources)
     return prompts
 
 
@@ -213,14 +176,15 @@ class _PromptFolders(NamedTexts):
                 hidden = any(part.startswith(".") for part in within.parts)
                 if path.is_dir() or hidden or path.stem.upper() in ("README", "LICENSE", "NOTICE"):
                     continue
-                if path.suffix != ".md":
+                if path.suffix != ".md" and within.as_posix() != SET_FILE:
                     raise _unknown_prompt(path, within.as_posix(), known)
-                own[_prompt_name(root, path)] = read_regular(path).decode("utf-8").rstrip()
+                name_in_set = SET_FILE if path.suffix != ".md" else _prompt_name(root, path)
+                own[name_in_set] = read_regular(path).decode("utf-8").rstrip()
         except BadInput:
             raise
         except (OSError, ValueError) as error:
             raise BadInput(f"prompts: {name}: {getattr(error, 'strerror', None) or error}; mend the folder") from error
-        if not own:
+        if not own.keys() - {SET_FILE}:
             raise BadInput(f"prompts: {root}: holds no prompt; the prompts are {', '.join(known)}")
         return prompts_as_text(own)
 
@@ -256,13 +220,14 @@ def parse_prompts(text: str, folder: str, system: str | None = None) -> PromptSe
         BadInput: there is no prompt of such a name, or one has a fault; with file and line.
     """
     base, root, own = prompts_with_system(system), Path(folder).expanduser(), parse_json(text)
-    files = {name: root / f"{name[:80]}.md" for name in own}
+    parse_set_file(own.get(SET_FILE, ""), root / SET_FILE)
+    files = {name: root / f"{name[:80]}.md" for name in own if name != SET_FILE}
     for name, path in files.items():
         if name not in base.sources and not path.name.startswith("_"):
             raise _unknown_prompt(path, f"{name[:80]}.md", base.sources)
-    prompts = PromptSet(root.resolve().name, {**base.sources, **{name: own[name].strip() for name in own}}, own)
+    prompts = PromptSet(root.resolve().name, {**base.sources, **{name: own[name].strip() for name in files}}, own)
     for name, path in files.items():
-        _check_template(path, name, own[name], prompts.sources)
+        check_template(path, name, own[name], prompts.sources)
     for name, path in files.items():
         _check_variables(path, name, own[name], prompts, base)
     return prompts
@@ -280,50 +245,6 @@ def read_prompt_set(folder: str | None, system: str | None = None) -> PromptSet:
     return prompts_with_system(system) if folder is None else parse_prompts(PROMPT_TEXTS.read(folder), folder, system)
 
 
-def _check_template(path: Path, name: str, text: str, sources: Mapping[str, str]) -> None:
-    """Check the syntax of a prompt, and that it does only what a prompt may do."""
-    if not text.strip():
-        raise BadInput(f"prompts: {path}: is empty; write the prompt, or remove the file")
-    sandbox = _make_sandbox(sources)
-    try:
-        sandbox.compile(text, name)
-        tree = sandbox.parse(text, name)
-    except TemplateSyntaxError as error:
-        raise BadInput(f"prompts: {path}, line {error.lineno}: {error.message}") from error
-    for node in tree.find_all((nodes.Getattr, nodes.Getitem, nodes.Call)):
-        place = f"prompts: {path}, line {node.lineno}"
-        if isinstance(node, nodes.Call):
-            raise BadInput(f"{place}: a prompt calls nothing; write out what it says")
-        key = getattr(node, "attr", None) or getattr(getattr(node, "arg", None), "value", None)
-        if isinstance(key, str) and key not in _ATTRIBUTES:
-            raise BadInput(f"{place}: {key!r}: can't be read here; what can: {', '.join(_ATTRIBUTES)}")
-    for part in tree.find_all(_MADE_OF_PARTS):
-        raise BadInput(
-            f"prompts: {path}, line {part.lineno}: a prompt makes nothing of parts that are filled in, and imports "
-            "nothing; write it out, or include it"
-        )
-    for derived in tree.find_all(_MADE_OF_VALUES):
-        _check_strangers_untouched(path, derived)
-    for start, whole in _iter_includes(tree):
-        found = start in sources if whole else start and any(each.startswith(start) for each in sources)
-        if not found:
-            way_out = suggest_name(start, sources) or "include a prompt of the set by its name"
-            raise BadInput(f"prompts: {path}: includes {start!r}, which is no prompt; {way_out}")
-
-
-def _check_strangers_untouched(path: Path, made: nodes.Node) -> None:
-    """Refuse what is made of strangers' words. `Material` would refuse it in the middle of a case too."""
-    if isinstance(made, nodes.Filter) and made.name == "default":
-        return
-    part = made.iter if isinstance(made, nodes.For) else made
-    names = {each.name for each in (part, *part.find_all(nodes.Name)) if isinstance(each, nodes.Name)}
-    if used := sorted(names & STRANGERS):
-        raise BadInput(
-            f"prompts: {path}, line {made.lineno}: {used[0]}: holds words of others, which stand by themselves between "
-            f"their marks; write {{{{ {used[0]} }}}} alone"
-        )
-
-
 def _check_variables(path: Path, name: str, text: str, prompts: PromptSet, base: PromptSet) -> None:
     """Check that a prompt has the variables that ours is filled with, and what `ask` fills in by itself."""
     if path.name.startswith("_"):
@@ -334,7 +255,7 @@ def _check_variables(path: Path, name: str, text: str, prompts: PromptSet, base:
     variables = prompts.variables(name)
     if unknown := sorted(variables - known):
         way_out = suggest_name(unknown[0], known) or f"it is filled with {', '.join(sorted(known))}"
-        names = _make_sandbox({}).parse(text).find_all(nodes.Name)
+        names = make_sandbox({}).parse(text).find_all(nodes.Name)
         line = next((f", line {node.lineno}" for node in names if node.name == unknown[0]), "")  # or in another file
         raise BadInput(f"prompts: {path}{line}: there is no {unknown[0]!r} here; {way_out}")
     if missing := sorted(needed - variables):
@@ -375,7 +296,7 @@ async def prompts_of_case(state: Mapping[str, Any], folder: str | None) -> Promp
         )
     prompts = await load_prompts(folder, state, system=system)
     if remembered_text("prompts", prompts.sha) is None:
-        remember_text("prompts", prompts.sha, prompts_as_text(prompts.sources))
+        remember_text("prompts", prompts.sha, prompts_as_text(prompts.texts))
     return prompts
 
 

@@ -16,6 +16,12 @@ class Named(Frozen):
     sha: str = ""
 
 
+class NamedPrompts(Named):
+    """A set of prompts; `tuned_for` is the model family that it was tuned for, if it names one."""
+
+    tuned_for: str = ""
+
+
 class Terms(Frozen):
     """What a case began with and keeps: the settings that were given, by name, and the texts that these name.
 

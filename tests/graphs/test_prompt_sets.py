@@ -57,6 +57,23 @@ async def test_a_set_may_be_partial_and_a_record_says_which_it_was(tmp_path: Pat
     assert ours.prompts["sha"] != theirs.prompts["sha"]
 
 
+@pytest.mark.parametrize("graph", ["baseline", "arcade", "predict"])
+@pytest.mark.parametrize("family", ["SCRIPT", "another-model"])
+async def test_a_case_by_a_model_that_a_set_was_not_tuned_for_says_so_once(
+    graph: str, family: str, tmp_path: Path
+) -> None:
+    folder = own_set(tmp_path / "mine")
+    (folder / "set.toml").write_text(f'[tuned]\nfor = "{family}"', "utf-8")
+    player = Player()
+    async with ScriptedServer(player) as server:
+        record = await decide(server, graph=graph, prompts=str(folder), **GRAPHS.get(graph, {}))
+    said = [each for each in record.warnings if "were tuned for" in each]
+    other = [f"prompts: mine: were tuned for {family}; asked with them: openai:scripted"]
+    assert said == (other if family == "another-model" else [])
+    assert record.prompts["tuned_for"] == family
+    assert all("tuned" not in request.text for request in server.requests)
+
+
 GRAPHS: dict[str, dict[str, Any]] = {
     "arcade": {},
     "predict": {"perspectives": ["example-harm"]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,14 @@ from tribunal.errors import BadInput
 from tribunal.models.role import policy_variables, standing_instructions
 from tribunal.prompts.marks import ours, quote
 from tribunal.prompts.policy import load_policy
-from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, load_prompts, read_prompt_set, shipped_prompts
+from tribunal.prompts.sets import (
+    OF_THE_POLICY,
+    OF_THE_SYSTEM,
+    PromptSet,
+    load_prompts,
+    read_prompt_set,
+    shipped_prompts,
+)
 
 ASKED = "Which one? {{ categories }}"
 
@@ -28,6 +36,8 @@ def written(folder: Path, files: dict[str, str]) -> str:
     [
         ("arcade/juge.md", "x", "juge.md: no prompt is called so; did you mean arcade/judge.md"),
         ("arcade/judge.txt", "x", "judge.txt: no prompt is called so; did you mean arcade/judge.md"),
+        ("set.toml", "x", "holds no prompt"),
+        ("arcade/set.toml", "x", "set.toml: no prompt is called so"),
         ("classifier.md", "x", "no prompt is called so; did you mean arcade/classifier.md"),
         ("arcade/classifier.md", " \n", "classifier.md: is empty; write the prompt, or remove the file"),
         ("arcade/classifier.md", "Which one?", "leaves out categories; put it in, or write {% set _ = categories %}"),
@@ -112,6 +122,31 @@ def test_the_hash_is_of_the_words(tmp_path: Path) -> None:
     two = read_prompt_set(written(tmp_path / "two", {"arcade/classifier.md": ASKED + "\n"}))
     other = read_prompt_set(written(tmp_path / "other", {"arcade/classifier.md": ASKED + "!"}))
     assert one.sha == two.sha != other.sha
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[tuned", "set.toml: is not TOML"),
+        ('[tuned]\nfor = ""', "set.toml: tuned.for: ''"),
+        ('[tuned]\nfrom = "qwen3"', "set.toml: tuned.for"),
+        ("[tunde]", "set.toml: tunde"),
+    ],
+)
+def test_what_is_wrong_with_what_a_set_says_of_itself(tmp_path: Path, text: str, says: str) -> None:
+    folder = written(tmp_path / "mine", {"arcade/classifier.md": ASKED, "set.toml": text})
+    with pytest.raises(BadInput, match=re.escape(says)):
+        read_prompt_set(folder)
+
+
+def test_what_a_set_says_of_itself_is_part_of_its_hash(tmp_path: Path) -> None:
+    one = read_prompt_set(written(tmp_path / "one", {"arcade/classifier.md": ASKED}))
+    two = read_prompt_set(
+        written(tmp_path / "two", {"arcade/classifier.md": ASKED, "set.toml": '[tuned]\nfor = "Qwen3"'})
+    )
+    assert two.sha != one.sha
+    assert two.dump() == {"name": "two", "sha": two.sha, "tuned_for": "Qwen3"}
+    assert PromptSet("", two.texts).sha == two.sha  # as the store checks what it keeps
 
 
 async def test_a_changed_folder_is_read_when_a_case_begins(tmp_path: Path) -> None:

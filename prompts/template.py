@@ -1,0 +1,113 @@
+"""The sandbox that prompts are filled in within, and the check that a template does only what a prompt may do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import DictLoader, StrictUndefined, TemplateSyntaxError, nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from tribunal.errors import BadInput
+from tribunal.prompts.marks import material_text
+from tribunal.text import suggest_name
+
+_ATTRIBUTES = ("name", "meaning", "index", "first", "last")  # of a category, and of a loop
+_FILTERS = ("capitalize", "default", "first", "indent", "join", "last", "length", "lower", "replace", "title", "trim")
+# What is made of a part of a prompt after it has been filled in could take off its marks.
+_MADE_OF_PARTS = (nodes.FilterBlock, nodes.AssignBlock, nodes.Macro, nodes.CallBlock, nodes.Import, nodes.FromImport)
+_MADE_OF_VALUES = (nodes.Filter, nodes.Concat, nodes.Add, nodes.Mul, nodes.Mod, nodes.Getitem, nodes.For)
+# Variables that hold strangers' words, in the prompts that are filled with them.
+STRANGERS = {
+    "appeal", "before", "debate", "defence", "earlier", "evidence", "examples", "grounds", "history", "hits",
+    "judgement", "known", "missing", "opinions", "opposing", "others", "own", "page", "post", "precedents",
+    "prosecution", "query", "reference", "reflection", "responses", "thoughts", "title", "transcript", "tried",
+}  # fmt: skip
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        return attr in _ATTRIBUTES and super().is_safe_attribute(obj, attr, value)
+
+    def is_safe_callable(self, obj: Any) -> bool:
+        return False
+
+
+def make_sandbox(sources: Mapping[str, str]) -> ImmutableSandboxedEnvironment:
+    """Return the sandbox that these prompts, by name, are filled in within."""
+    sandbox = _Sandbox(
+        loader=DictLoader(sources),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=False,
+        autoescape=False,
+        auto_reload=False,
+        finalize=material_text,
+    )
+    sandbox.globals.clear()
+    sandbox.filters = {name: sandbox.filters[name] for name in _FILTERS}
+    return sandbox
+
+
+def iter_includes(tree: nodes.Template) -> Iterator[tuple[str, bool]]:
+    """Yield the names of the templates that one includes, or how they begin where they end in a variable."""
+    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
+        named = node.template  # type: ignore[attr-defined]
+        first = named.nodes[0] if isinstance(named, nodes.Concat) else named
+        yield (first.value if isinstance(first, nodes.Const) else "", first is named)
+
+
+def check_template(path: Path, name: str, text: str, sources: Mapping[str, str]) -> None:
+    """Check the syntax of a prompt, and that it does only what a prompt may do.
+
+    Args:
+        path: its file, for errors.
+        name: its name.
+        text: its template.
+        sources: every prompt of the set, by name.
+
+    Raises:
+        BadInput: it has a fault; with file and line.
+    """
+    if not text.strip():
+        raise BadInput(f"prompts: {path}: is empty; write the prompt, or remove the file")
+    sandbox = make_sandbox(sources)
+    try:
+        sandbox.compile(text, name)
+        tree = sandbox.parse(text, name)
+    except TemplateSyntaxError as error:
+        raise BadInput(f"prompts: {path}, line {error.lineno}: {error.message}") from error
+    for node in tree.find_all((nodes.Getattr, nodes.Getitem, nodes.Call)):
+        place = f"prompts: {path}, line {node.lineno}"
+        if isinstance(node, nodes.Call):
+            raise BadInput(f"{place}: a prompt calls nothing; write out what it says")
+        key = getattr(node, "attr", None) or getattr(getattr(node, "arg", None), "value", None)
+        if isinstance(key, str) and key not in _ATTRIBUTES:
+            raise BadInput(f"{place}: {key!r}: can't be read here; what can: {', '.join(_ATTRIBUTES)}")
+    for part in tree.find_all(_MADE_OF_PARTS):
+        raise BadInput(
+            f"prompts: {path}, line {part.lineno}: a prompt makes nothing of parts that are filled in, and imports "
+            "nothing; write it out, or include it"
+        )
+    for derived in tree.find_all(_MADE_OF_VALUES):
+        _check_strangers_untouched(path, derived)
+    for start, whole in iter_includes(tree):
+        found = start in sources if whole else start and any(each.startswith(start) for each in sources)
+        if not found:
+            way_out = suggest_name(start, sources) or "include a prompt of the set by its name"
+            raise BadInput(f"prompts: {path}: includes {start!r}, which is no prompt; {way_out}")
+
+
+def _check_strangers_untouched(path: Path, made: nodes.Node) -> None:
+    """Refuse what is made of strangers' words. `Material` would refuse it in the middle of a case too."""
+    if isinstance(made, nodes.Filter) and made.name == "default":
+        return
+    part = made.iter if isinstance(made, nodes.For) else made
+    names = {each.name for each in (part, *part.find_all(nodes.Name)) if isinstance(each, nodes.Name)}
+    if used := sorted(names & STRANGERS):
+        raise BadInput(
+            f"prompts: {path}, line {made.lineno}: {used[0]}: holds words of others, which stand by themselves between "
+            f"their marks; write {{{{ {used[0]} }}}} alone"
+        )
