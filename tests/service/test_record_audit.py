@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import delete, insert, select, update
 from typer.testing import CliRunner, Result
 
 import tribunal
@@ -155,7 +155,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 async def test_every_change_is_found(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRIBUNAL_DATABASE", database)
     case = (await tribunal.ajudge(POST, keep=True, model="rehearsal")).kept
-    await tribunal.ajudge("Good morning!", keep=True, model="rehearsal")
+    other = (await tribunal.ajudge("Good morning!", keep=True, model="rehearsal")).kept
     async with opened(database) as store:
         [row] = await store.fetch_rows(select(cases).where(cases.c.id == case))
         assert Record.model_validate(row["record"]).category != "NotHate"
@@ -175,10 +175,12 @@ async def test_every_change_is_found(database: str, monkeypatch: pytest.MonkeyPa
         async with store.transaction() as connection:
             await connection.execute(insert(cases).values({**row, "id": "case-forged"}))
             await connection.execute(update(cases).where(cases.c.id == case).values(category="NotHate"))
+            await connection.execute(delete(cases).where(cases.c.id == other))
     told = (await run(database, "audit", "verify", ends=1)).stdout.splitlines()
     assert f"case {case}: category: not as entry 1 (case.decided) tells" in told
     assert "case case-forged: no entry of the log tells of its record" in told
-    assert told[-1] == "2 cases compared with the log, 2 differing"
+    assert f"case {other}: is gone, and no entry of the log says that it was deleted" in told
+    assert told[-1] == "1 case compared with the log, 3 differing"
 
 
 async def test_a_waiting_case_of_the_release_before_is_no_false_alarm(database: str) -> None:

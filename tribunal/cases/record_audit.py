@@ -1,6 +1,7 @@
 """Compare the records of cases with the audit log, whose entries hold the hash of each record as it was written.
 
 A record and its entry are written in one transaction, and read here in one statement, so no case is found in between.
+A case that the log tells of and that isn't there must be among those that it says were deleted by their age.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Any
 
 from pydantic import ValidationError
 from sqlalchemy import JSON as JSONColumn
-from sqlalchemy import LargeBinary, Text, cast, select, type_coerce
+from sqlalchemy import LargeBinary, Select, Text, cast, exists, func, select, true, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.types import NullType
 
 from tribunal.cases.record_rows import record_columns
@@ -60,6 +62,7 @@ async def check_records(store: Store) -> RecordTally:
         wanted = select(*columns, _LAST_ENTRY.label("seq")).where(cases.c.id > after).order_by(cases.c.id)
         rows = [_as_text(row) for row in await store.fetch_rows(wanted.limit(_AT_ONCE))]
         if not rows:
+            await _find_missing(store, tally)
             return tally
         numbers = [row["seq"] for row in rows if row["seq"] is not None]
         found = select(audit.c.seq, audit.c.kind, audit.c.details).where(audit.c.seq.in_(numbers))
@@ -68,6 +71,34 @@ async def check_records(store: Store) -> RecordTally:
         for row in rows:
             _compare(row, entries.get(row["seq"]), row["id"] in unkept, tally)
         after = rows[-1]["id"]
+
+
+async def _find_missing(store: Store, tally: RecordTally) -> None:
+    """Count as a fault each case that has an entry in the log and no row, unless the log says that it was deleted.
+
+    The database takes the deleted from the missing: of either there may be more than memory holds.
+    """
+    after, there = "", exists().where(cases.c.id == audit.c.subject)
+    told = select(audit.c.subject.label("id")).where(audit.c.kind.like("case.%"), NAMES_RECORD, ~there)
+    missing = told.except_(_deleted_ids(store)).subquery()
+    while True:
+        wanted = select(missing.c.id).where(missing.c.id > after).order_by(missing.c.id).limit(_AT_ONCE)
+        ids = [row["id"] for row in await store.fetch_rows(wanted)]
+        for each in ids:
+            tally.add_fault(f"case {each}: is gone, and no entry of the log says that it was deleted")
+        if len(ids) < _AT_ONCE:
+            return
+        after = ids[-1]
+
+
+def _deleted_ids(store: Store) -> Select[Any]:
+    """Return the query for the ids of the cases that the log says were deleted by their age."""
+    if store.postgres:
+        listed = func.jsonb_array_elements_text(cast(audit.c.details, JSONB)["ids"])
+        deleted = listed.table_valued("value", name="deleted").render_derived()
+    else:
+        deleted = func.json_each(audit.c.details, "$.ids").table_valued("value", name="deleted")
+    return select(deleted.c.value).select_from(audit.join(deleted, true())).where(audit.c.kind == "cases.retired")
 
 
 def _readable(store: Store, name: str) -> Any:

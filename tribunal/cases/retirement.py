@@ -82,7 +82,7 @@ async def retire_cases(store: Store, rule: RetirementRule, by: Who) -> RetiredCa
         await delete_checkpoints(connection, every)
         held = select(cases.c.image_sha).where(cases.c.image_sha.in_(images), cases.c.erased.is_(None))
         images -= set((await connection.execute(held)).scalars()) if images else set()
-        details = {"cases": len(ids), "ids": ids, "rule": "dismissed" if rule.dismissed else "all"}
+        details = {"cases": len(ids), "ids": every, "rule": "dismissed" if rule.dismissed else "all"}
         await append(connection, by, LogEntry(kind="cases.retired", subject="cases", details=details))
     return RetiredCases(ids=tuple(ids), images=frozenset(images))
 

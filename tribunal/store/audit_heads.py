@@ -186,7 +186,7 @@ async def check_heads(
         certificates: those of the time-stamp server, by which tokens are checked.
 
     Raises:
-        BadInput: a file can't be read, or holds something else.
+        BadInput: a file can't be read, or holds something else, or no head.
     """
     key = None if public_key is None else load_public_key(public_key)
     roots = None if certificates is None else load_certificates(certificates)
@@ -209,6 +209,8 @@ async def check_heads(
         tally.unchecked |= (head.signature is not None and key is None) or (head.token is not None and roots is None)
         if why is not None:
             tally.add_fault(f"{path}, line {number}: head {head.seq}: {why}")
+    if not tally.heads:
+        raise BadInput(f"heads: {path}: holds no head; give a file that tribunal audit publish wrote")
     return tally
 
 
