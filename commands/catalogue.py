@@ -116,7 +116,9 @@ def check_prompts(
     ] = "",
 ) -> None:
     """Check a folder of prompts as a run does before its first call, and say which of ours it changes."""
+    from tribunal.commands.role_list import iter_roles
     from tribunal.graphs import graph as load_graph
+    from tribunal.prompts.policy import load_policy
     from tribunal.prompts.sets import prompts_with_system, read_prompt_set
     from tribunal.systems import system_of
 
@@ -125,9 +127,17 @@ def check_prompts(
     made, ours = read_prompt_set(str(folder), name), prompts_with_system(name).sources
     changed = sorted(name for name, text in ours.items() if made.sources[name] != text)
     added = sorted(made.sources.keys() - ours.keys())
+    renamed = made.file.answers
+    if renamed:
+        policy = load_policy("h-vli")  # whose names stand for those of any policy
+        for role in iter_roles():
+            if role.prompt in renamed:
+                renamed[role.prompt].check_fields(role.form(policy, "fine"), role.prompt)
     say(f"{folder}: every prompt can be used (hash {made.sha})")
     say(f"other than ours: {', '.join(changed) or 'none'}")
     if added:
         say(f"parts of its own: {', '.join(added)}")
     if made.file.tuned:
         say(f"tuned for: {made.file.tuned.family}")
+    if renamed:
+        say(f"answers in names of its own: {', '.join(sorted(renamed))}")

@@ -2,6 +2,9 @@
 
 [tuned]
 for = "qwen3"  # the model family that the prompts were tuned for
+
+[answers."arcade/judge"]  # the prompt has a form of its own for its answer (`AnswerNames`)
+fields = {category = "label"}
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ from pydantic import Field, ValidationError
 from tribunal.calls import REHEARSAL
 from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
+from tribunal.prompts.answer_names import AnswerNames
 from tribunal.schema import Frozen
-from tribunal.text import parse_toml
+from tribunal.text import parse_toml, suggest_name
 
 SET_FILE = "set.toml"
 
@@ -34,6 +38,17 @@ class SetFile(Frozen):
     """Hold what the file says; a set without one has the defaults."""
 
     tuned: Tuning | None = None
+    answers: dict[str, AnswerNames] = Field(default_factory=dict)
+
+    def check_prompts(self, known: Iterable[str], place: object) -> None:
+        """Check that each prompt that it names is one of these.
+
+        Raises:
+            BadInput: one isn't; with what was meant.
+        """
+        for name in self.answers.keys() - set(known):
+            way_out = suggest_name(name, known) or "tribunal prompts list names them all"
+            raise BadInput(f"prompts: {place}: answers.{name}: there is no such prompt; {way_out}")
 
 
 def parse_set_file(text: str, place: object) -> SetFile:

@@ -220,7 +220,7 @@ def parse_prompts(text: str, folder: str, system: str | None = None) -> PromptSe
         BadInput: there is no prompt of such a name, or one has a fault; with file and line.
     """
     base, root, own = prompts_with_system(system), Path(folder).expanduser(), parse_json(text)
-    parse_set_file(own.get(SET_FILE, ""), root / SET_FILE)
+    parse_set_file(own.get(SET_FILE, ""), root / SET_FILE).check_prompts(base.sources, root / SET_FILE)
     files = {name: root / f"{name[:80]}.md" for name in own if name != SET_FILE}
     for name, path in files.items():
         if name not in base.sources and not path.name.startswith("_"):

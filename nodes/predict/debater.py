@@ -35,9 +35,9 @@ class SpeechForm(Form):
 
 
 class ResponseForm(SpeechForm):
-    """An answer to the other side."""
+    """An answer to the other side. The stance is None where a set of prompts doesn't ask for it."""
 
-    stance: str
+    stance: str | None
 
 
 _RESPONSE = same_form(create_model("Response", __base__=ResponseForm, stance=(one_of(("agree", "rebut")), ...)))

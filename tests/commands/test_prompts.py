@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-import tribunal.nodes
 from tests.court import court_script, decide
 from tests.doubles import ScriptedServer
 from tribunal.commands import app
-from tribunal.models.role import Role
-from tribunal.nodes.mv_debate.scoring import judge_role, reflection_role
-from tribunal.nodes.predict.debater import OPENINGS, RESPONSES
+from tribunal.commands.role_list import iter_roles
 from tribunal.prompts.catalogue import CATALOGUE
 from tribunal.prompts.sets import read_prompt_set, shipped_prompts
 
@@ -29,20 +22,11 @@ def ran(*arguments: str, ends: int = 0) -> str:
     return result.output
 
 
-def roles() -> Iterator[Role[Any]]:
-    for found in pkgutil.walk_packages(tribunal.nodes.__path__, "tribunal.nodes."):
-        module = importlib.import_module(found.name)
-        yield from (value for value in vars(module).values() if isinstance(value, Role))
-    for side in ("hate", "not_hate"):
-        yield from (OPENINGS[side], RESPONSES[side])
-    yield from (judge_role(("surface", "deep")), reflection_role(("surface", "deep")))
-
-
 def test_every_prompt_is_listed_with_who_is_asked_with_it() -> None:
     listed = {line.split()[0]: line for line in ran("list").splitlines()[1:]}
     assert listed.keys() == shipped_prompts().sources.keys()
     told: dict[str, set[str]] = {}
-    for role in roles():
+    for role in iter_roles():
         told.setdefault(role.prompt, set()).add(role.seat)
     for name, part in CATALOGUE.items():
         seats = told.pop(name, set())

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from tribunal.commands import app
 from tribunal.errors import BadInput
-from tribunal.models.role import policy_variables, standing_instructions
+from tribunal.models.role import UnreadableAnswer, policy_variables, read_answer, standing_instructions
+from tribunal.nodes.arcade.cues import arguments_form
+from tribunal.nodes.forms import decision_form
+from tribunal.nodes.predict.debater import RESPONSES
 from tribunal.prompts.marks import ours, quote
 from tribunal.prompts.policy import load_policy
+from tribunal.prompts.set_file import parse_set_file
 from tribunal.prompts.sets import (
     OF_THE_POLICY,
     OF_THE_SYSTEM,
@@ -170,3 +177,60 @@ def test_what_a_prompt_may_take_from_the_policy_is_there(tmp_path: Path) -> None
     # Made once for a set, a policy and a scheme: a call costs a look-up.
     again = policy_variables(made, "arcade/classifier", load_policy("h-vli"), "fine")
     assert again is policy_variables(made, "arcade/classifier", load_policy("h-vli"), "fine")
+
+
+NAMES = """[answers."arcade/judge"]
+fields = {category = "label", explanation = "reason"}
+values.category = {0 = "NotHate", 4 = "Religious"}
+
+[answers."arcade/rebuttal"]
+items = "arguments"
+fields = {cue_id = "id", argument = ["evidence", "rebuttal"]}
+otherwise = {stance = "refute"}
+
+[answers."predict/response"]
+words = "argument"
+open = ["stance"]
+"""
+CUES = arguments_form(("refute", "concede"), ("C1",))
+
+
+def read(prompt: str, form: Any, said: str) -> Any:
+    return read_answer(said, form, names=parse_set_file(NAMES, "set.toml").answers[prompt])
+
+
+def test_an_answer_is_read_in_the_names_of_a_set() -> None:
+    form = decision_form(load_policy("h-vli"), "fine")
+    for said in (
+        '{"label": 4, "label_str": "Religion", "reason": "why"}',
+        'It is clear.\n```json\n{"label": "4", "reason": "why"}\n```',
+        '{"explanation": "why", "category": "Religious"}',
+    ):
+        assert read("arcade/judge", form, said).model_dump() == {"explanation": "why", "category": "Religious"}
+    listed = CUES(load_policy("h-vli"), "fine")
+    array = '[{"id": "C1", "evidence": "the quotation marks", "rebuttal": "It quotes."}]'
+    for said in (array, f"As to [C1]:\n\n{array}\n", f"```\n{array}\n```", array[1:-1], array.replace('."}', '.",}')):
+        only = read("arcade/rebuttal", listed, said).arguments[0]
+        assert (only.cue_id, only.stance) == ("C1", "refute")
+        assert only.argument == "the quotation marks\nIt quotes."
+    assert read("arcade/rebuttal", listed, "[]").arguments == []
+    with pytest.raises(UnreadableAnswer, match="no complete JSON array"):
+        read("arcade/rebuttal", listed, array[:-9])
+    spoken = read("predict/response", RESPONSES["hate"].form(load_policy("h-vli"), "fine"), "I rebut this.")
+    assert (spoken.argument, spoken.stance) == ("I rebut this.", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('[answers."arcade/jugde"]', "answers.arcade/jugde: there is no such prompt; did you mean arcade/judge"),
+        ('[answers."arcade/judge"]\nfields = {categry = "l"}', "fields: the answer has no 'categry'; did you mean"),
+        ('[answers."arcade/judge"]\nitems = "category"', "items: 'category': is no list of parts"),
+        ('[answers."arcade/judge"]\nopen = ["category"]', "open: 'category': can't be left open; say what it is in"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_names_of_a_set_is_said(tmp_path: Path, text: str, says: str) -> None:
+    folder = written(tmp_path / "mine", {"system/court.md": "Decide.", "set.toml": text})
+    result = CliRunner().invoke(app, ["prompts", "check", folder])
+    assert result.exit_code == 2
+    assert says in result.output

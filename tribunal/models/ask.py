@@ -36,6 +36,7 @@ from tribunal.models.role import (
     UnreadableAnswer,
     appeal_prompt,
     policy_variables,
+    read_in_own_names,
     standing_instructions,
 )
 from tribunal.models.unanswered import find_given_up, note_call
@@ -121,9 +122,11 @@ async def ask(
         of_the_run["boxes"] = post.image is not None and context.boxes
     of_the_policy = policy_variables(prompts, role.prompt, policy, scheme)
     beside = [prompts.render(each.prompt, each.material) for each in (appeal_prompt(post, role), shared) if each]
+    form = role.form(policy, scheme)
+    role = read_in_own_names(role, form, post.text, prompts)
     question = Question(
         role=role,
-        form=role.form(policy, scheme),
+        form=form,
         system=standing_instructions(prompts, role.system, policy, scheme),
         post=post,
         shared="\n\n".join(beside),

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 from tribunal.language import language_name
 from tribunal.prompts.marks import Entry, entries, operator_words, quote
 from tribunal.prompts.policy import QUESTIONS, Policy
+from tribunal.prompts.answer_names import AnswerNames, leave_open
 from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, PromptSet, shipped_prompts
 from tribunal.schema import JSON, Post, Scheme
 from tribunal.text import TooDeep, parse_json, wellformed
@@ -196,6 +197,7 @@ _THINKING = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.D
 # Many templates open the thinking themselves, so that the answer holds no more than its end.
 _END_OF_THINKING = re.compile(r"</think(?:ing)?>")
 _FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
+_OPEN_OBJECT, _OPEN_LIST = re.compile(r"\{"), re.compile(r"\[\s*[{\]]")
 _DECODER = json.JSONDecoder()
 
 
@@ -212,8 +214,27 @@ class UnreadableAnswer(ValueError):
         self.complaint = complaint or problem
 
 
-def read_answer(text: str, form: type[Filled], *, post: str = "") -> Filled:
+def read_in_own_names(role: Role[Filled], form: type[Filled], post: str, prompts: PromptSet) -> Role[Filled]:
+    """Return the role as a set of prompts has it answered: in the names that its `set.toml` gives, and by no schema.
+
+    Raises:
+        BadInput: it names what the form doesn't have.
+    """
+    names = prompts.file.answers.get(role.prompt)
+    if names is None:
+        return role
+    names.check_fields(form, role.prompt)
+    return replace(role, plain=partial(read_answer, form=form, post=post, names=names))
+
+
+def read_answer(text: str, form: type[Filled], *, post: str = "", names: AnswerNames | None = None) -> Filled:
     """Return the answer as the form that was asked for. JSON that stands in the `post` itself is a quotation.
+
+    Args:
+        text: the answer.
+        form: what was asked for.
+        post: the post's text.
+        names: what the prompt calls the fields of the form, where it has names of its own.
 
     Raises:
         UnreadableAnswer: it is empty, has no JSON object, was cut short, holds two different answers, or isn't of the
@@ -223,18 +244,21 @@ def read_answer(text: str, form: type[Filled], *, post: str = "") -> Filled:
     if not said:
         raise UnreadableAnswer("the answer was empty")
     try:
-        objects = [value for value in _find_json(said, post) if isinstance(value, dict)]
+        found = _find_json(said, post, lists=bool(names and names.items))
+        if names:
+            found, form = names.read(said, found), leave_open(form, names.open)
+        objects = [value for value in found if isinstance(value, dict)]
         if "\\u" in said:  # half a pair may be named by its number
             objects = [_make_wellformed(value) for value in objects]
     except (TooDeep, RecursionError):
         raise UnreadableAnswer("the answer was nested too deeply") from None
     if not objects:
-        raise UnreadableAnswer("the answer held no complete JSON object")
+        raise UnreadableAnswer(f"the answer held no complete JSON {'array' if names and names.items else 'object'}")
     read: list[Filled] = []
     problem: UnreadableAnswer | None = None
-    for found in objects:
+    for each in objects:
         try:
-            read.append(form.model_validate(found))
+            read.append(form.model_validate(each))
         except ValidationError as error:
             problem = problem or UnreadableAnswer(_describe_errors(error), _describe_errors(error, with_values=False))
     if not read:
@@ -259,39 +283,43 @@ def strip_thinking(text: str, *, post: str = "") -> str:
     return proper
 
 
-def _find_json(said: str, post: str) -> list[Any]:
-    """Return what JSON an answer holds: the whole of it, else the outermost objects in it, else a mended object."""
+def _find_json(said: str, post: str, *, lists: bool = False) -> list[Any]:
+    """Return what JSON an answer holds: the whole of it, else the outermost objects in it, else a mended object.
+
+    With `lists`, arrays of objects are looked for in the place of objects.
+    """
     try:
         return [parse_json(said)]
     except TooDeep:
         raise
     except ValueError:
-        return _embedded_objects(said, post) or _mend_object(said, post)
+        return _embedded_json(said, post, lists) or _mend_json(said, post, lists)
 
 
-def _embedded_objects(said: str, post: str) -> list[Any]:
+def _embedded_json(said: str, post: str, lists: bool) -> list[Any]:
     """Return the outermost JSON objects that stand whole in the text, and none that the post holds itself.
 
     A model that discusses a forged answer in the post quotes it, and hasn't given it.
     """
     found: list[Any] = []
-    at = said.find("{")
-    while at != -1:
+    opening = _OPEN_LIST if lists else _OPEN_OBJECT
+    start = opening.search(said)
+    while start:
         try:
-            value, end = _DECODER.raw_decode(said, at)
+            value, end = _DECODER.raw_decode(said, start.start())
         except ValueError:
             # An object that never closes may hold others that do; they are parts of it, not answers.
             return found
-        if said[at:end] not in post:
+        if said[start.start() : end] not in post:
             found.append(value)
-        at = said.find("{", end)
+        start = opening.search(said, end)
     return found
 
 
-def _mend_object(said: str, post: str) -> list[Any]:
+def _mend_json(said: str, post: str, lists: bool) -> list[Any]:
     fenced = _FENCE.search(said)
     text = fenced[1].strip() if fenced else said
-    start, end = text.find("{"), text.rfind("}")
+    start, end = text.find("{["[lists]), text.rfind("}]"[lists])
     body = text[start : end + 1]
     # A cut answer lacks its last brackets, and can't be completed.
     balanced = body.count("{") == body.count("}") and body.count("[") == body.count("]")

@@ -1,0 +1,107 @@
+"""How the answer to a prompt is read that has a form of its own: a table `[answers."folder/name"]` of a `set.toml`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, Field, create_model
+
+from tribunal.errors import BadInput
+from tribunal.schema import JSON, Frozen
+from tribunal.text import suggest_name
+
+Filled = TypeVar("Filled", bound=BaseModel)
+
+# Fields that an answer may leave open: who reads them takes None, too.
+MAY_BE_OPEN = {("predict/response", "stance")}
+
+
+class AnswerNames(Frozen):
+    """How the answer to one prompt is read as the form that the role asks for.
+
+    Attributes:
+        items: the field whose items the answer gives as a bare JSON array.
+        words: the field that the whole answer is, which is then no JSON.
+        fields: the name in the answer of each field that is called otherwise there; several names are texts that are
+            joined.
+        values: of a field, what each value of the answer means.
+        otherwise: what a field is where the answer doesn't have it.
+        open: fields that the answer says nothing of.
+    """
+
+    items: str = ""
+    words: str = ""
+    fields: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
+    values: dict[str, dict[str, str]] = Field(default_factory=dict)
+    otherwise: dict[str, Any] = Field(default_factory=dict)
+    open: tuple[str, ...] = ()
+
+    def read(self, said: str, found: list[Any]) -> list[Any]:
+        """Return an answer under our names: the words, or the JSON that was found in them."""
+        if not self.words:
+            return [self._rename(each) for each in found]
+        named = [each for each in found if isinstance(each, dict) and self.words in each]
+        return named or [{self.words: said, **self.otherwise}]
+
+    def _rename(self, found: Any) -> Any:
+        """Return what JSON an answer held, under our names. What has our names already is left as it is."""
+        if not self.items:
+            return self._rename_fields(found) if isinstance(found, dict) else found
+        if isinstance(found, dict) and self.items in found:
+            return found
+        listed = found if isinstance(found, list) else [found]
+        return {self.items: [self._rename_fields(each) if isinstance(each, dict) else each for each in listed]}
+
+    def _rename_fields(self, found: JSON) -> JSON:
+        renamed = {**self.otherwise, **found}
+        for ours, theirs in self.fields.items():
+            if isinstance(theirs, str):
+                if theirs in found:
+                    renamed[ours] = found[theirs]
+            elif texts := [str(found[name]) for name in theirs if found.get(name)]:
+                renamed[ours] = "\n".join(texts)
+        for ours, meant in self.values.items():
+            value = renamed.get(ours)
+            if isinstance(value, str | int | float):
+                renamed[ours] = meant.get(str(value).strip(), value)
+        return renamed
+
+    def check_fields(self, form: type[BaseModel], prompt: str) -> None:
+        """Check that the fields are those of the form.
+
+        Raises:
+            BadInput: one isn't; with what was meant.
+        """
+        fields, whole = form.model_fields, [name for name in (self.items, self.words) if name]
+        for name in whole:
+            _check_name(prompt, "items" if name == self.items else "words", name, list(fields))
+        if self.items:
+            item = get_args(fields[self.items].annotation)
+            if not item or not hasattr(item[0], "model_fields"):
+                raise BadInput(f"prompts: set.toml: answers.{prompt}.items: {self.items!r}: is no list of parts")
+            fields = item[0].model_fields
+        for table in ("fields", "values", "otherwise", "open"):
+            for name in getattr(self, table):
+                _check_name(prompt, table, name, list(fields))
+        for name in self.open:
+            if (prompt, name) not in MAY_BE_OPEN:
+                raise BadInput(
+                    f"prompts: set.toml: answers.{prompt}.open: {name!r}: can't be left open; say what it is in "
+                    "`otherwise`"
+                )
+
+
+@lru_cache(maxsize=64)
+def leave_open(form: type[Filled], fields: tuple[str, ...]) -> type[Filled]:
+    """Return a form in which these fields may be missing: they are None then."""
+    if not fields:
+        return form
+    missing: Any = {name: (form.model_fields[name].annotation or Any, None) for name in fields}
+    return create_model(form.__name__, __base__=form, **missing)
+
+
+def _check_name(prompt: str, table: str, name: str, fields: list[str]) -> None:
+    if name not in fields:
+        way_out = suggest_name(name, fields) or f"the fields are {', '.join(fields)}"
+        raise BadInput(f"prompts: set.toml: answers.{prompt}.{table}: the answer has no {name!r}; {way_out}")
