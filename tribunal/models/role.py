@@ -17,9 +17,9 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from tribunal.language import language_name
+from tribunal.prompts.answer_names import AnswerNames, leave_open
 from tribunal.prompts.marks import Entry, entries, operator_words, quote
 from tribunal.prompts.policy import QUESTIONS, Policy
-from tribunal.prompts.answer_names import AnswerNames, leave_open
 from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, PromptSet, shipped_prompts
 from tribunal.schema import JSON, Post, Scheme
 from tribunal.text import TooDeep, parse_json, wellformed
