@@ -30,6 +30,9 @@ CATALOGUE: dict[str, PromptPart] = {
     "system/research": PromptPart("", "standing instructions of antihate"),
     "system/task": PromptPart("", "standing instructions of mv_debate and its peers"),
     "system/plain": PromptPart("", "standing instructions of antihate's zero-shot baseline"),
+    "system/policy": PromptPart(
+        "", "the policy's definition, exclusions and groups; in the instructions of those told them"
+    ),
     "marks": PromptPart("", "how material is marked; in every system message"),
     "post": PromptPart("", "the words around the post; in every request"),
     "court/exhibits": PromptPart("", "what was found beside the post"),

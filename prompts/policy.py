@@ -72,6 +72,7 @@ class Translation(_PolicyPart):
 
     definition: Text | None = None
     exclusions: Text | None = None
+    expression: Passage | None = None
     excuses: Passage | None = None
     together: Passage | None = None
     meanings: dict[Name, Text] = Field(default_factory=dict)
@@ -94,8 +95,9 @@ QUESTIONS: dict[Task, str] = {
 class Policy(_PolicyPart):
     """A definition and the labels of both schemes; of hate speech, the groups it protects too.
 
-    `definition` and `exclusions` are told to every seat. `excuses` (what makes a post harmless that looks like an
-    attack) and `together` (what text and image may say only together) are told to those seats whose part needs them.
+    `definition` and `exclusions` are told to every seat. `expression` (in which ways it is said, openly or not),
+    `excuses` (what makes a post harmless that looks like an attack) and `together` (what text and image may say only
+    together) are told to those seats whose part needs them. A policy may leave these three out.
     """
 
     name: Name
@@ -103,6 +105,7 @@ class Policy(_PolicyPart):
     language: Annotated[str, AfterValidator(_parse_tag)] = "en"
     definition: Text
     exclusions: Text
+    expression: Passage = ""
     excuses: Passage = ""
     together: Passage = ""
     protected_groups: tuple[Name, ...] = Field(default=(), validate_default=True)

@@ -34,9 +34,20 @@ from tribunal.text import parse_json, suggest_name
 SHIPPED = "tribunal"
 # What a system message may say of the policy, and what a role's prompt may; `ask` fills these in by itself.
 OF_THE_SYSTEM = frozenset(
-    ("name", "definition", "exclusions", "excuses", "together", "groups", "categories", "question", "labels")
-) | {"language"}
-OF_THE_POLICY = frozenset(("excuses", "together", "category_examples", "kinds"))
+    (
+        "name",
+        "definition",
+        "exclusions",
+        "expression",
+        "excuses",
+        "together",
+        "groups",
+        "categories",
+        "question",
+        "labels",
+    )
+) | {"language", "own_policy"}
+OF_THE_POLICY = frozenset(("expression", "excuses", "together", "category_examples", "kinds"))
 # What a role's prompt may say of the settings of the run; filled in in the same way.
 OF_THE_RUN = frozenset(("label_first", "boxes"))
 

@@ -88,6 +88,18 @@ class Redrawn(EveryGraph):
     )
 
 
+class Ordered(EveryGraph):
+    """A graph whose published answers have the label first."""
+
+    answer_order: Literal["reason-first", "label-first"] | None = setting(
+        ARGUING, "Order of an answer",
+        "What an answer begins with. reason-first: the reason, so that a model has reasoned when it comes to the "
+        "label. label-first: the label, as in the prompts of PREDICT's paper and of ARCADE's one-call baseline.",
+        None, nodes=["perspective", "annotate", "judge", "classify", "draw"], option=False, clients="anything",
+        default="label-first in baseline's mode full on hate, else reason-first",
+    )
+
+
 class InRounds(EveryGraph):
     """A graph that debates in rounds."""
 
@@ -206,7 +218,7 @@ class MultiroundSettings(Court):
     seated: ClassVar[tuple[str, ...]] = ("prosecutor", "defender", "judge")
 
 
-class PredictSettings(Panel, Variants, Judged, Argued, Budgeted):
+class PredictSettings(Panel, Variants, Judged, Argued, Ordered, Budgeted):
     """The settings that PREDICT heeds."""
 
     about = "perspectives with criteria and memories of their own take stances; two debaters argue; a judge decides"
@@ -214,12 +226,11 @@ class PredictSettings(Panel, Variants, Judged, Argued, Budgeted):
     modes: ClassVar[tuple[Mode, ...]] = (
         "full", "round-1-only", "majority", "single", "base", "leave-out", "criterion-only", "examples-only",
     )
-
-    answer_order: Literal["reason-first", "label-first"] = setting(
-        ARGUING, "Order of an answer",
-        "What an answer begins with. reason-first: the reason, so that a model has reasoned when it comes to the "
-        "label. label-first: the label, as in the prompts of PREDICT's paper.",
-        "reason-first", nodes=["perspective", "annotate", "judge"], option=False, clients="anything",
+    debate_memory: Literal["whole", "arguments"] = setting(
+        ARGUING, "Memory of the debate",
+        "What is shown of round 1 later on. whole: to each side its reference and all that it read, to the judge both "
+        "references, as PREDICT's published code does. arguments: what was argued, as the paper's Algorithm 2 does.",
+        "whole", nodes=["answer_non_hate", "answer_hate", "judge"], option=False, clients="anything",
     )
 
 
@@ -228,9 +239,7 @@ class AntihateSettings(Research, Variants, Judged, Argued, Budgeted):
 
     about = "searches the web, reads pages, weighs evidence, and cites it"
     seated: ClassVar[tuple[str, ...]] = ("researcher", "judge", "classifier")
-    modes: ClassVar[tuple[Mode, ...]] = (
-        "full", "no-knowledge", "no-search", "no-details", "zero-shot",
-    )
+    modes: ClassVar[tuple[Mode, ...]] = ("full", "no-knowledge", "no-search", "no-details", "zero-shot")
 
 
 class MvDebateSettings(ManyTasks, Judged, Argued, InRounds, Budgeted):
@@ -266,14 +275,12 @@ class MvDebateSettings(ManyTasks, Judged, Argued, InRounds, Budgeted):
     )
 
 
-class BaselineSettings(ManyTasks, Variants, Labelled, Judged):
+class BaselineSettings(ManyTasks, Variants, Labelled, Judged, Ordered):
     """The settings that the one-call baseline heeds."""
 
     about = "one call to a classifier"
     seated: ClassVar[tuple[str, ...]] = ("classifier",)
-    modes: ClassVar[tuple[Mode, ...]] = (
-        "full", "zero-shot",
-    )
+    modes: ClassVar[tuple[Mode, ...]] = ("full", "zero-shot")
 
 
 class SelfConsistencySettings(BaselineSettings, Redrawn, Budgeted):

@@ -56,12 +56,13 @@ class CallKeywords(TypedDict, total=False):
         "no-details",
         "zero-shot",
     ]
+    answer_order: Literal["reason-first", "label-first"] | None
     rounds: int
     early_exit: bool | None
     boxes: bool
     triage: Model | None
     triage_confidence: float
-    answer_order: Literal["reason-first", "label-first"]
+    debate_memory: Literal["whole", "arguments"]
     views: list[str]
     top_k: int | None
     reflection_mode: Literal["gated", "none", "always"]

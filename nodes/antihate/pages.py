@@ -26,7 +26,7 @@ from tribunal.stops import show_question, stop_at_head
 
 @agent
 async def choose_hits(state: ResearchState, runtime: Runtime[Context]) -> JSON:
-    """Choose the hits worth reading by title and snippet (phase 2a); one call a query, all at the same time."""
+    """Choose hits to read by address, title and snippet (phase 2a); one call a query, all at the same time."""
     context = context_of(state)
     if not state["hits"]:
         return {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -27,10 +28,15 @@ from tribunal.prompts.marks import Entry, entries, listing, ours, quote
 from tribunal.retrievers.web.search.engine import normal_url
 from tribunal.schema import JSON
 
+# An exact phrase between quotation marks; site: and its like; OR, AND, | and *; a dash before a word to leave out.
+_OPERATOR = re.compile(r"[\"“„«「].+?[\"”“»」]|\b[a-z]+:\S|(?:^|\s)(?:(?:OR|AND)\b|\||-\w)|\*")
+
 
 def _limit_queries(queries: list[str], turn: int) -> tuple[list[str], list[str]]:
     """Return the queries that are searched, none longer than it may be; and warnings."""
     kept, warnings = queries[:MOST_QUERIES], []
+    if plain := sum(not _OPERATOR.search(query) for query in kept):
+        warnings.append(f"turn {turn}: {plain} of {len(kept)} queries use no search operator")
     if beyond := len(queries) - len(kept):
         left_out = f"{beyond} of {len(queries)} queries were not searched"
         warnings.append(f"turn {turn}: {left_out}: the limit is {MOST_QUERIES}")

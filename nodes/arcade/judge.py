@@ -23,8 +23,16 @@ from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Saving, Step, Vote
 
 JUDGE = Role("judge", "judge", "arcade/judge", decision_form, 0.1, falls_to="judge_model", final=True)
+# The published baseline gives the label first, so no reason moves it.
 CLASSIFIER = Role(
-    "classifier", "classifier", "arcade/classifier", decision_form, 0.8, falls_to="judge_model", final=True
+    "classifier",
+    "classifier",
+    "arcade/classifier",
+    decision_form,
+    0.8,
+    falls_to="judge_model",
+    final=True,
+    answer_order="label-first",
 )
 
 

@@ -77,8 +77,9 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
         said = await ask(replace(ZERO_SHOT, shares_draw_temperature=drawn), state, runtime, draw=number)
         label = int(said.value.answer == YES)
         return LoneDecision(label, names[label], said.value.reason, said)
-    role, listed = replace(CLASSIFIER, shares_draw_temperature=drawn), operator_words(", ".join(names))
-    given = await ask(role, state, runtime, draw=number, categories=listed)
+    # A vote is one over ways of reasoning, so a draw reasons before it decides.
+    role = replace(CLASSIFIER, shares_draw_temperature=True, answer_order="reason-first") if drawn else CLASSIFIER
+    given = await ask(role, state, runtime, draw=number, categories=operator_words(", ".join(names)))
     label = policy.label(context.scheme, given.value.category)
     return LoneDecision(label, names[label], given.value.explanation, given)
 

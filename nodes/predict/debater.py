@@ -66,16 +66,43 @@ JUDGE = Role(
 
 async def _open(side: Stance, state: PanelState, runtime: Runtime[Context], **material: Any) -> JSON:
     """Take the first turn of a side, which is shown the reasons of the perspectives that took it."""
-    reasons = [opinion.reason for opinion in opinions_of(state) if opinion.stance == side]
-    reference = listing("reference", reasons) if reasons else ours("")
+    reference = _reference_of(side, state)
     return await _speak(OPENINGS[side], "opening", 1, state, runtime, reference=reference, **material)
 
 
-async def _respond(side: Stance, opposing: str, state: PanelState, runtime: Runtime[Context], stance: str = "") -> JSON:
-    """Take the second turn of a side, which is shown its first one, and the other side's turn of this id."""
-    own, other = _turn_in_words(state, f"debater:{side}/1"), _turn_in_words(state, opposing)
-    shown = {"side": ours("{}", SIDES[side]), "own": own, "opposing": other, "stance": ours("{}", stance)}
-    return await _speak(RESPONSES[side], "response", 2, state, runtime, **shown)
+async def _respond(
+    side: Stance, opposing: str, state: PanelState, runtime: Runtime[Context], before: str = "", stance: str = ""
+) -> JSON:
+    """Take the second turn of a side, which is shown its first one, and the other side's turn of this id.
+
+    One that remembers the whole debate is shown again what it was shown in round 1: its reference, and the other side's
+    turn `before` its own.
+    """
+    whole = _remembers_all(state)
+    return await _speak(
+        RESPONSES[side],
+        "response",
+        2,
+        state,
+        runtime,
+        side=ours("{}", SIDES[side]),
+        reference=_reference_of(side, state) if whole else "",
+        before=_turn_in_words(state, before) if whole and before else "",
+        own=_turn_in_words(state, f"debater:{side}/1"),
+        opposing=_turn_in_words(state, opposing),
+        stance=ours("{}", stance),
+    )
+
+
+def _reference_of(side: Stance, state: PanelState) -> Material | Ours:
+    """Return the reasons of the perspectives that took a side; empty if none did."""
+    reasons = [opinion.reason for opinion in opinions_of(state) if opinion.stance == side]
+    return listing("reference", reasons) if reasons else ours("")
+
+
+def _remembers_all(state: PanelState) -> bool:
+    """Return whether debaters and judge are shown the references after round 1, as in PREDICT's published code."""
+    return context_of(state).debate_memory == "whole"
 
 
 async def _speak(
@@ -123,7 +150,8 @@ async def answer_non_hate(state: PanelState, runtime: Runtime[Context]) -> JSON:
 async def answer_hate(state: PanelState, runtime: Runtime[Context]) -> JSON:
     """Answer for the hate side (step 4); sees its own argument and the other side's response, with its stance."""
     stances = [turn.stance or "" for turn in transcript_of(state) if turn.id == "debater:not_hate/2"]
-    return await _respond("hate", "debater:not_hate/2", state, runtime, "".join(stances))
+    first = "debater:not_hate/1"
+    return await _respond("hate", "debater:not_hate/2", state, runtime, before=first, stance="".join(stances))
 
 
 @router
@@ -135,8 +163,11 @@ async def to_responses(state: PanelState) -> Literal["both opened", "no response
 
 @agent
 async def judge_panel(state: PanelState, runtime: Runtime[Context]) -> JSON:
-    """Decide (step 5); sees the whole debate and the post."""
+    """Decide (step 5); sees the whole debate and the post, and the references if the debate's memory is whole."""
     heard = []
+    for own in SIDES if _remembers_all(state) and transcript_of(state) else ():
+        if reference := _reference_of(own, state):
+            heard.append(together([ours("The {} side began with these reasons:", SIDES[own]), reference], "\n"))
     for turn in transcript_of(state):
         side = SIDES["hate" if turn.seat == "debater:hate" else "not_hate"]
         how = ours(" ({}s)", turn.stance) if turn.stance else ours("")

@@ -13,7 +13,7 @@ from tests.golden.test_requests import CASES, KOREAN, asked
 from tests.graphs.test_who_knows_what import POLICY
 from tests.test_docs import holds
 
-TOLD = ("definition", "exclusions", "excuses", "together", "examples")
+TOLD = ("definition", "exclusions", "expression", "excuses", "together", "examples")
 COURTS = ("arcade", "multiround", "tribunal")
 
 

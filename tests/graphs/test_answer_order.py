@@ -1,4 +1,4 @@
-"""What an answer begins with: its reasons in every form, or the label, as PREDICT's paper has it."""
+"""What an answer begins with: its reasons, or the label, as in PREDICT's paper and ARCADE's published baseline."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def is_label(field: JSON) -> bool:
 
 @pytest.mark.parametrize("name", CASES)
 async def test_reasons_come_before_labels_in_every_form_of_every_graph(name: str, tmp_path: Path) -> None:
-    forms = [request.schema for request in (await asked(name, str(tmp_path))).values()]
+    order: dict[str, Any] = {"answer_order": "reason-first"} if name == "baseline" else {}  # whose own order is the published one
+    forms = [request.schema for request in (await asked(name, str(tmp_path), **order)).values()]
     held = [made["properties"] for form in forms for made in objects(form)]
     assert held or name == "antihate/zero-shot"  # which answers in the paper's own words
     for fields in held:
@@ -56,6 +57,7 @@ def listed(request: Request) -> list[str]:
     return [line[2:].partition(":")[0] for line in asked_for.splitlines() if line.startswith("- ")]
 
 
+LABEL = {"answer_order": "label-first"}
 LABEL_FIRST = {
     "perspective": ["label", "reason"],
     "answer_non_hate": ["stance", "argument"],
@@ -74,6 +76,35 @@ async def test_the_label_comes_first_where_that_is_set() -> None:
             continue
         assert list(schema["properties"]) == schema["required"] == listed(request) == wanted
     assert (record.outcome, record.explanation) == ("verdict", "judge-words")
+
+
+ORDERS = {True: ["category", "explanation"], False: ["explanation", "category"]}
+
+
+@pytest.mark.parametrize(
+    ("graph", "settings", "label_first"),
+    [
+        ("baseline", {}, True), ("baseline", {"scheme": "binary"}, True),
+        ("baseline", {"answer_order": "reason-first"}, False),
+        ("self_consistency", {}, False), ("self_consistency", {"answer_order": "label-first"}, True),
+    ],
+)  # fmt: skip
+async def test_the_baseline_gives_the_label_first_and_a_draw_of_a_vote_reasons_first(
+    graph: str, settings: dict[str, Any], label_first: bool
+) -> None:
+    async with ScriptedServer(lambda request: Reply({"category": "NotHate", "explanation": "why"})) as server:
+        record = await decide(server, graph=graph, **settings)
+    schema = server.requests[0].schema or {}
+    assert list(schema["properties"]) == schema["required"] == listed(server.requests[0]) == ORDERS[label_first]
+    assert record.outcome == "verdict"
+
+
+@pytest.mark.parametrize(("order", "wanted"), [({}, ["reason", "answer"]), (LABEL, ["answer", "reason"])])
+async def test_the_zero_shot_peer_of_a_debate_heeds_the_order(order: dict[str, str], wanted: list[str]) -> None:
+    async with ScriptedServer(lambda request: Reply({"answer": "NO", "reason": "why"})) as server:
+        await decide(server, graph="baseline", mode="zero-shot", **order)
+    schema = server.requests[0].schema or {}
+    assert list(schema["properties"]) == listed(server.requests[0]) == wanted
 
 
 async def test_so_it_does_where_a_server_takes_no_schema_and_in_the_zero_shot_mode() -> None:
@@ -101,4 +132,5 @@ async def test_an_answer_of_one_order_is_not_taken_for_one_of_the_other(tmp_path
 def test_a_graph_with_one_order_refuses_the_setting(graph: str) -> None:
     ran = CliRunner().invoke(app, ["judge", "a post", "--graph", graph, "--set", "answer_order=label-first"])
     assert ran.exit_code == 2
-    assert "answer_order: 'label-first': is a setting of the graph predict" in ran.output
+    assert "answer_order: 'label-first': is a setting of the graph" in ran.output
+    assert "baseline" in ran.output

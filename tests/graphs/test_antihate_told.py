@@ -1,7 +1,8 @@
-"""What each call of AntiHateAgent is told: the policy's core, the paper's rules in every mode, and what it may cite."""
+"""What each call of AntiHateAgent is told: the run's own policy, the paper's rules in every mode, what it may cite."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +16,8 @@ RESEARCH = ("queries", "relevance", "passages", "weigh", "enough", "verdict")
 # Appendix E's MUSTs, in our words; they stay where the instructional details are left out.
 CORE = {
     "queries": ("3 to 5 search queries that differ", "must be specific", "must be relevant", "supports or refutes",
-                "Use search operators", "in the language of the post", "thought:", "entities:", "claims:"),
-    "relevance": ("by its title and its snippet alone",),
+                "at least one search operator", "in the language of the post", "thought:", "entities:", "claims:"),
+    "relevance": ("by its address, its title and its snippet",),
     "passages": ("copied exactly", "evidence only"),
     "weigh": ("Read the post again", "evidence only", "Take all evidence so far into account"),
     "enough": ("Read the post again",),
@@ -59,22 +60,48 @@ async def test_the_papers_rules_stay_where_the_details_are_left_out(mode: str) -
 
 
 @pytest.mark.parametrize("graph", ["antihate", "tribunal"])
-async def test_the_question_is_binary_and_the_policy_its_core(graph: str) -> None:
-    web: dict[str, Any] = {"web": True} if graph == "tribunal" else {}
+@pytest.mark.parametrize("own", [False, True])
+async def test_the_researcher_is_told_a_policy_only_if_the_run_names_one(graph: str, own: bool, tmp_path: Path) -> None:
+    in_force = load_policy("h-vli")
+    (tmp_path / "own.toml").write_text(in_force.source, "utf-8")
+    more: dict[str, Any] = {"policy": str(tmp_path / "own.toml")} if own else {}
+    more |= {"web": True} if graph == "tribunal" else {}
     async with hybrid() as it:
         it.graph = graph
-        await it.decide(max_turns=2, **web)
-    in_force = load_policy("h-vli")
+        await it.decide(max_turns=2, **more)
     asked = [request for request in it.model.requests if it.part(request) in RESEARCH]
     assert {it.part(request) for request in asked} == set(RESEARCH) - ({"verdict"} if graph == "tribunal" else set())
     for request in asked:
-        assert in_force.definition in system(request)
-        assert in_force.exclusions in system(request)
         assert "HATE or NON-HATE" in system(request)
         assert "Reason and explain in English. Leave quotations in their original language." in system(request)
         assert "Write search queries in the language of the post too." in system(request)
+        held = (in_force.definition, in_force.exclusions, in_force.expression, ", ".join(in_force.protected_groups))
+        assert [words in system(request) for words in held] == [own] * 4
         for known_to_others in (in_force.excuses, in_force.together, *(each.name for each in in_force.fine)):
             assert known_to_others not in request.text
+
+
+@pytest.mark.parametrize("own", [False, True])
+async def test_the_agent_and_its_zero_shot_peer_are_told_the_same_of_the_policy(own: bool, tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(load_policy("h-vli").source, "utf-8")
+    more: dict[str, Any] = {"policy": str(tmp_path / "own.toml")} if own else {}
+    async with world(researcher()) as it:
+        records = [await it.decide(max_turns=1, **more), await it.decide(mode="zero-shot", **more)]
+    told = {
+        system(request).partition('# The policy "')[2].partition("# How to answer")[0] for request in it.model.requests
+    }
+    assert len(told) == 1
+    assert bool(told.pop()) == own
+    assert [bool(record.policy) for record in records] == [own, own]
+
+
+async def test_queries_without_a_search_operator_are_warned_of() -> None:
+    queries = ['"old image" meaning', "old image site:example.org", "image -shop", "pictures OR image", "old image"]
+    plan = {"thought": "", "entities": [], "claims": [], "queries": queries}
+    async with world(researcher(queries=plan)) as it:
+        record = await it.decide(max_turns=1)
+    assert "turn 1: 1 of 5 queries use no search operator" in record.warnings
+    assert "Each uses at least one search operator." in it.asked("queries")[0].text
 
 
 async def test_the_thought_before_a_search_is_asked_for_kept_and_shown_again() -> None:

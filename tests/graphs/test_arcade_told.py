@@ -18,6 +18,7 @@ COURTS: list[tuple[str, bool]] = [
 ]  # fmt: skip
 SPEAKERS = ("indictment", "investigation", "prosecution", "defence", "judge")
 # By part: who is told what beside the core definition.
+EXPRESSION = (*SPEAKERS, "triage")
 EXCUSES = ("defence", "judge", "triage")
 TOGETHER = ("indictment", "investigation", "judge", "triage")
 TYPES = "The three types of cue:"
@@ -44,6 +45,7 @@ async def test_each_seat_is_told_its_own_share_of_the_policy(graph: str, explici
         name = part(request)
         assert held.definition in request.text, name
         assert held.exclusions in request.text, name
+        assert (held.expression in request.text) == (name in EXPRESSION), name
         assert (held.excuses in request.text) == (name in EXCUSES), name
         assert (held.together in request.text) == (name in TOGETHER), name
         # Nor in other words: what excuses a post stands in no prompt of a seat that isn't to know it.
@@ -88,9 +90,20 @@ async def test_those_who_argue_and_judge_know_the_types_the_means_and_how_text_a
             assert "author" in request.text.partition("# Your part: ")[2].partition(TYPES)[0], name
 
 
-async def test_a_classifier_and_a_gatekeeper_are_told_nothing_of_the_kind() -> None:
-    for request in (*(await asked("baseline")), (await asked("arcade"))[0]):
-        assert not any(words in request.text for words in (TYPES, *RELATIONS, *MEANS))
+# What the debate alone is to find, in whatever words: one who has no debate is asked without a hint at it.
+HINTS = re.compile(
+    r"\bimpl(?:y|ies|ied|ici)|dehumani|stereotyp|metaphor|allegor|sarcas|ironi|irony|satir|\brelat|each contribute"
+    r"|call on others|harmless|openly", re.IGNORECASE
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", ["fine", "binary"])
+async def test_the_baseline_and_the_gatekeeper_are_sent_nothing_that_coaches_them(scheme: str) -> None:
+    """The whole request that is shipped: a gain of ARCADE over its baseline is the debate's."""
+    for request in (*(await asked("baseline", scheme=scheme)), (await asked("arcade", scheme=scheme))[0]):
+        said = "\n".join(str(message["content"]) for message in request.body["messages"])
+        assert HINTS.findall(said) == [], part(request)
+        assert not any(words in said for words in (TYPES, *RELATIONS, *MEANS))
 
 
 REJECTS = "Reject it if the context is neutral"
@@ -117,7 +130,7 @@ async def test_a_deep_dive_has_a_defence_of_its_own(graph: str, explicit: bool) 
         assert all((words in request.text) == (not explicit) for words in own)
 
 
-async def test_reasons_come_before_labels_in_every_form_and_in_its_prompt() -> None:
+async def test_the_order_of_every_form_and_of_its_prompt() -> None:
     orders = {
         "gatekeeper": ["target_group", "claim", "justification", "type", "characteristic", "category"],
         "indictment": ["target_group", "claim", "justification", "type", "characteristic", "category"],
@@ -126,7 +139,7 @@ async def test_reasons_come_before_labels_in_every_form_and_in_its_prompt() -> N
         "prosecution": ["cue_id", "target_group", "claim", "argument", "stance"],
         "judge": ["explanation", "category", "confidence"],
         "triage": ["explanation", "category", "confidence"],
-        "classifier": ["explanation", "category"],
+        "classifier": ["category", "explanation"],  # the published baseline's order
     }
     unsure = {"explanation": "so", "category": "NotHate", "confidence": 0.1}
     sure = {"explanation": "so", "category": "NotHate", "confidence": 0.9}

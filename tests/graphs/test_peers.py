@@ -104,7 +104,7 @@ async def test_a_mode_of_another_graph_costs_no_call(graph: str) -> None:
 
 
 async def test_draws_are_the_call_of_the_baseline_drawn_anew() -> None:
-    _, alone = await judged(drawn("Racist"), "baseline")
+    _, alone = await judged(drawn("Racist"), "baseline", answer_order="reason-first")
     record, server = await judged(drawn("Racist", "NotHate", "Racist", "NotHate", "Racist"), "self_consistency")
     assert {request.text for request in server.requests} == {alone.requests[0].text}
     assert [request.temperature for request in server.requests] == [0.7] * 5

@@ -55,23 +55,33 @@ async def test_each_perspective_sees_its_own_criterion_and_examples_alone() -> N
     assert [opinion.stance for opinion in record.opinions] == ["hate"] * 3 + ["not_hate"] * 2
 
 
-async def test_who_sees_what_in_the_debate() -> None:
+FIRST, SECOND, THIRD, FOURTH = (f"words-of-{name}." for name in DEBATE[:4])
+HATE, NOT_HATE = list(EXAMPLES[:3]), list(EXAMPLES[3:])
+
+
+@pytest.mark.parametrize(
+    ("memory", "references", "words"),
+    [
+        # As in the published code: a debater keeps what it read in round 1, and the judge reads both memories.
+        (
+            {},
+            [NOT_HATE, HATE, NOT_HATE, HATE, [*HATE, *NOT_HATE]],
+            [[], [FIRST], [FIRST, SECOND], [FIRST, SECOND, THIRD], [FIRST, SECOND, THIRD, FOURTH]],
+        ),
+        # As in the paper's Algorithm 2: the references are those of round 1 alone.
+        (
+            {"debate_memory": "arguments"},
+            [NOT_HATE, HATE, [], [], []],
+            [[], [FIRST], [FIRST, SECOND], [SECOND, THIRD], [FIRST, SECOND, THIRD, FOURTH]],
+        ),
+    ],
+)
+async def test_who_sees_what_in_the_debate(memory: Any, references: list[list[str]], words: list[list[str]]) -> None:
     async with ScriptedServer(panel(3)) as server:
-        await decide(server, graph="predict")
+        await decide(server, graph="predict", **memory)
     shown = [request.text for request in server.requests[5:]]
-    hate, not_hate = list(EXAMPLES[:3]), list(EXAMPLES[3:])
-    assert [reasons_in(text) for text in shown] == [not_hate, hate, [], [], []]
-    words = [f"words-of-{name}." for name in DEBATE[:4]]
-    assert (
-        [[word for word in words if word in text] for text in shown]
-        == [
-            [],
-            words[:1],  # the hate side sees the non-hate argument
-            words[:2],  # the non-hate side its own and the hate argument
-            [words[1], words[2]],  # the hate side its own and the non-hate response
-            words,  # the judge all of it
-        ]
-    )
+    assert [reasons_in(text) for text in shown] == references
+    assert [[word for word in (FIRST, SECOND, THIRD, FOURTH) if word in text] for text in shown] == words
 
 
 @pytest.mark.parametrize(
@@ -110,8 +120,11 @@ async def test_unanimous_stances_leave_one_reference_empty_and_the_debate_is_hel
     async with ScriptedServer(panel(hateful)) as server:
         record = await decide(server, graph="predict")
     assert len(server.requests) == 10
-    assert "You have no reference" in server.requests[without].text
     assert record.outcome == "verdict"
+    # It isn't told why it has none, which would tell it how everybody voted; nor is the other side told whose its is.
+    assert "You have no reference. Give a reason of your own." in server.requests[without].text
+    for request in server.requests[5:9]:
+        assert not any(word in request.text for word in ("annotator", "perspective", "labelled", "nobody"))
 
 
 @pytest.mark.parametrize(

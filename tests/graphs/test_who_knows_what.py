@@ -16,6 +16,7 @@ POLICY = """
 name = "marked"
 definition = "WORDS-OF-THE-DEFINITION."
 exclusions = "WORDS-OF-THE-EXCLUSIONS."
+expression = "WORDS-OF-THE-EXPRESSION."
 excuses = "WORDS-OF-THE-EXCUSES."
 together = "WORDS-OF-TOGETHER."
 protected_groups = ["religion", "race"]
@@ -27,15 +28,16 @@ binary = [{ name = "NotHate", meaning = "nothing" }, { name = "Hateful", meaning
 """
 NOTHING: frozenset[str] = frozenset()
 CORE = frozenset({"definition", "exclusions"})
+ARGUED = CORE | {"expression"}
 EXCUSES, TOGETHER = frozenset({"excuses"}), frozenset({"together"})
-ALL = CORE | EXCUSES | TOGETHER
+ALL = ARGUED | EXCUSES | TOGETHER
 # By the heading of a prompt. The paper's Core Definition (ARCADE, D.3) goes to every seat of the court.
 TOLD = {
     "the-prosecutors-rapid-scan": CORE,
-    "the-prosecutor-in-a-fast-track-trial": CORE | TOGETHER,
-    "the-prosecutor-investigating": CORE | TOGETHER,
-    "the-prosecutor-in-round": CORE,
-    "the-defender": CORE | EXCUSES,
+    "the-prosecutor-in-a-fast-track-trial": ARGUED | TOGETHER,
+    "the-prosecutor-investigating": ARGUED | TOGETHER,
+    "the-prosecutor-in-round": ARGUED,
+    "the-defender": ARGUED | EXCUSES,
     "the-judge-of-the-debate": NOTHING,  # of PREDICT, which has no policy
     "the-judge-of-the-answers": ALL,  # of mv_debate
     "the-judge": ALL | {"examples"},
@@ -43,9 +45,9 @@ TOLD = {
     "the-first-look": ALL,
     "an-annotator": NOTHING,
     "the-debater": NOTHING,
-    "one-answer": NOTHING,  # AntiHateAgent's baseline: the bare question
-    "the-researcher": CORE,
-    "the-final-judgement": CORE,
+    "one-answer": ARGUED,  # AntiHateAgent's baseline: as its researcher
+    "the-researcher": ARGUED,  # of a policy that the run names; of the shipped one nothing
+    "the-final-judgement": ARGUED,
     "the-surface-analyst": ALL,
     "the-deep-reasoner": ALL,
     "the-modality-contrast": ALL,

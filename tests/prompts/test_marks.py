@@ -70,7 +70,7 @@ def values(given: Any) -> dict[str, Any]:
 )
 def test_a_bare_text_is_refused(bare: Any) -> None:
     with pytest.raises(PromptError, match="arcade/prosecution: defence: plain text would stand bare"):
-        shipped_prompts().render("arcade/prosecution", values(bare))
+        shipped_prompts().render("arcade/prosecution", {**values(bare), "expression": ""})
 
 
 def test_a_part_that_is_neither_ours_nor_marked_is_refused() -> None:

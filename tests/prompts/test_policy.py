@@ -87,7 +87,7 @@ def test_a_changed_file_is_read_again(own: Path) -> None:
         (('name = "house rules"', 'name = "x"\nsha = "0"'), "sha: is worked out from the file"),
         (
             ('name = "house rules"', 'name = "x"\ncolour = "red"'),
-            "colour: no such key; there are name, task, language, definition, exclusions, excuses",
+            "colour: no such key; there are name, task, language, definition, exclusions, expression",
         ),
         (('name = "house rules"', "name = "), "not a TOML file"),
         (('name = "house rules"', "name = 4"), "name: Input should be a valid string"),

@@ -29,12 +29,17 @@ def quote(kind: str, text: str) -> str:
 
 
 def test_every_prompt_is_filled_with_just_what_it_names() -> None:
-    given = {"round": 2, "own": ours("own-words"), "defence": marks.quote("rebuttal", "their-words")}
+    given = {
+        "round": 2,
+        "own": ours("own-words"),
+        "defence": marks.quote("rebuttal", "their-words"),
+        "expression": ours("how-it-is-said"),
+    }
     told = render("arcade/prosecution", given)
     assert "round 2" in told
     assert told.index("own-words") < told.index("their-words")
     with pytest.raises(PromptError, match=r"missing \['own'\], unused \[\]"):
-        render("arcade/prosecution", {"round": 2, "defence": ours("x")})
+        render("arcade/prosecution", {"round": 2, "defence": ours("x"), "expression": ""})
     with pytest.raises(PromptError, match=r"missing \[\], unused \['extra'\]"):
         render("arcade/prosecution", {**given, "extra": 1})
 
@@ -51,7 +56,7 @@ def test_no_prompt_is_empty_and_every_role_has_a_heading() -> None:
 
 def test_what_is_put_in_is_never_expanded() -> None:
     planted = {"own": marks.quote("argument", PLANTED), "defence": marks.quote("rebuttal", "{{ own }}")}
-    told = render("arcade/prosecution", {"round": 2, **planted})
+    told = render("arcade/prosecution", {"round": 2, "expression": "", **planted})
     assert PLANTED in told
     assert "{{ own }}" in told
 

@@ -163,7 +163,8 @@ def applied_policy(record: Record, policy: Policy | None) -> AppliedPolicy | Non
     if policy is None:
         why = f"The text of this policy isn't stored here; its hash is {sha or 'unknown'}."
         return AppliedPolicy(name=name, sha=sha, category=category, absent=why)
-    name, sha, passages = policy.name, policy.sha, [("Definition", policy.definition)]
+    definition = f"{policy.definition} {policy.expression}".strip()
+    name, sha, passages = policy.name, policy.sha, [("Definition", definition)]
     if not category:
         return AppliedPolicy(name=name, sha=sha, rests_on=tuple(passages))
     categories = policy.categories(record.scheme)

@@ -20,7 +20,7 @@ from langgraph.runtime import Runtime
 
 from tribunal.budget import Budget
 from tribunal.calls import REHEARSED, was_rehearsed
-from tribunal.context import Context, context_of
+from tribunal.context import POLICIES, Context, context_of
 from tribunal.errors import BadModelOutput, CallFailed, ModelError, Refused
 from tribunal.line_up import apply_line_up
 from tribunal.models.diagnosis import Diagnosis, diagnose
@@ -115,9 +115,11 @@ async def ask(
     post, policy = Post.model_validate(state["post"]), await policy_of(state, runtime)
     if context.policy_language == "post":
         policy = translate_policy(policy, post.language)
+    own_policy = context.policy != POLICIES[context.task]
     # Only the prosecution is told of boxes, so that no other graph reads the setting.
     asked = prompts.variables(role.prompt) & OF_THE_RUN
-    of_the_run: JSON = {"label_first": context.answer_order == "label-first"} if "label_first" in asked else {}
+    label_first = (context.answer_order or role.answer_order) == "label-first"
+    of_the_run: JSON = {"label_first": label_first} if "label_first" in asked else {}
     if "boxes" in asked:
         of_the_run["boxes"] = post.image is not None and context.boxes
     of_the_policy = policy_variables(prompts, role.prompt, policy, scheme)
@@ -127,10 +129,12 @@ async def ask(
     question = Question(
         role=role,
         form=form,
-        system=standing_instructions(prompts, role.system, policy, scheme),
+        system=standing_instructions(prompts, role.system, policy, scheme, own_policy=own_policy),
         post=post,
         shared="\n\n".join(beside),
         prompts=prompts,
+        own_policy=own_policy,
+        label_first=label_first,
         mend=mend,
         task=prompts.render(role.prompt, {**of_the_policy, **of_the_run, **material}),
         material={name: material_text(value) for name, value in material.items()},

@@ -115,7 +115,7 @@ class ModelCall:
 
     def answer_schema(self, bounds: frozenset[str]) -> JSON:
         """Return the form of the answer as this run asks for it, with these bounds."""
-        return wire_schema(self.question.form, bounds, label_first=self.context.answer_order == "label-first")
+        return wire_schema(self.question.form, bounds, label_first=self.question.label_first)
 
     def request_options(self) -> JSON:
         """Return the settings of the request, in the provider's own words."""

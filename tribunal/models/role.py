@@ -48,6 +48,7 @@ class Role(Generic[Filled]):
         shares_draw_temperature: whether it is one of several draws at one temperature: the one that is set for the
             seat, else the setting `draw_temperature`.
         tries: takes the place of the setting `attempts`.
+        answer_order: what its answer begins with where the run doesn't say: its reason or its label.
         text: the words of the prompt, for one that is no file of a set of prompts.
     """
 
@@ -65,6 +66,7 @@ class Role(Generic[Filled]):
     temperature_of: str = ""
     shares_draw_temperature: bool = False
     tries: int | None = None
+    answer_order: Literal["reason-first", "label-first"] = "reason-first"
     text: str = ""
 
 
@@ -93,13 +95,16 @@ class Question:
     draw: int
     shared: str = ""
     prompts: PromptSet = field(default_factory=shipped_prompts)
+    own_policy: bool = False
+    label_first: bool = False
     mend: Callable[[Any, list[str]], Any] | None = None
 
     @cached_property
     def depends_on_policy(self) -> bool:
         """Return whether another policy would change the request."""
         other, role = _different_policy(self.policy), self.role
-        if standing_instructions(self.prompts, role.system, other, self.scheme) != self.system:
+        told = standing_instructions(self.prompts, role.system, other, self.scheme, own_policy=self.own_policy)
+        if told != self.system:
             return True
         if any(policy_variables(self.prompts, role.prompt, self.policy, self.scheme).values()):
             return True
@@ -142,10 +147,22 @@ def appeal_prompt(post: Post, role: Role[Any]) -> SharedPrompt | None:
 
 
 @lru_cache(maxsize=64)
-def standing_instructions(prompts: PromptSet, system: str, policy: Policy, scheme: Scheme) -> str:
-    """Return the part that every call of a system shares, and that providers can therefore cache."""
+def standing_instructions(
+    prompts: PromptSet, system: str, policy: Policy, scheme: Scheme, *, own_policy: bool = False
+) -> str:
+    """Return the part that every call of a system shares, and that providers can therefore cache.
+
+    Args:
+        prompts: those in force.
+        system: whose part it is.
+        policy: the policy in force.
+        scheme: the scheme in force.
+        own_policy: whether the run names another policy than the one that comes with its task.
+    """
     prompt = f"system/{system}"
-    return prompts.render(prompt, _policy_values(policy, scheme, prompts.variables(prompt) & OF_THE_SYSTEM))
+    wanted = prompts.variables(prompt) & OF_THE_SYSTEM
+    values = _policy_values(policy, scheme, wanted - {"own_policy"})
+    return prompts.render(prompt, {**values, **({"own_policy": own_policy} if "own_policy" in wanted else {})})
 
 
 @lru_cache(maxsize=256)
@@ -156,7 +173,7 @@ def policy_variables(prompts: PromptSet, prompt: str, policy: Policy, scheme: Sc
 
 def _policy_values(policy: Policy, scheme: Scheme, wanted: frozenset[str]) -> JSON:
     examples = policy.examples(scheme)
-    texts = ("name", "definition", "exclusions", "excuses", "together")
+    texts = ("name", "definition", "exclusions", "expression", "excuses", "together")
     values = {
         **{name: operator_words(getattr(policy, name)) for name in texts},
         "language": operator_words(language_name(policy.language)),
@@ -187,7 +204,18 @@ def _different_policy(policy: Policy) -> Policy:
             return held and f"other {held}"
         return held.model_copy(update={name: change(getattr(held, name)) for name in ("name", "meaning")})
 
-    texts = ("name", "definition", "exclusions", "excuses", "together", "protected_groups", "fine", "binary", "sha")
+    texts = (
+        "name",
+        "definition",
+        "exclusions",
+        "expression",
+        "excuses",
+        "together",
+        "protected_groups",
+        "fine",
+        "binary",
+        "sha",
+    )
     return policy.model_copy(update={name: change(getattr(policy, name)) for name in texts})
 
 
