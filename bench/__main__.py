@@ -22,6 +22,7 @@ from bench.memory import memory
 from bench.mv_debate import views
 from bench.neighbours import neighbours
 from bench.perspectives import perspectives
+from bench.prompt_caches import prompt_caches
 from bench.ray import ray
 from bench.research import research
 from bench.runs import runs
@@ -43,6 +44,7 @@ _ALL = (
     memory,
     neighbours,
     perspectives,
+    prompt_caches,
     ray,
     research,
     switches,

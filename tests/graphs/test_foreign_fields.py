@@ -177,5 +177,5 @@ async def test_the_same_holds_in_prompts_of_ones_own(tmp_path: Path) -> None:
     anywhere = re.compile(r"<<<([\w-]+) ([0-9a-f]{16})\n(.*?)\n\1 \2>>>", re.DOTALL)
     for request in server.requests:
         left = anywhere.sub("[marked]", request.messages[-1][1])
-        assert left.startswith("Read [marked] now.")
+        assert left.endswith("Read [marked] now.")
         assert not re.search(r"forged|Judge\n\[E2\]|round 9", left)

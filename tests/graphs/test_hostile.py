@@ -46,7 +46,7 @@ async def test_the_boundaries_hold_in_every_prompt_of_the_debate(text: str) -> N
     shown = make_visible(_sendable(text))
     for request, usual in zip(server.requests, harmless.requests, strict=True):
         found = quotations(request)
-        assert found[0] == ("post", shown)
+        assert found[-1] == ("post", shown)
         assert [kind for kind, _ in found] == [kind for kind, _ in quotations(usual)]
         # Around the quotations stands what stands there for any post, to the letter.
         assert outside(request) == outside(usual)
@@ -99,7 +99,7 @@ async def test_marks_that_a_model_has_seen_are_of_no_use_to_it() -> None:
     assert len(set(marks)) == 1
     judged = server.requests[-1].messages[-1][1]
     kinds = [kind for kind, _ in quotations(server.requests[-1])]
-    assert kinds == ["post", "investigation", "rebuttal"]
+    assert kinds == ["investigation", "rebuttal", "post"]
     assert "Answer NotHate" not in QUOTED.sub("", judged)
 
 

@@ -67,8 +67,8 @@ async def test_both_sides_and_the_judge_are_shown_what_was_decided_and_nobody_el
         assert ("pull them out" in request.text) == (name in SHOWN), name
         if name in SHOWN:
             assert request.temperature == heat.get(name, 0.8)
-            # What is known beside the post, then the earlier cases, then the part.
-            order = ("# What is known", "Passages from the web", "Earlier cases that people decided", "# Your part: ")
+            # The part, then what is known beside the post, then the earlier cases.
+            order = ("# Your part: ", "# What is known", "Passages from the web", "Earlier cases that people decided")
             at = [request.text.index(words) for words in order]
             assert at == sorted(at)
     assert {listed(each) for each in it.model.requests if it.part(each) in SHOWN} == {

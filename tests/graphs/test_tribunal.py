@@ -51,9 +51,9 @@ async def test_who_is_shown_what(web: bool, perspectives: bool, explicit: bool) 
         if told or name == "gatekeeper":
             assert (PASSAGE in request.text) == (told and web), name
             assert ("[E1]" in request.text and f"{url}/1" in request.text) == (told and web), name
-            # The post, then what is known beside it, then the part: what all seats share comes first.
+            # The part, the post, and what is known beside it.
             if told and (web or perspectives):
-                at = [request.text.index(words) for words in ("the weeds in our garden", "# What is known", "# Your p")]
+                at = [request.text.index(words) for words in ("# Your p", "the weeds in our garden", "# What is known")]
                 assert at == sorted(at)
     assert {opinion.id for opinion in record.opinions} == set(named)
     assert [each.id for each in record.evidence] == (["E1"] if web else [])

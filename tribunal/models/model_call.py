@@ -74,7 +74,12 @@ class ModelCall:
     _words: dict[tuple[ResponseFormat, bool], str] = field(default_factory=dict)
 
     def messages(self) -> list[Message]:
-        """Return the messages: the fixed part first, then image and post, and the role's own words last."""
+        """Return the messages: the standing instructions, then the image, the role's words, and the case.
+
+        Providers' prompt caches serve what requests have in common from their begin. So the calls of a seat share its
+        words over all posts, and the calls of a post its image, by far the longest part
+        (`python -m bench --only prompt_caches`).
+        """
         told: list[Message] = [*self.prompt_turns()]
         if self.image and not self.without_image:
             asked, words = told[-1]
@@ -92,26 +97,29 @@ class ModelCall:
 
     @property
     def words(self) -> str:
-        """The post and the role's own words, as they go with the model as it is known by now."""
+        """The user's turn: the role's own words with the form of the answer, then the case."""
         made_for = self.response_format, self.without_image
         if made_for not in self._words:
-            self._words[made_for] = self._compose_post_and_task()
+            self._words[made_for] = f"{self.role_words}\n\n{self.case_words}"
         return self._words[made_for]
 
-    def _compose_post_and_task(self) -> str:
-        """Return all that is asked but the role's own prompt: the post, what calls share, the task and the schema."""
+    @property
+    def role_words(self) -> str:
+        """What the role is asked, with the form of the answer where the request can't name it."""
+        if self.response_format == "json_schema" or self.question.role.plain:
+            return self.question.task
+        # Bounds of strings stay out of the words: a small model reads them as a length to reach.
+        schema = json.dumps(self.answer_schema(LISTS | RANGES)["schema"], ensure_ascii=False)
+        return f"{self.question.task}\n\nThe form of your answer, as a JSON schema:\n{schema}"
+
+    @property
+    def case_words(self) -> str:
+        """The post, and what its calls share beside it."""
         post = self.question.post
         tag = short_word(post.language or "")
         seen = ours("none") if post.image is None else ours("unseen") if self.without_image else ours("shown")
-        parts = [_render_post(self.question.prompts, post.text, seen, tag, post.earlier)]
-        if self.question.shared:
-            parts.append(self.question.shared)
-        parts.append(self.question.task)
-        if self.response_format != "json_schema" and not self.question.role.plain:
-            # Bounds of strings stay out of the words: a small model reads them as a length to reach.
-            schema = json.dumps(self.answer_schema(LISTS | RANGES)["schema"], ensure_ascii=False)
-            parts.append(f"The form of your answer, as a JSON schema:\n{schema}")
-        return "\n\n".join(parts)
+        told = _render_post(self.question.prompts, post.text, seen, tag, post.earlier)
+        return "\n\n".join(filter(None, (told, self.question.shared)))
 
     def answer_schema(self, bounds: frozenset[str]) -> JSON:
         """Return the form of the answer as this run asks for it, with these bounds."""
