@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tribunal.commands.command_group import Sectioned
 from tribunal.commands.completing import graph_names, protocol_names
 from tribunal.commands.printing import print_template
+from tribunal.commands.prompts_compare import compare
+from tribunal.commands.run_options import EPILOG
 from tribunal.commands.shared_options import AsJson
 from tribunal.terminal import print_table, say, say_json
 
@@ -141,3 +144,6 @@ def check_prompts(
         say(f"tuned for: {made.file.tuned.family}")
     if renamed:
         say(f"answers in names of its own: {', '.join(sorted(renamed))}")
+
+
+app.command("compare", cls=Sectioned, epilog=EPILOG)(compare)

@@ -33,6 +33,26 @@ def print_plan(
     aside: bool = False,
 ) -> None:
     """Print a table of the runs, what they take and what they share; then what isn't at hand."""
+    missing: dict[str, list[str]] = {}
+    for name, why in plan.gaps.items():
+        missing.setdefault(why, []).append(name)
+    values = {
+        "experiment": plan.experiment,
+        "missing": [*(f"{why}: {', '.join(runs)}" for why, runs in missing.items())],
+    }
+    print_run_costs("experiment_plan", estimates, pace, prices, aside=aside, **values)
+
+
+def print_run_costs(
+    template: str,
+    estimates: Sequence[RunEstimate],
+    pace: CallPace,
+    prices: Prices | None,
+    *,
+    aside: bool = False,
+    **values: Any,
+) -> None:
+    """Print a table of runs and what they take, between the two parts of a template: `head` and `end`."""
     from tribunal.eval.experiments.estimate import costs_as_json, sum_estimates
 
     names, rows = [], []
@@ -53,14 +73,10 @@ def print_plan(
 
     console = screen(aside=aside, wide=True)
     numbers = {} if _fits_screen(grid(names), console) else dict(enumerate(names, start=1))
-    print_template("experiment_plan", aside=aside, part="head", experiment=plan.experiment)
+    print_template(template, aside=aside, part="head", **values)
     console.print(grid([*map(str, numbers)] or names))
-    missing: dict[str, list[str]] = {}
-    for name, why in plan.gaps.items():
-        missing.setdefault(why, []).append(name)
-    unpriced = costs_as_json(sum_estimates(estimates), pace, prices)["unpriced"] if prices else []
     print_template(
-        "experiment_plan",
+        template,
         aside=aside,
         part="end",
         numbers=numbers,
@@ -68,9 +84,8 @@ def print_plan(
         by={line.by for line in estimates if line.ready.decisions_left},
         pace=pace,
         priced=prices is not None,
-        unpriced=unpriced,
-        missing=[*(f"{why}: {', '.join(runs)}" for why, runs in missing.items())],
-        experiment=plan.experiment,
+        unpriced=costs_as_json(sum_estimates(estimates), pace, prices)["unpriced"] if prices else [],
+        **values,
     )
 
 

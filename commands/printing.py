@@ -77,6 +77,7 @@ def _templates() -> Environment:
         "date": format_date,
         "short": lambda number: f"{number:g}",
         "share": format_share,
+        "p_value": format_p_value,
         "span": lambda ends: "" if not ends else f" ({format_span(ends)})",
         "paragraphs": lambda text: _printable_value(text, _LINE_BREAK),
         "one_line": one_line,
@@ -110,6 +111,11 @@ def _printable_value(value: Any, line_break: str = " ") -> Any:
 def format_share(value: float | None) -> str:
     """Return a share in percent."""
     return "–" if value is None else f"{value:.1%}"
+
+
+def format_p_value(p: float | None) -> str:
+    """Return the p-value of a test."""
+    return "–" if p is None else "below 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def format_span(ends: Sequence[float] | None) -> str:

@@ -90,7 +90,10 @@ Cluster = Annotated[
 
 # Data sets
 
-Split = Annotated[str | None, typer.Option(help="The split, if not the usual one.")]
+Split = Annotated[
+    str | None,
+    typer.Option(help="The split, if not the usual one; of a table, the rows whose column split has this value."),
+]
 Labels = Annotated[
     list[str] | None,
     typer.Option(metavar="VALUE=LABEL", help="Of a table: what a label's value means: hate, not, or a category."),
@@ -98,7 +101,7 @@ Labels = Annotated[
 Columns = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="ROLE=NAME", help="Of a table: the column of text, id, label, image, language, earlier, group."
+        metavar="ROLE=NAME", help="Of a table: the column of text, id, label, image, language, earlier, group, split."
     ),
 ]
 Samples = Annotated[

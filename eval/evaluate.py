@@ -19,7 +19,7 @@ from tribunal.cases.graph_run import config_of_run
 from tribunal.contents import keep_files_read
 from tribunal.context import context_from
 from tribunal.errors import BadInput
-from tribunal.eval.datasets import open_datasets
+from tribunal.eval.datasets import Dataset, DatasetPool, open_datasets
 from tribunal.eval.datasets.sampling import IN_ORDER, SHUFFLED, SamplePlan, choose_samples
 from tribunal.eval.measures.metrics import measure_run, save_metrics
 from tribunal.eval.protocols.following import ProtocolRun, RunRequest, follow_protocol
@@ -41,6 +41,7 @@ class Evaluation(RunRequest):
 
     What is None is the protocol's, where there is one. `data` is a path; of several sets, one by each name. Posts
     are taken shuffled by the seed, or `in_order` of their files. `extras` None: shown, but not under a protocol.
+    `final_look` is what run.json notes of a look at a test split (`tribunal.eval.runs.final_looks`).
     """
 
     data: Path | Mapping[str, Path]
@@ -52,6 +53,7 @@ class Evaluation(RunRequest):
     in_order: bool = False
     skip_missing_images: bool = False
     extras: bool | None = None
+    final_look: JSON | None = None
 
     def plan_run(self) -> ProtocolRun:
         """Return the run: the request, filled in by the protocol. Errors as `follow_protocol`."""
@@ -59,9 +61,10 @@ class Evaluation(RunRequest):
 
 
 class PreparedRun(NamedTuple):
-    """Hold a run that can begin: its job, its posts, the content of its run.json, and the warnings before it."""
+    """Hold a run that can begin: its job, data set and posts, the content of its run.json, and its first warnings."""
 
     job: RunJob
+    dataset: Dataset | DatasetPool
     plan: SamplePlan
     held: JSON
     warnings: tuple[str, ...]
@@ -92,7 +95,7 @@ def evaluate(
         BadInput: the data, a setting or the folder is wrong. No result is lost.
     """
     options.outcomes_to_retry()
-    job, _, held, warnings = prepare_run(wanted, budget_from)
+    job, _, _, held, warnings = prepare_run(wanted, budget_from)
     job = replace(job, config=config_of_run(out.name, config))
 
     def measure(tally: RunTally) -> None:
@@ -155,11 +158,13 @@ def prepare_run(wanted: Evaluation, budget_from: Path | None = None) -> Prepared
     held = describe_run(run.graph, data, sampling, run.repeats, plan, context)
     held["protocol"] = run.note
     held["cluster"] = dataset.cluster
+    if wanted.final_look is not None:
+        held["final"] = wanted.final_look
     job = RunJob(run.graph, context, plan, len(plan), run.repeats, budgets=budgets)
     warnings = (*run.warnings, *plan.warnings)
     if run.note is not None and dataset.extras:
         warnings = (f"extras: posts are shown with their {dataset.extras}, which the paper didn't show", *warnings)
-    return PreparedRun(job, plan, held, warnings)
+    return PreparedRun(job, dataset, plan, held, warnings)
 
 
 def tokens_by_post(folder: Path) -> dict[str, int]:

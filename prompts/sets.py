@@ -116,13 +116,18 @@ class PromptSet:
     def variables(self, name: str) -> frozenset[str]:
         """Return the names of what the prompt, and the prompts that it includes, are filled in with."""
         if name not in self._variables:
-            tree = self._sandbox.parse(self.sources[name])
-            found = {*meta.find_undeclared_variables(tree)}
-            for start, whole in iter_includes(tree):
-                for each in [start] if whole else [each for each in self.sources if each.startswith(start)]:
-                    found |= self.variables(each)
-            self._variables[name] = frozenset(found)
+            named = (name, *self.parts_of(name))
+            trees = [self._sandbox.parse(self.sources[each]) for each in named]
+            self._variables[name] = frozenset[str]().union(*map(meta.find_undeclared_variables, trees))
         return self._variables[name]
+
+    def parts_of(self, name: str) -> set[str]:
+        """Return the names of the prompts that one includes, directly or by way of others."""
+        found: set[str] = set()
+        for start, whole in iter_includes(self._sandbox.parse(self.sources[name])):
+            for each in [start] if whole else [each for each in self.sources if each.startswith(start)]:
+                found |= {each, *self.parts_of(each)}
+        return found
 
 
 @lru_cache(maxsize=64)

@@ -29,6 +29,7 @@ FLOORS = (
     "testing",
     "eval.datasets", "eval.protocols", "eval.runs", "eval.ray", "eval.measures", "eval.screening", "eval.view",
     "eval.report", "eval", "eval.annotation", "eval.cascade", "eval.experiments", "eval.export",
+    "eval.prompt_sets",
     "service.telemetry", "service.replica", "service.routes", "service.dropins", "service.desk",
     "service", "commands",
 )  # fmt: skip
@@ -41,6 +42,7 @@ OWN_ROOMS: dict[str, tuple[str, ...]] = {
     "eval.export": ("commands.results",),
     "exports.dsa": ("commands.dsa",),
     "eval.screening": ("commands.screening",),
+    "eval.prompt_sets": ("commands.prompts_compare",),
 }
 # A file that may be longer, with the reason. This list may only shrink.
 LONGER: dict[str, str] = {}

@@ -127,17 +127,22 @@ class DatasetSpec:
         if self.default not in self.splits:
             raise BadInput(f"data set {self.name}: default: {self.default!r}: is none of {', '.join(self.splits)}")
 
+    @property
+    def splits_by_column(self) -> bool:
+        """Return whether a row's own column names its split: of a table whose files may have any name."""
+        return self.mapped and not self.splits[self.default]
+
     def locate_files(self, data: Path, split: str | None) -> tuple[str, tuple[Path, ...]]:
         """Return a split and its files in a folder; or the one file that was given, and its split.
 
         Raises:
             BadInput: there is no such split, folder or file; what is expected, and where the set is obtained.
         """
-        if split is not None and split not in self.splits:
+        if split is not None and split not in self.splits and not self.splits_by_column:
             raise BadInput(f"split: {split!r}: {self.name} has {', '.join(self.splits)}")
         if data.is_file():
             return self._split_of_file(data, split), (data,)
-        wanted = split or self.default
+        wanted = split if split is not None and split in self.splits else self.default
         if not data.is_dir() or not self.splits[wanted]:
             raise BadInput(
                 f"data: {data}: no such file{' or folder' * bool(self.splits[wanted])}; {self._describe_files(wanted)}"
@@ -156,7 +161,7 @@ class DatasetSpec:
 
     def _split_of_file(self, data: Path, split: str | None) -> str:
         alone = {name: files[0] for name, files in self.splits.items() if len(files) == 1}
-        if split in alone:
+        if split is not None and (split in alone or self.splits_by_column):
             return split
         named = next((name for name, names in alone.items() if any(data.match(each) for each in names)), None)
         if split is None and named is not None:

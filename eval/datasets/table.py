@@ -17,8 +17,9 @@ from tribunal.prompts.policy import load_policy
 from tribunal.retrievers.indexes.table_rows import EXTRA, NO, YES, TableRow, drop_decimal_point
 from tribunal.text import parse_json, wellformed
 
-ROLES = ("text", "id", "label", "image", "language", "earlier", "group")
-_KEPT = ("group",)  # a role whose column stays a field of the set, too
+ROLES = ("text", "id", "label", "image", "language", "earlier", "group", "split")
+_NAMED = 10  # splits that an error names
+_KEPT = ("group", "split")  # roles whose columns stay fields of the set, too
 _HATE, _NOT = ("hate", "hateful"), ("not", "not_hate", "not-hate", "nothate", "non-hate", "nonhate", "not hate")
 _PLAIN = {
     **dict.fromkeys((*_HATE, *YES), "hate"),
@@ -33,8 +34,10 @@ def read_table(dataset: Dataset, roles: Collection[str] = ROLES) -> Iterator[Sam
     label = columns.get("label")
     if dataset.labels and label is None:
         raise BadInput(f"labels: there is no label column in {dataset.files[0]}; name it in columns")
-    mapped = _LabelMap(dataset.labels)
+    mapped, in_split = _LabelMap(dataset.labels), _SplitFilter(dataset, columns.get("split"))
     for row in rows:
+        if not in_split.holds_row(row):
+            continue
         gold = None
         if label is not None:
             value = row.optional_text(label)
@@ -43,6 +46,32 @@ def read_table(dataset: Dataset, roles: Collection[str] = ROLES) -> Iterator[Sam
                 continue
             gold = mapped.gold_of_row(row, label, value)
         yield sample_of(row, columns, earlier_posts(row, columns.get("earlier")), gold)
+    in_split.check_found()
+
+
+class _SplitFilter:
+    """Take the rows of the split that was asked for, by the column that names each row's; all if none was."""
+
+    def __init__(self, dataset: Dataset, column: str | None) -> None:
+        self._wanted = None if dataset.split in dataset.spec.splits else dataset.split
+        self._column, self._place, self._others = column, dataset.source_name, set[str]()
+        if self._wanted is not None and column is None:
+            raise BadInput(
+                f"split: {self._wanted!r}: {self._place} has no column called split; name it with --columns "
+                "split=NAME, or leave the split out"
+            )
+
+    def holds_row(self, row: TableRow) -> bool:
+        if self._wanted is None or self._column is None:
+            return True
+        named = row.optional_text(self._column)
+        self._others.add(named)
+        return named.casefold() == self._wanted.casefold()
+
+    def check_found(self) -> None:
+        if self._wanted is not None and self._wanted.casefold() not in {each.casefold() for each in self._others}:
+            there = ", ".join(sorted(filter(None, self._others))[:_NAMED]) or "none"
+            raise BadInput(f"split: {self._wanted!r}: no row of {self._place} is of it (there are {there})")
 
 
 def sample_of(row: TableRow, columns: Mapping[str, str], earlier: tuple[str, ...], gold: Gold | None = None) -> Sample:

@@ -13,6 +13,8 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
@@ -83,12 +85,16 @@ def estimate_plan(plan: ExperimentPlan, measured_in: Path | None = None) -> list
     """
     if measured_in is not None and not measured_in.is_dir():
         raise BadInput(f"measured_in: {measured_in}: is no folder; give one with runs of this experiment")
-    if not any(ready.decisions_left for ready in plan.ready_runs):
-        return [RunEstimate(ready, LoadRange({}, {}), by="measured") for ready in plan.ready_runs]
-    folders = [plan.out, *([measured_in] if measured_in else [])]
+    return estimate_runs(plan.ready_runs, [plan.out, *([measured_in] if measured_in else [])])
+
+
+def estimate_runs(runs: Sequence[ReadyRun], folders: Sequence[Path]) -> list[RunEstimate]:
+    """Estimate what is left of each run, in their order, by its results in the first of these folders that has some."""
+    if not any(ready.decisions_left for ready in runs):
+        return [RunEstimate(ready, LoadRange({}, {}), by="measured") for ready in runs]
     with TemporaryDirectory(prefix="tribunal-") as scratch:
-        tried = asyncio.run(_try_runs(plan.ready_runs, Path(scratch)))
-    return [_measure_run(ready, folders) or estimate for ready, estimate in zip(plan.ready_runs, tried, strict=True)]
+        tried = asyncio.run(_try_runs(runs, Path(scratch)))
+    return [_measure_run(ready, folders) or estimate for ready, estimate in zip(runs, tried, strict=True)]
 
 
 def _scale_load(load: ModelLoad, factor: float) -> ModelLoad:
@@ -140,8 +146,10 @@ async def _try_runs(runs: Sequence[ReadyRun], scratch: Path) -> list[RunEstimate
     return estimates
 
 
-# By the text and image of a post, what a call is known by, and how often it was made.
-_CallsSeen = dict[tuple[str, str | None], Counter[tuple[object, ...]]]
+# What a call is known by.
+_KnownCalls = Counter[tuple[object, ...]]
+# By the text and image of a post, how often each run made each call.
+_CallsSeen = dict[tuple[str, str | None], list[_KnownCalls]]
 
 
 async def _try_one_way(
@@ -149,7 +157,9 @@ async def _try_one_way(
 ) -> tuple[ModelLoad, int, str]:
     """Return what the first posts took on one route, how many they were, and why none could be tried.
 
-    On the longest way, what follows on a call that is not shared isn't shared either: real answers differ there.
+    On the shortest way, a call is shared that any earlier run makes. On the longest, those are shared with the one
+    earlier run that has most of them, and what follows on a call that isn't shared isn't either: real answers differ
+    there.
     """
     load, posts, why, prefix = ModelLoad(), 0, "", model_prefix(way)
     tried = TRIED_ON_THE_WEB if job.graph in SETTINGS["search"].graphs else TRIED
@@ -158,19 +168,32 @@ async def _try_one_way(
         for sample in itertools.islice(job.samples, tried):
             calls = await _calls_of_post(sample, job.graph, context, way, scratch)
             posts += bool(calls)
-            before, own = made_before.setdefault((sample.text, sample.image), Counter()), Counter[tuple[object, ...]]()
-            broken = ""
-            for call in calls:
-                known = (call.model, call.role, call.seat, call.prompt_sha, call.wanted_temperature, call.draw)
-                own[known] += 1
-                shared = own[known] <= before[known] and (way == "SHORTEST" or broken in ("", call.role))
-                broken = broken or ("" if shared else call.role)
+            before = made_before.setdefault((sample.text, sample.image), [])
+            together: _KnownCalls = reduce(or_, before, Counter())
+            runs = [together] if way == "SHORTEST" else before
+            shared = max((_share_calls(calls, run, way) for run in runs), key=sum, default=[False] * len(calls))
+            for call, is_shared in zip(calls, shared, strict=True):
                 image = IMAGE_TOKENS if sample.image else 0
-                _add_call(load, call.model_copy(update={"cached": shared}), call.model.removeprefix(prefix), image)
-            before |= own
+                _add_call(load, call.model_copy(update={"cached": is_shared}), call.model.removeprefix(prefix), image)
+            before.append(Counter(map(_call_key, calls)))
     except BadInput as error:
         why = str(error)
     return load, posts, why
+
+
+def _call_key(call: Call) -> tuple[object, ...]:
+    return call.model, call.role, call.seat, call.prompt_sha, call.wanted_temperature, call.draw
+
+
+def _share_calls(calls: Sequence[Call], before: _KnownCalls, way: RouteLength) -> list[bool]:
+    """Return of each call of a post whether an earlier run made it, too."""
+    own, shared, broken = Counter[tuple[object, ...]](), list[bool](), ""
+    for call in calls:
+        known = _call_key(call)
+        own[known] += 1
+        shared.append(own[known] <= before[known] and (way == "SHORTEST" or broken in ("", call.role)))
+        broken = broken or ("" if shared[-1] else call.role)
+    return shared
 
 
 async def _calls_of_post(

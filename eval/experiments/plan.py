@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tribunal.calls import REHEARSAL
 from tribunal.contents import keep_files_read
-from tribunal.context import context_from
+from tribunal.context import Context, context_from
 from tribunal.errors import BadInput
 from tribunal.eval.evaluate import CACHE, Evaluation, fit_to_graph, prepare_run, refuse_if_none_uses, run_series
 from tribunal.eval.experiments.experiment import Experiment, PlannedRun, is_at_hand
@@ -96,17 +96,35 @@ async def _ready_runs(runs: list[tuple[PlannedRun, Evaluation]], out: Path) -> t
             refused[run.name] = str(error)
             continue
         left_out.append(unused)
-        asked = {str(model) for model in check_models(await apply_line_up(context, afresh=True), environment)}
-        fitting.append((run, evaluation, pinned, asked == {REHEARSAL}))
+        fitting.append((run, evaluation, pinned, await is_rehearsed(context, environment)))
     refuse_if_none_uses(left_out)
-    ready = []
-    for run, evaluation, pinned, rehearsed in fitting:
-        folder, (job, _, held, _) = out / run.name, prepare_run(evaluation)
-        if (folder / RUN).exists() and (begun := read_begun_run(folder)) is not None:
-            check_unchanged(begun, {**held, **pinned}, folder)
-        done = sum(1 for _ in read_line_starts(folder / RESULTS))
-        ready.append(ReadyRun(run, evaluation, job, done, rehearsed))
-    return ready, refused
+    return [open_ready_run(*each[:2], out, each[2], rehearsed=each[3]) for each in fitting], refused
+
+
+async def is_rehearsed(context: Context, environment: Mapping[str, str]) -> bool:
+    """Return whether only the rehearsal's rules answer in a run; raise `BadInput` if a model of it is wrong."""
+    asked = check_models(await apply_line_up(context, afresh=True), environment)
+    return {str(model) for model in asked} == {REHEARSAL}
+
+
+def open_ready_run(run: PlannedRun, evaluation: Evaluation, out: Path, pins: JSON, *, rehearsed: bool) -> ReadyRun:
+    """Return a run that can begin in its folder within `out`, or go on there.
+
+    Args:
+        run: the run.
+        evaluation: what it evaluates.
+        out: the folder that holds those of the runs.
+        pins: as `collect_pins`.
+        rehearsed: whether only the rehearsal's rules answer.
+
+    Raises:
+        BadInput: its folder holds another run; or as `prepare_run`.
+    """
+    folder, prepared = out / run.name, prepare_run(evaluation)
+    if (folder / RUN).exists() and (begun := read_begun_run(folder)) is not None:
+        check_unchanged(begun, {**prepared.held, **pins}, folder)
+    done = sum(1 for _ in read_line_starts(folder / RESULTS))
+    return ReadyRun(run, evaluation, prepared.job, done, rehearsed)
 
 
 def _evaluation_of_run(shared: Evaluation, out: Path, run: PlannedRun, folders: Mapping[str, Path]) -> Evaluation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 from math import lcm
 from typing import NamedTuple
@@ -11,7 +11,7 @@ import numpy as np
 
 from tribunal.eval.measures.bootstrap import ClusterKinds, Interval, Statistics, bca_intervals
 from tribunal.eval.measures.calibration import calibration_statistics, group_confidences
-from tribunal.eval.measures.clusters import clusters_of
+from tribunal.eval.measures.clusters import Clusters, clusters_of
 from tribunal.eval.measures.columns import NO_LABEL, Bools, Floats, Ints, RunColumns
 from tribunal.eval.measures.rates import (
     difference_interval,
@@ -24,6 +24,7 @@ from tribunal.eval.measures.scores import MEASURES, labels_that_occur, measures_
 from tribunal.schema import JSON
 
 TESTED = ("accuracy", "macro_f1")
+COMPARED_GROUPS = ("by_category", "by_pattern", "by_functionality", "by_language")
 OF_CONFIDENCE = ("ece", "aurc", "brier", "auroc")
 
 
@@ -67,9 +68,66 @@ def compare_all_pairs(runs: Sequence[RunColumns], *, cluster: str | None = None)
     found = [each for pair in combinations(runs, 2) if (each := compare_runs(*pair, cluster=cluster)) is not None]
     for column in (found, [each["counting_errors"] for each in found]):
         for tests in (column, *([each["differences"][name] for each in column] for name in TESTED)):
-            for each, corrected in zip(tests, holm_correction([each["p"] for each in tests]), strict=True):
-                each["p_holm"] = corrected
+            correct_by_holm(tests)
     return found
+
+
+def compare_groups(
+    first: RunColumns, second: RunColumns, names: Sequence[str] = COMPARED_GROUPS, *, cluster: str | None = None
+) -> dict[str, dict[str, JSON]]:
+    """Compare two runs over the same data in each group of posts, such as each category or language.
+
+    Args:
+        first: a run; its posts have the groups.
+        second: another one.
+        names: by what posts are grouped, as `RunColumns.groups` has it.
+        cluster: as `compare_runs`.
+
+    Returns:
+        For each grouping that the data have, the groups by name: McNemar's table over the posts that both decided, the
+        accuracy of each run, `difference` with its `interval`, `p` by cluster and `p_independent` as though no posts
+        belonged together. `p_holm` is p corrected for how many groups the grouping has.
+    """
+    found: dict[str, dict[str, JSON]] = {}
+    clusters = clusters_of(first, cluster)
+    for name in names:
+        groups = {value: {first.ids[post] for post in first.post[rows]} for value, rows in first.groups[name].items()}
+        tested = {value: compare_accuracy(first, second, clusters, posts) for value, posts in groups.items()}
+        correct_by_holm(tested.values())
+        if tested:
+            found[name] = tested
+    return found
+
+
+def compare_accuracy(
+    first: RunColumns, second: RunColumns, clusters: Clusters, among: Collection[str] | None = None
+) -> JSON:
+    """Compare the accuracy of two runs over the same data.
+
+    Args:
+        first: a run.
+        second: another one.
+        clusters: those of the first run's posts.
+        among: the posts that count, by id; None: all that both decided.
+
+    Returns:
+        As `compare_groups`, of one group.
+    """
+    fine = first.scheme == second.scheme == "fine"
+    of_post = dict(zip(first.ids, clusters.of_post.tolist(), strict=True))
+    sides, cluster, pairs = _pair_rows(first, second, of_post, fine=fine, errors=False, among=among)
+    p = _accuracy_test(sides, cluster)[0] if len(cluster) else None
+    one, other = (_right_by_cluster(side, cluster) for side in sides)
+    sizes = np.bincount(cluster).astype(float)
+    before, after = (each.sum() / sizes.sum() if len(cluster) else np.nan for each in (one, other))
+    gap = _difference_as_json(before, after, difference_interval(other - one, sizes) if len(cluster) else None)
+    return {**_count_pairs(*pairs), **gap, "p": p, "p_independent": mcnemar(*pairs)["p"]}
+
+
+def correct_by_holm(tests: Collection[JSON]) -> None:
+    """Add to each of several tests `p_holm`: its p corrected for how many they are."""
+    for each, corrected in zip(tests, holm_correction([each["p"] for each in tests]), strict=True):
+        each["p_holm"] = corrected
 
 
 def share_posts(first: RunColumns, second: RunColumns) -> bool:
@@ -119,23 +177,54 @@ class ComparedSide(NamedTuple):
     repeat: Ints
 
 
-def _compare_rows(first: RunColumns, second: RunColumns, of_post: dict[str, int], *, fine: bool, errors: bool) -> JSON:
+class PairedRows(NamedTuple):
+    """The results of two runs over the posts of both: each side's, the posts' clusters, and the first repeats."""
+
+    sides: list[ComparedSide]
+    cluster: Ints
+    pairs: Bools  # of each post that both have in their first repeat, whether the first is right, and the second
+
+
+def _pair_rows(
+    first: RunColumns,
+    second: RunColumns,
+    of_post: dict[str, int],
+    *,
+    fine: bool,
+    errors: bool,
+    among: Collection[str] | None = None,
+) -> PairedRows:
     runs = (first, second)
     rows = [np.flatnonzero(each.is_labelled if errors else each.is_decided) for each in runs]
     one, other = ({each.ids[post] for post in each.post[row]} for each, row in zip(runs, rows, strict=True))
-    posts = {post: at for at, post in enumerate(sorted(one & other))}
+    shared = one & other if among is None else one & other & set(among)
+    posts = {post: at for at, post in enumerate(sorted(shared))}
     sides = [_compared_side(each, row, posts, fine=fine) for each, row in zip(runs, rows, strict=True)]
     cluster = np.unique([of_post[post] for post in posts], return_inverse=True)[1] if posts else np.arange(0)
     first_repeats = np.full((2, len(posts)), -1)
     for at, side in enumerate(sides):
         first_repeats[at, side.post[side.repeat == 0]] = side.right[side.repeat == 0]
-    pairs: Bools = first_repeats[:, (first_repeats >= 0).all(axis=0)] == 1
+    return PairedRows(sides, cluster, first_repeats[:, (first_repeats >= 0).all(axis=0)] == 1)
+
+
+def _compare_rows(first: RunColumns, second: RunColumns, of_post: dict[str, int], *, fine: bool, errors: bool) -> JSON:
+    sides, cluster, pairs = _pair_rows(first, second, of_post, fine=fine, errors=errors)
     p, exact = _accuracy_test(sides, cluster)
     negative = first.negative_labels | second.negative_labels
     differences = measure_differences(sides, cluster, of_two=not fine, negative=negative)
-    differences["accuracy"]["p"] = p if posts else None
-    differences["macro_f1"]["p"] = _macro_f1_test(sides, cluster, of_two=not fine) if posts else None
-    return {**_count_pairs(*pairs), "exact": exact, "p": p if posts else None, "differences": differences}
+    differences["accuracy"]["p"] = p if len(cluster) else None
+    differences["macro_f1"]["p"] = _macro_f1_test(sides, cluster, of_two=not fine) if len(cluster) else None
+    return {
+        **_count_pairs(*pairs), "exact": exact, "p": p if len(cluster) else None,
+        "p_independent": mcnemar(*pairs)["p"], "differences": differences,
+    }  # fmt: skip
+
+
+def _right_by_cluster(side: ComparedSide, cluster: Ints) -> Floats:
+    """Return how many posts of each cluster are right; a post of several results counts by their share."""
+    right: Floats = side.right * _result_weights(side)
+    sums: Floats = np.bincount(cluster[side.post], right, int(cluster.max(initial=-1)) + 1).astype(float)
+    return sums
 
 
 def _compared_side(columns: RunColumns, rows: Ints, posts: dict[str, int], *, fine: bool) -> ComparedSide:
@@ -180,12 +269,8 @@ def measure_differences(
     if not len(one):
         return {name: _difference_as_json(np.nan, np.nan, None) for name in (*MEASURES, *OF_CONFIDENCE)}
     found = _differences(ClusterKinds.from_values(np.concatenate([one, other], axis=1)), measure_sums, MEASURES)
-    right = [
-        np.bincount(cluster[side.post], weights=side.right * _result_weights(side), minlength=len(one))
-        for side in sides
-    ]
-    sizes = np.bincount(cluster).astype(float)
-    found["accuracy"]["interval"] = difference_interval((right[1] - right[0]).astype(float), sizes)
+    right = [_right_by_cluster(side, cluster) for side in sides]
+    found["accuracy"]["interval"] = difference_interval(right[1] - right[0], np.bincount(cluster).astype(float))
     return {**found, **_confidence_differences(sides, cluster)}
 
 

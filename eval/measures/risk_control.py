@@ -19,7 +19,6 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,9 +26,8 @@ import numpy as np
 
 from tribunal.errors import BadInput
 from tribunal.eval.measures.columns import Bools, Floats, Ints
-from tribunal.files import LockHeld, hold_lock, read_text, write_whole
+from tribunal.eval.runs.ledger import count_entry
 from tribunal.schema import JSON
-from tribunal.text import parse_json
 from tribunal.threshold import KINDS, Kind
 
 GRID: Floats = np.arange(100, -1, -1) / 100
@@ -255,29 +253,16 @@ def count_attempt(ledger: Path, asked: JSON, data: str, among: CaseRange | None 
     Raises:
         BadInput: the file can't be read or written, or another process is at it.
     """
-    try:
-        ledger.parent.mkdir(parents=True, exist_ok=True)
-        with hold_lock(ledger.with_name(f".{ledger.name}.lock")):
-            held = read_text(ledger) if ledger.exists() else ""
-            tries = [parse_json(line) for line in held.splitlines() if line.strip()]
-            tries = [each for each in tries if among is None or among.overlaps(each.get("among"))]
-            for number, each in enumerate(tries, start=1):
-                if (each["asked"], each["data"]) == (asked, data):
-                    return number
-            new: JSON = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "asked": asked, "data": data}
-            if among is not None:
-                new["among"] = among._asdict()
-            end = "" if not held or held.endswith("\n") else "\n"
-            write_whole(ledger, f"{held}{end}{json.dumps(new, ensure_ascii=False)}\n")
-            return len(tries) + 1
-    except LockHeld as error:
-        raise BadInput(f"{ledger}: another process is fitting on these results; wait for it") from error
-    except OSError as error:
-        raise BadInput(
-            f"{ledger}: {error.strerror or error}: every fit is counted there; make it a file that can be written"
-        ) from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"{ledger}: broken: {error!r}: every fit is counted there; put its lines right") from error
+    entry: JSON = {"asked": asked, "data": data}
+    if among is not None:
+        entry["among"] = among._asdict()
+    return count_entry(
+        ledger,
+        entry,
+        same=("asked", "data"),
+        is_counted=lambda each: among is None or among.overlaps(each.get("among")),
+        called="fit",
+    )
 
 
 def hash_rows(rows: Iterable[Any]) -> str:

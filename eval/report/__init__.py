@@ -30,6 +30,7 @@ from tribunal.eval.report.overview import (
 )
 from tribunal.eval.report.page import render_template
 from tribunal.eval.report.posts import LONGEST, reported_posts
+from tribunal.eval.runs.final_looks import final_look_in_words
 from tribunal.eval.runs.prices import prices_of_run
 from tribunal.eval.runs.tally import warn_of_mixed_formats
 from tribunal.eval.view.rendering import flatten_settings
@@ -135,6 +136,7 @@ def _run_words(part: str, columns: RunColumns, measured: JSON) -> list[str]:
         "sampling": columns.run.get("sampling") or {},
         "mixed": warn_of_mixed_formats(measured["rungs"]),
         "fitted_on": fitted_on_in_words(measured),
+        "final_look": final_look_in_words(columns.run, columns.folder),
         "images": images_in_words(measured["images"]),
         "text_alone": missing_images_warning(measured["images"]),
         "in_order": IN_ORDER,

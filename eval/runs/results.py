@@ -106,6 +106,8 @@ class Result(_CountedResult):
     seconds: float = 0.0
     has_image: bool | None = None
     policy: JSON = Field(default_factory=dict)
+    language: str | None = None
+    language_from: str | None = None
     opinions: tuple[ResultOpinion, ...] = ()
     saved: tuple[ResultSaving, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from tribunal.cases.page_files import HEADERS
 from tribunal.errors import BadInput
+from tribunal.eval.runs.final_looks import final_look_in_words
 from tribunal.eval.view.cases import SampleMoved, SamplePage, find_image_file, read_sample_line, view_sample
 from tribunal.eval.view.rendering import flatten_settings, render_view
 from tribunal.eval.view.rows import kept_text
@@ -165,6 +166,8 @@ class Pages:
         """Answer with a page about one run or two."""
         datasets = [run.index.run.get("dataset") for run in asked.runs]
         notes = _dataset_notes(asked.runs[0])
+        looks = (final_look_in_words(run.index.run, run.index.folder) for run in asked.runs)
+        notes += [f"{each}." for each in dict.fromkeys(filter(None, looks))]
         if len(set(datasets)) > 1:
             notes.append(
                 f"These runs use different data sets: {datasets[0]} and {datasets[1]}. Posts are matched by id."

@@ -16,7 +16,7 @@ import typer
 SKIPPED = {
     # Names a data set, an address of the web or of a server, or what begins a word.
     "judge searxng_url", "eval searxng_url", "batch searxng_url", "policy try searxng_url",
-    "annotate export searxng_url",
+    "annotate export searxng_url", "prompts compare searxng_url",
     "webhooks add url", "serve public_url", "dsa statements to", "dsa send to", "review import service",
     "cascade plan first_look",  # refused by its name
 }  # fmt: skip
@@ -149,6 +149,10 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "prompts export": ("new", {"folder": "new"}),
     "prompts check": ("prompts", {"folder": "prompts"}),
+    "prompts compare": (
+        "prompts other_prompts --data few.csv --out new --graph arcade",
+        {"first": "prompts", "second": "other_prompts", "data": "few.csv", "out": "new"},
+    ),
     "evidence show": ("p1 --archive archive.sqlite", {"archive": "archive.sqlite"}),
     "evidence list": ("--archive archive.sqlite", {"archive": "archive.sqlite"}),
 }  # fmt: skip
@@ -181,17 +185,17 @@ EXTRA = {
 SETTINGS = [
     "policy", "prompts", "line_up", "archive", "precedents", "perspectives", "triage", "threshold", "cache",
 ]  # fmt: skip
-OF_SETTINGS = ("judge", "eval", "batch", "policy try", "annotate export")
+OF_SETTINGS = ("judge", "eval", "batch", "policy try", "annotate export", "prompts compare")
 OF_PRICES = (
     "eval", "batch", "sweep", "report", "view", "export", "explain", "policy try", "annotate export", "cascade plan",
-    "experiment plan", "experiment run",
+    "experiment plan", "experiment run", "prompts compare",
 )  # fmt: skip
 NO_DATABASE = {
     "audit key",
     "eval", "sweep", "metrics", "report", "view", "export", "screening fit", "screening show", "screening reset",
     "experiment plan", "experiment run", "cascade plan", "annotate export", "annotate again", "annotate import",
     "perspectives build", "perspectives show", "perspectives search", "precedents show", "precedents search",
-    "policy show", "policy try", "prompts export", "prompts check", "evidence show", "evidence list",
+    "policy show", "policy try", "prompts export", "prompts check", "prompts compare", "evidence show", "evidence list",
 }  # fmt: skip
 # Other words, where those of the command leave the path alone.
 INSTEAD = {
@@ -204,6 +208,7 @@ INSTEAD = {
 UNREAD = {
     "explain image", "annotate export archive", "annotate export precedents", "annotate export perspectives",
     "annotate export triage", "annotate export threshold", "policy try policy", "experiment plan out",
+    "prompts compare prompts",
 }  # fmt: skip
 PASSED_OVER = {"audit verify heads", "audit verify results"}  # their broken lines are counted, and passed over
 _NAMES_A_PATH = ("FILE", "FOLDER", "DIR", "PATH", "SOURCE", "SPEC", "URL")

@@ -61,6 +61,9 @@ def make_sound_files(folder: Path) -> None:
     (folder / "sweep.toml").write_text(sweep)
     (folder / "prompts" / "arcade").mkdir(parents=True)
     shutil.copyfile(PROMPTS / "arcade" / "judge.md", folder / "prompts" / "arcade" / "judge.md")
+    shutil.copytree(folder / "prompts", folder / "other_prompts")
+    with (folder / "other_prompts" / "arcade" / "judge.md").open("a") as judge:
+        judge.write("\nBe brief.\n")
     done("eval", "--dataset", "table", "--data", "few.csv", "--out", "run", "--graph", "baseline", "--keep-text",
          "--prices", "prices.toml")  # fmt: skip
     many = [

@@ -1,0 +1,154 @@
+"""`tribunal prompts compare`: two prompt sets over the same posts, and which prompt changed which verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.models import TyperPath
+
+from tribunal.commands import shared_options as shared
+from tribunal.commands.completing import dataset_names
+from tribunal.commands.errors import ask_to_go_on
+from tribunal.commands.options import Graph, parse_pairs, with_settings
+from tribunal.commands.printing import format_p_value, format_share, print_template
+from tribunal.commands.run_options import (
+    end_run,
+    parse_data,
+    read_price_table,
+    report_output_errors,
+    watch_run,
+    with_engine,
+)
+from tribunal.terminal import print_table, say, say_json
+
+if TYPE_CHECKING:
+    from tribunal.schema import JSON
+
+_PLACE = TyperPath()  # a shell completes it as one
+_SHOWN = 50  # changed verdicts that are printed
+_SET = "A folder of prompts; or shipped: those that come with Tribunal."
+
+
+@with_settings
+@with_engine
+def compare(
+    first: Annotated[str, typer.Argument(metavar="A", click_type=_PLACE, help=_SET)],
+    second: Annotated[str, typer.Argument(metavar="B", click_type=_PLACE, help=_SET)],
+    data: Annotated[
+        list[str],
+        typer.Option(
+            metavar="PATH", help="The posts: a table, or with --dataset the files of a data set, as for eval."
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the comparison and its runs, new or begun.")],
+    dataset: Annotated[
+        str, typer.Option(help="The data set: table, h-vli, fhm, … (docs/datasets.md).", autocompletion=dataset_names)
+    ] = "table",
+    graph: Graph = "tribunal",
+    by_seat: Annotated[
+        bool,
+        typer.Option("--by-seat", help="Also exchange each prompt in which the sets differ alone: A with that of B."),
+    ] = False,
+    final: Annotated[
+        bool,
+        typer.Option("--final", help="Allow a test split. Every look at it is counted, and noted in run.json."),
+    ] = False,
+    split: shared.Split = None,
+    columns: shared.Columns = None,
+    labels: shared.Labels = None,
+    samples: shared.Samples = None,
+    seed: shared.Seed = None,
+    repeats: shared.Repeats = None,
+    skip_missing_images: shared.SkipMissingImages = False,
+    cluster: shared.Cluster = None,
+    in_flight: shared.InFlight = 16,
+    retry: shared.Retry = None,
+    prices: shared.PriceTable = None,
+    yes: shared.Yes = False,
+    as_json: shared.AsJson = False,
+    *,
+    settings: dict[str, Any],
+    carried: dict[str, Any],
+) -> None:
+    """Run a graph with two prompt sets over the same posts, and compare them, post by post.
+
+    It first says what the sets differ in and how many calls it takes, and asks. The same command goes on where it
+    stopped. The runs are ordinary ones: tribunal report, view and metrics read them.
+    """
+    from tribunal.plugins import require_extra
+
+    require_extra("prompts compare", "eval")
+    from tribunal.commands.experiment_shown import print_run_costs
+    from tribunal.eval.evaluate import Evaluation, summarize_run
+    from tribunal.eval.experiments.estimate import CallPace, estimate_runs
+    from tribunal.eval.prompt_sets.comparison import compare_prompt_sets, write_comparison
+    from tribunal.eval.prompt_sets.differences import list_differences
+    from tribunal.eval.prompt_sets.plan import plan_comparison, run_comparison
+
+    wanted = Evaluation(
+        graph=graph,
+        dataset=dataset,
+        data=parse_data(data),
+        settings=settings,
+        split=split,
+        columns=parse_pairs(columns, "columns", "ROLE=NAME"),
+        labels=parse_pairs(labels, "labels", "VALUE=LABEL"),
+        samples=samples,
+        seed=seed,
+        repeats=repeats,
+        skip_missing_images=skip_missing_images,
+    )
+    plan = plan_comparison(first, second, wanted, out, by_seat=by_seat, final=final)
+    table, estimates = read_price_table(prices), estimate_runs(plan.ready_runs, [out])
+    values = {"plan": plan, "differences": list_differences(plan.first, plan.second)}
+    print_run_costs("prompts_plan", estimates, CallPace(in_flight), table, aside=True, **values)
+    spends = any((each.decisions_left or retry) and not each.rehearsed for each in plan.ready_runs)
+    ask_to_go_on("prompts compare", yes=yes or not spends)
+    running: dict[str, Any] = {"in_flight": in_flight, "retry": retry, **carried}
+    with watch_run(table, quiet=as_json, **running) as options:
+        ran = run_comparison(plan, options, lambda text: None if as_json else say(text, aside=True))
+    with report_output_errors(ran[-1][1]):
+        compared = compare_prompt_sets(plan, table, cluster=cluster)
+        write_comparison(out, compared)
+        if as_json:
+            runs = [{"run": name, **summarize_run(tally, out / name)} for name, tally in ran]
+            say_json({**compared, "out": str(out), "runs": runs, "stopped": ran[-1][1].stopped or None})
+        else:
+            _print_comparison(compared, out)
+    end_run(*(tally for _, tally in ran))
+
+
+def _print_comparison(compared: JSON, out: Path) -> None:
+    print_template("prompts_compare", part="head", c=compared)
+    rows = [
+        (f"{kind.removeprefix('by_')}: {name}", each["n"], *_accuracy_cells(each))
+        for kind, groups in compared["groups"].items()
+        for name, each in groups.items()
+    ]
+    if rows:
+        print_table(("posts", "n", "A", "B", "only A right", "only B right", "p", "p (Holm)"), rows)
+    if compared["by_prompt"]:
+        effects = [
+            (each["prompt"], each["changed"], each["put_right"], each["put_wrong"], *_p_cells(each["accuracy"]))
+            for each in compared["by_prompt"]
+        ]
+        print_table(("A with this prompt of B", "changed", "put right", "put wrong", "p", "p (Holm)"), effects)
+    print_template("prompts_compare", part="changes", c=compared)
+    changes = [
+        (each["post"], each["gold"] or "–", each["from"], each["to"], ", ".join(each["changed_by"]) or "–")
+        for each in compared["changes"][:_SHOWN]
+    ]
+    if changes:
+        print_table(("post", "gold", "A", "B", "also changed by"), changes)
+    print_template("prompts_compare", part="end", c=compared, most=_SHOWN, page=str(out / "comparison.md"))
+
+
+def _accuracy_cells(each: JSON) -> tuple[Any, ...]:
+    shares = format_share(each["first"]), format_share(each["second"])
+    return (*shares, each["only_first_right"], each["only_second_right"], *_p_cells(each))
+
+
+def _p_cells(each: JSON | None) -> tuple[str, str]:
+    return (format_p_value(each["p"]), format_p_value(each["p_holm"])) if each else ("–", "–")
