@@ -20,7 +20,7 @@ from tribunal.eval.prompt_sets.differences import (
     open_prompt_set,
     write_prompt_set,
 )
-from tribunal.eval.prompt_sets.test_split import find_test_split
+from tribunal.eval.prompt_sets.locked_split import find_test_split
 from tribunal.eval.runs.final_looks import count_look
 from tribunal.eval.runs.job import RunOptions
 from tribunal.eval.runs.pins import collect_pins
