@@ -42,7 +42,7 @@ name = "marked-yes"
 meaning = "marked-meaning"
 """
 MODES_OF = [(graph, mode) for graph in GRAPHS for mode in MODES.get(graph, ("full",))]
-WITHOUT = {("predict", mode) for mode in MODES["predict"]} | {("antihate", "zero-shot")}
+WITHOUT = {("predict", mode) for mode in MODES["predict"]}
 
 
 async def heard(tmp_path: Path, graph: str, mode: str, **more: Any) -> tuple[Record, list[Request]]:
