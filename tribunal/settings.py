@@ -95,7 +95,7 @@ class Ordered(EveryGraph):
         ARGUING, "Order of an answer",
         "What an answer begins with. reason-first: the reason, so that a model has reasoned when it comes to the "
         "label. label-first: the label, as in the prompts of PREDICT's paper and of ARCADE's one-call baseline.",
-        None, default="label-first in baseline's mode full on hate, else reason-first", option=False, clients="anything",
+        None, default="label-first in baseline (hate, mode full), else reason-first", option=False, clients="anything",
         nodes=["perspective", "answer_non_hate", "answer_hate", "annotate", "judge", "classify", "draw"],
     )
 
