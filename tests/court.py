@@ -119,6 +119,6 @@ async def decide(
 ) -> Record:
     """One post through a graph on a scripted OpenAI-compatible server."""
     os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
-    image, language = settings.pop("image", None), settings.pop("language", None)
+    post = {name: settings.pop(name) for name in ("image", "language", "earlier", "appeal") if name in settings}
     context = context_from({"model": "openai:scripted", **settings})
-    return await judge_post(text, image, language=language, graph=graph, context=context)
+    return await judge_post(text, graph=graph, context=context, **post)

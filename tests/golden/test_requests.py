@@ -14,13 +14,16 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from tests.cases.letters import GOOD
+from tests.cases.test_author_letter import asked as explained
 from tests.court import decide
 from tests.decided import store_of
-from tests.doubles import Request, ScriptedServer
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.doubles.web import SearchServer, Site
 from tests.golden.playing import Player, difference, heading, readable
 from tests.graphs.research_world import html
 from tests.where_heeded import where_heeded
+from tribunal.cases.session import submit_review
 
 PAGES = Path(__file__).parent
 UPDATE = bool(os.environ.get("TRIBUNAL_UPDATE_DOCS"))
@@ -31,6 +34,7 @@ CASES: dict[str, tuple[str, dict[str, Any], bool]] = {
     "arcade/fast": ("arcade", {}, True),
     "multiround": ("multiround", {"rounds": 2}, False),
     "baseline": ("baseline", {}, False),
+    "baseline/zero-shot": ("baseline", {"mode": "zero-shot"}, False),
     "predict": ("predict", {"perspectives": ["example-harm", "example-newsroom"]}, False),
     "predict/base": ("predict", {"mode": "base"}, False),
     "antihate": ("antihate", {}, False),
@@ -45,13 +49,19 @@ CASES: dict[str, tuple[str, dict[str, Any], bool]] = {
     "tribunal/precedents": ("tribunal", {"precedents": "ours"}, False),
     "tribunal/fast": ("tribunal", {"triage": "openai:scripted", "web": True}, True),
 }
-# What one post changes: its language, its image, the labels, and all three.
+# What one case changes: the post's language, its image, the labels; what it has beside the post.
 VARIANTS: dict[str, dict[str, Any]] = {
     "a Korean post": {"text": KOREAN},
     "an image beside the text": {"image": True},
     "binary labels": {"scheme": "binary"},
     "all three": {"text": KOREAN, "image": True, "scheme": "binary"},
+    "an image that the model can't see": {"image": True, "blind": True},
+    "earlier posts": {"earlier": ["Who let them in?", "Nobody asked us."]},
+    "an appeal": {"appeal": {"reason": "It is a line of a song.", "context": "I posted the music before."}},
+    "boxes": {"image": True, "boxes": True},
+    "a reviewer's question": {"question": "Is it a quotation?"},
 }
+OF_SOME = {"boxes": ("arcade", "multiround", "tribunal"), "a reviewer's question": ("tribunal",)}
 
 
 async def asked(name: str, picture: str, text: str = ENGLISH, image: bool = False, **more: Any) -> dict[str, Request]:
@@ -64,10 +74,19 @@ async def asked(name: str, picture: str, text: str = ENGLISH, image: bool = Fals
 
 async def _asked(name: str, picture: str, text: str, image: bool, **more: Any) -> dict[str, Request]:
     graph, settings, explicit = CASES[name]
+    blind, question = more.pop("blind", False), more.pop("question", None)
+    of_the_post = {each: more.pop(each) for each in ("earlier", "appeal") if each in more}
     if "precedents" in settings:
         await store_of()
     pages = {"/1": html("The old image is explained here.", title="On an old image")}
-    async with Site(pages) as site, ScriptedServer(Player(explicit=explicit)) as server:
+    player = Player(explicit=explicit)
+
+    def script(request: Request) -> Reply | Fault:
+        return (
+            Fault(400, "image_url is only supported by certain models") if blind and request.images else player(request)
+        )
+
+    async with Site(pages) as site, ScriptedServer(script) as server:
 
         def found(query: str) -> Any:
             return [{"url": f"{site.url}/1", "title": "On an old image", "content": "a snippet"}]
@@ -77,9 +96,15 @@ async def _asked(name: str, picture: str, text: str, image: bool, **more: Any) -
             web = {"search": "searxng", "searxng_url": search.url, "archive": "evidence.sqlite", "max_turns": 2}
             world = {**web, **{name: more.pop(name) for name in ("scheme",) if name in more}}
             own = where_heeded(graph, world, **{**settings, **more})
-            await decide(server, text, graph=graph, image=picture if image else None, **own)
+            own |= {"review": True, "review_rule": ["all"]} if question else {}
+            record = await decide(server, text, graph=graph, image=picture if image else None, **own, **of_the_post)
+            first = len(server.requests) if question else 0
+            if question:
+                await submit_review(str(record.thread), {"type": "response", "args": question})
     parts: dict[str, list[Request]] = {}
-    for request in server.requests:
+    for request in server.requests[first:]:
+        if blind and request.images:
+            continue
         part = re.sub(r"[^a-z0-9]+", "-", heading(request).lower().replace("'", "")).strip("-")
         parts.setdefault(part, []).append(request)
     sent: dict[str, Request] = {}
@@ -98,15 +123,34 @@ async def test_what_each_seat_is_sent(name: str, tmp_path: Path) -> None:
     picture = str(tmp_path / "garden.png")
     Image.new("RGB", (64, 48), (40, 120, 40)).save(picture)
     base = await asked(name, picture)
-    others = {title: await asked(name, picture, **changes) for title, changes in VARIANTS.items()}
+    others = {
+        title: await asked(name, picture, **changes)
+        for title, changes in VARIANTS.items()
+        if CASES[name][0] in OF_SOME.get(title, CASES[name][0])
+    }
+    check_pages(name, base, others)
+
+
+@pytest.mark.long
+async def test_what_whoever_writes_to_the_author_is_sent() -> None:
+    [request] = (await explained(GOOD))[1]
+    [korean] = (await explained(GOOD, GOOD, language="ko"))[1][:1]
+    check_pages("explained", {"the-explainer": request}, {"an author who reads Korean": {"the-explainer": korean}})
+
+
+def check_pages(name: str, base: dict[str, Request], others: dict[str, dict[str, Request]]) -> None:
+    """Compare the pages of a case with those that are there, or write them."""
     folder = PAGES / name
     pages = {}
     for part, request in base.items():
         page = f"# {name}: {part}\n\n{readable(request)}"
         for title, sent in others.items():
-            if part in sent:
-                changed = difference(readable(request), readable(sent[part])) or "nothing"
-                page += f"\n# With {title}\n\n```diff\n{changed}\n```\n"
+            # Who isn't asked for boxes, or isn't sent the question, needs no section of it.
+            usual = others["an image beside the text"].get(part, request) if title == "boxes" else request
+            if part not in sent or (title in OF_SOME and readable(sent[part]) == readable(usual)):
+                continue
+            changed = difference(readable(usual), readable(sent[part]))
+            page += f"\n# With {title}\n\n```diff\n{changed or 'nothing'}\n```\n"
         pages[f"{part}.md"] = page
     if UPDATE:
         folder.mkdir(parents=True, exist_ok=True)
