@@ -153,6 +153,10 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         "prompts other_prompts --data few.csv --out new --graph arcade",
         {"first": "prompts", "second": "other_prompts", "data": "few.csv", "out": "new"},
     ),
+    "prompts leaks": (
+        "prompts --data few.csv --hashes few.hashes",
+        {"paths": "prompts", "data": "few.csv", "hashes": "few.hashes", "write_hashes": "new"},
+    ),
     "evidence show": ("p1 --archive archive.sqlite", {"archive": "archive.sqlite"}),
     "evidence list": ("--archive archive.sqlite", {"archive": "archive.sqlite"}),
 }  # fmt: skip
@@ -180,7 +184,8 @@ EXTRA = {
     "audit verify public_key": "--public-key head.pem.pub",
     "audit verify tsa_certificates": "--tsa-certificates tsa.pem",
     "audit verify results": "--results run/results.jsonl", "shadow differences": "--differences new.csv",
-    "precedents build out": "--out new", "serve prices": "--prices prices.toml",
+    "prompts leaks write_hashes": "--write-hashes new", "precedents build out": "--out new",
+    "serve prices": "--prices prices.toml",
 }  # fmt: skip
 SETTINGS = [
     "policy", "prompts", "line_up", "archive", "precedents", "perspectives", "triage", "threshold", "cache",
@@ -195,7 +200,8 @@ NO_DATABASE = {
     "eval", "sweep", "metrics", "report", "view", "export", "screening fit", "screening show", "screening reset",
     "experiment plan", "experiment run", "cascade plan", "annotate export", "annotate again", "annotate import",
     "perspectives build", "perspectives show", "perspectives search", "precedents show", "precedents search",
-    "policy show", "policy try", "prompts export", "prompts check", "prompts compare", "evidence show", "evidence list",
+    "policy show", "policy try", "prompts export", "prompts check", "prompts compare", "prompts leaks",
+    "evidence show", "evidence list",
 }  # fmt: skip
 # Other words, where those of the command leave the path alone.
 INSTEAD = {

@@ -64,6 +64,7 @@ def make_sound_files(folder: Path) -> None:
     shutil.copytree(folder / "prompts", folder / "other_prompts")
     with (folder / "other_prompts" / "arcade" / "judge.md").open("a") as judge:
         judge.write("\nBe brief.\n")
+    done("prompts", "leaks", "--data", "few.csv", "--write-hashes", "few.hashes")
     done("eval", "--dataset", "table", "--data", "few.csv", "--out", "run", "--graph", "baseline", "--keep-text",
          "--prices", "prices.toml")  # fmt: skip
     many = [
