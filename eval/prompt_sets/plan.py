@@ -46,7 +46,7 @@ class ComparisonPlan:
         ready_runs: the run of A, that of B, and one of A with each prompt of B in turn.
         exchanged: by the name of a run, the prompt that was exchanged in it.
         data: what run.json says of the data.
-        test_split: the test split that the posts are of, if they are.
+        test_split: the test split that is looked at; None if the posts may be tuned on.
     """
 
     first: PromptSet
@@ -70,7 +70,7 @@ def plan_comparison(
         wanted: what is run, but for its prompts.
         out: the folder of the comparison, new or begun.
         by_seat: exchange each prompt in which they differ alone, too.
-        final: the posts may be a test split.
+        final: the posts may be a test split, and count as one.
 
     Raises:
         BadInput: the sets say the same, one has a fault, the posts are a test split and `final` isn't given, or as
@@ -91,6 +91,8 @@ def plan_comparison(
             f"data: {prepared.dataset.name}: {test_split} is a test split: prompts that are chosen on it fit it. Tune "
             "on another (--split), and look at the test once, at the end, with --final"
         )
+    if final and test_split is None:
+        test_split = prepared.dataset.split  # the user calls it one
     folders: dict[str, str | None] = {
         _run_name(side, prompts.name): None if named == SHIPPED else named
         for side, named, prompts in (("A", first, one), ("B", second, other))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tribunal.contents import keep_files_read
 from tribunal.context import Context, settings_for_record
+from tribunal.environment import environment
 from tribunal.errors import BadInput
 from tribunal.eval.runs.decider import encode_line
 from tribunal.eval.runs.engine import decide_posts
@@ -28,9 +29,14 @@ from tribunal.eval.runs.prices import PRICES
 from tribunal.eval.runs.run_file import begin_run, read_begun_run, write_run_file
 from tribunal.eval.runs.tally import RunTally
 from tribunal.files import LockHeld, hold_lock, write_whole
+from tribunal.line_up import apply_line_up
 from tribunal.loops import run_many
 from tribunal.model_objects import refuse_objects
+from tribunal.models.registry import check_models
+from tribunal.prompts.set_file import warn_of_other_models
+from tribunal.prompts.sets import load_prompts
 from tribunal.schema import JSON, Record
+from tribunal.systems import system_of
 from tribunal.threshold import Threshold, read_threshold
 
 
@@ -77,7 +83,8 @@ def carry_out_run(
             await parts.begin(described)
             watched = replace(options, watch=parts.watching(options.watch))
         held = begin_run(folder, described)
-        for warning in (*warnings, *_threshold_warnings(job.context, wanted["data"])):
+        misfits = [*_threshold_warnings(job.context, wanted["data"]), *await _tuning_warnings(job)]
+        for warning in (*warnings, *misfits):
             options.warn(warning)
         rejoined = waiting = 0
         if options.prices is not None:
@@ -103,6 +110,16 @@ def carry_out_run(
 
     with lock_run_folder(folder), keep_files_read():
         return run_many(run_in_folder())
+
+
+async def _tuning_warnings(job: RunJob) -> list[str]:
+    """Return a warning if the prompts of a run were tuned for another model family than its models'."""
+    if job.context.prompts is None:
+        return []
+    system = system_of(job.graph)
+    prompts = await load_prompts(job.context.prompts, afresh=True, system=system.name if system else None)
+    models = check_models(await apply_line_up(job.context, afresh=True), environment())
+    return warn_of_other_models(prompts.name, prompts.file, models)
 
 
 def _threshold_warnings(context: Context, data: JSON) -> list[str]:
