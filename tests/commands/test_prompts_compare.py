@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 
 from tests.court import argument, cue, part
 from tests.doubles import Fault, Reply, Request, ScriptedServer
+from tests.eval.view.looking import looking
 from tribunal.commands import app
 from tribunal.eval.prompt_sets.differences import exchange_prompt, list_exchangeable, write_prompt_set
 from tribunal.prompts.sets import read_prompt_set, shipped_prompts
@@ -135,6 +136,7 @@ async def test_a_test_split_is_looked_at_with_final_alone_and_each_look_is_count
     command: list[str], tmp_path: Path
 ) -> None:
     other = write_set(tmp_path / "other", judge="Be kind.")
+    (tmp_path / "mine" / "set.toml").write_text('[tuned]\nfor = "another"', "utf-8")
     async with ScriptedServer(heeding) as server:
         refused = await run(server, *command, "--yes")
         assert refused.exit_code == 2
@@ -143,7 +145,8 @@ async def test_a_test_split_is_looked_at_with_final_alone_and_each_look_is_count
         first = [*command, "--split", "test", "--final", "--yes", "--json"]
         second = [each.replace("/out", "/later").replace("/mine", "/other") for each in first]
         assert other in second
-        printed(await run(server, *first))
+        once = await run(server, *first)
+        assert once.stderr.count("prompts: mine: were tuned for another; asked with them: openai:scripted") == 1
         printed(await run(server, *first))  # goes on, and is no new look
         found = printed(await run(server, *second))
     assert "number 2 of 2" in found["final"]
@@ -153,7 +156,10 @@ async def test_a_test_split_is_looked_at_with_final_alone_and_each_look_is_count
     assert held["final"]["look"] == 1
     CliRunner().invoke(app, ["report", str(tmp_path / "out" / "A_tribunal")])
     report = (tmp_path / "out" / "A_tribunal" / "report.md").read_text("utf-8")
-    assert "A final look at the test split test of table: number 1 of 2" in report
+    said = "A final look at the test split test of table: number 1 of 2"
+    assert said in report
+    with looking(tmp_path / "out" / "A_tribunal") as browser:
+        assert said in browser.get("/samples?run=A_tribunal").text
 
 
 @pytest.mark.parametrize(

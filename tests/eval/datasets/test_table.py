@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tribunal.errors import BadInput
-from tribunal.eval.datasets import open_dataset
+from tribunal.eval.datasets import find_dataset, open_dataset
 from tribunal.eval.datasets.sample import Gold, Sample
+from tribunal.eval.prompt_sets.locked_split import find_test_split
 
 ROWS = [
     {"tid": "a1", "tweet": "one, two", "class": "0", "site": "x"},
@@ -255,3 +256,40 @@ def test_4chan_of_another_form_is_refused(tmp_path: Path, content: str, said: st
     path = text_file(tmp_path, content, "posts.csv")
     with pytest.raises(BadInput, match=said):
         list(open_dataset("4chan", path))
+
+
+def test_a_column_names_the_split_of_each_row(tmp_path: Path) -> None:
+    rows = [{"id": f"p{number}", "text": "words", "part": part} for number, part in enumerate(("Train", "test", ""))]
+    table, columns = saved(tmp_path, "t.csv", rows), {"split": "part"}
+    assert [post.id for post in read(table, columns=columns, split="train")] == ["p0"]
+    assert [post.fields["part"] for post in read(table, columns=columns)] == ["Train", "test", ""]
+    with pytest.raises(BadInput, match=r"split: 'dev': no row of .* is of it \(there are Train, test\)"):
+        read(table, columns=columns, split="dev")
+    with pytest.raises(BadInput, match="has no column called split; name it with --columns split=NAME"):
+        read(table, split="train")
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "locked"),
+    [
+        ("h-vli", "train", False), ("h-vli", "test", True), ("sbic", "all", True), ("sbic", "dev", False),
+        ("fhm", "train", False), ("fhm", "dev", True), ("unsmile", "valid", True), ("hatecheck", "suite", True),
+    ],
+)  # fmt: skip
+def test_a_published_split_is_a_test_unless_it_is_for_tuning(
+    tmp_path: Path, name: str, split: str, locked: bool
+) -> None:
+    for names in find_dataset(name).splits[split]:
+        text_file(tmp_path, "id\n", names[0])
+    assert (find_test_split(open_dataset(name, tmp_path, split=split), ()) is not None) == locked
+
+
+@pytest.mark.parametrize(
+    ("file", "part", "locked"),
+    [("test-posts.csv", "", True), ("latest.csv", "", False), ("test.csv", "train", False), ("a.csv", "Test2", True)],
+)
+def test_a_table_is_a_test_by_its_column_or_else_by_its_name(
+    tmp_path: Path, file: str, part: str, locked: bool
+) -> None:
+    table = open_dataset("table", saved(tmp_path, file, [{"text": "words", "split": part}]))
+    assert (find_test_split(table, table) is not None) == locked
