@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 import typer
 
+from tribunal.commands.exam import TakenExam, print_exam, take_exam
+from tribunal.commands.options import parse_settings
 from tribunal.commands.shared_options import AsJson
 from tribunal.errors import BadInput
 from tribunal.terminal import say_json, screen
@@ -18,6 +20,8 @@ from tribunal.text import count_noun, parse_json, scrub
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tribunal.models.exam_results import ExamResult
+    from tribunal.models.providers import ModelName
     from tribunal.schema import JSON
 
 _MARKS = {"ok": ("✓", "green"), "missing": ("–", "yellow"), "broken": ("✗", "red")}
@@ -26,12 +30,48 @@ _MARKS = {"ok": ("✓", "green"), "missing": ("–", "yellow"), "broken": ("✗"
 def doctor(
     as_json: AsJson = False,
     offline: Annotated[bool, typer.Option(help="Ask no server whether it answers.")] = False,
+    examine: Annotated[
+        bool,
+        typer.Option(
+            "--try",
+            help="Examine the model: ten plain posts, about 8,000 tokens. It is fit if it tells hate apart, quotes the "
+            "post and gives the right form, each in 9 of 10. Verdicts of a model that failed say so until it passes.",
+        ),
+    ] = False,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="The model to look at, as provider:model. Default: TRIBUNAL_MODEL."),
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="With --try: a setting of its calls: extra_body, prompts, max_output_tokens, timeout or attempts. May "
+            "be given again.",
+        ),
+    ] = None,
 ) -> None:
-    """Say which models can be used here: keys found, servers answering, what is missing. Spends nothing."""
-    checks = asyncio.run(_run_checks(offline))
+    """Say which models can be used here: keys found, servers answering, what is missing. Spends nothing but for --try.
+
+    Exit status 1: something in force is broken (✗): the model, its server, the data folder, or its last exam.
+    """
+    if offline and examine:
+        raise BadInput("try: asks a model; leave --offline out")
+    if given and not examine:
+        raise BadInput(f"set: {given[0]}: is a setting of the exam; give --try as well")
+    checks, exams = asyncio.run(_run_checks(offline, model, parse_settings(given or []) if examine else None))
     if as_json:
-        say_json({"checks": [each._asdict() for each in checks]})
-        return
+        say_json({"checks": [each._asdict() for each in checks], "exams": [each.as_json() for each in exams]})
+    else:
+        _print_checks(checks)
+        for each in exams:
+            print_exam(each)
+    if any(each.in_force and each.state == "broken" for each in checks):
+        raise typer.Exit(1)
+
+
+def _print_checks(checks: list[Check]) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -43,11 +83,12 @@ def doctor(
 
 
 class Check(NamedTuple):
-    """The state of one thing: `ok`, `missing` or `broken`, and that in words."""
+    """The state of one thing: `ok`, `missing` or `broken`, that in words, and whether a run here would use it."""
 
     what: str
     state: str
     found: str
+    in_force: bool = False
 
 
 class ProviderCheck(NamedTuple):
@@ -57,7 +98,10 @@ class ProviderCheck(NamedTuple):
     models: list[str] | None = None
 
 
-async def _run_checks(offline: bool) -> list[Check]:
+async def _run_checks(
+    offline: bool, model: str | None, exam_settings: dict[str, Any] | None
+) -> tuple[list[Check], list[TakenExam]]:
+    """Check everything, and examine the models in force if there are settings for it."""
     from tribunal import plugins
     from tribunal.calls import REHEARSAL
     from tribunal.environment import data_folder, environment
@@ -69,41 +113,92 @@ async def _run_checks(offline: bool) -> list[Check]:
     found = await asyncio.gather(*(_check_provider(name, held, offline) for name in names))
     has_studio = find_spec("langgraph_api") is not None
     studio = "langgraph dev serves every graph" if has_studio else "install tribunal-court[studio] for langgraph dev"
+    in_force, models = _check_models_in_force(model, held, dict(zip(names, found, strict=True)))
+    asked = {each.provider for each in models}
+    exam_checks, exams = [_last_exam(each, held) for each in models if str(each) != REHEARSAL], list[TakenExam]()
+    if exam_settings is not None and in_force.state != "broken":
+        exam_checks, exams = await _examine_models(models, held, exam_settings)
     return [
-        _check_models_in_force(held, dict(zip(names, found, strict=True))),
-        *(each.check for each in found),
+        in_force,
+        *exam_checks,
+        *(each.check._replace(in_force=each.check.what in asked) for each in found),
         Check("rehearsal", "ok", "always there; no moderator, for trying things out"),
-        _check_folder(data_folder()),
+        _check_folder(data_folder(held)),
         Check("studio", "ok" if has_studio else "missing", studio),
-    ]
+    ], exams
 
 
-def _check_models_in_force(held: dict[str, str], found: dict[str, ProviderCheck]) -> Check:
-    """Check the models of TRIBUNAL_MODEL: whether they can be asked, and whether their servers list them."""
+def _check_models_in_force(
+    given: str | None, held: dict[str, str], found: dict[str, ProviderCheck]
+) -> tuple[Check, tuple[ModelName, ...]]:
+    """Return whether the models in force can be asked and their servers list them, and the models themselves.
+
+    Args:
+        given: those of `--model`; None: those of TRIBUNAL_MODEL.
+        held: the settings outside a run.
+        found: the providers, by name.
+    """
     from tribunal.calls import REHEARSAL
     from tribunal.models.registry import resolve_models
+    from tribunal.models.served_name import is_same_model
 
-    what, named = "model in force", held.get("TRIBUNAL_MODEL")
+    where, named = ("model", given) if given else ("TRIBUNAL_MODEL", held.get("TRIBUNAL_MODEL"))
+
+    def check(state: str, words: str) -> Check:
+        return Check("model in force", state, words, in_force=True)
+
     if not named:
-        return Check(what, "ok", f"{REHEARSAL}: offline, by rules; set TRIBUNAL_MODEL or --model")
+        words = f"{REHEARSAL}: offline, by rules; set TRIBUNAL_MODEL or --model"
+        return check("ok", words), resolve_models(REHEARSAL, held, where)
     try:
-        models = resolve_models(named, held, "TRIBUNAL_MODEL")
+        models = resolve_models(named, held, where)
     except BadInput as error:
-        return Check(what, "broken", str(error))
+        return check("broken", str(error)), ()
     for model in models:
         server = found.get(model.provider, ProviderCheck(Check("", "ok", "")))
         if server.check.state != "ok":
-            return Check(what, "broken", f"{model} (TRIBUNAL_MODEL); {model.provider}: {server.check.found}")
-        if server.models is not None and not any(_is_named(model.model, listed) for listed in server.models):
+            return check("broken", f"{model} ({where}); {model.provider}: {server.check.found}"), models
+        if server.models is not None and not any(is_same_model(model.model, listed) for listed in server.models):
             some = ", ".join(server.models[:5]) + (", …" if len(server.models) > 5 else "")
             why = f"its server doesn't list it; it lists {some or 'none'}"
-            return Check(what, "missing", f"{model} (TRIBUNAL_MODEL); {why}")
-    return Check(what, "ok", f"{named} (TRIBUNAL_MODEL)")
+            return check("missing", f"{model} ({where}); {why}"), models
+    return check("ok", f"{named} ({where})"), models
 
 
-def _is_named(model: str, listed: str) -> bool:
-    """Return whether a listed name is the model, in full or without Ollama's tag or the date of its release."""
-    return listed == model or listed.startswith((f"{model}:latest", f"{model}-20"))
+def _last_exam(model: ModelName, held: dict[str, str]) -> Check:
+    """Return what the last exam of a model came to, at the address that is set."""
+    from tribunal.environment import data_folder
+    from tribunal.models.exam_results import exam_address, read_exam_results
+    from tribunal.models.registry import provider_of
+
+    address = exam_address(provider_of(model).base_url(held))
+    last = read_exam_results(data_folder(held)).get((str(model), address))
+    if last is None:
+        return Check(f"exam of {model}", "missing", "not taken; tribunal doctor --try takes it", in_force=True)
+    return _check_exam(last)
+
+
+async def _examine_models(
+    models: tuple[ModelName, ...], held: dict[str, str], settings: dict[str, Any]
+) -> tuple[list[Check], list[TakenExam]]:
+    """Examine the models in force, and return the checks and the exams."""
+    from tribunal.errors import ModelError
+
+    checks, exams = list[Check](), list[TakenExam]()
+    for model in models:
+        try:
+            exams.append(await take_exam(str(model), settings, held))
+            checks.append(_check_exam(exams[-1].exam.result))
+        except ModelError as error:
+            checks.append(Check(f"exam of {model}", "broken", f"not finished: {error}", in_force=True))
+    return checks, exams
+
+
+def _check_exam(result: ExamResult) -> Check:
+    from tribunal.times import format_date
+
+    state = "ok" if result.has_passed else "broken"
+    return Check(f"exam of {result.model}", state, f"{result.in_words}; {format_date(result.at)}", in_force=True)
 
 
 async def _check_provider(name: str, held: dict[str, str], offline: bool) -> ProviderCheck:
@@ -167,5 +262,7 @@ def _models_in(raw: bytes) -> list[str] | None:
 def _check_folder(folder: Path) -> Check:
     nearest = next(each for each in (folder, *folder.parents) if each.exists())
     if os.access(nearest, os.W_OK):
-        return Check("data folder", "ok", str(folder))
-    return Check("data folder", "broken", f"{folder} can't be written; set TRIBUNAL_DATA to one that can")
+        return Check("data folder", "ok", str(folder), in_force=True)
+    return Check(
+        "data folder", "broken", f"{folder} can't be written; set TRIBUNAL_DATA to one that can", in_force=True
+    )

@@ -13,7 +13,6 @@ from rich.rule import Rule
 from rich.status import Status
 from rich.text import Text
 
-from tribunal.calls import DEMO_NOTICE
 from tribunal.cases.case_drawing import line_of_case, short_details
 from tribunal.cases.case_view import CaseView
 from tribunal.cases.quotations import MarkedCue, quoted_spans
@@ -93,7 +92,7 @@ class CasePrinter:
             cues: those that mark words of the post, where it wasn't printed yet.
         """
         self._print_post(cues)
-        values: dict[str, Any] = {"case": view, "details": short_details(view), "demo_notice": DEMO_NOTICE}
+        values: dict[str, Any] = {"case": view, "details": short_details(view)}
         self._print("case", part="findings", shown=self._passages, **values)
         body = Group(*template_paragraphs("case", part="outcome", **values))
         title, colour = make_visible(view.title), _TONES[view.tone]

@@ -106,6 +106,7 @@ async def _take_post_in(state: CaseState, runtime: Runtime[Context], graph: str 
     line_up = await LINE_UPS.load(given.line_up, afresh=True) if given.line_up else None
     context, door = apply_line_up_text(given, line_up) if line_up else given, await current_registry()
     door.refresh_environment()
+    await door.refresh_exams()
     messages = merge_messages([], state["messages"]) if state.get("messages") else []
     sent = _post_as_sent(state, messages) if messages else state
     text, ref = _checked_text(sent, context), _checked_ref(sent)

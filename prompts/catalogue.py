@@ -75,6 +75,7 @@ CATALOGUE: dict[str, PromptPart] = {
     "mv_debate/summary": PromptPart("summary", "the verdict on the debate"),
     "system/explainer": PromptPart("", "standing instructions of the explanation for the person who posted"),
     "explained/plain": PromptPart("explainer", "the decision in plain words, for the person who posted"),
+    "exam/post": PromptPart("classifier", "a post of the exam of tribunal doctor --try"),
     "peers/zero_shot": PromptPart("classifier", "baseline and self_consistency in the mode zero-shot"),
     "peers/agent": PromptPart("agent", "the answer of an equal in symmetric_debate"),
 }

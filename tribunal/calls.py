@@ -86,6 +86,8 @@ REHEARSED = (
 )
 # What stands at every outcome that it took part in.
 DEMO_NOTICE = "Demo rules only: this is not a moderation decision."
+# How a warning begins about a model that failed its exam (`tribunal doctor --try`).
+UNFIT_MODEL = "unfit model: "
 # What it says where its rules find nothing.
 NOTHING_FOUND = (
     "The rehearsal's rules found nothing in the post; they know few words and miss most, so that is no reason to think "
@@ -96,3 +98,8 @@ NOTHING_FOUND = (
 def was_rehearsed(calls: Iterable[Mapping[str, Any]], warnings: Iterable[str] = ()) -> bool:
     """Return whether the rehearsal model took part: in one of these calls, or in a replay, which leaves no call."""
     return REHEARSED in warnings or any(call.get("model") == REHEARSAL for call in calls)
+
+
+def warnings_of_unfit_models(warnings: Iterable[str]) -> list[str]:
+    """Return those of a case's warnings that name a model which had failed its exam."""
+    return [each for each in warnings if each.startswith(UNFIT_MODEL)]

@@ -146,9 +146,13 @@ def setting(name: str) -> str | None:
     return environment().get(name)
 
 
-def data_folder() -> Path:
-    """Return where this project keeps what it makes: TRIBUNAL_DATA, or the platform's own place. Not created here."""
-    named = setting("TRIBUNAL_DATA")
+def data_folder(held: Mapping[str, str] | None = None) -> Path:
+    """Return where this project keeps what it makes: TRIBUNAL_DATA, or the platform's own place. Not created here.
+
+    Args:
+        held: the `environment`, if it has been read.
+    """
+    named = setting("TRIBUNAL_DATA") if held is None else held.get("TRIBUNAL_DATA")
     return Path(named).expanduser() if named else operators_folder()
 
 

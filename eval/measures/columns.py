@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tribunal.calls import REHEARSAL
+from tribunal.calls import REHEARSAL, warnings_of_unfit_models
 from tribunal.eval.runs.prices import ModelUsage, ShortcutSavings, UsageByModel, add_calls
 from tribunal.eval.runs.results import Result, read_results, read_run_file
 from tribunal.eval.runs.tally import FormatCounts, formats_of_calls
@@ -83,6 +83,7 @@ class RunColumns:
     signatures: list[str]  # by the number of a post: of its text (`eval.runs.likeness`); empty where it has none
     stances: list[Stances]  # of each row: which perspective said what
     rehearsed: int  # rows in which the rehearsal model took part
+    unfit: int  # rows in which a model took part that had failed its exam
     images: ImagesShown
     calls_by_rung: FormatCounts  # answered calls, by model, role and rung
     spent: UsageByModel  # what the calls took, by model
@@ -151,7 +152,7 @@ def read_columns(folder: Path) -> RunColumns:
     }
     groups_of_posts, signatures = list[str](), list[str]()
     words, gold_names, is_binary = defaultdict[int, Counter[str]](Counter), (set[str](), set[str]()), False
-    rehearsed = shown_policy = 0
+    rehearsed = unfit = shown_policy = 0
     calls_by_rung: FormatCounts = Counter()
     spent: UsageByModel = {}
     cached: UsageByModel = {}
@@ -172,6 +173,7 @@ def read_columns(folder: Path) -> RunColumns:
             groups_of_posts.append(result.group)
             signatures.append(result.likeness)
         rehearsed += result.rehearsed or any(call.model == REHEARSAL for call in result.calls)
+        unfit += bool(warnings_of_unfit_models(result.warnings))
         shown_policy += bool(result.policy)
         calls_by_rung.update(formats_of_calls(result.calls))
         add_calls(spent, result.calls)
@@ -213,6 +215,7 @@ def read_columns(folder: Path) -> RunColumns:
         signatures=signatures,
         stances=stances,
         rehearsed=rehearsed,
+        unfit=unfit,
         images=ImagesShown(len(pictured), len(here), len(shown_to - hidden_from), len(shown_to & hidden_from)),
         calls_by_rung=calls_by_rung,
         spent=spent,

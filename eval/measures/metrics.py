@@ -152,6 +152,7 @@ def _count_outcomes(columns: RunColumns) -> JSON:
         "unlabelled": int((~columns.is_labelled).sum()),
         "decided": int(columns.is_decided.sum()),
         "rehearsed": columns.rehearsed,
+        "unfit": columns.unfit,
     }
 
 

@@ -74,6 +74,7 @@ class _CountedResult(_ResultPart):
     usage: ResultUsage = ResultUsage()
     unseen_calls: Whole = Field(default=0, ge=0)
     rehearsed: bool = False
+    warnings: tuple[str, ...] = ()
     calls: tuple[ResultCall, ...] = ()
 
 

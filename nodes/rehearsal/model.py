@@ -23,7 +23,7 @@ from pydantic import Field
 
 from tribunal.models.role import Question
 from tribunal.nodes.rehearsal import court, debates, research
-from tribunal.nodes.rehearsal.reading import decide_alone
+from tribunal.nodes.rehearsal.reading import decide_alone, take_exam
 from tribunal.schema import JSON
 from tribunal.schema_filling import fill_schema
 
@@ -39,6 +39,7 @@ PARTS: dict[str, Part] = {
     "judge": court.judge_debate,
     "triage": decide_alone,
     "classifier": decide_alone,
+    "exam": take_exam,
     "explainer": court.explain_decision,
     "perspective": debates.label_post,
     "annotator": debates.annotate_post,

@@ -385,6 +385,12 @@ def decide_alone(question: Question) -> JSON:
     return fill_decision(question, policy.categories(scheme)[0].name, why)
 
 
+def take_exam(question: Question) -> JSON:
+    """Play whoever takes an exam: the classifier, who quotes what was found, or else the post."""
+    match = reading_of_question(question).gravest
+    return {**decide_alone(question), "quote": match.words if match else question.post.text}
+
+
 def fill_decision(question: Question, category: str, explanation: str) -> JSON:
     """Return a decision in its form. A confidence fills the field alone: no verdict of the rules states one."""
     confidence = {"confidence": 0.0} if "confidence" in question.form.model_fields else {}

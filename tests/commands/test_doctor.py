@@ -38,7 +38,7 @@ def test_a_model_gets_a_tick_where_its_server_lists_it(named: str, setting: str,
         listed = checks(TRIBUNAL_MODEL=named, **{setting: f"{server.url}{path}"}, **keys)
         unlisted = checks(TRIBUNAL_MODEL=f"{named}-2", **{setting: f"{server.url}{path}"}, **keys)
     assert listed["model in force"] == {
-        "what": "model in force", "state": "ok", "found": f"{named} (TRIBUNAL_MODEL)",
+        "what": "model in force", "state": "ok", "found": f"{named} (TRIBUNAL_MODEL)", "in_force": True,
     }  # fmt: skip
     assert unlisted["model in force"]["state"] == "missing"
     assert "-2 (TRIBUNAL_MODEL); its server doesn't list it; it lists scripted" in unlisted["model in force"]["found"]
@@ -69,6 +69,7 @@ def test_a_wrong_path_is_named_in_full() -> None:
         serving.join()
     assert found["openai"] == {
         "what": "openai", "state": "broken", "found": f"no key needed; 127.0.0.1 says 404 ({address}/models)",
+        "in_force": False,
     }  # fmt: skip
 
 

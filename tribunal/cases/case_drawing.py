@@ -17,7 +17,6 @@ from typing import Any, Literal
 from jinja2 import Environment, Template
 from markupsafe import Markup
 
-from tribunal.calls import DEMO_NOTICE
 from tribunal.cases.case_view import AuthorLetter, CaseView, ViewedPost
 from tribunal.shared_settings import VIEWS
 from tribunal.templates import make_template_environment
@@ -133,7 +132,7 @@ def _environment(kind: str) -> Environment:
         return Markup(escape_markdown(one_line(value)))  # noqa: S704  # escaped here
 
     made = make_template_environment(_source, escape)
-    made.globals |= {"demo_notice": DEMO_NOTICE, "count_noun": count_noun, "format_date": format_date}
+    made.globals |= {"count_noun": count_noun, "format_date": format_date}
     made.globals |= {"view_titles": VIEWS}
     made.filters |= {"block": _markdown_block, "cell": _markdown_cell, "marked": _markdown_post}
     return made

@@ -217,6 +217,7 @@ class CaseView(_Page):
     track: str = Field(description="which way through the graph it took")
     reasons: tuple[str, ...]
     rehearsed: bool
+    banners: tuple[str, ...] = Field(default=(), description="why this may be no decision, for its head")
     status: CaseStatus | None = Field(default=None, description="where it stands in its store, if one was asked")
     post: ViewedPost
     trial: ViewedTrial

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from tribunal.calls import DEMO_NOTICE, warnings_of_unfit_models
 from tribunal.cases.case_drawing import line_of_case
 from tribunal.cases.case_view import (
     ActivityEntry,
@@ -104,6 +105,7 @@ def view_case(
     if record.outcome == "pending" and record.review:  # the models' reasons come first
         reasons.insert(0, str(verdict.get("explanation") or ""))
     case = case or record.kept or record.thread
+    unfit = warnings_of_unfit_models(record.warnings)
     same = ("outcome", "rehearsed", "opinions", "precedents", "appeals", "votes")
     return CaseView(
         **{name: getattr(record, name) for name in same},
@@ -114,6 +116,7 @@ def view_case(
         first=line_of_case("decision", record, verdict, read_reason(record.review.reason) if record.review else ""),
         track=line_of_case("track", record),
         reasons=tuple(each for each in reasons if each),
+        banners=(*[DEMO_NOTICE] * record.rehearsed, *unfit),
         status=status,
         post=ViewedPost(
             id=record.post_id,
@@ -147,7 +150,7 @@ def view_case(
         ),
         decided=decision_steps(record, decided_at),
         cost=cost_of_case(record, price),
-        warnings=tuple(_merge_causes(record.warnings)),
+        warnings=tuple(_merge_causes([each for each in record.warnings if each not in unfit])),
         notes=tuple(notes),
         activity=tuple(activity),
         details=tuple((name, value) for name, value in case_details(record, case) if value),

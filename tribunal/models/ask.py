@@ -24,21 +24,25 @@ from tribunal.context import POLICIES, Context, context_of
 from tribunal.errors import BadModelOutput, CallFailed, ModelError, Refused
 from tribunal.line_up import apply_line_up
 from tribunal.models.diagnosis import Diagnosis, diagnose
+from tribunal.models.exam_results import find_unfit
 from tribunal.models.image import load_picture
 from tribunal.models.model_call import LENGTH, REFUSED, Completion, ModelCall, repeats_itself
 from tribunal.models.paid_request import send_paid
 from tribunal.models.registry import ModelRegistry, current_registry, extra_fields_for, models_of_seat, provider_of
 from tribunal.models.role import (
+    END_OF_THINKING,
     Filled,
     Question,
     Role,
     SharedPrompt,
     UnreadableAnswer,
     appeal_prompt,
+    is_unended_thinking,
     policy_variables,
     read_in_own_names,
     standing_instructions,
 )
+from tribunal.models.served_name import warn_of_other_name
 from tribunal.models.unanswered import find_given_up, note_call
 from tribunal.prompts.marks import material_text
 from tribunal.prompts.policy import policy_of, translate_policy
@@ -166,6 +170,8 @@ async def ask(
         calls.append(record)
         note_call(record)
         warnings += [REHEARSED] if was_rehearsed([record]) else []
+        warnings += find_unfit(registry.exams, str(call.model), call.base_url)
+        warnings += warn_of_other_name(str(call.model), call.model.model, call.served)
         warnings += call.warnings
         runtime.stream_writer({"event": "call", **record, **(call.trace_entry if context.trace else {})})
         if failed is None:
@@ -260,7 +266,9 @@ async def _ask_for_answer(call: ModelCall, registry: ModelRegistry) -> Any:
             continue
         try:
             if cut:
-                raise UnreadableAnswer("the answer went on repeating itself until it was cut off")
+                repeated = "the answer went on repeating itself until it was cut off"
+                thinks = is_unended_thinking(call.answer_text)
+                raise UnreadableAnswer(f"{repeated}: {END_OF_THINKING}" if thinks else repeated, repeated)
             return call.question.parse_answer(call.answer_text, call.warnings)
         except UnreadableAnswer as problem:
             if asked_again:

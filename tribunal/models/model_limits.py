@@ -20,6 +20,7 @@ from tribunal.errors import BadModelOutput, CallFailed
 from tribunal.models.diagnosis import Diagnosis, parse_token_space
 from tribunal.models.model_call import RESPONSE_FORMATS, ModelCall, RequestPart
 from tribunal.models.providers import ResponseFormat
+from tribunal.models.role import END_OF_THINKING, is_unended_thinking
 
 Result = TypeVar("Result")
 LONGEST_REST = 120.0
@@ -321,16 +322,21 @@ class ModelLimits:
             BadModelOutput: it was cut off before, or there is room for no more.
         """
         limit, context = call.max_output_tokens, self.context_size
+        # A server that keeps thoughts apart answers nothing where they fill the limit.
+        thinks = not call.answer_text.strip() or is_unended_thinking(call.answer_text)
         if call.cut_at is not None:
+            why = f": {END_OF_THINKING}" if thinks else ""
             raise BadModelOutput(
                 f"the answer was cut off twice, the second time at {call.last_completion_tokens or limit} of "
-                f"{limit} tokens, after a prompt of {call.last_prompt_tokens}"
+                f"{limit} tokens, after a prompt of {call.last_prompt_tokens}{why}"
             )
+        if thinks:
+            call.warn(f"{call.model} was cut off at {limit} tokens, and asked again: {END_OF_THINKING}")
         call.cut_at, most = limit, MOST_OUTPUT_TOKENS
         if context and call.last_prompt_tokens:
             most = min(most, context - call.last_prompt_tokens)
             if most <= limit:
-                raise BadModelOutput(_NO_ROOM.format(limit))
+                raise BadModelOutput(_NO_ROOM.format(limit) + (f": {END_OF_THINKING}" if thinks else ""))
         call.max_output_tokens = max(limit, min(limit * 4, most))
 
     def fit_output_limit(self, call: ModelCall, complaint: str) -> bool:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from tribunal import plugins
 from tribunal.calls import REHEARSAL
 from tribunal.context import Context
-from tribunal.environment import DotEnv, environment, from_dotenv, read_dotenv
+from tribunal.environment import DotEnv, data_folder, environment, from_dotenv, read_dotenv
 from tribunal.errors import BadInput
 from tribunal.loops import PerLoop
 from tribunal.model_objects import (
@@ -32,6 +32,7 @@ from tribunal.model_objects import (
     refusal_elsewhere,
     secrets_in,
 )
+from tribunal.models.exam_results import ExamKey, ExamResult, read_exam_results
 from tribunal.models.model_limits import KeyPool, ModelLimits
 from tribunal.models.providers import Endpoint, ModelName, Provider
 from tribunal.models.providers.anthropic import ANTHROPIC
@@ -276,6 +277,7 @@ class ModelRegistry:
     Attributes:
         environment: the settings outside a run, as they were when it last looked around.
         limits: what servers have shown of each model.
+        exams: the last exam of each model at each address.
         secrets: every key it has held, and every password of an address. Those that are no longer used too: a call
             under way may still tell them.
         on_rest: is told of every rest that a server asks for: the provider, the key's number, the seconds. None: nobody
@@ -287,6 +289,7 @@ class ModelRegistry:
         self._dotenv = dotenv
         self.environment: Mapping[str, str] = environment(dotenv)
         self.secrets: set[str] = set()
+        self.exams: dict[ExamKey, ExamResult] = {}
         self.on_rest: Callable[[str, int, float], None] | None = None
         self._elsewhere: dict[tuple[str, int], float] = {}  # until when others were told to let a key rest
         self._clients: dict[tuple[ModelName, str | None, str | None], tuple[Provider, BaseChatModel]] = {}
@@ -311,6 +314,10 @@ class ModelRegistry:
         )
         if was != now:
             self.reset_keys()
+
+    async def refresh_exams(self) -> None:
+        """Take in what exams have come to since."""
+        self.exams = await asyncio.to_thread(read_exam_results, data_folder(self.environment))
 
     def key_pool(self, model: ModelName, provider: Provider) -> KeyPool:
         """Return the keys of a model's provider; of a model object, the one that it holds itself."""

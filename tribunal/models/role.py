@@ -224,6 +224,12 @@ def _different_policy(policy: Policy) -> Policy:
 _THINKING = re.compile(r"^\s*<think(?:ing)?>.*?(?:</think(?:ing)?>\s*|\Z)", re.DOTALL)
 # Many templates open the thinking themselves, so that the answer holds no more than its end.
 _END_OF_THINKING = re.compile(r"</think(?:ing)?>")
+_BEGIN_OF_THINKING = re.compile(r"\s*<think(?:ing)?>")
+# What to do about a model that thinks until it is cut off.
+END_OF_THINKING = (
+    "it is thinking without an end; turn thinking off by the setting extra_body, such as "
+    "{'*' = {chat_template_kwargs = {enable_thinking = false}}}, or give it room by --max-output-tokens"
+)
 _FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _OPEN_OBJECT, _OPEN_LIST = re.compile(r"\{"), re.compile(r"\[\s*[{\]]")
 _DECODER = json.JSONDecoder()
@@ -270,7 +276,8 @@ def read_answer(text: str, form: type[Filled], *, post: str = "", names: AnswerN
     """
     said = strip_thinking(text, post=post)
     if not said:
-        raise UnreadableAnswer("the answer was empty")
+        empty = "the answer was empty"
+        raise UnreadableAnswer(f"{empty}: {END_OF_THINKING}" if is_unended_thinking(text) else empty, empty)
     try:
         found = _find_json(said, post, lists=bool(names and names.items))
         if names:
@@ -309,6 +316,11 @@ def strip_thinking(text: str, *, post: str = "") -> str:
     except ValueError:
         return _END_OF_THINKING.split(proper)[-1].strip()
     return proper
+
+
+def is_unended_thinking(text: str) -> bool:
+    """Return whether an answer is thinking that never ended, and no more."""
+    return bool(_BEGIN_OF_THINKING.match(text)) and not _END_OF_THINKING.search(text)
 
 
 def _find_json(said: str, post: str, *, lists: bool = False) -> list[Any]:
