@@ -6,14 +6,13 @@ form. The posts are our own. Whoever reads them knows which ones are hate speech
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, NamedTuple
 
 from pydantic import create_model
 
-from tribunal.nodes.arcade.judge import CLASSIFIER
-from tribunal.nodes.forms import DecisionForm, decision_form, text_bounds
+from tribunal.models.role import Role
+from tribunal.nodes.forms import DecisionForm, one_of, text_bounds
 from tribunal.prompts.policy import Policy
 from tribunal.schema import Scheme
 
@@ -48,8 +47,10 @@ class ExamForm(DecisionForm):
 @lru_cache(maxsize=32)
 def exam_form(policy: Policy, scheme: Scheme) -> type[ExamForm]:
     """Return the form of a decision, with a quotation."""
-    category = decision_form(policy, scheme).model_fields["category"]
-    return create_model("ExamDecision", __base__=ExamForm, category=(category.annotation, category))
+    names = [category.name for category in policy.categories(scheme)]
+    return create_model("ExamDecision", __base__=ExamForm, category=(one_of(names, numbered=True), ...))
 
 
-EXAMINED = replace(CLASSIFIER, name="exam", prompt="exam/post", form=exam_form, temperature=0.0)
+EXAMINED: Role[ExamForm] = Role(
+    "exam", "classifier", "exam/post", exam_form, 0.0, falls_to="judge_model", final=True, answer_order="label-first"
+)

@@ -29,7 +29,7 @@ def answer(request: Request, *, fit: bool = True) -> Reply:
     """Answer as a model that knows hate from the rest and quotes; or as one that says NotHate to everything."""
     post = next((each for each in EXAM_POSTS if each.text in request.text), EXAM_POSTS[-1])
     category = "OtherHate" if fit and post.is_hateful else "NotHate"
-    return Reply({"explanation": "why", "category": category, "quote": f"“{post.text[:20].strip()}”"})
+    return Reply({"explanation": "why", "category": category, "quote": f"“{' '.join(post.text.split()[:3])}”"})
 
 
 def examine(server: ScriptedServer, *more: str) -> Any:
@@ -52,9 +52,9 @@ def test_a_fit_model_passes_and_the_figures_say_what_to_set() -> None:
 def test_verdicts_of_a_model_that_failed_carry_a_banner_until_it_passes(tmp_path: Path) -> None:
     (tmp_path / "posts.csv").write_text("id,text,label\n1,hello,0\n2,good day,0\n")
 
-    def judge(server: ScriptedServer, *more: str, word: str = "judge", post: str = "hello") -> Any:
-        return run(word, post, "--graph", "baseline", *more, "--model", "openai:scripted",
-                   OPENAI_BASE_URL=f"{server.url}/v1")  # fmt: skip
+    def judge(server: ScriptedServer, *more: str, command: tuple[str, ...] = ("judge", "hello")) -> Any:
+        shared = "--graph", "baseline", "--model", "openai:scripted"
+        return run(*command, *more, *shared, OPENAI_BASE_URL=f"{server.url}/v1")
 
     with ScriptedServer(lambda request: answer(request, fit=False)) as server:
         failed = examine(server)
@@ -67,8 +67,11 @@ def test_verdicts_of_a_model_that_failed_carry_a_banner_until_it_passes(tmp_path
         assert warning.startswith(UNFIT_MODEL)
         looked = run("doctor", TRIBUNAL_MODEL="openai:scripted", OPENAI_BASE_URL=f"{server.url}/v1")
         assert (looked.exit_code, "✗  exam of openai:scripted" in looked.stdout) == (1, True)
-        assert judge(server, "--out", "run", word="eval", post="posts.csv").exit_code == 0
-        assert "took part in 2 of 2 results" in run("report", "run").stdout
+        measured = judge(server, "--out", "run", command=("eval", "--dataset", "table", "--data", "posts.csv"))
+        assert measured.exit_code == 0, measured.output
+        assert "a model that had failed its exam took part in 2 of 2 results" in measured.output
+        run("report", "run")
+        assert "failed its exam (tribunal doctor --try) took part in 2 of 2" in (tmp_path / "run/report.md").read_text()
         # At another address it is another model.
         other = run("doctor", "--json", "--offline", TRIBUNAL_MODEL="openai:scripted", OPENAI_BASE_URL="http://else/v1")
         assert (
@@ -98,7 +101,7 @@ def test_an_exam_that_cannot_be_finished_keeps_no_result(tmp_path: Path) -> None
     with ScriptedServer(lambda request: Fault(401)) as server:
         done = examine(server)
     assert done.exit_code == 1
-    assert "not finished: authentication" in " ".join(done.stdout.split())
+    assert "not finished: openai: authentication" in " ".join(done.stdout.split())
     down = run("doctor", "--try", "--model", "openai:x", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
     assert (down.exit_code, "127.0.0.1 doesn't answer" in " ".join(down.stdout.split())) == (1, True)
     assert not (tmp_path / "data" / "exams.json").exists()

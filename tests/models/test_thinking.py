@@ -42,13 +42,13 @@ async def test_thoughts_that_never_end_are_no_answer() -> None:
     assert "the answer was empty" in server.requests[1].text
 
 
-@pytest.mark.parametrize("thought", [{"content": "<think>Maybe. Or"}, {"content": "", "thinking": "Maybe. Or"}])
-async def test_thinking_until_the_limit_is_named_with_what_ends_it(thought: dict[str, str]) -> None:
+@pytest.mark.parametrize("endless", [Reply("<think>Maybe. Or", "length"), Reply("", "length", thinking="Maybe. Or")])
+async def test_thinking_until_the_limit_is_named_with_what_ends_it(endless: Reply) -> None:
     way_out = ("thinking without an end", "extra_body", "enable_thinking = false", "--max-output-tokens")
-    failed, _ = await classify(Reply(**thought, finish_reason="length"), max_output_tokens=300)
+    failed, _ = await classify(endless, max_output_tokens=300)
     assert came_of(failed)[:2] == ("failure", "bad_output")
     assert all(words in failed.explanation for words in (*way_out, "cut off twice", "of 1200 tokens"))
-    warned, _ = await classify([Reply(**thought, finish_reason="length"), GOOD], max_output_tokens=300)
+    warned, _ = await classify([endless, GOOD], max_output_tokens=300)
     assert came_of(warned)[0] == "verdict"
     assert all(words in warned.warnings[0] for words in (*way_out, "cut off at 300 tokens"))
 

@@ -88,10 +88,10 @@ async def examine_model(model: str, settings: JSON) -> Exam:
         warnings |= dict.fromkeys(answer.log["warnings"])
         told_apart += policy.is_hate("fine", policy.label("fine", answer.value.category)) == post.is_hateful
         quoted += quotes_post(answer.value, post.text)
-    [name] = model_names(model, "model")
-    address = exam_address(provider_of(name).base_url((await current_registry()).environment))
+    [examined] = model_names(model, "model")
+    address = exam_address(provider_of(examined).base_url((await current_registry()).environment))
     result = ExamResult(
-        model=str(name), address=address, at=time.time(), told_apart=told_apart, quoted=quoted,
+        model=str(examined), address=address, at=time.time(), told_apart=told_apart, quoted=quoted,
         in_form=POSTS - len(faults),
     )  # fmt: skip
     return Exam(result, tuple(calls), tuple(warnings), tuple(faults))
