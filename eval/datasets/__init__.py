@@ -98,6 +98,7 @@ def describe_dataset(name: str) -> str:
         ),
         *([f"shown with a post where it is there: {spec.extras}"] if spec.extras else []),
         *([f"posts that belong together: those of one {spec.cluster}"] if spec.cluster else []),
+        *([f"for tuning: {spec.tuning_note}"] if spec.tuning_note else []),
         f"the papers' protocol: {spec.protocol.says if spec.protocol else 'none'}",
     ]
     return "\n".join(lines)

@@ -101,6 +101,7 @@ class DatasetSpec:
         extras: what the set has beside a post (`title`, `ocr`), which the post is shown with unless the caller leaves
             it out; `read` asks `Dataset.extras`.
         extra_files: a pattern for the files that hold it, beside the first file.
+        tuning_note: what has to be known of whatever is tuned on its splits for tuning.
 
     Raises:
         BadInput: `default` is none of the splits.
@@ -121,6 +122,7 @@ class DatasetSpec:
     cluster: str | None = None
     extras: str | None = None
     extra_files: str | None = None
+    tuning_note: str | None = None
 
     def __post_init__(self) -> None:
         """Check that the default split exists."""

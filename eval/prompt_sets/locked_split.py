@@ -34,6 +34,12 @@ def find_test_split(dataset: Dataset | DatasetPool, posts: Iterable[Sample]) -> 
     return None
 
 
+def list_tuning_notes(dataset: Dataset | DatasetPool) -> list[str]:
+    """Return what has to be known of prompts that are tuned on this data, a note for each set that has one."""
+    parts = dataset.parts if isinstance(dataset, DatasetPool) else (dataset,)
+    return [f"{part.name}: {part.spec.tuning_note}" for part in parts if part.spec.tuning_note]
+
+
 def _split_of_table(table: Dataset, posts: Iterable[Sample]) -> str | None:
     column = table.columns.get("split", "split")
     splits = {str(sample.fields[column]) for sample in posts if sample.fields.get(column)}

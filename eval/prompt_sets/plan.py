@@ -20,7 +20,7 @@ from tribunal.eval.prompt_sets.differences import (
     open_prompt_set,
     write_prompt_set,
 )
-from tribunal.eval.prompt_sets.locked_split import find_test_split
+from tribunal.eval.prompt_sets.locked_split import find_test_split, list_tuning_notes
 from tribunal.eval.runs.final_looks import count_look
 from tribunal.eval.runs.job import RunOptions
 from tribunal.eval.runs.pins import collect_pins
@@ -47,6 +47,7 @@ class ComparisonPlan:
         exchanged: by the name of a run, the prompt that was exchanged in it.
         data: what run.json says of the data.
         test_split: the test split that is looked at; None if the posts may be tuned on.
+        tuning_notes: what has to be known of prompts that are tuned on the posts.
     """
 
     first: PromptSet
@@ -56,6 +57,7 @@ class ComparisonPlan:
     exchanged: Mapping[str, str]
     data: JSON
     test_split: str | None
+    tuning_notes: tuple[str, ...]
 
 
 @keep_files_read()
@@ -103,7 +105,8 @@ def plan_comparison(
         write_prompt_set(out / _SETS / called, exchange_prompt(one, other, name, system))
         folders[called] = str(out / _SETS / called)
     ready = asyncio.run(_open_runs({name: _with_prompts(wanted, out, each) for name, each in folders.items()}, out))
-    return ComparisonPlan(one, other, out, ready, exchanged, prepared.held["data"], test_split)
+    notes = () if test_split is not None else tuple(list_tuning_notes(prepared.dataset))
+    return ComparisonPlan(one, other, out, ready, exchanged, prepared.held["data"], test_split, notes)
 
 
 def _run_name(side: str, name: str) -> str:

@@ -39,6 +39,7 @@ def offered(typed: str) -> list[str]:
                 ("tribunal eval --dataset sbic+gh", {"sbic+ghc"}),
                 ("tribunal protocols arcade-table4", {"arcade-table4"}),
                 ("tribunal experiment run arcade-table4", {"arcade-table4"}),
+                ("tribunal prompts compare --dataset sbic+gh", {"sbic+ghc"}),
                 ("tribunal judge --perspectives example-h", {"example-harm"}),
                 ("tribunal judge --perspectives example-harm,example-d", {"example-harm,example-dehumanisation"}),
                 ("tribunal judge --perspectives al", {"all"}),
