@@ -44,7 +44,8 @@ def test_an_experiment_is_shown_with_the_papers_figures() -> None:
         "  fhm: 500 posts, split dev (ARCADE, section 5.2: all 500 posts of the dev split)",
         "  arcade: ARCADE; graph arcade",
         "where the paper is silent, ours:",
-        "  - the baseline's temperature: 0.8, as in the published code",
+        "  - the baseline's temperature and the order of its answer: 0.8 and the label first, as in the published code "
+        "(whose binary baseline gives no reason)",
     ):
         assert line.casefold() in said.casefold().splitlines()
     row = next(line for line in said.splitlines() if line.startswith("GPT-4o w/ Ours"))
