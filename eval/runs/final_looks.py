@@ -48,12 +48,12 @@ def final_look_in_words(run: JSON, folder: Path) -> str | None:
         folder: its folder.
     """
     noted = run.get("final")
-    if not isinstance(noted, dict):
+    if not isinstance(noted, dict) or not isinstance(look := noted.get("look"), int):
         return None
     entries = read_entries(folder.resolve().parent.parent / LOOKS)
     known = [each for each in entries if all(each.get(name) == noted.get(name) for name in _OF_THE_DATA)]
-    total = max(len(known), int(noted.get("look") or 1))
     return (
-        f"A final look at the test split {noted.get('split')} of {noted.get('data')}: number {noted.get('look')} of "
-        f"{total} comparisons of prompts made on it here. Each look beyond the first makes its figures more optimistic"
+        f"A final look at the split {noted.get('split')} of {noted.get('data')}: number {look} of "
+        f"{max(len(known), look)} comparisons of prompts made on it here. Each look beyond the first makes its figures "
+        "more optimistic"
     )

@@ -55,9 +55,10 @@ def count_entry(
 def read_entries(ledger: Path) -> list[JSON]:
     """Return the entries of a ledger; none if there is no such file, or it can't be read."""
     try:
-        return _parse_entries(read_text(ledger))
+        entries = _parse_entries(read_text(ledger))
     except (OSError, ValueError):
         return []
+    return [each for each in entries if isinstance(each, dict)]
 
 
 def _parse_entries(text: str) -> list[JSON]:

@@ -156,7 +156,7 @@ async def test_a_test_split_is_looked_at_with_final_alone_and_each_look_is_count
     assert held["final"]["look"] == 1
     CliRunner().invoke(app, ["report", str(tmp_path / "out" / "A_tribunal")])
     report = (tmp_path / "out" / "A_tribunal" / "report.md").read_text("utf-8")
-    said = "A final look at the test split test of table: number 1 of 2"
+    said = "A final look at the split test of table: number 1 of 2"
     assert said in report
     with looking(tmp_path / "out" / "A_tribunal") as browser:
         assert said in browser.get("/samples?run=A_tribunal").text
