@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from tribunal.models.role import SharedPrompt
+from tribunal.models.prompt_values import SharedPrompt
 from tribunal.nodes.forms import Mend
 from tribunal.nodes.state import CaseState, opinions_of, precedents_of
 from tribunal.prompts.marks import Entry, Material, entries, ours, quote, short_word
-from tribunal.schema import Evidence, Opinion, Precedent
+from tribunal.schema import Evidence, EvidenceStance, Opinion, Precedent
 from tribunal.text import one_line
 
 _MOST_OF_A_POST, _MOST_OF_A_NOTE = 600, 300  # characters of an earlier case that a prompt shows
@@ -41,7 +41,13 @@ def show_exhibits(state: CaseState, *, opinions: bool = True) -> SharedPrompt | 
         return SharedPrompt("court/exhibits", material)
     # A prompt of its own, which includes the other: whoever has words of their own for the exhibits keeps them.
     shown = entries("precedents", map(_precedent_entry, decided))
-    return SharedPrompt("court/precedents", {**material, "precedents": shown, "first_case": short_word(decided[0].id)})
+    material |= {
+        "precedents": shown,
+        "first_case": short_word(decided[0].id),
+        "other_policy": any(not each.same_policy for each in decided),
+        "other_category": any(not each.here for each in decided),
+    }
+    return SharedPrompt("court/precedents", material)
 
 
 def evidence_of(state: CaseState) -> list[Evidence]:
@@ -54,9 +60,16 @@ def evidence_shown(evidence: Iterable[Evidence]) -> Material:
     return entries("evidence", map(_passage_entry, evidence))
 
 
+_SPEAKS = {
+    EvidenceStance.SUPPORTS: ours("supports that the post is hateful"),
+    EvidenceStance.REFUTES: ours("refutes that the post is hateful"),
+    EvidenceStance.NEUTRAL: ours("neutral on whether the post is hateful"),
+}
+
+
 def _passage_entry(each: Evidence) -> Entry:
     fields = (("title", short_line(each.title)), ("address", each.url), ("passage", each.passage))
-    return Entry(ours("[{}] {}", each.id, each.stance), [(name, text) for name, text in fields if text])
+    return Entry(ours("[{}] {}", each.id, _SPEAKS[each.stance]), [(name, text) for name, text in fields if text])
 
 
 def _opinion_entry(opinion: Opinion) -> Entry:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from tribunal.errors import BadInput
 from tribunal.files import write_whole
 from tribunal.plugins import load_all
-from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_RUN, OF_THE_SYSTEM, PromptSet, shipped_prompts
+from tribunal.prompts.sets import PromptSet, shipped_prompts
+from tribunal.prompts.variables import FILLED_IN, OF_THE_CASE, OF_THE_POLICY, OF_THE_RUN, OF_THE_SYSTEM
 from tribunal.systems import systems
 from tribunal.templates import make_template_environment
 from tribunal.text import suggest_name
@@ -33,11 +34,14 @@ CATALOGUE: dict[str, PromptPart] = {
     "system/policy": PromptPart(
         "", "the policy's definition, exclusions and groups; in the instructions of those told them"
     ),
+    "purpose": PromptPart("", "what the review is for; at the head of every system message"),
     "marks": PromptPart("", "how material is marked; in every system message"),
     "post": PromptPart("", "the words around the post; in every request"),
     "court/exhibits": PromptPart("", "what was found beside the post"),
     "court/appeal": PromptPart("", "the appeal; in a new trial, to all but the gatekeeper"),
     "court/precedents": PromptPart("", "the same, with cases that people decided"),
+    "court/rest_on": PromptPart("", "what those who argue and judge may rest on, by what the case holds"),
+    "court/examples": PromptPart("", "the examples of the policy"),
     "court/cue_types": PromptPart("", "the types of cue"),
     "court/implied": PromptPart("", "the means of implied hate"),
     "court/relations": PromptPart("", "how text and image relate"),
@@ -106,7 +110,7 @@ def list_system_prompts() -> dict[str, str]:
 
 def prompt_variables(name: str) -> list[str]:
     """Return the variables that a shipped prompt has to put in, beside those that are filled in by themselves."""
-    own = shipped_prompts().variables(name) - OF_THE_POLICY - OF_THE_RUN
+    own = shipped_prompts().variables(name) - FILLED_IN
     return sorted(own - OF_THE_SYSTEM if name.startswith("system/") else own)
 
 
@@ -146,5 +150,6 @@ def _readme_text(folder: Path) -> str:
         variables=prompt_variables,
         of_the_policy=OF_THE_POLICY,
         of_the_run=OF_THE_RUN,
+        of_the_case=OF_THE_CASE,
         of_the_system=OF_THE_SYSTEM,
     )

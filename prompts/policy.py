@@ -33,6 +33,7 @@ from tribunal.contents import NamedTexts, note_own_text, remember_text
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
 from tribunal.language import parse_language
+from tribunal.prompts.example_pool import example_pool
 from tribunal.schema import Scheme, Task
 from tribunal.text import make_visible, one_line, parse_toml, suggest_name
 
@@ -56,8 +57,8 @@ class _PolicyPart(BaseModel):
 class Category(_PolicyPart):
     """One label of a scheme. `hate` says whether it is hate speech: by default every one but the first of a scheme.
 
-    `examples_for` are posts that belong to it, `examples_against` posts that look like it and don't; the judge is shown
-    them.
+    `examples_for` are posts that belong to it, `examples_against` posts that look like it and don't. `examples_from`
+    names groups of the pool (`examples.toml`), which hold some of both. Who decides is shown them.
     """
 
     name: Name
@@ -65,6 +66,25 @@ class Category(_PolicyPart):
     hate: bool | None = None
     examples_for: tuple[Text, ...] = ()
     examples_against: tuple[Text, ...] = ()
+    examples_from: tuple[Name, ...] = ()
+
+    @field_validator("examples_from")
+    @classmethod
+    def _check_groups(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        pool = example_pool()
+        if unknown := next((name for name in value if name not in pool), None):
+            raise ValueError(f"{unknown!r}: there is no such group of examples{suggest_known(unknown, pool)}")
+        return value
+
+    def list_examples(self) -> list[str]:
+        """Return its examples, each as a line that says whether it belongs, and of which kind it is."""
+        groups = [example_pool()[name] for name in self.examples_from]
+        lines = [f"is {self.name}: {one_line(text)}" for text in self.examples_for]
+        lines += [f"is {self.name} ({kind}): {text}" for each in groups for kind, text in each.belonging.items()]
+        lines += [f"is not {self.name}: {one_line(text)}" for text in self.examples_against]
+        return lines + [
+            f"is not {self.name} ({kind}): {text}" for each in groups for kind, text in each.contrasting.items()
+        ]
 
 
 class Translation(_PolicyPart):
@@ -183,12 +203,7 @@ class Policy(_PolicyPart):
 
     def examples(self, scheme: Scheme) -> str:
         """Return the examples for and against each category, one a line; empty where there are none."""
-        return "\n".join(
-            f"{words} {category.name}: {one_line(example)}"
-            for category in self.categories(scheme)
-            for words, examples in (("is", category.examples_for), ("is not", category.examples_against))
-            for example in examples
-        )
+        return "\n".join(line for category in self.categories(scheme) for line in category.list_examples())
 
 
 def suggest_known(word: str, known: Iterable[str]) -> str:
@@ -292,11 +307,13 @@ def parse_policy(text: str, name: str = "the kept text") -> Policy:
         raise BadInput(f"policy: {name}: not a TOML file: {error}") from error
     if derived := next((key for key in _DERIVED if key in values), None):
         raise BadInput(f"policy: {name}: {derived}: is worked out from the file; leave it out")
-    sha = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     try:
-        return Policy.model_validate({**values, "sha": sha, "source": text})
+        policy = Policy.model_validate({**values, "source": text})
     except ValidationError as error:
         raise BadInput(f"policy: {name}: {_describe_fault(error)}; compare the shipped h-vli.toml") from error
+    taken = [line for each in (*policy.fine, *policy.binary) if each.examples_from for line in each.list_examples()]
+    words = "\0".join([text, *taken])  # what the pool adds is a part of the policy
+    return policy.model_copy(update={"sha": hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]})
 
 
 _DERIVED = ("sha", "source")

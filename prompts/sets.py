@@ -27,29 +27,12 @@ from tribunal.prompts.marks import Material, Ours, PromptError
 from tribunal.prompts.policy import Category
 from tribunal.prompts.set_file import SET_FILE, parse_set_file
 from tribunal.prompts.template import check_template, iter_includes, make_sandbox
+from tribunal.prompts.variables import FILLED_IN, OF_THE_SYSTEM
 from tribunal.schema import JSON
 from tribunal.systems import system_of
 from tribunal.text import parse_json, suggest_name
 
 SHIPPED = "tribunal"
-# What a system message may say of the policy, and what a role's prompt may; `ask` fills these in by itself.
-OF_THE_SYSTEM = frozenset(
-    (
-        "name",
-        "definition",
-        "exclusions",
-        "expression",
-        "excuses",
-        "together",
-        "groups",
-        "categories",
-        "question",
-        "labels",
-    )
-) | {"language", "own_policy"}
-OF_THE_POLICY = frozenset(("expression", "excuses", "together", "category_examples", "kinds"))
-# What a role's prompt may say of the settings of the run; filled in in the same way.
-OF_THE_RUN = frozenset(("label_first", "boxes"))
 
 
 def _is_marked(value: object) -> bool:
@@ -266,8 +249,8 @@ def _check_variables(path: Path, name: str, text: str, prompts: PromptSet, base:
     if path.name.startswith("_"):
         return
     system = name.startswith("system/")
-    needed = frozenset[str]() if system else base.variables(name) - OF_THE_POLICY - OF_THE_RUN
-    known = OF_THE_SYSTEM if system else needed | OF_THE_POLICY | OF_THE_RUN
+    needed = frozenset[str]() if system else base.variables(name) - FILLED_IN
+    known = OF_THE_SYSTEM if system else needed | FILLED_IN
     variables = prompts.variables(name)
     if unknown := sorted(variables - known):
         way_out = suggest_name(unknown[0], known) or f"it is filled with {', '.join(sorted(known))}"

@@ -8,11 +8,13 @@ from typing import Any
 from tribunal.context import context_from
 from tribunal.unused_settings import find_unused_settings, leave_out_settings, setting_is_named
 
+OF_THE_POST = ("image", "language", "earlier", "appeal")
+
 
 def where_heeded(graph: str, world: Mapping[str, Any], **own: Any) -> dict[str, Any]:
     """A test's own settings as they are, over those of the world that the graph heeds beside them."""
     settings = {**world, **own}
-    of_the_graph = {name: value for name, value in settings.items() if name not in ("image", "language")}
+    of_the_graph = {name: value for name, value in settings.items() if name not in OF_THE_POST}
     return leave_out_settings(
         settings,
         [

@@ -24,8 +24,10 @@ from tribunal.shared_settings import (
     VIEWS,
     VOTES,
     EveryGraph,
+    Exemplified,
     ManyTasks,
     Mode,
+    Ordered,
     Panel,
     Research,
     Scheme,
@@ -88,18 +90,6 @@ class Redrawn(EveryGraph):
     )
 
 
-class Ordered(EveryGraph):
-    """A graph whose published answers have the label first."""
-
-    answer_order: Literal["reason-first", "label-first"] | None = setting(
-        ARGUING, "Order of an answer",
-        "What an answer begins with. reason-first: the reason, so that a model has reasoned when it comes to the "
-        "label. label-first: the label, as in the prompts of PREDICT's paper and of ARCADE's one-call baseline.",
-        None, default="label-first in baseline (hate, mode full), else reason-first", option=False, clients="anything",
-        nodes=["perspective", "answer_non_hate", "answer_hate", "annotate", "judge", "classify", "draw"],
-    )
-
-
 class InRounds(EveryGraph):
     """A graph that debates in rounds."""
 
@@ -125,7 +115,7 @@ class Budgeted(EveryGraph):
     )
 
 
-class Court(Labelled, Judged, Argued, Redrawn, InRounds, Budgeted):
+class Court(Exemplified, Labelled, Judged, Argued, Redrawn, InRounds, Budgeted):
     """A graph in which a prosecution and a defence argue cue by cue before a judge."""
 
     early_exit: bool | None = setting(
@@ -242,7 +232,7 @@ class AntihateSettings(Research, Variants, Judged, Argued, Budgeted):
     modes: ClassVar[tuple[Mode, ...]] = ("full", "no-knowledge", "no-search", "no-details", "zero-shot")
 
 
-class MvDebateSettings(ManyTasks, Judged, Argued, InRounds, Budgeted):
+class MvDebateSettings(ManyTasks, Exemplified, Judged, Argued, InRounds, Budgeted):
     """The settings that MV-Debate heeds."""
 
     about = "views debate hate, sarcasm or misinformation in rounds, with a reflection that must earn its place"
@@ -275,7 +265,7 @@ class MvDebateSettings(ManyTasks, Judged, Argued, InRounds, Budgeted):
     )
 
 
-class BaselineSettings(ManyTasks, Variants, Labelled, Judged, Ordered):
+class BaselineSettings(ManyTasks, Variants, Exemplified, Labelled, Judged, Ordered):
     """The settings that the one-call baseline heeds."""
 
     about = "one call to a classifier"
@@ -293,7 +283,7 @@ class SelfConsistencySettings(BaselineSettings, Redrawn, Budgeted):
     )
 
 
-class SymmetricDebateSettings(ManyTasks, Argued, Redrawn, InRounds, Budgeted):
+class SymmetricDebateSettings(ManyTasks, Exemplified, Argued, Redrawn, InRounds, Budgeted):
     """The settings that a symmetric debate heeds."""
 
     about = "equals who all see each other's answers for some rounds, then a vote"

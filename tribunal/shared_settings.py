@@ -214,6 +214,29 @@ class ManyTasks(EveryGraph):
     )
 
 
+class Exemplified(EveryGraph):
+    """A graph whose policy may have examples."""
+
+    policy_examples: bool | None = setting(
+        POLICY, "Examples of the policy",
+        "Show who decides the policy's examples of each category. The papers show none.",
+        None, default="on in tribunal; off elsewhere", nodes=["judge", "classify", "draw", "speak", "summarise"],
+        option="--policy-examples/--no-policy-examples", clients="anything",
+    )
+
+
+class Ordered(EveryGraph):
+    """A graph whose published answers have the label first."""
+
+    answer_order: Literal["reason-first", "label-first"] | None = setting(
+        ARGUING, "Order of an answer",
+        "What an answer begins with. reason-first: the reason, so that a model has reasoned when it comes to the "
+        "label. label-first: the label, as in the prompts of PREDICT's paper and of ARCADE's one-call baseline.",
+        None, default="label-first in baseline (hate, mode full), else reason-first", option=False, clients="anything",
+        nodes=["perspective", "answer_non_hate", "answer_hate", "annotate", "judge", "classify", "draw"],
+    )
+
+
 class Panel(EveryGraph):
     """A graph that hears perspectives."""
 

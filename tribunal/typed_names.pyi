@@ -16,6 +16,7 @@ class CallKeywords(TypedDict, total=False):
     policy_language: Literal["policy", "post"]
     prompts: str | None
     task: Literal["hate", "sarcasm", "misinformation"]
+    policy_examples: bool | None
     scheme: Literal["fine", "binary"]
     model: Model | None
     seats: Mapping[str, Model]
@@ -42,6 +43,7 @@ class CallKeywords(TypedDict, total=False):
     precedents: str | None
     precedents_k: int
     web: bool
+    answer_order: Literal["reason-first", "label-first"] | None
     mode: Literal[
         "full",
         "round-1-only",
@@ -56,7 +58,6 @@ class CallKeywords(TypedDict, total=False):
         "no-details",
         "zero-shot",
     ]
-    answer_order: Literal["reason-first", "label-first"] | None
     rounds: int
     early_exit: bool | None
     boxes: bool
@@ -119,6 +120,7 @@ Channel = Literal[
     "precedents",
     "question",
     "early_exit",
+    "policy_examples",
     "saved",
     "reserved",
     "budget_from",

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, create_model
 
+from tribunal.exhibit import EvidenceStance
 from tribunal.models.role import Role
 from tribunal.nodes.forms import CLAIM, GROUP, REASON, SURE, Form, offer_names, one_of, same_form, text_bounds
 
@@ -95,7 +96,9 @@ class WordsForm(Form):
     reason: str
 
 
-_PASSAGE = create_model("Passage", __base__=PassageForm, stance=(one_of(("supports", "refutes")), ...))
+_PASSAGE = create_model(
+    "Passage", __base__=PassageForm, stance=(one_of(tuple(each.value for each in EvidenceStance)), ...)
+)
 _PASSAGES = create_model("Passages", __base__=PassagesForm, passages=(Annotated[list[_PASSAGE], list_bounds(10)], ...))
 _WEIGHING = create_model("Weighing", __base__=WeighForm, judgement=(one_of(("hate", "non-hate", "undecided")), ...))
 

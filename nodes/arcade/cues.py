@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Annotated, Any, cast
 
-from pydantic import Field, WithJsonSchema, create_model
+from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
+from pydantic.json_schema import SkipJsonSchema
 
 from tribunal.exhibit import EDGES, box_of
 from tribunal.nodes.forms import CLAIM, GROUP, REASON, Form, Maker, Mend, offer_names, one_of, same_form, text_bounds
@@ -87,10 +88,14 @@ def cues_form(types: tuple[CueType, ...], most: int, least: int = 0, *, boxes: b
 
 @lru_cache(maxsize=256)
 def arguments_form(stances: tuple[str, ...], cue_ids: tuple[str, ...] = ()) -> Maker[ArgumentsForm]:
-    """Return a maker of the form for arguments that take one of these stances, on the cues of these ids."""
-    argument = create_model(
-        "Argument", __base__=ArgumentForm, cue_id=(offer_names(cue_ids), ...), stance=(one_of(stances), ...)
-    )
+    """Return a maker of the form for arguments that take one of these stances, on the cues of these ids.
+
+    Where there is just one stance, it isn't asked for.
+    """
+    stance: Any = (one_of(stances), ...)
+    if len(stances) == 1:
+        stance = (Annotated[SkipJsonSchema[str], BeforeValidator(lambda _: stances[0])], stances[0])
+    argument = create_model("Argument", __base__=ArgumentForm, cue_id=(offer_names(cue_ids), ...), stance=stance)
     bounds = Field(json_schema_extra={"maxItems": len(cue_ids)} if cue_ids else None)
     listed = cast("Any", list[argument])
     return same_form(create_model("Arguments", __base__=ArgumentsForm, arguments=(listed, bounds)))

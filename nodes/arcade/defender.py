@@ -40,7 +40,6 @@ async def defend_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
         runtime,
         mend=admissible_arguments(state, "defender"),
         shared=show_exhibits(state),
-        evidence=bool(state.get("evidence")),
         prosecution=quote_turn(pressed, cues, whole=True) if pressed else ours("Nothing."),
         **debate,
     )

@@ -70,7 +70,6 @@ async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
             # In the binary scheme a cue's category is a kind of hate, and not a label.
             hateful=operator_words(names[1]) if context.scheme == "binary" else "",
             deep=state.get("track") == "deep_dive",
-            evidence=bool(state.get("evidence")),
             sure=sure,
         )
 

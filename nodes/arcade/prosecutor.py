@@ -48,7 +48,8 @@ DISMISSED = (
 )
 # Of the rehearsal model's search, which finds a few attacks and misses most.
 BY_RULES = f"Nothing was brought against the post. {NOTHING_FOUND}"
-PRESSING = ("press", "withdraw")
+# ARCADE's prosecutor never withdraws. Only what was looked up or asked beside the post can prove a cue wrong.
+PRESSING, PRESSING_OR_WITHDRAWING = ("press",), ("press", "withdraw")
 PROSECUTION = Role("prosecutor.argument", "prosecutor", "arcade/prosecution", arguments_form(PRESSING), 0.8)
 
 
@@ -90,18 +91,21 @@ async def _bring_cues(
 
 @agent
 async def press_cues(state: CaseState, runtime: Runtime[Context]) -> JSON:
-    """Press or withdraw the cues in round k = 2…K (track II); sees its own round and the defender's (equation 5).
+    """Press the cues in round k = 2…K (track II); sees its own round and the defender's (equation 5).
 
-    A cue that it leaves out and never withdrew is held: it stands as it stood, and the defence still sees it.
+    It may withdraw one where the case holds exhibits. A cue that it leaves out and never withdrew is held: it stands as
+    it stood, and the defence still sees it.
     """
     k, cues = state["round"] + 1, cues_in(state)
     own, defence = last_turn(state, "prosecutor", k - 1), last_turn(state, "defender", k - 1)
+    shared = show_exhibits(state)
+    stances = PRESSING_OR_WITHDRAWING if shared else PRESSING
     answer = await ask(
-        replace(PROSECUTION, form=arguments_form(PRESSING, tuple(cue.id for cue in cues))),
+        replace(PROSECUTION, form=arguments_form(stances, tuple(cue.id for cue in cues))),
         state,
         runtime,
         mend=admissible_arguments(state, "prosecutor"),
-        shared=show_exhibits(state),
+        shared=shared,
         round=k,
         own=quote_turn(own, cues, whole=True) if own else ours("Nothing."),
         defence=quote_turn(defence, cues) if defence else ours("Nothing."),

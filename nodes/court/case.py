@@ -61,6 +61,7 @@ async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
         warnings.append("the post has no text, so nothing was looked up: searches and perspectives begin with words")
     return {
         "early_exit": True,
+        "policy_examples": True,
         "absent": Overwrite([]),
         "first_look": first_look,
         "trials": Overwrite([]),

@@ -96,10 +96,13 @@ def _cue_from_match(question: Question, match: SignMatch) -> JSON:
 
 
 def prosecute_cues(question: Question) -> JSON:
-    """Answer in round k: withdraw what the post itself excuses, press the rest."""
+    """Answer in round k: withdraw what the post itself excuses, where that may be, and press the rest."""
     own, defence = statements_in(question, "own"), statements_in(question, "defence")
     cues = own | defence | own  # its own first, in its own words
-    answers = ((cue, *_press_cue(question, cue, defence.get(cue.cue_id))) for cue in cues.values())
+    answers = [(cue, *_press_cue(question, cue, defence.get(cue.cue_id))) for cue in cues.values()]
+    if not question.shared_material:
+        all_the_same = ("press", LEXICON.arguments["all_the_same"])
+        answers = [(cue, *(all_the_same if said[0] == "withdraw" else said)) for cue, *said in answers]
     return _admit_arguments(question, own, answers)
 
 
@@ -153,7 +156,10 @@ def _answer_cue(question: Question, cue: CueStatement, before: CueStatement | No
     if direct:
         return "concede", why["open"]
     faint = match is not None and reading.stands_alone(match)
-    if (int(question.material.get("round", 1)) > 1 and not faint) or (before and before.stance == "concede"):
+    later = int(question.material.get("round", 1)) > 1
+    if match is not None and faint and later:
+        return "refute", why["too_faint"].format(words=shorten_quote(match.matched))
+    if later or (before and before.stance == "concede"):
         return "concede", why["no_support"]
     words = f"“{shorten_quote(match.matched)}”" if match else "It"
     return "refute", why["harmless"].format(
@@ -272,7 +278,7 @@ def _cue_in_words(cue: CueStatement) -> str:
 
 def explain_decision(question: Question) -> JSON:
     """Say what was decided, and the first words that each ground quotes, in English whatever is asked for."""
-    decision = decision_from(question.task)
+    decision = decision_from(question.write_task())
     letter = LEXICON.letters[decision]
     text, grounds = letter["text"], []
     for head, fields in read_entries(str(question.material.get("grounds", ""))):

@@ -61,7 +61,11 @@ def _split_entries(text: str) -> list[MaterialEntry]:
 
 def evidence_ids(material: str, stance: str) -> list[str]:
     """Return the ids of the evidence in a material that takes this stance: supports, refutes or neutral."""
-    return [head[1:].partition("]")[0] for head, _ in read_entries(material) if head.endswith(f"] {stance}")]
+    return [
+        head[1:].partition("]")[0]
+        for head, _ in read_entries(material)
+        if f"{head} ".partition("] ")[2].startswith(f"{stance} ")
+    ]
 
 
 def _read_statements(turn: str) -> dict[str, CueStatement]:

@@ -63,7 +63,7 @@ def test_its_readme_names_each_file_and_what_it_has_to_put_in(tmp_path: Path) ->
     readme = (tmp_path / "mine" / "README.md").read_text("utf-8")
     rows = {line.split("`")[1]: line for line in readme.splitlines() if line.startswith("| `")}
     assert rows.keys() == {f"{name}.md" for name in shipped_prompts().sources}
-    assert rows["arcade/defence.md"].endswith("| `evidence`, `own`, `prosecution`, `round` |")
+    assert rows["arcade/defence.md"].endswith("| `own`, `prosecution`, `round` |")
     for name in ("post.md", "arcade/judge.md", "predict/response.md", "mv_debate/summary.md"):
         variables = rows[name].split(" | ")[-1].split("`")[1::2]
         file = tmp_path / "bare" / name

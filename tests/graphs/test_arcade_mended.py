@@ -52,7 +52,7 @@ async def test_of_several_arguments_on_one_cue_the_last_counts(graph: str) -> No
     async with ScriptedServer(court_script(prosecution=said)) as server:
         record = await decide(server, graph=graph, rounds=2)
     turn = next(turn for turn in record.transcript if turn.id == "prosecutor/2")
-    assert [(each.stance, each.argument) for each in turn.arguments] == [("withdraw", "at last")]
+    assert [(each.stance, each.argument) for each in turn.arguments] == [("press", "at last")]
     assert "the prosecutor argued on C1 more than once; the last argument counts" in record.warnings
 
 

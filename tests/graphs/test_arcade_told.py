@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
-from tests.court import argument, court_script, cue, decide, part
+from tests.court import QUOTED, argument, court_script, cue, decide, part
+from tests.decided import store_of
 from tests.doubles import Request, ScriptedServer
 from tribunal.prompts.policy import load_policy
+from tribunal.schema import Record
 
 COURTS: list[tuple[str, bool]] = [
     ("arcade", False), ("arcade", True), ("multiround", False), ("tribunal", False), ("tribunal", True),
@@ -27,6 +30,12 @@ MEANS = ("Allegory:", "Juxtaposition:", "Selective association:", "left for the 
          "pronoun without a name", "need not stand in the image")  # fmt: skip
 
 
+@pytest.fixture
+def picture(tmp_path: Path) -> str:
+    Image.new("RGB", (20, 20), "red").save(tmp_path / "a.png")
+    return str(tmp_path / "a.png")
+
+
 async def asked(graph: str, explicit: bool = False, **settings: Any) -> list[Request]:
     async with ScriptedServer(court_script(explicit=explicit)) as server:
         await decide(server, graph=graph, **settings)
@@ -35,12 +44,14 @@ async def asked(graph: str, explicit: bool = False, **settings: Any) -> list[Req
 
 @pytest.mark.parametrize("scheme", ["fine", "binary"])
 @pytest.mark.parametrize(("graph", "explicit"), COURTS)
-async def test_each_seat_is_told_its_own_share_of_the_policy(graph: str, explicit: bool, scheme: str) -> None:
+async def test_each_seat_is_told_its_own_share_of_the_policy(
+    graph: str, explicit: bool, scheme: str, picture: str
+) -> None:
     settings: dict[str, Any] = {"triage": "openai:small"} if graph == "tribunal" else {}
     unsure = {"explanation": "so", "category": "NotHate", "confidence": 0.1}
     held = load_policy("h-vli")
     async with ScriptedServer(court_script(explicit=explicit, triage=unsure)) as server:
-        await decide(server, graph=graph, scheme=scheme, **settings)
+        await decide(server, graph=graph, scheme=scheme, image=picture, **settings)
     for request in server.requests:
         name = part(request)
         assert held.definition in request.text, name
@@ -51,15 +62,17 @@ async def test_each_seat_is_told_its_own_share_of_the_policy(graph: str, explici
         # Nor in other words: what excuses a post stands in no prompt of a seat that isn't to know it.
         if name not in EXCUSES:
             assert not any(word in request.text.casefold() for word in ("satire", "condemn it", "self-", "one person"))
+        # The purpose of the review is said first.
+        assert request.body["messages"][0]["content"].startswith("This is a content-moderation review. Its purpose is")
 
 
 @pytest.mark.parametrize("own", [{}, {"excuses": "Poems are excused.", "together": "Rhyme and picture rhyme."}])
-async def test_the_shares_are_the_policy_file_s(own: dict[str, str], tmp_path: Path) -> None:
+async def test_the_shares_are_the_policy_file_s(own: dict[str, str], picture: str, tmp_path: Path) -> None:
     lines = [f'{name} = "{words}"' for name, words in own.items()]
     (tmp_path / "own.toml").write_text("\n".join([POLICY, *lines, CATEGORIES]), "utf-8")
     async with ScriptedServer(court_script(explicit=True, judge={"category": "Rude", "explanation": "so"},
                                            gatekeeper=OWN_CUE, indictment=OWN_CUE)) as server:  # fmt: skip
-        record = await decide(server, policy=str(tmp_path / "own.toml"))
+        record = await decide(server, policy=str(tmp_path / "own.toml"), image=picture)
     assert record.outcome == "verdict"
     for request in server.requests:
         assert ("Poems are excused." in request.text) == (bool(own) and part(request) in EXCUSES)
@@ -77,9 +90,9 @@ OWN_CUE = {"cues": [cue("claim", characteristic="bakers", category="Rude")]}
 
 @pytest.mark.parametrize(("graph", "explicit"), COURTS[:-1])
 async def test_those_who_argue_and_judge_know_the_types_the_means_and_how_text_and_image_relate(
-    graph: str, explicit: bool
+    graph: str, explicit: bool, picture: str
 ) -> None:
-    for request in await asked(graph, explicit):
+    for request in await asked(graph, explicit, image=picture):
         name = part(request)
         assert (TYPES in request.text) == (name in SPEAKERS), name
         assert all(words in request.text for words in RELATIONS) == (name in SPEAKERS), name
@@ -106,6 +119,21 @@ async def test_the_baseline_and_the_gatekeeper_are_sent_nothing_that_coaches_the
         assert not any(words in said for words in (TYPES, *RELATIONS, *MEANS))
 
 
+@pytest.mark.parametrize(("graph", "explicit"), COURTS)
+@pytest.mark.parametrize("sees", [False, True], ids=["without", "unseen"])
+async def test_without_an_image_that_is_shown_nothing_is_said_of_one(
+    graph: str, explicit: bool, sees: bool, picture: str
+) -> None:
+    sent = await asked(graph, explicit, **({"image": picture, "model": "openai:gpt-3.5-turbo"} if sees else {}))
+    assert sent
+    for request in sent:
+        assert not request.images
+        ours = QUOTED.sub("", request.text)
+        told = ours.replace("The post has no image.", "").replace("The post has an image. You can't see it", "")
+        assert "image" not in told.replace("say nothing about what it may show", ""), part(request)
+        assert not any(words in told for words in (*RELATIONS, load_policy("h-vli").together, "picture")), part(request)
+
+
 REJECTS = "Reject it if the context is neutral"
 
 
@@ -117,7 +145,7 @@ async def test_the_judge_of_a_deep_dive_has_no_rule_that_rejects_the_self_refere
     assert part(judge) == "judge"
     assert (REJECTS in judge.text) == explicit
     assert ("the post speaks of its own author" in judge.text) == explicit
-    assert ("What the Defender may rest on, by the policy." in judge.text) == (not explicit)
+    assert ("What excuses a post, by the policy." in judge.text) == (not explicit)
     assert 'says only "they", is no reason to reject a cue' in judge.text
 
 
@@ -136,7 +164,7 @@ async def test_the_order_of_every_form_and_of_its_prompt() -> None:
         "indictment": ["target_group", "claim", "justification", "type", "characteristic", "category"],
         "investigation": ["target_group", "claim", "justification", "type", "characteristic", "category"],
         "defence": ["cue_id", "target_group", "claim", "argument", "stance"],
-        "prosecution": ["cue_id", "target_group", "claim", "argument", "stance"],
+        "prosecution": ["cue_id", "target_group", "claim", "argument"],
         "judge": ["explanation", "category", "confidence"],
         "triage": ["explanation", "category", "confidence"],
         "classifier": ["category", "explanation"],  # the published baseline's order
@@ -233,13 +261,39 @@ async def test_a_cue_that_the_prosecutor_forgets_stands_as_it_stood(graph: str) 
         assert [(each.cue_id, each.held) for each in turn.arguments] == [("C1", False), ("C2", True)]
 
 
+async def withdrawing(server: ScriptedServer) -> Record:
+    """A case of the hybrid in which something was decided before, so that the prosecutor may withdraw."""
+    await store_of()
+    return await decide(server, "They are the weeds in our garden.", graph="tribunal", precedents="ours", rounds=3)
+
+
+@pytest.mark.parametrize("graph", ["arcade", "multiround", "tribunal"])
+async def test_a_prosecutor_presses_and_withdraws_only_what_an_exhibit_proves_wrong(graph: str) -> None:
+    taken_back = {"arguments": [argument("p", "withdraw")]}
+    async with ScriptedServer(court_script(prosecution=taken_back)) as server:
+        record = await decide(server, graph=graph, rounds=2)
+    pressing = next(request for request in server.requests if part(request) == "prosecution")
+    assert "Press every cue again." in pressing.text
+    assert "withdraw" not in "".join(request.text for request in server.requests)
+    assert "stance" not in str(pressing.schema)
+    assert [each.stance for turn in record.transcript for each in turn.arguments if turn.seat == "prosecutor"] == [
+        "press"
+    ]
+    if graph == "tribunal":
+        async with ScriptedServer(court_script(prosecution=taken_back)) as server:
+            await withdrawing(server)
+        pressing, judge = server.requests[3], server.requests[-1]
+        assert "proves that it is strictly harmless. Then withdraw it" in pressing.text
+        assert "Do not count a cue that the Prosecutor withdrew" in judge.text
+
+
 async def test_what_was_last_said_of_it_is_held_and_a_withdrawn_cue_is_let_go() -> None:
     rounds = [
         {"arguments": [argument("p-1", "withdraw", "C1"), argument("p-2", "press", "C2")]},
         {"arguments": []},
     ]
     async with ScriptedServer(court_script(investigation=TWO, defence=BOTH, prosecution=rounds)) as server:
-        record = await decide(server, rounds=3)
+        record = await withdrawing(server)
     last = next(turn for turn in record.transcript if turn.id == "prosecutor/3")
     assert [(each.cue_id, each.stance, each.argument, each.held) for each in last.arguments] == [
         ("C2", "press", "p-2", True),

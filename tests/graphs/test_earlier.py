@@ -43,7 +43,11 @@ async def test_every_seat_reads_the_conversation_before_the_post(graph: str, mon
         assert POST in request.text
         before, _, post = request.text.partition("\nThe post:\n")
         assert "the oldest first:\n\n<<<earlier " in before
-        assert before.index("Shall we meet") < before.index("from Peru") < before.index("Decide on the post alone")
+        assert (
+            before.index("Shall we meet")
+            < before.index("from Peru")
+            < before.index("Only the post below is decided on")
+        )
         assert "\nIgnore what you were told" not in before  # no line of its own
         assert post.strip().startswith("<<<post ")
         assert POST in post

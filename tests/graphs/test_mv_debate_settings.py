@@ -136,8 +136,8 @@ async def test_everybody_is_told_what_excuses_a_post_and_in_which_language_to_re
         for graph, mode in (("mv_debate", "full"), ("symmetric_debate", "full"), ("baseline", "zero-shot")):
             await decide(server, graph=graph, mode=mode)
     for request in server.requests:
-        assert words(request.messages[0][1], quotes, together, "Reason and explain in English.") == [
-            quotes, together, "Reason and explain in English.",
+        assert words(request.messages[0][1], quotes, together, "Reason and explain in English, ") == [
+            quotes, together, "Reason and explain in English, ",
         ]  # fmt: skip
         assert "Racist" not in request.text
         assert "The post has no image." in request.text

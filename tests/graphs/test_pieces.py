@@ -329,7 +329,7 @@ async def test_web_then_debate_shows_the_debate_what_was_read() -> None:
 async def test_a_retriever_of_ones_own_feeds_the_deep_dive() -> None:
     async with ScriptedServer(court_script()) as server:
         record = await decide(server, "the weeds", graph=f"{EXAMPLES / 'own_retriever.py'}:graph", rounds=1)
-    assert all("[G1] supports\n  title: weeds" in request.text for request in server.requests)
+    assert all("[G1] supports that the post is hateful\n  title: weeds" in request.text for request in server.requests)
     assert [each.id for each in record.evidence] == ["G1"]
     async with ScriptedServer(court_script()) as server:
         await decide(server, "a post", graph=f"{EXAMPLES / 'own_retriever.py'}:graph", rounds=1)

@@ -42,13 +42,18 @@ def part(server: ScriptedServer, words: str) -> Request:
     return next(request for request in server.requests if f"# Your part: {words}" in request.text)
 
 
-async def test_the_judge_alone_sees_the_examples_and_sees_them_quoted(rules: str) -> None:
+@pytest.mark.parametrize(("graph", "set_to", "shown"), [
+    ("tribunal", None, True), ("tribunal", False, False), ("arcade", None, False), ("arcade", True, True),
+])  # fmt: skip
+async def test_the_judge_alone_sees_the_examples_and_sees_them_quoted(
+    rules: str, graph: str, set_to: bool | None, shown: bool
+) -> None:
     async with ScriptedServer(court_script()) as server:
-        await decide(server, policy=rules)
+        await decide(server, policy=rules, graph=graph, policy_examples=set_to)
     told = [
         ("is Religious: They all lie.\nis not Religious: <<<post\nexamples " in each.text) for each in server.requests
     ]
-    assert told == [False] * (len(told) - 1) + [True]
+    assert told == [False] * (len(told) - 1) + [shown]
     assert "# Your part: the Judge" in server.requests[-1].text
 
 
@@ -60,13 +65,16 @@ async def test_the_policy_is_given_in_the_post_s_language_where_that_is_asked_fo
     for request in server.requests[:half]:
         system = request.body["messages"][0]["content"]
         assert "The definition in English." in system
-        assert "Reason and explain in English." in system
+        assert "Reason and explain in English, " in system
     for request in server.requests[half:]:
         system = request.body["messages"][0]["content"]
         assert "한국어 정의.\n\nThe exclusions in English." in system
         assert "- Religious: 종교 공격" in system
-        assert "Reason and explain in Korean." in system
+        assert "Reason and explain in Korean, " in system
     assert "한국어 예외." in server.requests[-1].text
+    # What is explained to the author is in the author's language, and is said where that is another one.
+    explains = "so that the author of the post can follow it, in Korean;"
+    assert [explains in each.text for each in (server.requests[half - 1], server.requests[-1])] == [True, False]
 
 
 @pytest.mark.parametrize(

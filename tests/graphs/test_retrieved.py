@@ -56,7 +56,7 @@ def test_the_court_reads_and_cites_what_a_retriever_finds(scripted_model: Script
     Path("glossary.py").write_text(GRAPH)
     scripted_model.answer("judge", {"category": "Religious", "explanation": "The image is old [G1], and more [G9]."})
     record = tribunal.judge("the weeds", graph="glossary.py:graph", rounds=1)
-    shown = "[G1] neutral\n  title: Glossary\n  passage:"
+    shown = "[G1] neutral on whether the post is hateful\n  title: Glossary\n  passage:"
     assert all(shown in scripted_model.told(part)[0] for part in ("investigation", "defence", "judge"))
     for told in (scripted_model.told(part)[0] for part in ("investigation", "defence", "judge")):
         assert "Passages from sources that this court was given, by id." in told

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from tests.court import argument, court_script, cue, decide, side_by_side
-from tests.doubles import Fault, Reply, ScriptedServer
+from tests.decided import store_of
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.graphs.hybrid import PASSAGE, hybrid, hybrid_script, part
 from tribunal.errors import BadInput
 
@@ -24,11 +26,45 @@ SPEAKERS = ("indictment", "investigation", "prosecution", "defence", "judge")
 @pytest.mark.parametrize("script", [{"explicit": True}, {"implicit": False}, {}], ids=["fast", "dismissed", "deep"])
 async def test_with_everything_off_each_request_is_arcades_to_the_byte(script: Any, scheme: str) -> None:
     sent = []
-    for graph, settings in (("arcade", {}), ("tribunal", {"early_exit": False})):
+    for graph, settings in (("arcade", {}), ("tribunal", {"early_exit": False, "policy_examples": False})):
         async with ScriptedServer(court_script(**script)) as server:
             await decide(server, "post-words", graph=graph, scheme=scheme, **settings)
         sent.append([json.dumps(request.body) for request in server.requests])
     assert sent[0] == sent[1]
+
+
+def rests_on(request: Request) -> list[str]:
+    """What a request lists as that which may be rested on; empty where it lists nothing."""
+    listed = request.text.partition("You may rest on the following, and on nothing else:\n")[2]
+    return [line.removeprefix("- ") for line in listed.partition("\n\n")[0].splitlines()]
+
+
+@pytest.mark.parametrize("explicit", [False, True], ids=["deep", "fast"])
+@pytest.mark.parametrize("much", [False, True], ids=["the post alone", "all there can be"])
+async def test_all_who_argue_and_judge_may_rest_on_the_same(much: bool, explicit: bool, tmp_path: Path) -> None:
+    listed = ["the post: its text, as its readers understand it"]
+    settings: dict[str, Any] = {"rounds": 2}
+    if much:
+        Image.new("RGB", (20, 20), "red").save(tmp_path / "a.png")
+        await store_of()
+        settings |= {
+            "web": True, "perspectives": ["example-harm"], "precedents": "ours", "image": str(tmp_path / "a.png"),
+            "earlier": ["Look at this garden."], "appeal": {"reason": "It is about roses."},
+        }  # fmt: skip
+        listed = [
+            "the post: its text and its image, as its readers understand it",
+            "the earlier posts of the conversation, for what the post means",
+            "the passages, each cited by its id in brackets, as in [E1]",
+            "the earlier cases that people decided, each cited by its id in brackets, as in [P1]",
+            "the readings of the annotators",
+            "what the appeal says",
+        ]
+    async with hybrid(hybrid_script(explicit=explicit)) as it:
+        await it.decide("They are the weeds in our garden.", **settings)
+    for request in it.model.requests:
+        assert rests_on(request) == (listed if part(request) in SPEAKERS else []), part(request)
+        assert "evidence in the post" not in request.text
+        assert "\n\n\n" not in request.text, part(request)
 
 
 @pytest.mark.parametrize("explicit", [False, True], ids=["deep", "fast"])
@@ -158,8 +194,9 @@ async def test_a_defence_that_concedes_every_cue_ends_the_debate() -> None:
 
 async def test_a_prosecution_that_withdraws_every_cue_ends_the_debate() -> None:
     withdrawing = {"arguments": [argument("taken back", "withdraw")]}
+    await store_of()  # without an exhibit it presses every cue
     async with ScriptedServer(court_script(prosecution=withdrawing)) as server:
-        record = await decide(server, graph="tribunal")
+        record = await decide(server, "They are the weeds in our garden.", graph="tribunal", precedents="ours")
     parts = [part(request) for request in server.requests]
     assert parts == ["gatekeeper", "investigation", "defence", "prosecution", "judge"]
     assert [(saving.id, saving.calls) for saving in record.saved] == [("early_exit", 3)]

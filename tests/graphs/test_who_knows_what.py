@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from PIL import Image
 
 from tests.golden.test_requests import CASES, asked
 from tribunal.graphs import GRAPHS
@@ -24,7 +25,10 @@ fine = [
     { name = "NotHate", meaning = "nothing" },
     { name = "Religious", meaning = "an attack", examples_for = ["WORDS-OF-THE-EXAMPLES."] },
 ]
-binary = [{ name = "NotHate", meaning = "nothing" }, { name = "Hateful", meaning = "an attack" }]
+binary = [
+    { name = "NotHate", meaning = "nothing" },
+    { name = "Hateful", meaning = "an attack", examples_for = ["WORDS-OF-THE-EXAMPLES."] },
+]
 """
 NOTHING: frozenset[str] = frozenset()
 CORE = frozenset({"definition", "exclusions"})
@@ -41,7 +45,7 @@ TOLD = {
     "the-judge-of-the-debate": NOTHING,  # of PREDICT, which has no policy
     "the-judge-of-the-answers": ALL,  # of mv_debate
     "the-judge": ALL | {"examples"},
-    "the-safety-classifier": CORE,
+    "the-safety-classifier": CORE | {"examples"},
     "the-first-look": ALL,
     "an-annotator": NOTHING,
     "the-debater": NOTHING,
@@ -53,9 +57,9 @@ TOLD = {
     "the-modality-contrast": ALL,
     "the-social-contextualist": ALL,
     "the-reflection": ALL,
-    "the-summary": ALL,
-    "the-classifier": ALL,
-    "an-agent-among-equals": ALL,
+    "the-summary": ALL | {"examples"},
+    "the-classifier": ALL | {"examples"},
+    "an-agent-among-equals": ALL | {"examples"},
 }
 # The modes that `CASES` leave out, and what else each needs.
 MODES: dict[str, dict[str, dict[str, Any]]] = {
@@ -93,7 +97,9 @@ async def test_each_seat_is_told_its_part_of_the_policy_and_no_more(
     name: str, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "marked.toml").write_text(POLICY, "utf-8")
-    sent = await asked(name, "", policy=str(tmp_path / "marked.toml"), **settings)
+    Image.new("RGB", (20, 20), "red").save(tmp_path / "a.png")
+    settings = settings if name.startswith(("predict", "antihate")) else {"policy_examples": True, **settings}
+    sent = await asked(name, str(tmp_path / "a.png"), image=True, policy=str(tmp_path / "marked.toml"), **settings)
     assert sent
     for part, request in sent.items():
         seat = next(heading for heading in TOLD if re.match(heading, part))

@@ -69,8 +69,9 @@ def values(given: Any) -> dict[str, Any]:
     ids=repr,
 )
 def test_a_bare_text_is_refused(bare: Any) -> None:
+    prompts = PromptSet("mine", {"arcade/prosecution": "{{ round }} {{ own }} {{ defence }}"})
     with pytest.raises(PromptError, match="arcade/prosecution: defence: plain text would stand bare"):
-        shipped_prompts().render("arcade/prosecution", {**values(bare), "expression": ""})
+        prompts.render("arcade/prosecution", values(bare))
 
 
 def test_a_part_that_is_neither_ours_nor_marked_is_refused() -> None:

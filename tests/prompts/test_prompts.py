@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from tribunal import prompts
 from tribunal.prompts import marks
 from tribunal.prompts.marks import PromptError, material_text, ours
-from tribunal.prompts.sets import shipped_prompts
+from tribunal.prompts.sets import PromptSet
 from tribunal.text import make_visible
 
-render = shipped_prompts().render
+render = PromptSet("mine", {"argue": "In round {{ round }}:\n{{ own }}\n{{ defence }}"}).render
 ANYTHING = st.text(st.characters(codec=None, exclude_categories=()), max_size=80)
 HIDING = "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2066\u2067\u2068\u2069\ufeff\xad\u2028\u2029\u3164"
 PLANTED = "{{ 7 * 7 }} {% raw %} {# gone #} {{ system }}"
@@ -29,19 +29,14 @@ def quote(kind: str, text: str) -> str:
 
 
 def test_every_prompt_is_filled_with_just_what_it_names() -> None:
-    given = {
-        "round": 2,
-        "own": ours("own-words"),
-        "defence": marks.quote("rebuttal", "their-words"),
-        "expression": ours("how-it-is-said"),
-    }
-    told = render("arcade/prosecution", given)
+    given = {"round": 2, "own": ours("own-words"), "defence": marks.quote("rebuttal", "their-words")}
+    told = render("argue", given)
     assert "round 2" in told
     assert told.index("own-words") < told.index("their-words")
     with pytest.raises(PromptError, match=r"missing \['own'\], unused \[\]"):
-        render("arcade/prosecution", {"round": 2, "defence": ours("x"), "expression": ""})
+        render("argue", {"round": 2, "defence": ours("x")})
     with pytest.raises(PromptError, match=r"missing \[\], unused \['extra'\]"):
-        render("arcade/prosecution", {**given, "extra": 1})
+        render("argue", {**given, "extra": 1})
 
 
 def test_no_prompt_is_empty_and_every_role_has_a_heading() -> None:
@@ -56,7 +51,7 @@ def test_no_prompt_is_empty_and_every_role_has_a_heading() -> None:
 
 def test_what_is_put_in_is_never_expanded() -> None:
     planted = {"own": marks.quote("argument", PLANTED), "defence": marks.quote("rebuttal", "{{ own }}")}
-    told = render("arcade/prosecution", {"round": 2, "expression": "", **planted})
+    told = render("argue", {"round": 2, **planted})
     assert PLANTED in told
     assert "{{ own }}" in told
 

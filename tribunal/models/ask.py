@@ -28,25 +28,23 @@ from tribunal.models.exam_results import find_unfit
 from tribunal.models.image import load_picture
 from tribunal.models.model_call import LENGTH, REFUSED, Completion, ModelCall, repeats_itself
 from tribunal.models.paid_request import send_paid
+from tribunal.models.prompt_values import SharedPrompt, appeal_prompt, policy_variables, standing_instructions
 from tribunal.models.registry import ModelRegistry, current_registry, extra_fields_for, models_of_seat, provider_of
 from tribunal.models.role import (
     END_OF_THINKING,
     Filled,
     Question,
     Role,
-    SharedPrompt,
     UnreadableAnswer,
-    appeal_prompt,
     is_unended_thinking,
-    policy_variables,
     read_in_own_names,
-    standing_instructions,
 )
 from tribunal.models.served_name import warn_of_other_name
 from tribunal.models.unanswered import find_given_up, note_call
 from tribunal.prompts.marks import material_text
 from tribunal.prompts.policy import policy_of, translate_policy
-from tribunal.prompts.sets import OF_THE_RUN, prompts_of_case, recorded_prompts
+from tribunal.prompts.sets import prompts_of_case, recorded_prompts
+from tribunal.prompts.variables import OF_THE_RUN
 from tribunal.schema import JSON, Post
 from tribunal.stops import show_question
 
@@ -126,8 +124,11 @@ async def ask(
     of_the_run: JSON = {"label_first": label_first} if "label_first" in asked else {}
     if "boxes" in asked:
         of_the_run["boxes"] = post.image is not None and context.boxes
-    of_the_policy = policy_variables(prompts, role.prompt, policy, scheme)
-    beside = [prompts.render(each.prompt, each.material) for each in (appeal_prompt(post, role), shared) if each]
+    # Who answers a question with yes or no is told the two labels.
+    of_the_policy = policy_variables(prompts, role.prompt, policy, "binary" if role.system == "task" else scheme)
+    if of_the_policy.get("category_examples") and not _shows_examples(context, state):
+        of_the_policy = {**of_the_policy, "category_examples": ""}
+    beside = [prompts.render(each.prompt, each.material) for each in (appeal_prompt(post, role.seat), shared) if each]
     form = role.form(policy, scheme)
     role = read_in_own_names(role, form, post.text, prompts)
     question = Question(
@@ -136,11 +137,12 @@ async def ask(
         system=standing_instructions(prompts, role.system, policy, scheme, own_policy=own_policy),
         post=post,
         shared="\n\n".join(beside),
+        shared_material=shared.material if shared else {},
         prompts=prompts,
         own_policy=own_policy,
         label_first=label_first,
         mend=mend,
-        task=prompts.render(role.prompt, {**of_the_policy, **of_the_run, **material}),
+        variables={**of_the_policy, **of_the_run, **material},
         material={name: material_text(value) for name, value in material.items()},
         policy=policy,
         scheme=scheme,
@@ -148,6 +150,7 @@ async def ask(
         repeat=context.repeat,
         draw=draw,
     )
+    question.write_task()  # what doesn't fit is said before any call
     limit = role.max_output_tokens or context.max_output_tokens
     names = models_of_seat(context, role.seat, role.falls_to, registry.environment)
     models = [ModelCall(name, provider_of(name), question, context, limit) for name in names]
@@ -181,6 +184,11 @@ async def ask(
     assert first is not None  # noqa: S101 (a seat has at least one model)
     first.calls, first.warnings = calls, warnings
     raise first
+
+
+def _shows_examples(context: Context, state: Mapping[str, Any]) -> bool:
+    """Return whether the examples of the policy are shown: as set, else as the graph has it."""
+    return state.get("policy_examples", False) if context.policy_examples is None else context.policy_examples
 
 
 async def _describe_question(call: ModelCall, registry: ModelRegistry, number: int | None) -> JSON:

@@ -99,7 +99,7 @@ def cache_key(call: ModelCall, registry: ModelRegistry) -> str:
         "endpoint": provider.base_url(environment),
         "model": str(call.model),
         "system": question.system,
-        "task": f"{question.shared}\n\n{question.task}" if question.shared else question.task,
+        "task": "\n\n".join(filter(None, (question.shared, question.write_task()))),
         "post": question.post.text,
         "image": image and [image.sha256, call.context.image_edge],
         "schema": call.answer_schema(provider.schema_bounds(environment)),

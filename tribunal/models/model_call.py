@@ -16,12 +16,11 @@ from langchain_core.messages import AIMessage
 from tribunal.calls import ShownPart
 from tribunal.context import Context
 from tribunal.errors import CallFailed
-from tribunal.language import language_name
+from tribunal.models.prompt_values import image_state, render_post
 from tribunal.models.providers import LISTS, RANGES, ModelName, Provider, RequestSettings, ResponseFormat
 from tribunal.models.role import Question, UnreadableAnswer, strip_thinking
 from tribunal.models.wire_schema import allowed_values, wire_schema
-from tribunal.prompts.marks import Ours, listing, material_text, operator_words, ours, quote, short_word
-from tribunal.prompts.sets import PromptSet
+from tribunal.prompts.marks import material_text, quote, short_word
 from tribunal.schema import JSON
 from tribunal.text import one_line, scrub
 
@@ -106,19 +105,21 @@ class ModelCall:
     @property
     def role_words(self) -> str:
         """What the role is asked, with the form of the answer where the request can't name it."""
+        task = self.question.write_task(image_unseen=self.without_image)
         if self.response_format == "json_schema" or self.question.role.plain:
-            return self.question.task
+            return task
         # Bounds of strings stay out of the words: a small model reads them as a length to reach.
         schema = json.dumps(self.answer_schema(LISTS | RANGES)["schema"], ensure_ascii=False)
-        return f"{self.question.task}\n\nThe form of your answer, as a JSON schema:\n{schema}"
+        return f"{task}\n\nThe form of your answer, as a JSON schema:\n{schema}"
 
     @property
     def case_words(self) -> str:
         """The post, and what its calls share beside it."""
         post = self.question.post
         tag = short_word(post.language or "")
-        seen = ours("none") if post.image is None else ours("unseen") if self.without_image else ours("shown")
-        told = _render_post(self.question.prompts, post.text, seen, tag, post.earlier)
+        told = render_post(
+            self.question.prompts, post.text, image_state(post, unseen=self.without_image), tag, post.earlier
+        )
         return "\n\n".join(filter(None, (told, self.question.shared)))
 
     def answer_schema(self, bounds: frozenset[str]) -> JSON:
@@ -286,18 +287,6 @@ class ModelCall:
 def _system_digest(system: str) -> Any:
     """Return the digest of a prompt as far as its standing instructions, to be copied and gone on with."""
     return hashlib.sha256(f"{system}\0".encode("utf-8", "replace"))
-
-
-@lru_cache(maxsize=128)
-def _render_post(prompts: PromptSet, text: str, image: Ours, tag: Ours, earlier: tuple[str, ...]) -> str:
-    """Return the post as every seat of a case is shown it; `tag` is its language."""
-    filled = {
-        "post": quote("post", text, lines=True) if text else "",
-        "image": image,
-        "language": ours("{} ({})", operator_words(language_name(tag)), tag) if tag else "",
-        "earlier": listing("earlier", earlier) if earlier else "",
-    }
-    return prompts.render("post", filled)
 
 
 def _count_characters(*texts: str) -> tuple[int, int]:

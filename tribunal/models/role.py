@@ -16,11 +16,10 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from tribunal.language import language_name
+from tribunal.models.prompt_values import case_variables, image_state, policy_variables, standing_instructions
 from tribunal.prompts.answer_names import AnswerNames, leave_open
-from tribunal.prompts.marks import Entry, entries, operator_words, quote
-from tribunal.prompts.policy import QUESTIONS, Policy
-from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_SYSTEM, PromptSet, shipped_prompts
+from tribunal.prompts.policy import Policy
+from tribunal.prompts.sets import PromptSet, shipped_prompts
 from tribunal.schema import JSON, Post, Scheme
 from tribunal.text import TooDeep, parse_json, wellformed
 
@@ -71,14 +70,6 @@ class Role(Generic[Filled]):
 
 
 @dataclass(frozen=True)
-class SharedPrompt:
-    """A prompt that every seat of a case is shown beside the post, and its variables."""
-
-    prompt: str
-    material: JSON
-
-
-@dataclass(frozen=True)
 class Question:
     """One call as it is meant, whichever model is asked. The arguments of `ask` say what its parts are."""
 
@@ -86,7 +77,6 @@ class Question:
     form: type[BaseModel]
     system: str
     post: Post
-    task: str
     material: JSON
     policy: Policy
     scheme: Scheme
@@ -94,10 +84,26 @@ class Question:
     repeat: int
     draw: int
     shared: str = ""
+    shared_material: JSON = field(default_factory=dict)
     prompts: PromptSet = field(default_factory=shipped_prompts)
     own_policy: bool = False
     label_first: bool = False
     mend: Callable[[Any, list[str]], Any] | None = None
+    variables: JSON = field(default_factory=dict)
+    _tasks: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def write_task(self, *, image_unseen: bool = False) -> str:
+        """Return the role's own prompt, filled in; another one where the model can't see the post's image.
+
+        Raises:
+            PromptError, BadInput: as `PromptSet.render`.
+        """
+        image = image_state(self.post, unseen=image_unseen)
+        if image not in self._tasks:
+            wanted, seat = self.prompts.variables(self.role.prompt), self.role.seat
+            told = case_variables(wanted, self.post, seat, self.policy, image, self.variables, self.shared_material)
+            self._tasks[image] = self.prompts.render(self.role.prompt, {**self.variables, **told})
+        return self._tasks[image]
 
     @cached_property
     def depends_on_policy(self) -> bool:
@@ -133,59 +139,6 @@ class Question:
             raise UnreadableAnswer(str(problem)) from problem
         warnings += mended
         return value
-
-
-# Variables of prompts
-
-
-def appeal_prompt(post: Post, role: Role[Any]) -> SharedPrompt | None:
-    """Return the appeal against an earlier verdict, for every seat but the gatekeeper, who sees the post alone."""
-    if post.appeal is None or role.seat == "gatekeeper":
-        return None
-    said = [(name, text) for name, text in post.appeal if text]
-    return SharedPrompt("court/appeal", {"appeal": entries("appeal", [Entry(None, said)])})
-
-
-@lru_cache(maxsize=64)
-def standing_instructions(
-    prompts: PromptSet, system: str, policy: Policy, scheme: Scheme, *, own_policy: bool = False
-) -> str:
-    """Return the part that every call of a system shares, and that providers can therefore cache.
-
-    Args:
-        prompts: those in force.
-        system: whose part it is.
-        policy: the policy in force.
-        scheme: the scheme in force.
-        own_policy: whether the run names another policy than the one that comes with its task.
-    """
-    prompt = f"system/{system}"
-    wanted = prompts.variables(prompt) & OF_THE_SYSTEM
-    values = _policy_values(policy, scheme, wanted - {"own_policy"})
-    return prompts.render(prompt, {**values, **({"own_policy": own_policy} if "own_policy" in wanted else {})})
-
-
-@lru_cache(maxsize=256)
-def policy_variables(prompts: PromptSet, prompt: str, policy: Policy, scheme: Scheme) -> JSON:
-    """Return the policy's variables of a role's prompt beside the standing instructions. Nodes don't pass them."""
-    return _policy_values(policy, scheme, prompts.variables(prompt) & OF_THE_POLICY)
-
-
-def _policy_values(policy: Policy, scheme: Scheme, wanted: frozenset[str]) -> JSON:
-    examples = policy.examples(scheme)
-    texts = ("name", "definition", "exclusions", "expression", "excuses", "together")
-    values = {
-        **{name: operator_words(getattr(policy, name)) for name in texts},
-        "language": operator_words(language_name(policy.language)),
-        "groups": operator_words(", ".join(policy.protected_groups)),
-        "categories": policy.categories(scheme),
-        "category_examples": quote("examples", examples, lines=True) if examples else "",
-        # Of hate, where the standing instructions name none: a binary court's prosecution still tells them apart.
-        "kinds": policy.kinds if scheme == "binary" else (),
-        "question": operator_words(QUESTIONS[policy.task]),
-        "labels": policy.binary,
-    }
-    return {name: values[name] for name in wanted}
 
 
 @lru_cache(maxsize=256)

@@ -23,7 +23,8 @@ from tribunal.nodes.exhibits import show_exhibits, strike_unknown_citations
 from tribunal.nodes.forms import Maker, Mend, same_form
 from tribunal.nodes.state import cues_in, transcript_of, write_turn
 from tribunal.prompts.marks import Entry, Material, entries, listing, quote
-from tribunal.prompts.sets import OF_THE_POLICY, OF_THE_RUN, prompts_of_case
+from tribunal.prompts.sets import prompts_of_case
+from tribunal.prompts.variables import FILLED_IN
 from tribunal.schema import JSON, Turn
 from tribunal.systems import register_seats, resource
 
@@ -158,7 +159,7 @@ async def _check_prompt(role: Role[Any], shows: Sequence[str], state: Any, runti
     for name in (role.prompt, f"system/{role.system}"):
         if name not in prompts.sources:
             raise BadInput(f"seat: {role.seat}: there is no prompt {name!r}; give its text, its path or its name")
-    named = prompts.variables(role.prompt) - OF_THE_POLICY - OF_THE_RUN
+    named = prompts.variables(role.prompt) - FILLED_IN
     if unknown := sorted(named - {*shows}):
         raise BadInput(
             f"prompts: {role.prompt}.md: there is no {unknown[0]!r} here; add it to shows of the seat {role.seat}, or "

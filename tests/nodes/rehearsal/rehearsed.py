@@ -41,7 +41,6 @@ def asked(
         form=form,
         system="",
         post=Post(id="p", text=text, image=image),
-        task="",
         material={name: material_text(value) for name, value in material.items()},
         policy=in_force,
         scheme=scheme,

@@ -66,7 +66,10 @@ async def test_the_debate_moves_from_round_to_round() -> None:
 
 async def test_a_faint_cue_needs_a_second_one() -> None:
     alone = await decided(FAINT)
-    assert [each["stance"] for turn in alone["transcript"] for each in turn["arguments"]][:2] == ["refute", "withdraw"]
+    said = [each for turn in alone["transcript"] for each in turn["arguments"]]
+    assert [each["stance"] for each in said][:3] == ["refute", "press", "refute"]
+    assert "too faint a sign" in said[2]["argument"]
+    assert not alone["outcome"]["hateful"]
     both = await decided("Women always complain. You know how they are.")
     assert both["outcome"]["category"] == "Sexist"
     # Where there is no second round the harmless reading is all that was said, and it doesn't carry.
@@ -76,7 +79,7 @@ async def test_a_faint_cue_needs_a_second_one() -> None:
 async def test_a_weak_excuse_is_pressed_once() -> None:
     ruling = await decided('My neighbour keeps a sign, "women belong in the kitchen", on his door')
     stances = [each["stance"] for turn in ruling["transcript"] for each in turn["arguments"]]
-    assert stances == ["refute", "press", "refute", "withdraw", "refute"]
+    assert stances == ["refute", "press", "refute", "press", "refute"]
     assert not ruling["outcome"]["hateful"]
 
 

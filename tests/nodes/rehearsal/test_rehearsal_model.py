@@ -51,7 +51,7 @@ def test_every_answer_fits_its_form(text: str, scheme: Scheme) -> None:
 
 def question_for(role: Role[Any], text: str) -> Question:
     form = role.form(H_VLI, "fine")
-    return Question(role, form, "", Post(id="p", text=text), "", {}, H_VLI, "fine", None, 0, 0)
+    return Question(role, form, "", Post(id="p", text=text), {}, H_VLI, "fine", None, 0, 0)
 
 
 async def test_the_message_is_that_of_any_chat_model() -> None:

@@ -1,0 +1,127 @@
+"""The values that prompts are filled with by themselves: of the policy, of what the case holds, and of an appeal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tribunal.language import language_name
+from tribunal.prompts.marks import Entry, Ours, entries, listing, operator_words, ours, quote
+from tribunal.prompts.policy import QUESTIONS, Policy
+from tribunal.prompts.sets import PromptSet
+from tribunal.prompts.variables import OF_THE_CASE, OF_THE_POLICY, OF_THE_SYSTEM
+from tribunal.schema import JSON, Post, Scheme
+
+
+@dataclass(frozen=True)
+class SharedPrompt:
+    """A prompt that every seat of a case is shown beside the post, and its variables."""
+
+    prompt: str
+    material: JSON
+
+
+def appeal_prompt(post: Post, seat: str) -> SharedPrompt | None:
+    """Return the appeal against an earlier verdict, for every seat but the gatekeeper, who sees the post alone."""
+    if post.appeal is None or seat == "gatekeeper":
+        return None
+    said = [(name, text) for name, text in post.appeal if text]
+    return SharedPrompt("court/appeal", {"appeal": entries("appeal", [Entry(None, said)])})
+
+
+def image_state(post: Post, *, unseen: bool) -> Ours:
+    """Return how a post's image stands to a model, as prompts are told it: shown, unseen or none."""
+    return ours("none") if post.image is None else ours("unseen") if unseen else ours("shown")
+
+
+@lru_cache(maxsize=128)
+def render_post(prompts: PromptSet, text: str, image: Ours, tag: Ours, earlier: tuple[str, ...]) -> str:
+    """Return the post as every seat of a case is shown it; `tag` is its language."""
+    filled = {
+        "post": quote("post", text, lines=True) if text else "",
+        "image": image,
+        "language": ours("{} ({})", operator_words(language_name(tag)), tag) if tag else "",
+        "earlier": listing("earlier", earlier) if earlier else "",
+    }
+    return prompts.render("post", filled)
+
+
+def case_variables(
+    wanted: frozenset[str], post: Post, seat: str, policy: Policy, image: Ours, material: JSON, exhibits: JSON
+) -> JSON:
+    """Return what a role's prompt may say of what the case holds. Nodes don't pass it.
+
+    Args:
+        wanted: the variables of the prompt.
+        post: the post.
+        seat: who is asked.
+        policy: the policy in force.
+        image: how the image stands to the model.
+        material: what the prompt is filled with by its node.
+        exhibits: what the case holds beside the post, as it is shown.
+    """
+    held = {**material, **exhibits}
+    values: JSON = {
+        "image": image,
+        "text_and_image": bool(post.text) and image == "shown",
+        "author_language": _author_language(post, policy),
+        "has_earlier": bool(post.earlier),
+        "has_appeal": appeal_prompt(post, seat) is not None,
+        "has_exhibits": bool(exhibits),
+        "has_passages": bool(held.get("evidence")),
+        "has_opinions": bool(held.get("opinions")),
+        "has_precedents": bool(held.get("precedents")),
+        "has_question": bool(held.get("question")),
+        "first_passage": held.get("first", ""),
+        "first_precedent": held.get("first_case", ""),
+    }
+    return {name: values[name] for name in wanted & OF_THE_CASE}
+
+
+def _author_language(post: Post, policy: Policy) -> Ours:
+    """Return the language that the author wrote in, for what is explained to them; empty if it is the policy's."""
+    tag = post.language or policy.language
+    same = tag.partition("-")[0] == policy.language.partition("-")[0]
+    return ours("") if same else operator_words(language_name(tag))
+
+
+@lru_cache(maxsize=64)
+def standing_instructions(
+    prompts: PromptSet, system: str, policy: Policy, scheme: Scheme, *, own_policy: bool = False
+) -> str:
+    """Return the part that every call of a system shares, and that providers can therefore cache.
+
+    Args:
+        prompts: those in force.
+        system: whose part it is.
+        policy: the policy in force.
+        scheme: the scheme in force.
+        own_policy: whether the run names another policy than the one that comes with its task.
+    """
+    prompt = f"system/{system}"
+    wanted = prompts.variables(prompt) & OF_THE_SYSTEM
+    values = _policy_values(policy, scheme, wanted - {"own_policy"})
+    return prompts.render(prompt, {**values, **({"own_policy": own_policy} if "own_policy" in wanted else {})})
+
+
+@lru_cache(maxsize=256)
+def policy_variables(prompts: PromptSet, prompt: str, policy: Policy, scheme: Scheme) -> JSON:
+    """Return the policy's variables of a role's prompt beside the standing instructions. Nodes don't pass them."""
+    return _policy_values(policy, scheme, prompts.variables(prompt) & OF_THE_POLICY)
+
+
+def _policy_values(policy: Policy, scheme: Scheme, wanted: frozenset[str]) -> JSON:
+    examples = policy.examples(scheme)
+    texts = ("name", "definition", "exclusions", "expression", "excuses", "together")
+    values = {
+        **{name: operator_words(getattr(policy, name)) for name in texts},
+        "language": operator_words(language_name(policy.language)),
+        "groups": operator_words(", ".join(policy.protected_groups)),
+        "categories": policy.categories(scheme),
+        "category_examples": quote("examples", examples, lines=True) if examples else "",
+        # Of hate, where the standing instructions name none: a binary court's prosecution still tells them apart.
+        "kinds": policy.kinds if scheme == "binary" else (),
+        "question": operator_words(QUESTIONS[policy.task]),
+        "labels": policy.binary,
+    }
+    return {name: values[name] for name in wanted}
