@@ -28,7 +28,13 @@ from tribunal.models.exam_results import find_unfit
 from tribunal.models.image import load_picture
 from tribunal.models.model_call import LENGTH, REFUSED, Completion, ModelCall, repeats_itself
 from tribunal.models.paid_request import send_paid
-from tribunal.models.prompt_values import SharedPrompt, appeal_prompt, policy_variables, standing_instructions
+from tribunal.models.prompt_values import (
+    SharedPrompt,
+    appeal_prompt,
+    leave_out_examples,
+    policy_variables,
+    standing_instructions,
+)
 from tribunal.models.registry import ModelRegistry, current_registry, extra_fields_for, models_of_seat, provider_of
 from tribunal.models.role import (
     END_OF_THINKING,
@@ -126,8 +132,7 @@ async def ask(
         of_the_run["boxes"] = post.image is not None and context.boxes
     # Who answers a question with yes or no is told the two labels.
     of_the_policy = policy_variables(prompts, role.prompt, policy, "binary" if role.system == "task" else scheme)
-    if of_the_policy.get("category_examples") and not _shows_examples(context, state):
-        of_the_policy = {**of_the_policy, "category_examples": ""}
+    of_the_policy = leave_out_examples(of_the_policy, context, state)
     beside = [prompts.render(each.prompt, each.material) for each in (appeal_prompt(post, role.seat), shared) if each]
     form = role.form(policy, scheme)
     role = read_in_own_names(role, form, post.text, prompts)
@@ -184,11 +189,6 @@ async def ask(
     assert first is not None  # noqa: S101 (a seat has at least one model)
     first.calls, first.warnings = calls, warnings
     raise first
-
-
-def _shows_examples(context: Context, state: Mapping[str, Any]) -> bool:
-    """Return whether the examples of the policy are shown: as set, else as the graph has it."""
-    return state.get("policy_examples", False) if context.policy_examples is None else context.policy_examples
 
 
 async def _describe_question(call: ModelCall, registry: ModelRegistry, number: int | None) -> JSON:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
+from tribunal.context import Context
 from tribunal.language import language_name
 from tribunal.prompts.marks import Entry, Ours, entries, listing, operator_words, ours, quote
 from tribunal.prompts.policy import QUESTIONS, Policy
@@ -108,6 +111,15 @@ def standing_instructions(
 def policy_variables(prompts: PromptSet, prompt: str, policy: Policy, scheme: Scheme) -> JSON:
     """Return the policy's variables of a role's prompt beside the standing instructions. Nodes don't pass them."""
     return _policy_values(policy, scheme, prompts.variables(prompt) & OF_THE_POLICY)
+
+
+def leave_out_examples(values: JSON, context: Context, state: Mapping[str, Any]) -> JSON:
+    """Return the policy's variables, its examples only where they are shown: as set, else as the graph has it."""
+    if not values.get("category_examples"):
+        return values
+    own = state.get("policy_examples", False)
+    shown = own if context.policy_examples is None else context.policy_examples
+    return values if shown else {**values, "category_examples": ""}
 
 
 def _policy_values(policy: Policy, scheme: Scheme, wanted: frozenset[str]) -> JSON:
