@@ -28,13 +28,7 @@ from tribunal.models.exam_results import find_unfit
 from tribunal.models.image import load_picture
 from tribunal.models.model_call import LENGTH, REFUSED, Completion, ModelCall, repeats_itself
 from tribunal.models.paid_request import send_paid
-from tribunal.models.prompt_values import (
-    SharedPrompt,
-    appeal_prompt,
-    leave_out_examples,
-    policy_variables,
-    standing_instructions,
-)
+from tribunal.models.prompt_values import SharedPrompt, appeal_prompt, policy_shown, standing_instructions
 from tribunal.models.registry import ModelRegistry, current_registry, extra_fields_for, models_of_seat, provider_of
 from tribunal.models.role import (
     END_OF_THINKING,
@@ -51,7 +45,7 @@ from tribunal.prompts.marks import material_text
 from tribunal.prompts.policy import policy_of, translate_policy
 from tribunal.prompts.sets import prompts_of_case, recorded_prompts
 from tribunal.prompts.variables import OF_THE_RUN
-from tribunal.schema import JSON, Post
+from tribunal.schema import JSON, Post, Scheme
 from tribunal.stops import show_question
 
 _SLOW = (
@@ -131,8 +125,8 @@ async def ask(
     if "boxes" in asked:
         of_the_run["boxes"] = post.image is not None and context.boxes
     # Who answers a question with yes or no is told the two labels.
-    of_the_policy = policy_variables(prompts, role.prompt, policy, "binary" if role.system == "task" else scheme)
-    of_the_policy = leave_out_examples(of_the_policy, context, state)
+    labels: Scheme = "binary" if role.system == "task" else scheme
+    of_the_policy = policy_shown(prompts, role.prompt, policy, labels, context, state)
     beside = [prompts.render(each.prompt, each.material) for each in (appeal_prompt(post, role.seat), shared) if each]
     form = role.form(policy, scheme)
     role = read_in_own_names(role, form, post.text, prompts)

@@ -113,11 +113,13 @@ def policy_variables(prompts: PromptSet, prompt: str, policy: Policy, scheme: Sc
     return _policy_values(policy, scheme, prompts.variables(prompt) & OF_THE_POLICY)
 
 
-def leave_out_examples(values: JSON, context: Context, state: Mapping[str, Any]) -> JSON:
-    """Return the policy's variables, its examples only where they are shown: as set, else as the graph has it."""
+def policy_shown(
+    prompts: PromptSet, prompt: str, policy: Policy, scheme: Scheme, context: Context, state: Mapping[str, Any]
+) -> JSON:
+    """Return `policy_variables`, with the examples only where they are shown: as set, else as the graph has it."""
+    values, own = policy_variables(prompts, prompt, policy, scheme), state.get("policy_examples", False)
     if not values.get("category_examples"):
         return values
-    own = state.get("policy_examples", False)
     shown = own if context.policy_examples is None else context.policy_examples
     return values if shown else {**values, "category_examples": ""}
 
