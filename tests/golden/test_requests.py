@@ -98,11 +98,11 @@ async def _asked(name: str, picture: str, text: str, image: bool, **more: Any) -
             own = where_heeded(graph, world, **{**settings, **more})
             own |= {"review": True, "review_rule": ["all"]} if question else {}
             record = await decide(server, text, graph=graph, image=picture if image else None, **own, **of_the_post)
-            first = len(server.requests) if question else 0
+            before = len(server.requests) if question else 0
             if question:
                 await submit_review(str(record.thread), {"type": "response", "args": question})
     parts: dict[str, list[Request]] = {}
-    for request in server.requests[first:]:
+    for request in server.requests[before:]:
         if blind and request.images:
             continue
         part = re.sub(r"[^a-z0-9]+", "-", heading(request).lower().replace("'", "")).strip("-")
