@@ -14,6 +14,7 @@ from tribunal.commands.printing import print_template
 from tribunal.commands.prompts_compare import compare
 from tribunal.commands.run_options import EPILOG
 from tribunal.commands.shared_options import AsJson
+from tribunal.schema import Scheme
 from tribunal.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
@@ -111,6 +112,28 @@ def export_prompts(folder: Folder) -> None:
 
     made = export_prompts(folder)
     say(f"{len(made.sources)} prompts lie in {folder} (hash {made.sha}); run with --prompts {folder}")
+
+
+@app.command("import")
+def import_prompts(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="h-vli or predict.")],
+    clone: Annotated[Path, typer.Argument(metavar="FOLDER", help="Your clone of the published repository.")],
+    to: Annotated[
+        Path | None, typer.Argument(metavar="[TO]", help="The new folder. Default: SOURCE-prompts.", show_default=False)
+    ] = None,
+    scheme: Annotated[
+        Scheme, typer.Option(help="Of h-vli: its prompts for the categories, or for two labels.")
+    ] = "fine",
+) -> None:
+    """Make a prompt set from the prompts of a published repository, read from your clone. No code of it is run."""
+    from tribunal.prompts.published.importing import import_prompts as make_set
+
+    target = to or Path(f"{source}-prompts")
+    made = make_set(source, clone, target, scheme)
+    say(
+        f"{len(made.own) - 1} prompts lie in {target} (hash {made.sha}); its README says what differs from the original"
+    )
+    say(f"run with --prompts {target}")
 
 
 @app.command("check")

@@ -46,7 +46,8 @@ async def deliver(
 ) -> JSON:
     """Return the outcome that a label is, as an update of the state.
 
-    A policy that nobody was shown has no part in it: the label then has the plain name of a yes or a no.
+    A policy that nobody was shown has no part in it: the label then has the plain name of a yes or a no. Only where
+    there are more labels than two (prompts of one's own may ask for their numbers) are they called as in the policy.
 
     Args:
         label: the number of a category of the scheme.
@@ -64,7 +65,7 @@ async def deliver(
     context = context_of(state, runtime)
     led = [*state.get("calls", ()), *log.get("calls", ())]
     told = parts_shown(led)
-    by_policy = by_policy or reviewed or told is None or "policy" in told
+    by_policy = by_policy or reviewed or told is None or "policy" in told or scheme == "fine"
     if by_policy:
         policy = await policy_of(state, runtime)
         category, hateful = policy.categories(scheme)[label].name, policy.is_hate(scheme, label)

@@ -13,8 +13,11 @@ from tribunal.text import suggest_name
 
 Filled = TypeVar("Filled", bound=BaseModel)
 
-# Fields that an answer may leave open: who reads them takes None, too.
-MAY_BE_OPEN = {("predict/response", "stance")}
+# Fields that an answer may leave open: who reads them takes an empty text, too.
+MAY_BE_OPEN = {
+    ("predict/response", "stance"),
+    *((f"arcade/{each}", "characteristic") for each in ("gatekeeper", "indictment", "investigation")),
+}
 
 
 class AnswerNames(Frozen):
@@ -93,12 +96,16 @@ class AnswerNames(Frozen):
 
 
 @lru_cache(maxsize=64)
-def leave_open(form: type[Filled], fields: tuple[str, ...]) -> type[Filled]:
-    """Return a form in which these fields may be missing: they are None then."""
+def leave_open(form: type[Filled], fields: tuple[str, ...], items: str = "") -> type[Filled]:
+    """Return a form in which these fields may be missing, of the form itself or of its items: they are empty then."""
     if not fields:
         return form
-    missing: Any = {name: (form.model_fields[name].annotation or Any, None) for name in fields}
-    return create_model(form.__name__, __base__=form, **missing)
+    if items:
+        listed = form.model_fields[items]
+        made: Any = {items: (list[leave_open(get_args(listed.annotation)[0], fields)], listed)}  # type: ignore[misc]
+    else:
+        made = {name: (form.model_fields[name].annotation, "") for name in fields}
+    return create_model(form.__name__, __base__=form, **made)
 
 
 def _check_name(prompt: str, table: str, name: str, fields: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
@@ -121,24 +122,38 @@ def export_prompts(folder: Path) -> PromptSet:
         BadInput: something is there already, or it can't be written.
     """
     prompts = shipped_prompts()
+    texts = {f"{name}.md": text + "\n" for name, text in prompts.sources.items()}
+    write_new_folder(folder, {**texts, "README.md": _readme_text(folder)}, "prompts")
+    return prompts
+
+
+def write_new_folder(folder: Path, texts: Mapping[str, str], what: str) -> None:
+    """Write files into a new folder; whole or not at all.
+
+    Args:
+        folder: where.
+        texts: by the path of each file in it.
+        what: what an error calls it.
+
+    Raises:
+        BadInput: something is there already, or it can't be written.
+    """
     target = folder.expanduser()
     if target.is_symlink() or (target.exists() and not (target.is_dir() and not any(target.iterdir()))):
-        raise BadInput(f"prompts: {folder}: is there already; give a new folder")
+        raise BadInput(f"{what}: {folder}: is there already; give a new folder")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as beside:
-            draft = Path(beside) / "prompts"
-            for name, text in prompts.sources.items():
-                file = draft / f"{name}.md"
+            draft = Path(beside) / "draft"
+            for name, text in texts.items():
+                file = draft / name
                 file.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(file, text + "\n")
-            write_whole(draft / "README.md", _readme_text(folder))
+                write_whole(file, text)
             if target.exists():
                 target.rmdir()
             shutil.move(draft, target)
     except OSError as error:
-        raise BadInput(f"prompts: {folder}: {error.strerror or error}; give a folder that can be written") from error
-    return prompts
+        raise BadInput(f"{what}: {folder}: {error.strerror or error}; give a folder that can be written") from error
 
 
 def _readme_text(folder: Path) -> str:

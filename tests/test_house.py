@@ -20,7 +20,8 @@ from tribunal.graphs import GRAPHS, graph
 
 # The floors, from the ground up: each room imports only rooms that stand before it here. A room is a folder.
 FLOORS = (
-    "", "store", "store.migrations", "store.migrations.versions", "prompts", "models.providers", "models",
+    "", "store", "store.migrations", "store.migrations.versions", "prompts", "prompts.published",
+    "models.providers", "models",
     "models.embeddings", "retrievers.indexes", "retrievers.perspectives", "retrievers.precedents",
     "retrievers.screening",
     "retrievers.web.fetch", "retrievers.web.search", "retrievers.web", "retrievers", "nodes",

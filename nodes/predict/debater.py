@@ -35,9 +35,9 @@ class SpeechForm(Form):
 
 
 class ResponseForm(SpeechForm):
-    """An answer to the other side. The stance is None where a set of prompts doesn't ask for it."""
+    """An answer to the other side. The stance is empty where a set of prompts doesn't ask for it."""
 
-    stance: str | None
+    stance: str
 
 
 _RESPONSE = same_form(create_model("Response", __base__=ResponseForm, stance=(one_of(("agree", "rebut")), ...)))
@@ -118,7 +118,7 @@ async def _speak(
     These reach each side as its reference.
     """
     answer = await ask(role, state, runtime, shared=show_exhibits(state, opinions=False), **material)
-    said = {"text": answer.value.argument, "stance": getattr(answer.value, "stance", None)}
+    said = {"text": answer.value.argument, "stance": getattr(answer.value, "stance", None) or None}
     turn = Turn(id=f"{role.seat}/{round}", seat=role.seat, stage=stage, round=round, **said)
     return write_turn(turn, answer, runtime)
 

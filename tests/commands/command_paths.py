@@ -153,6 +153,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
         "prompts other_prompts --data few.csv --out new --graph arcade",
         {"first": "prompts", "second": "other_prompts", "data": "few.csv", "out": "new"},
     ),
+    "prompts import": ("h-vli published new", {"clone": "published", "to": "new"}),
     "prompts leaks": (
         "prompts --data few.csv --hashes few.hashes",
         {"paths": "prompts", "data": "few.csv", "hashes": "few.hashes", "write_hashes": "new"},
@@ -201,7 +202,7 @@ NO_DATABASE = {
     "experiment plan", "experiment run", "cascade plan", "annotate export", "annotate again", "annotate import",
     "perspectives build", "perspectives show", "perspectives search", "precedents show", "precedents search",
     "policy show", "policy try", "prompts export", "prompts check", "prompts compare", "prompts leaks",
-    "evidence show", "evidence list",
+    "prompts import", "evidence show", "evidence list",
 }  # fmt: skip
 # Other words, where those of the command leave the path alone.
 INSTEAD = {

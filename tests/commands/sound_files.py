@@ -16,6 +16,7 @@ from tests.archived import a_run
 from tests.commands.test_judge import run
 from tests.commands.test_screening import posts, table
 from tests.eval.experiments.small_sets import write_small
+from tests.prompts.published_clones import write_court
 from tests.result_lines import line, write_run
 from tests.service.test_label_studio import annotated
 from tribunal.retrievers.web.archive import Archive
@@ -64,6 +65,7 @@ def make_sound_files(folder: Path) -> None:
     shutil.copytree(folder / "prompts", folder / "other_prompts")
     with (folder / "other_prompts" / "arcade" / "judge.md").open("a") as judge:
         judge.write("\nBe brief.\n")
+    write_court(folder / "published")
     done("prompts", "leaks", "--data", "few.csv", "--write-hashes", "few.hashes")
     done("eval", "--dataset", "table", "--data", "few.csv", "--out", "run", "--graph", "baseline", "--keep-text",
          "--prices", "prices.toml")  # fmt: skip

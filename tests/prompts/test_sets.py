@@ -212,7 +212,7 @@ def test_an_answer_is_read_in_the_names_of_a_set() -> None:
     with pytest.raises(UnreadableAnswer, match="no complete JSON array"):
         read("arcade/rebuttal", listed, array[:-9])
     spoken = read("predict/response", RESPONSES["hate"].form(load_policy("h-vli"), "fine"), "I rebut this.")
-    assert (spoken.argument, spoken.stance) == ("I rebut this.", None)
+    assert (spoken.argument, spoken.stance) == ("I rebut this.", "")
 
 
 @pytest.mark.parametrize(

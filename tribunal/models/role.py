@@ -234,7 +234,7 @@ def read_answer(text: str, form: type[Filled], *, post: str = "", names: AnswerN
     try:
         found = _find_json(said, post, lists=bool(names and names.items))
         if names:
-            found, form = names.read(said, found), leave_open(form, names.open)
+            found, form = names.read(said, found), leave_open(form, names.open, names.items)
         objects = [value for value in found if isinstance(value, dict)]
         if "\\u" in said:  # half a pair may be named by its number
             objects = [_make_wellformed(value) for value in objects]
