@@ -64,7 +64,7 @@ def list_idle_settings(graph: str, own: Any) -> Iterator[tuple[tuple[str, ...], 
         else:
             yield _settings_of_seats("annotator"), "the annotator sits in the mode base alone; choose that mode"
         if mode in _WITHOUT_DEBATE:
-            debating = ("judge_model", *_settings_of_seats("judge", "debater"))
+            debating = ("judge_model", "debate_memory", *_settings_of_seats("judge", "debater"))
             yield debating, "there is no debate in this mode; choose another"
     if graph == "antihate":
         if mode in ("no-knowledge", "zero-shot"):
