@@ -82,7 +82,7 @@ def compare(
     require_extra("prompts compare", "eval")
     from tribunal.commands.experiment_shown import print_run_costs
     from tribunal.eval.evaluate import Evaluation, summarize_run
-    from tribunal.eval.experiments.estimate import CallPace, estimate_runs
+    from tribunal.eval.experiments.estimate import CallPace, costs_as_json, estimate_runs
     from tribunal.eval.prompt_sets.comparison import compare_prompt_sets, write_comparison
     from tribunal.eval.prompt_sets.differences import list_differences
     from tribunal.eval.prompt_sets.plan import plan_comparison, run_comparison
@@ -102,8 +102,17 @@ def compare(
     )
     plan = plan_comparison(first, second, wanted, out, by_seat=by_seat, final=final)
     table, estimates = read_price_table(prices), estimate_runs(plan.ready_runs, [out])
-    values = {"plan": plan, "differences": list_differences(plan.first, plan.second)}
-    print_run_costs("prompts_plan", estimates, CallPace(in_flight), table, aside=True, **values)
+    pace = CallPace(in_flight)
+    values = {
+        "plan": plan,
+        "differences": list_differences(plan.first, plan.second),
+        "free": [
+            each.ready.run.name
+            for each in estimates
+            if each.by == "tried" and costs_as_json(each.rest, pace, None)["calls"][1] == 0
+        ],
+    }
+    print_run_costs("prompts_plan", estimates, pace, table, aside=True, **values)
     spends = any((each.decisions_left or retry) and not each.rehearsed for each in plan.ready_runs)
     ask_to_go_on("prompts compare", yes=yes or not spends)
     running: dict[str, Any] = {"in_flight": in_flight, "retry": retry, **carried}

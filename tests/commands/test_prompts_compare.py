@@ -162,6 +162,14 @@ async def test_a_test_split_is_looked_at_with_final_alone_and_each_look_is_count
         assert said in browser.get("/samples?run=A_tribunal").text
 
 
+async def test_a_prompt_of_a_way_that_the_plan_did_not_try_is_named(command: list[str], tmp_path: Path) -> None:
+    write_set(tmp_path / "mine", indictment="Press.")
+    async with ScriptedServer(heeding) as server:
+        planned = await run(server, *command, "--split", "train", "--by-seat")
+        assert (planned.exit_code, server.requests) == (2, [])
+    assert "0 calls on the ways that were tried: A_with_B_arcade-indictment; posts that go another" in planned.stderr
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
