@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, TypeAlias
 
+from tribunal.calls import warnings_of_unfit_models
 from tribunal.eval.runs.prices import Prices
 from tribunal.schema import JSON, Call
 from tribunal.terminal import is_watched, say, screen
@@ -72,7 +73,8 @@ def warn_of_mixed_formats(measured: JSON) -> str:
 class ResultCounts:
     """Count results and what they cost, in the unit of the prices; `unpriced` calls have no price.
 
-    `unseen` are calls that a graph made past `ask`, which nothing else here counts.
+    `unseen` are calls that a graph made past `ask`, which nothing else here counts. `unfit` are results in which a
+    model took part that had failed its exam.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -81,6 +83,7 @@ class ResultCounts:
     cost: float = 0.0
     unpriced: int = 0
     unseen: int = 0
+    unfit: int = 0
 
     def count_result(self, result: AnyResult, prices: Prices | None) -> None:
         """Count a result."""
@@ -90,6 +93,7 @@ class ResultCounts:
         self.calls += result.usage.calls
         self.tokens += result.usage.prompt_tokens + result.usage.completion_tokens
         self.unseen += result.unseen_calls
+        self.unfit += bool(warnings_of_unfit_models(result.warnings))
         for call in result.calls if prices else ():
             cost = prices.cost_of_call(call) if prices else None
             self.cost += cost or 0.0
@@ -189,6 +193,8 @@ def describe_progress(tally: RunTally, *, priced: bool) -> str:
         parts.append(f"cost {whole.cost:.4f}{unpriced}")
     if tally.rehearsed:
         parts.append(f"{tally.rehearsed:,} by the rehearsal's rules")
+    if whole.unfit:
+        parts.append(f"{whole.unfit:,} by a model that failed its exam")
     return ", ".join([*parts, *filter(None, [tally.slowed])])
 
 

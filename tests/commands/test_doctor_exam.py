@@ -69,6 +69,7 @@ def test_verdicts_of_a_model_that_failed_carry_a_banner_until_it_passes(tmp_path
         assert (looked.exit_code, "✗  exam of openai:scripted" in looked.stdout) == (1, True)
         measured = judge(server, "--out", "run", command=("eval", "--dataset", "table", "--data", "posts.csv"))
         assert measured.exit_code == 0, measured.output
+        assert "2 by a model that failed its exam" in measured.output
         assert "a model that had failed its exam took part in 2 of 2 results" in measured.output
         run("report", "run")
         assert "failed its exam (tribunal doctor --try) took part in 2 of 2" in (tmp_path / "run/report.md").read_text()

