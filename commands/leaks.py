@@ -66,9 +66,11 @@ def check_leaks(
             raise BadInput("write-hashes: of which set? give --data")
         made = hash_posts(dataset, (post.texts for post in _read_sets(dataset, data, columns)))
         made.write(write_hashes)
+        rates = [(unit, made.false_alarm_rate(unit)) for unit in ("word", "character")]
+        errs = ", ".join(f"1 in {1 / rate:,.0f} ({unit}s)" for unit, rate in rates if rate)
         say(
-            f"{write_hashes}: {made.head.phrases:,} hashes of {made.head.posts:,} posts; "
-            f"of phrases that aren't in the set, 1 in {1 / (made.false_alarm_rate or 1):,.0f} is taken for one of it"
+            f"{write_hashes}: hashes of {made.head.words:,} phrases of words and {made.head.characters:,} of "
+            f"characters in {count_noun(made.head.posts, 'post')}; taken for one of the set, and not in it: {errs or 'none'}"
         )
         return
     if not data and not hashes:

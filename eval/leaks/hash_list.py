@@ -17,7 +17,7 @@ from pathlib import Path
 from pydantic import Field
 
 from tribunal.errors import BadInput
-from tribunal.eval.leaks.phrases import Tokens, split_runs
+from tribunal.eval.leaks.phrases import Tokens, split_runs, unit_of_token
 from tribunal.files import read_regular, write_whole
 from tribunal.schema import Frozen
 from tribunal.text import parse_json
@@ -31,25 +31,26 @@ class ListHead(Frozen):
 
     dataset: str = Field(min_length=1)
     posts: int = Field(ge=0)
-    phrases: int = Field(ge=0)
+    words: int = Field(ge=0, description="how many hashes are of phrases of words; they come first")
+    characters: int = Field(ge=0, description="how many are of phrases of characters")
     salt: str = Field(pattern="^[0-9a-f]{32}$")
 
 
 class HashList:
-    """The hashed phrases of a set."""
+    """The hashed phrases of a set. Those of words and those of characters lie apart, so that each errs less."""
 
-    def __init__(self, head: ListHead, hashes: Iterable[int]) -> None:
+    def __init__(self, head: ListHead, words: Iterable[int], characters: Iterable[int]) -> None:
         """Take the head and the hashes."""
-        self.head, self.name, self.hashes = head, head.dataset, frozenset(hashes)
+        self.head, self.name = head, head.dataset
+        self.hashes = {"word": frozenset(words), "character": frozenset(characters)}
 
     def __contains__(self, phrase: Tokens) -> bool:
         """Return whether a phrase is one of the set's, or is taken for one (`false_alarm_rate`)."""
-        return hash_phrase(phrase, bytes.fromhex(self.head.salt)) in self.hashes
+        return hash_phrase(phrase, bytes.fromhex(self.head.salt)) in self.hashes[unit_of_token(phrase[0])]
 
-    @property
-    def false_alarm_rate(self) -> float:
-        """Return how many of the phrases that aren't in the set are taken for one of it."""
-        return float(len(self.hashes) / 2**_BITS)
+    def false_alarm_rate(self, unit: str) -> float:
+        """Return the share of the phrases of a unit that are taken for one of the set, and aren't in it."""
+        return float(len(self.hashes[unit]) / 2**_BITS)
 
     def write(self, path: Path) -> None:
         """Write the list into a new file.
@@ -59,7 +60,8 @@ class HashList:
         """
         if path.exists():
             raise BadInput(f"write-hashes: {path}: is there already; give a new file")
-        body = struct.pack(f"<{len(self.hashes)}I", *sorted(self.hashes))
+        hashes = [each for unit in ("word", "character") for each in sorted(self.hashes[unit])]
+        body = struct.pack(f"<{len(hashes)}I", *hashes)
         try:
             write_whole(path, self.head.model_dump_json().encode() + b"\n" + body)
         except OSError as error:
@@ -75,11 +77,15 @@ def hash_phrase(phrase: Tokens, salt: bytes) -> int:
 
 def hash_posts(dataset: str, posts: Iterable[Iterable[str]]) -> HashList:
     """Return the hash list of these posts, each of which is its texts."""
-    salt, hashes, count = secrets.token_bytes(16), set[int](), 0
+    salt, count = secrets.token_bytes(16), 0
+    hashes: dict[str, set[int]] = {"word": set(), "character": set()}
     for texts in posts:
         count += 1
-        hashes.update(hash_phrase(phrase, salt) for text in texts for phrase in _sampled_phrases(text))
-    return HashList(ListHead(dataset=dataset, posts=count, phrases=len(hashes), salt=salt.hex()), hashes)
+        for phrase in (phrase for text in texts for phrase in _sampled_phrases(text)):
+            hashes[unit_of_token(phrase[0])].add(hash_phrase(phrase, salt))
+    words, characters = hashes["word"], hashes["character"]
+    head = ListHead(dataset=dataset, posts=count, words=len(words), characters=len(characters), salt=salt.hex())
+    return HashList(head, words, characters)
 
 
 def _sampled_phrases(text: str) -> Iterator[Tokens]:
@@ -96,9 +102,11 @@ def read_hash_list(path: Path) -> HashList:
     try:
         head, _, body = read_regular(path).partition(b"\n")
         held = ListHead.model_validate(parse_json(head))
-        if len(body) != held.phrases * _BITS // 8:
+        number = held.words + held.characters
+        if len(body) != number * _BITS // 8:
             raise ValueError("it is cut short, or goes on")
-        return HashList(held, struct.unpack(f"<{held.phrases}I", body))
+        hashes = struct.unpack(f"<{number}I", body)
+        return HashList(held, hashes[: held.words], hashes[held.words :])
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "is no hash list"
         raise BadInput(f"hashes: {path}: {reason}; make one with --write-hashes") from error

@@ -54,11 +54,12 @@ class Run(NamedTuple):
 def split_runs(text: str) -> list[Run]:
     """Return the runs of a text. Case, marks and the width of letters make no difference."""
     plain = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
-    units = groupby(_TOKEN.findall(plain), _unit_of_token)
+    units = groupby(_TOKEN.findall(plain), unit_of_token)
     return [Run(unit, tuple(tokens)) for unit, tokens in units if unit]
 
 
-def _unit_of_token(token: str) -> str:
+def unit_of_token(token: str) -> str:
+    """Return whether a token is a word or a character; empty for what parts phrases."""
     return "" if token == BREAK else "character" if _IS_CHARACTER.match(token) else "word"
 
 

@@ -14,10 +14,11 @@ from tribunal.eval.leaks.phrases import BREAK
 from tribunal.files import read_text
 from tribunal.text import one_line, parse_toml
 
-_ROOMS = ("prompts", "retrievers", "nodes")
+_ROOMS = ("prompts", "models", "retrievers", "nodes", "cases")
 _SHOWN_TO_NOBODY = "nodes/rehearsal/"  # the rules that stand in for a model
 _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
-_SUFFIXES = (".md", ".toml", ".txt", ".jinja")
+_SUFFIXES = (".md", ".toml", ".txt")
+_EXAMPLES = ("for", "against", "examples_for", "examples_against")  # keys of a policy and of the pool
 _QUOTED = re.compile(r'"([^"\n]{2,200})"|“([^”\n]{2,200})”')
 
 
@@ -78,15 +79,15 @@ def quoted_texts(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _iter_strings(held: Any, *, example: bool = False) -> Iterator[str]:
-    """Yield the texts in a TOML file, and those of keys such as `examples_for` in quotation marks."""
+    """Yield the texts in a TOML file; an example in quotation marks, so that it counts however short it is."""
     if isinstance(held, str):
-        yield f'"{one_line(held)}"' if example else held
+        yield f'"{one_line(held)}"' if example and '"' not in held else held
     elif isinstance(held, list):
         for part in held:
             yield from _iter_strings(part, example=example)
     elif isinstance(held, dict):
         for key, part in held.items():
-            yield from _iter_strings(part, example=example or key.startswith("example"))
+            yield from _iter_strings(part, example=example or key in _EXAMPLES)
 
 
 def _code_texts(path: Path) -> list[str]:

@@ -25,13 +25,11 @@ from tribunal.schema import Frozen
 
 # What answers and search operators are called, and groups that explain `target_group`: in quotation marks they give
 # nothing away.
-ANSWERS = frozenset(
-    (
-        "agree", "concede", "direct", "hate", "hateful", "homophobic", "metaphor", "muslims", "no", "press", "quotes",
-        "racist", "rebut", "refute", "refutes", "religious", "sarcastic", "sexist", "supports", "withdraw", "women",
-        "yes",
-    )
-)  # fmt: skip
+_ANSWERS = """
+agree concede direct hate hateful homophobic metaphor muslims neutral no press quotes racist rebut refute refutes
+religious sarcastic sexist supports withdraw women yes
+"""
+ANSWERS = frozenset(_ANSWERS.split())
 
 
 class SetPost(NamedTuple):

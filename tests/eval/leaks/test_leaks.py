@@ -77,8 +77,8 @@ def test_a_hash_list_finds_seven_words_of_a_post_and_holds_no_word_of_it(tmp_pat
         assert [leak.dataset for leak in search.leaks_by_list(held)], words[start]
     assert list(LeakSearch({"mine": ["Newcomers are welcome in the library on every day."]}).leaks_by_list(held)) == []
     # Of its seven phrases every third lies there, and of the short post nothing.
-    assert held.head.phrases == len(held.hashes) == 3
-    assert held.false_alarm_rate == 3 / 2**32
+    assert held.head.words == len(held.hashes["word"]) == 3
+    assert held.false_alarm_rate("word") == 3 / 2**32
     assert not any(word.encode() in path.read_bytes() for word in words if len(word) > 3)
 
 
@@ -90,7 +90,7 @@ def prompts_of_ours() -> LeakSearch:
 
 @pytest.mark.parametrize("name", AT_HAND)
 def test_no_phrase_of_ours_is_in_the_hash_list_of_a_set(name: str) -> None:
-    """If it fails by chance, 1 phrase in 30,000 at most, the command says so on the set itself; else word it anew."""
+    """If it fails by chance (1 phrase in 250,000), the command on the set itself says so; word the phrase anew."""
     assert list(prompts_of_ours().leaks_by_list(read_hash_list(LISTS / f"{name}.hashes"))) == []
 
 
@@ -105,7 +105,7 @@ def test_no_phrase_of_ours_is_in_a_set_that_is_at_hand(name: str) -> None:
 
 def test_a_single_word_in_quotation_marks_is_an_answer_or_was_read_by_a_person() -> None:
     """A word alone is in no hash list. Here stand those that no answer is called, and that give none away."""
-    read = {"nothate", "otherhate", "undecided", "moderations", "before", "none", "weeds"}
+    read = {"nothate", "otherhate", "undecided", "moderations", "before", "none"}
     markdown = {name: texts for name, texts in shipped_texts().items() if name.endswith(".md")}
     single = {
         run.tokens[0]
@@ -145,7 +145,7 @@ def test_the_command_names_prompt_phrase_set_and_post_and_exits_1(tmp_path: Path
     }
     assert "1 file against 5 posts: 0 phrases found" in ran(clean, "--data", table, ends=0)
     lists = str(tmp_path / "posts.hashes")
-    assert "3 hashes of 5 posts" in ran("--data", table, "--write-hashes", lists, ends=0)
+    assert "3 phrases of words and 0 of characters in 5 posts" in ran("--data", table, "--write-hashes", lists, ends=0)
     assert "(hash list)" in ran(prompt, "--hashes", lists, ends=1)
     assert "is there already" in ran("--data", table, "--write-hashes", lists, ends=2)
     word = written(tmp_path / "word.md", ['Such as "newcomers".'])
