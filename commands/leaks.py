@@ -70,7 +70,8 @@ def check_leaks(
         errs = ", ".join(f"1 in {1 / rate:,.0f} ({unit}s)" for unit, rate in rates if rate)
         say(
             f"{write_hashes}: hashes of {made.head.words:,} phrases of words and {made.head.characters:,} of "
-            f"characters in {count_noun(made.head.posts, 'post')}; taken for one of the set, and not in it: {errs or 'none'}"
+            f"characters in {count_noun(made.head.posts, 'post')}; "
+            f"taken for one of the set, and not in it: {errs or 'none'}"
         )
         return
     if not data and not hashes:
