@@ -59,7 +59,9 @@ def test_a_phrase_of_a_prompt_in_a_post_is_found(prompt: str, post: str, phrases
 def test_what_a_template_fills_in_is_no_phrase_and_examples_of_a_policy_are(tmp_path: Path) -> None:
     prompt, policy = tmp_path / "mine.md", tmp_path / "mine.toml"
     prompt.write_text("took the last {{ post }} good seats in {% if x %}our library", "utf-8")
-    policy.write_text('[[fine]]\nmeaning = "the last good"\nexamples_for = ["last good"]', "utf-8")
+    policy.write_text(
+        '[[fine]]\nmeaning = "the last good"\nexamples_for = ["last good"]\nexamples_from = ["good"]', "utf-8"
+    )
     texts = own_texts([tmp_path])
     assert texts[str(prompt)] == ["took the last \0 good seats in \0our library"]
     search = LeakSearch(texts)
@@ -84,7 +86,12 @@ def test_a_hash_list_finds_seven_words_of_a_post_and_holds_no_word_of_it(tmp_pat
 
 def prompts_of_ours() -> LeakSearch:
     texts = shipped_texts()
-    assert {"prompts/arcade/judge.md", "prompts/policies/h-vli.toml", "nodes/arcade/cues.py"} <= texts.keys()
+    assert {
+        "prompts/arcade/judge.md",
+        "prompts/policies/h-vli.toml",
+        "prompts/examples.toml",
+        "nodes/arcade/cues.py",
+    } <= texts.keys()
     return LeakSearch(texts)
 
 
@@ -105,7 +112,7 @@ def test_no_phrase_of_ours_is_in_a_set_that_is_at_hand(name: str) -> None:
 
 def test_a_single_word_in_quotation_marks_is_an_answer_or_was_read_by_a_person() -> None:
     """A word alone is in no hash list. Here stand those that no answer is called, and that give none away."""
-    read = {"nothate", "otherhate", "undecided", "moderations", "before", "none"}
+    read = {"nothate", "otherhate", "undecided", "moderations", "before", "none", "neutral"}
     markdown = {name: texts for name, texts in shipped_texts().items() if name.endswith(".md")}
     single = {
         run.tokens[0]
