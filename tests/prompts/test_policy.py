@@ -149,6 +149,29 @@ def test_the_examples_of_the_categories(tmp_path: Path) -> None:
     assert held.examples("binary") == ""
 
 
+@pytest.mark.parametrize("name", list_shipped_policies())
+def test_every_category_of_a_shipped_policy_has_examples_that_contrast(name: str) -> None:
+    held = load_policy(name)
+    for scheme in ("fine", "binary") if held.fine else ("binary",):
+        lines = held.examples(scheme).splitlines()
+        for category in held.categories(scheme)[1:]:
+            assert [line for line in lines if line.startswith(f"is {category.name} (")], (scheme, category.name)
+            assert [line for line in lines if line.startswith(f"is not {category.name} (")]
+
+
+def test_a_policy_of_one_s_own_takes_examples_from_the_pool(tmp_path: Path) -> None:
+    named = OWN.replace('name = "Rude", ', 'name = "Rude", examples_from = ["religion"], ')
+    held = load_policy(written(tmp_path, named))
+    kinds = [line.partition(":")[0] for line in held.examples("fine").splitlines()]
+    assert kinds == [
+        "is Rude (slur)", "is Rude (mixed)",
+        "is not Rude (counter-speech)", "is not Rude (reclaimed)", "is not Rude (quoted)",
+    ]  # fmt: skip
+    assert held.sha != load_policy(written(tmp_path, OWN)).sha
+    with pytest.raises(BadInput, match="examples_from: 'religon': there is no such group of examples; did you mean"):
+        load_policy(written(tmp_path, named.replace("religion", "religon")))
+
+
 def test_a_policy_in_the_language_of_the_post(tmp_path: Path) -> None:
     held = load_policy(written(tmp_path, FULL))
     korean = translate_policy(held, "ko-KR")
