@@ -14,7 +14,7 @@ from tribunal.commands.printing import print_template
 from tribunal.commands.prompts_compare import compare
 from tribunal.commands.run_options import EPILOG
 from tribunal.commands.shared_options import AsJson
-from tribunal.schema import Scheme
+from tribunal.shared_settings import Scheme
 from tribunal.terminal import print_table, say, say_json
 
 if TYPE_CHECKING:
