@@ -87,6 +87,13 @@ class AnswerNames(Frozen):
         for table in ("fields", "values", "otherwise", "open"):
             for name in getattr(self, table):
                 _check_name(prompt, table, name, list(fields))
+        for name, meant in self.values.items():
+            names = [each for each in get_args(fields[name].annotation) if isinstance(each, str)]
+            if names and not set(names) & set(meant.values()):
+                raise BadInput(
+                    f"prompts: set.toml: answers.{prompt}.values.{name}: {', '.join(meant.values())}: none is of the "
+                    f"policy in force; the names are {', '.join(names)}"
+                )
         for name in self.open:
             if (prompt, name) not in MAY_BE_OPEN:
                 raise BadInput(

@@ -221,6 +221,7 @@ def test_an_answer_is_read_in_the_names_of_a_set() -> None:
         ('[answers."arcade/jugde"]', "answers.arcade/jugde: there is no such prompt; did you mean arcade/judge"),
         ('[answers."arcade/judge"]\nfields = {categry = "l"}', "fields: the answer has no 'categry'; did you mean"),
         ('[answers."arcade/judge"]\nitems = "category"', "items: 'category': is no list of parts"),
+        ('[answers."arcade/judge"]\nvalues.category = {1 = "Spam"}', "Spam: none is of the policy in force; the names"),
         ('[answers."arcade/judge"]\nopen = ["category"]', "open: 'category': can't be left open; say what it is in"),
     ],
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,7 @@ def test_a_hash_list_finds_seven_words_of_a_post_and_holds_no_word_of_it(tmp_pat
     assert not any(word.encode() in path.read_bytes() for word in words if len(word) > 3)
 
 
+@cache
 def prompts_of_ours() -> LeakSearch:
     texts = shipped_texts()
     assert {
