@@ -68,7 +68,7 @@ async def held(client: httpx.AsyncClient, address: str) -> dict[str, Any]:
     """A case, once it is held."""
     while True:
         case: dict[str, Any] = (await client.get(address)).json()
-        assert case["status"] in ("queued", "running"), case
+        assert case["status"] in ("queued", "running"), str(case)
         if case["held"] is not None:
             return case
         await asyncio.sleep(0.02)
@@ -312,3 +312,19 @@ async def test_what_a_person_has_sent_back_and_the_trial_of_an_appeal_are_held_t
             assert (await ended(client, back))["record"]["outcome"] == "pending"
             assert (await ended(client, trial))["record"]["outcome"] == "verdict"
             assert (await client.get(appeal)).json()["status"] == "tried"
+
+
+async def test_a_post_whose_tries_used_up_its_part_of_the_budget_is_held_and_tried_with_a_new_part(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, key = FlakyModel(after=0), await key_of(database, "judge", "audit", daily_calls=50)
+    async with ScriptedServer(model) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        settings = {**SETTINGS, "attempts": 6, "max_calls": 5}
+        async with serving(database, settings=settings) as client:
+            client.headers["X-API-Key"] = key
+            [address] = await taken_in(client, 1)
+            assert "its key's daily budget was spent" in (await held(client, address))["held"]
+            model.up = True
+            [record] = await decided(client, [address])
+    assert record["outcome"] == "verdict"

@@ -21,7 +21,7 @@ from langgraph.runtime import Runtime
 from tribunal.budget import Budget
 from tribunal.calls import REHEARSED, was_rehearsed
 from tribunal.context import POLICIES, Context, context_of
-from tribunal.errors import BadModelOutput, CallFailed, ModelError, Refused
+from tribunal.errors import BadModelOutput, BudgetSpent, CallFailed, ModelError, Refused
 from tribunal.line_up import apply_line_up
 from tribunal.models.diagnosis import Diagnosis, diagnose
 from tribunal.models.exam_results import find_unfit
@@ -282,11 +282,22 @@ async def _ask_for_answer(call: ModelCall, registry: ModelRegistry) -> Any:
 async def _request_completion(call: ModelCall, registry: ModelRegistry) -> Completion:
     """Return one answer, past every passing fault."""
     pool, limits = registry.key_pool(call.model, call.provider), registry.limits[call.model]
+    failed: Diagnosis | None = None
 
     async def send(number: int) -> Completion | Diagnosis:
+        nonlocal failed
         key = pool.keys[number]
         call.key = None if key is None else number
-        outcome = await _send_once(call, registry, key)
+        try:
+            outcome = await _send_once(call, registry, key)
+        except (BudgetSpent, CallFailed) as unpaid:
+            if failed is None:
+                raise
+            # What kept it from being answered is why the try before failed; a trial that can wait then goes on later.
+            raise CallFailed(
+                f"{failed.kind.replace('_', ' ')}: {failed.message}; {unpaid}", kind=failed.kind
+            ) from unpaid
+        failed = outcome if isinstance(outcome, Diagnosis) and outcome.is_transient else None
         if isinstance(outcome, Diagnosis) or not call.format_under_test:
             return outcome
         # It came below a format that bare 500s answered. The same request goes out once more in that format. The
