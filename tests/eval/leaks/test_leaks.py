@@ -167,11 +167,12 @@ def test_the_command_names_prompt_phrase_set_and_post_and_exits_1(tmp_path: Path
     [
         ((), "data: in which set? give --data, or a hash list with --hashes"),
         (("--write-hashes", "new"), "write-hashes: of which set? give --data"),
-        (("--hashes", "{here}"), "is no hash list; make one with --write-hashes"),
+        (("{prompt}", "--hashes", "{here}"), "is no hash list; make one with --write-hashes"),
         (("nowhere.md", "--hashes", "{here}"), "nowhere.md: No such file or directory; give a prompt set or a policy"),
-        (("--dataset", "sbic+ghc", "--data", "x"), "give one path for each set: sbic=PATH and ghc=PATH"),
-        (("--data", "nowhere.csv"), "nowhere.csv"),
+        (("{prompt}", "--dataset", "sbic+ghc", "--data", "x"), "give one path for each set: sbic=PATH and ghc=PATH"),
+        (("{prompt}", "--data", "nowhere.csv"), "nowhere.csv"),
     ],
 )
-def test_what_is_wrong_is_said(arguments: tuple[str, ...], says: str) -> None:
-    assert says in " ".join(ran(*(each.format(here=__file__) for each in arguments), ends=2).split())
+def test_what_is_wrong_is_said(arguments: tuple[str, ...], says: str, tmp_path: Path) -> None:
+    names = {"here": __file__, "prompt": written(tmp_path / "mine.md", ["Decide."])}
+    assert says in " ".join(ran(*(each.format(**names) for each in arguments), ends=2).split())
