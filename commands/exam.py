@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tribunal.models.server_slots import ServerSlots
     from tribunal.schema import JSON
 
-# Tokens of one request that a debate takes, prompt and answer (docs/small_models.md).
+# Tokens of a slot that a debate fits into: the rehearsal model's short one asks with 2,700, and models speak longer.
 DEBATE_TOKENS = 8_192
 
 
