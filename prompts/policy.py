@@ -307,13 +307,11 @@ def parse_policy(text: str, name: str = "the kept text") -> Policy:
         raise BadInput(f"policy: {name}: not a TOML file: {error}") from error
     if derived := next((key for key in _DERIVED if key in values), None):
         raise BadInput(f"policy: {name}: {derived}: is worked out from the file; leave it out")
+    sha = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     try:
-        policy = Policy.model_validate({**values, "source": text})
+        return Policy.model_validate({**values, "sha": sha, "source": text})
     except ValidationError as error:
         raise BadInput(f"policy: {name}: {_describe_fault(error)}; compare the shipped h-vli.toml") from error
-    taken = [line for each in (*policy.fine, *policy.binary) if each.examples_from for line in each.list_examples()]
-    words = "\0".join([text, *taken])  # what the pool adds is a part of the policy
-    return policy.model_copy(update={"sha": hashlib.sha256(words.encode("utf-8", "surrogatepass")).hexdigest()[:16]})
 
 
 _DERIVED = ("sha", "source")

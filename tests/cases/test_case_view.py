@@ -77,6 +77,10 @@ async def test_a_row_a_cue_and_a_column_a_step() -> None:
                   prosecution={"arguments": said}, defence={"arguments": answers})  # fmt: skip
     async with ScriptedServer(script) as server:
         record = await decide(server, POST, graph="multiround", rounds=2)
+    turn = record.transcript[2]  # the hybrid's prosecutor may withdraw
+    taken_back = turn.arguments[1].model_copy(update={"stance": "withdraw"})
+    turn = turn.model_copy(update={"arguments": (turn.arguments[0], taken_back)})
+    record = record.model_copy(update={"transcript": (*record.transcript[:2], turn, *record.transcript[3:])})
     made = view_case(record, post=POST)
     [table] = made.trial.tables
     assert table.columns == ("Round 1", "Round 2", "Judge")

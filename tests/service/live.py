@@ -52,7 +52,7 @@ async def deciding(server: ScriptedServer, database: str, **options: Any) -> Asy
     """The address of a replica whose court a scripted server plays."""
     os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
     settings = {"model": "openai:scripted", **options.pop("settings", {})}
-    async with listening(database, graph="arcade", settings=settings, **options) as url:
+    async with listening(database, settings=settings, **{"graph": "arcade", **options}) as url:
         yield url
 
 

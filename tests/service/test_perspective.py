@@ -12,6 +12,7 @@ import httpx
 import pytest
 
 from tests.court import argument, court_script, cue, part
+from tests.decided import decided, store_of
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.live import cases_at, deciding, key_of, listening, sqlite
 from tribunal.context import Context
@@ -201,7 +202,9 @@ async def test_a_cue_that_was_withdrawn_has_no_span(tmp_path: Path) -> None:
     cues = {"cues": [cue("“vermin”", "Metaphor"), cue("“deported”", "Metaphor")]}
     said = {"arguments": [argument("why", "withdraw", "C1"), argument("why", "press", "C2")]}
     script = court_script(judge=GUILTY, investigation=cues, prosecution=said)
-    async with ScriptedServer(script) as server, deciding(server, sqlite(tmp_path)) as url:
+    await store_of([decided(1, "Immigrants are vermin.")])
+    how: dict[str, Any] = {"graph": "tribunal", "settings": {"precedents": "ours"}}
+    async with ScriptedServer(script) as server, deciding(server, sqlite(tmp_path), **how) as url:
         got = await analyze(url, spanAnnotations=True)
     found = got["attributeScores"]["HATE_SPEECH"]["spanScores"]
     assert [ABUSE[each["begin"] : each["end"]] for each in found] == ["deported"]
