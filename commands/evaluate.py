@@ -243,11 +243,17 @@ def batch(
 
 
 def _print_batch(tally: RunTally, out: BatchOutput, as_json: bool, *, priced: bool) -> None:
-    from tribunal.eval.runs.tally import response_format_shares, warn_of_mixed_formats
+    from tribunal.eval.runs.tally import (
+        count_empty_reasons,
+        response_format_shares,
+        warn_of_empty_reasons,
+        warn_of_mixed_formats,
+    )
 
     asked = response_format_shares(tally.asked)
-    if mixed := warn_of_mixed_formats(asked):
-        print_warning(mixed)
+    for warning in (warn_of_empty_reasons(empty := count_empty_reasons(tally.reasons)), warn_of_mixed_formats(asked)):
+        if warning:
+            print_warning(warning)
     if as_json:
         printed = {
             "out": str(out),
@@ -262,6 +268,7 @@ def _print_batch(tally: RunTally, out: BatchOutput, as_json: bool, *, priced: bo
             "unkept": tally.unkept,
             "rehearsed": tally.rehearsed,
             "rungs": asked,
+            "empty_reasons": empty,
             "stopped": tally.stopped or None,
         }
         say_json(printed)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from langgraph.runtime import Runtime
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from tribunal.calls import parts_shown, was_rehearsed
+from tribunal.calls import lacks_a_reason, parts_shown, was_rehearsed
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput, WrongState
 from tribunal.nodes.channels import plain_reason
@@ -60,7 +60,8 @@ async def deliver(
         by_policy: whether the label is one of the policy in force, though no call says that a model was shown it.
         **more: further fields of `Verdict`: track, tie, confidence, steps.
 
-    If a screening classifier is in force, its audit is told what was found of a post that went to trial.
+    A verdict is uncertain in any case if a reason in this trial says nothing. If a screening classifier is in force,
+    its audit is told what was found of a post that went to trial.
     """
     context = context_of(state, runtime)
     led = [*state.get("calls", ()), *log.get("calls", ())]
@@ -72,6 +73,8 @@ async def deliver(
     else:
         category = PLAIN[context.task][label]
         hateful = bool(label) if context.task == "hate" else None
+    if not reviewed and lacks_a_reason(led[state.get("budget_from") or 0 :]):  # the calls of this trial
+        more["uncertain"] = True
     verdict = Verdict(
         task=context.task,
         label=label,
@@ -227,7 +230,7 @@ def find_wrong_outcome(state: Mapping[str, Any], context: Context) -> str | None
         return _fault_of_outcome(kind, error)
     except (TypeError, ValueError, RecursionError) as error:
         return f"outcome: holds something else than JSON ({error}); write what `.dump()` of a Verdict gives"
-    if not read.explanation.strip():
+    if not read.explanation.strip() and not lacks_a_reason(state.get("calls", ())):
         return "outcome.explanation: is empty; say why the case ended so"
     return _fault_by_policy(read, state, context) if isinstance(read, Verdict) else None
 

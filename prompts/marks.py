@@ -26,6 +26,9 @@ from typing import Any, NamedTuple, NoReturn
 from tribunal.text import make_visible, one_line, without_hidden
 
 _LONGEST_WORD = 80
+_BETWEEN_MARKS = re.compile(r"<<<([\w+.:%-]+ [0-9a-f]{16})\n.*?\n\1>>>", re.DOTALL)
+_MARK = re.compile(r"<<<\s?\w[\w+.:%-]* (?:[0-9a-f]{8,}|MARK)\b|\b(?:[0-9a-f]{8,}|MARK)>>>")
+_DIGEST = re.compile(r"\b[0-9a-f]{16}\b")
 _NO_WORD, _NO_NAME = re.compile(r"[^\w+.:%-]+"), re.compile(r"[^\w ,-]+")
 
 
@@ -74,6 +77,20 @@ class Entry(NamedTuple):
 def material_text(value: object) -> Any:
     """Return the text that a prompt shows of material; any other value as it is."""
     return value._text if isinstance(value, Material) else value
+
+
+def without_material(prompt: str) -> str:
+    """Return a prompt without what stands between marks: our own words alone."""
+    return _BETWEEN_MARKS.sub(" ", prompt)
+
+
+def find_mark(text: str) -> str:
+    """Return the first mark in a text, or half of one, of those that stand around material; empty if there is none."""
+    digest = _DIGEST.search(text)
+    if digest and not digest[0].isdigit() and not digest[0].isalpha():
+        return digest[0]
+    mark = _MARK.search(text) if "<<<" in text or ">>>" in text else None
+    return mark[0] if mark else ""
 
 
 def ours(pattern: str, *values: str | float) -> Ours:

@@ -48,6 +48,9 @@ class Call(Frozen):
     )
     repeat: int = Field(default=0, description="which repeat of a run this call belongs to")
     draw: int = Field(default=0, description="which of several draws of the same call this is")
+    emptied: tuple[str, ...] = Field(
+        default=(), description="the fields of its answer that were left empty, since what stood there said nothing"
+    )
     error: str | None = Field(default=None, description="the error, if it failed")
 
 
@@ -77,6 +80,11 @@ def parts_shown(calls: Sequence[JSON]) -> frozenset[ShownPart] | None:
     """Return what of the case a call was shown; None where a call of an old record doesn't say."""
     held = [call.get("shown") for call in calls]
     return None if None in held else frozenset(each for shown in held for each in shown or ())
+
+
+def lacks_a_reason(calls: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a reason in the answer to one of these calls was left empty, since it said nothing."""
+    return any(call.get("emptied") for call in calls)
 
 
 REHEARSAL = "rehearsal:court"

@@ -155,7 +155,8 @@ class Verdict(Frozen):
     tie: bool = Field(default=False, description="of a vote: no side had more than half, and non-hate was taken")
     confidence: float | None = Field(default=None, ge=0, le=1)
     uncertain: bool = Field(
-        default=False, description="a tied vote, or a confidence that is missing or below the threshold in force"
+        default=False,
+        description="a tied vote, a reason that says nothing, or a confidence that is missing or below the threshold",
     )
     votes: tuple[Vote, ...] = Field(default=(), description="the judge's draws, where there were several")
     steps: tuple[Step, ...] = Field(default=(), description="of a verdict on evidence: the rationale, cited")
@@ -282,7 +283,8 @@ class Record(Frozen):
         description="calibrated: a fitted file; confidence: the judge's; verdict: that alone, 1 or 0; person: 1 or 0",
     )
     uncertain: bool = Field(
-        default=False, description="a tied vote, or a confidence that is missing or below the threshold"
+        default=False,
+        description="a tied vote, a reason that says nothing, or a confidence that is missing or below the threshold",
     )
     votes: tuple[Vote, ...] = Field(default=(), description="the judge's draws, where there were several")
     steps: tuple[Step, ...] = Field(default=(), description="the rationale of a verdict on evidence")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tribunal.calls import REHEARSAL, warnings_of_unfit_models
 from tribunal.eval.runs.prices import ModelUsage, ShortcutSavings, UsageByModel, add_calls
 from tribunal.eval.runs.results import Result, read_results, read_run_file
-from tribunal.eval.runs.tally import FormatCounts, formats_of_calls
+from tribunal.eval.runs.tally import FormatCounts, ReasonCounts, formats_of_calls, reasons_of_calls
 from tribunal.schema import JSON, Scheme
 
 Ints = npt.NDArray[np.int64]
@@ -86,6 +86,7 @@ class RunColumns:
     unfit: int  # rows in which a model took part that had failed its exam
     images: ImagesShown
     calls_by_rung: FormatCounts  # answered calls, by model, role and rung
+    calls_by_reason: ReasonCounts  # answered calls, by seat and model, and whether a reason was left empty
     spent: UsageByModel  # what the calls took, by model
     seated: dict[str, UsageByModel]  # the same by seat, and there by model
     cached: UsageByModel  # what the answers from our own cache would have taken, by model
@@ -154,6 +155,7 @@ def read_columns(folder: Path) -> RunColumns:
     words, gold_names, is_binary = defaultdict[int, Counter[str]](Counter), (set[str](), set[str]()), False
     rehearsed = unfit = shown_policy = 0
     calls_by_rung: FormatCounts = Counter()
+    calls_by_reason: ReasonCounts = Counter()
     spent: UsageByModel = {}
     cached: UsageByModel = {}
     seated: dict[str, UsageByModel] = defaultdict(dict)
@@ -176,6 +178,7 @@ def read_columns(folder: Path) -> RunColumns:
         unfit += bool(warnings_of_unfit_models(result.warnings))
         shown_policy += bool(result.policy)
         calls_by_rung.update(formats_of_calls(result.calls))
+        calls_by_reason.update(reasons_of_calls(result.calls))
         add_calls(spent, result.calls)
         for call in result.calls:
             used = cached if call.cached else seated[call.seat.partition(":")[0]]
@@ -218,6 +221,7 @@ def read_columns(folder: Path) -> RunColumns:
         unfit=unfit,
         images=ImagesShown(len(pictured), len(here), len(shown_to - hidden_from), len(shown_to & hidden_from)),
         calls_by_rung=calls_by_rung,
+        calls_by_reason=calls_by_reason,
         spent=spent,
         seated=dict(seated),
         cached=cached,

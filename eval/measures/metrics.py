@@ -26,7 +26,7 @@ from tribunal.eval.measures.scores import (
     scores_by_label,
 )  # fmt: skip
 from tribunal.eval.runs.journal import OutputUnwritten
-from tribunal.eval.runs.tally import response_format_shares
+from tribunal.eval.runs.tally import count_empty_reasons, response_format_shares
 from tribunal.files import write_whole
 from tribunal.schema import JSON
 
@@ -99,6 +99,7 @@ def measure_columns(columns: RunColumns, *, cluster: str | None = None) -> JSON:
         "by_label": scores_by_label(columns, clusters),
         **{name: _measure_groups(columns, clusters, name) for name in GROUPS},
         "images": {**columns.images._asdict(), "left_out": (columns.run.get("images") or {}).get("left_out", 0)},
+        "empty_reasons": count_empty_reasons(columns.calls_by_reason),
         "rungs": response_format_shares(columns.calls_by_rung),
         "over_repeats": measure_repeats(columns, clusters),
         "over_agents": measure_perspectives(columns, clusters),

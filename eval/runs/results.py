@@ -48,6 +48,7 @@ class ResultCall(_ResultPart):
     cached_tokens: Whole = 0
     completion_tokens: Whole = 0
     attempts: Whole = 1
+    emptied: tuple[str, ...] = ()
     error: str | None = None
     cached: bool = False
     shown: tuple[str, ...] | None = None

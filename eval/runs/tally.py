@@ -29,6 +29,30 @@ if TYPE_CHECKING:
 FormatCounts: TypeAlias = Counter[tuple[str, str, str]]
 
 
+# Answered calls by seat and model, and how many of them left a reason empty, since what stood there said nothing.
+ReasonCounts: TypeAlias = Counter[tuple[str, str, bool]]
+
+
+def reasons_of_calls(calls: Iterable[Call | ResultCall]) -> Iterator[tuple[str, str, bool]]:
+    """Yield seat, model and whether a reason was left empty, of each answered call, for `ReasonCounts`."""
+    return ((call.seat.partition(":")[0], call.model, bool(call.emptied)) for call in calls if not call.error)
+
+
+def count_empty_reasons(counted: ReasonCounts) -> list[JSON]:
+    """Return each seat and model whose reasons were left empty: in how many (`empty`) of its answered calls."""
+    return [
+        {"seat": seat, "model": model, "empty": empty, "calls": empty + counted[seat, model, False]}
+        for (seat, model, lacks), empty in sorted(counted.items())
+        if lacks
+    ]
+
+
+def warn_of_empty_reasons(measured: list[JSON]) -> str:
+    """Return a warning of reasons that were left empty, by seat and model; an empty text if none was."""
+    listed = ", ".join(f"{each['seat']} {each['empty']:,} of {each['calls']:,} ({each['model']})" for each in measured)
+    return f"Reasons that said nothing were left empty, and their verdicts are uncertain: {listed}" if listed else ""
+
+
 def formats_of_calls(calls: Iterable[Call | ResultCall]) -> Iterator[tuple[str, str, str]]:
     """Yield model, role and response-format mode of each answered call, for `FormatCounts`."""
     return ((call.model, call.role, call.format) for call in calls if call.format and not call.error)
@@ -113,8 +137,8 @@ class RunTally(ResultCounts):
     model took part. `slowed` says to how many requests at a time it went down where they timed out; empty where none
     did. Of a batch, `rejoined` are results that a person decided since the last time, `waiting` those that still wait.
     `unkept` are results that couldn't be kept in the database beside the run's own files.
-    `asked` counts this start's answered calls by their response-format mode. `measured` are the measures of the
-    results so far. `first_failure` is the reason of this start's first failure.
+    `asked` counts this start's answered calls by their response-format mode, and `reasons` by whether they gave one.
+    `measured` are the measures of the results so far. `first_failure` is the reason of this start's first failure.
     """
 
     total: int
@@ -131,6 +155,7 @@ class RunTally(ResultCounts):
     waiting: int = 0
     unkept: int = 0
     asked: FormatCounts = field(default_factory=Counter)
+    reasons: ReasonCounts = field(default_factory=Counter)
     measured: JSON | None = None
     first_failure: str = ""
 
@@ -141,6 +166,7 @@ class RunTally(ResultCounts):
         if record.outcome == "failure":
             self.first_failure = self.first_failure or record.explanation
         self.asked.update(formats_of_calls(record.calls))
+        self.reasons.update(reasons_of_calls(record.calls))
         self.count_result(record, prices)
 
     @property

@@ -119,7 +119,8 @@ async def decide_by_evidence(state: ResearchState, runtime: Runtime[Context]) ->
     finding = answer.value
     steps = tuple(Step(claim=each.claim, evidence=tuple(each.evidence)) for each in finding.steps)
     marks = [f" [{', '.join(step.evidence)}]" if step.evidence else "" for step in steps]
-    words = " ".join(f"{step.claim.rstrip('.')}{mark}." for step, mark in zip(steps, marks, strict=True))
+    claimed = [(step.claim.rstrip("."), mark) for step, mark in zip(steps, marks, strict=True) if step.claim]
+    words = " ".join(f"{claim}{mark}." for claim, mark in claimed)
     warnings = [*answer.log["warnings"]]
     if researched and not evidence:
         warnings.append("no page could be read with evidence kept: the post alone decided")

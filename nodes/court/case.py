@@ -12,6 +12,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, Send
 
 from tribunal.budget import reserve_requests
+from tribunal.calls import lacks_a_reason
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
 from tribunal.nodes.agents import node, router
@@ -167,6 +168,7 @@ def review_reason(state: Any, context: Context) -> str:
         "it was tried again for a reviewer's question": state.get("question"),
         "the model refused": outcome["outcome"] == "refusal",
         "the verdict is a tie": unsure and outcome.get("tie"),
+        "a model gave no reason": unsure and lacks_a_reason(state.get("calls", ())),
         "the verdict is uncertain": unsure and outcome.get("confidence") is not None,
         "no confidence is stated": unsure,
         "every case is reviewed": "all" in rules,

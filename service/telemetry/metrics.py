@@ -77,6 +77,7 @@ class Metrics:
         self._cost = counter("model_cost", "In the currency of the price table.", "model")
         self._refusals = counter("model_refusals", "Calls that were refused.", "model", "kind")
         self._failures = counter("model_failures", "Calls that failed.", "model", "kind")
+        self._empty_reasons = counter("empty_reasons", "Answers with a reason that said nothing.", "model", "seat")
         self._held = counter("cases_held", "How often a case was held since no model answered.", "provider")
         self._provider_open = Gauge(
             "tribunal_provider_open", "1 while a provider's models don't answer this replica, else 0.", ["provider"],
@@ -103,9 +104,12 @@ class Metrics:
         if call.error is not None:
             counter = self._refusals if call.error.startswith(REFUSED) else self._failures
             self._labelled(counter, model, self._limit_kind(call.error.removeprefix(REFUSED))).inc()
+        seat = seat if seat in _SEATS else _OTHER
+        if call.emptied:
+            self._labelled(self._empty_reasons, model, seat).inc()
         if call.cached:
             return
-        self._labelled(self._seat_seconds, seat if seat in _SEATS else _OTHER).observe(call.seconds)
+        self._labelled(self._seat_seconds, seat).observe(call.seconds)
         self._labelled(self._tokens, model, "prompt").inc(call.prompt_tokens)
         self._labelled(self._tokens, model, "completion").inc(call.completion_tokens)
         if prices is not None and (money := prices.cost_of_call(call)):

@@ -1,4 +1,4 @@
-"""A run in which a server stops to take the schema: who is told of it, and where."""
+"""A run in which a server stops to take the schema, and one whose model gives no reasons: who is told, and where."""
 
 from __future__ import annotations
 
@@ -82,3 +82,30 @@ def test_a_run_in_one_form_warns_of_nothing(changing: ScriptedServer, monkeypatc
     assert done.exit_code == one.exit_code == 0
     assert "Conditions changed" not in one.stderr
     assert set(json.loads(one.stdout)["rungs"]["models"]["openai:scripted"]) == {"json_object"}
+
+
+def test_reasons_that_say_nothing_are_counted_by_seat_and_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def script(request: Request) -> Reply:
+        says_nothing = any(f"some words {number}" in request.text for number in (2, 5, 7))
+        return Reply({"category": "NotHate", "explanation": "1234567890" if says_nothing else "It greets everybody."})
+
+    lines = "".join(f"{number},some words {number},0\n" for number in range(10))
+    (tmp_path / "posts.csv").write_text(f"id,text,label\n{lines}")
+    with ScriptedServer(script) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        said = run("eval", "--dataset", "table", "--data", "posts.csv", "--out", "run", *SHARED)
+        batch = run("batch", "posts.csv", "--out", "out.csv", *SHARED, "--json")
+    told = "their verdicts are uncertain: classifier 3 of 10 (openai:scripted)"
+    counted = [{"seat": "classifier", "model": "openai:scripted", "empty": 3, "calls": 10}]
+    assert told in " ".join(said.output.split())
+    assert told in " ".join(run("metrics", "run").output.split())
+    assert told in " ".join(batch.stderr.split())
+    assert json.loads(batch.stdout)["empty_reasons"] == counted
+    measured = json.loads(run("metrics", "run", "--json").stdout)
+    assert (measured["empty_reasons"], measured["uncertain"]) == (counted, 3)
+    assert run("report", "run", "--out", "report").exit_code == 0
+    assert all(
+        told in next(Path().rglob(name)).read_text("utf-8").replace("\\", "") for name in ("report.md", "report.html")
+    )

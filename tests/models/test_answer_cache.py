@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -152,7 +153,7 @@ async def test_a_cache_that_is_lost_midway_costs_a_warning(cache: str) -> None:
 
 
 async def test_a_full_disk_costs_a_warning(cache: str) -> None:
-    long = {"category": "Sexist", "explanation": "because " * 20_000}
+    long = {"category": "Sexist", "explanation": f"because {secrets.token_urlsafe(120_000)}"}
     async with ScriptedServer(court_script(classifier=[GOOD, long])) as server:
         await decide(server, "one post", graph="baseline", cache=cache)
         database = await open_cache(cache)

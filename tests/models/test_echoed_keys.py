@@ -242,7 +242,9 @@ class EchoingEmbeddings(ScriptedServer):
 async def test_a_placeholder_is_an_ordinary_word(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(key) < SHORTEST
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    async with ScriptedServer(lambda request: Reply({"category": "NotHate", "explanation": key})) as server:
+    async with ScriptedServer(
+        lambda request: Reply({"category": "NotHate", "explanation": f"Of {key} it speaks."})
+    ) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
         record = await judge_post("a post", graph="baseline", context=context_from({"model": "openai:x"}))
-    assert (record.category, record.explanation) == ("NotHate", key)
+    assert (record.category, record.explanation) == ("NotHate", f"Of {key} it speaks.")

@@ -11,7 +11,7 @@ from tests.doubles import Fault, Reply, Request
 from tests.models.classified import CUT, GOOD, PROSE, came_of, classify
 from tests.models.test_providers import ANTHROPIC, judged
 from tribunal.models.diagnosis import parse_token_space
-from tribunal.models.model_call import repeats_itself
+from tribunal.models.substance import repeats_itself
 
 
 async def test_an_answer_cut_off_gets_a_higher_limit() -> None:
@@ -136,7 +136,7 @@ async def test_an_answer_in_circles_gets_a_higher_temperature_and_not_more_room(
 def test_what_repeats_itself() -> None:
     assert all(map(repeats_itself, LOOPS))
     lively = "Each sentence of it says another thing, and the next one says something else again. "
-    assert not repeats_itself(lively * 3)
+    assert not repeats_itself(lively * 2)
     assert not repeats_itself("")
-    assert not repeats_itself("a b c d e f g h i j k l m n o p q r s t u v w x y z " * 3)
+    assert not repeats_itself("a b c d e f g h i j k l m n o p q r s t u v w x y z " * 2)
     assert not repeats_itself("..........")

@@ -63,17 +63,19 @@ async def read_answer(cache: Database, key: str, call: ModelCall) -> Any:
     """Return the usable answer under a key, noted in the call; None where there is none."""
     try:
         rows = await cache.rows(_LOOK_UP, key)
-        value = call.question.parse_answer(rows[0]["text"], call.warnings) if rows else None
+        if not rows:
+            return None
+        call.answer_text = rows[0]["text"]
+        value = call.read_answer(take_empty=True)  # it was asked for again before it was kept
     except DatabaseError as error:
         call.warnings.append(f"an answer could not be looked up: cache: {error.__cause__ or error}")
         return None
     except UnreadableAnswer:
         return None
-    if rows:
-        call.answer_text, call.prompt_tokens, call.completion_tokens = tuple(rows[0])[:3]
-        call.cached, call.response_format, call.temperature = True, rows[0]["format"], rows[0]["temperature"]
-        if rows[0]["blind"] and not call.without_image:
-            call.leave_out_image()
+    call.prompt_tokens, call.completion_tokens = tuple(rows[0])[1:3]
+    call.cached, call.response_format, call.temperature = True, rows[0]["format"], rows[0]["temperature"]
+    if rows[0]["blind"] and not call.without_image:
+        call.leave_out_image()
     return value
 
 

@@ -19,6 +19,7 @@ from tribunal.errors import CallFailed
 from tribunal.models.prompt_values import image_state, render_post
 from tribunal.models.providers import LISTS, RANGES, ModelName, Provider, RequestSettings, ResponseFormat
 from tribunal.models.role import Question, UnreadableAnswer, strip_thinking
+from tribunal.models.substance import EmptyField
 from tribunal.models.wire_schema import allowed_values, wire_schema
 from tribunal.prompts.marks import material_text, quote, short_word
 from tribunal.schema import JSON
@@ -67,6 +68,8 @@ class ModelCall:
     cached: bool = False
     key: int | None = None
     answer_text: str = ""
+    answer_without_reasons: str | None = None  # one of the right form whose reasons say nothing
+    emptied: list[EmptyField] = field(default_factory=list)
     served: str | None = None  # what the provider calls the model that answered
     shown: set[ShownPart] = field(default_factory=set)  # what stood in a request that was answered
     warnings: list[str] = field(default_factory=list)
@@ -228,6 +231,14 @@ class ModelCall:
         self.served = one_line(answered.model)[:120] or None
         self.answer_text = answered.text
 
+    def read_answer(self, *, take_empty: bool) -> Any:
+        """Return the form, filled in, as `Question.parse_answer`; `take_empty`: without reasons that say nothing."""
+        asked = "\n".join(words for _, words in self.prompt_turns())
+        value = self.question.parse_answer(self.answer_text, self.warnings, asked, self.emptied if take_empty else None)
+        for each in self.emptied:
+            self.warn(f"{self.model} gave no reason: {each.field} {each.problem}; it was left empty")
+        return value
+
     def prompt_hash(self) -> str:
         """Return a hash of the words and the image that were asked with."""
         image = self.image[1] if self.image and self.sends_image else ""
@@ -279,6 +290,7 @@ class ModelCall:
             "shown": sorted(shown),
             "repeat": self.question.repeat,
             "draw": self.question.draw,
+            **({"emptied": [each.field for each in self.emptied]} if self.emptied else {}),
             "error": error,
         }
 
@@ -321,7 +333,6 @@ _PLAIN_REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _LONGEST_REFUSAL = 1200
-_LONGEST_PERIOD, _FEWEST_ROUNDS, _SHORTEST_TAIL = 600, 5, 60
 
 
 class Completion(NamedTuple):
@@ -385,12 +396,3 @@ class Completion(NamedTuple):
         if len(said) <= _LONGEST_REFUSAL and "{" not in said and _PLAIN_REFUSAL.match(said):
             return "plain_text", said
         return None
-
-
-def repeats_itself(text: str) -> bool:
-    """Return whether an answer ends in the same few hundred characters, or fewer, time after time."""
-    for period in range(1, min(_LONGEST_PERIOD, len(text) // _FEWEST_ROUNDS) + 1):
-        tail = max(_FEWEST_ROUNDS * period, _SHORTEST_TAIL)
-        if len(text) >= tail and text[-tail:-period] == text[period - tail :]:
-            return True
-    return False

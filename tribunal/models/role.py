@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from typing import Any, Generic, Literal, TypeVar
@@ -17,6 +17,7 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from tribunal.models.prompt_values import case_variables, image_state, policy_variables, standing_instructions
+from tribunal.models.substance import EmptyField, empty_the_fields, find_empty_fields
 from tribunal.prompts.answer_names import AnswerNames, leave_open
 from tribunal.prompts.policy import Policy
 from tribunal.prompts.sets import PromptSet, shipped_prompts
@@ -117,11 +118,20 @@ class Question:
         schemas = [_form_schema(role.form, policy, self.scheme) for policy in (self.policy, other)]
         return role.plain is None and schemas[0] != schemas[1]
 
-    def parse_answer(self, said: str, warnings: list[str]) -> Any:
+    def parse_answer(
+        self, said: str, warnings: list[str], prompt: str = "", emptied: list[EmptyField] | None = None
+    ) -> Any:
         """Return the form, filled in from what a model said. What was mended in it is added to the warnings.
 
+        Args:
+            said: the model's words.
+            warnings: takes a line for each thing that was mended.
+            prompt: what it was asked with.
+            emptied: takes the fields whose text says nothing, which are then empty; None: such an answer isn't taken.
+
         Raises:
-            UnreadableAnswer: it isn't that, or doesn't pass the check.
+            SaysNothing: a reason says nothing.
+            UnreadableAnswer: it isn't of the form, or doesn't pass the check.
         """
         mended: list[str] = []
         try:
@@ -129,6 +139,10 @@ class Question:
                 value = self.role.plain(strip_thinking(said, post=self.post.text))
             else:
                 value = read_answer(said, self.form, post=self.post.text)
+            if found := find_empty_fields(value, prompt=prompt, post=self.post.text):
+                if emptied is None:
+                    raise SaysNothing(found)
+                value = empty_the_fields(value, {each.field for each in found})
             if self.mend:
                 value = self.mend(value, mended)
             if self.check:
@@ -138,6 +152,8 @@ class Question:
         except ValueError as problem:
             raise UnreadableAnswer(str(problem)) from problem
         warnings += mended
+        if emptied is not None:
+            emptied[:] = found
         return value
 
 
@@ -199,6 +215,17 @@ class UnreadableAnswer(ValueError):
         """Take the problem, and the complaint where it differs."""
         super().__init__(problem)
         self.complaint = complaint or problem
+
+
+class SaysNothing(UnreadableAnswer):
+    """An answer of the right form whose reasons say nothing: what is wrong with which."""
+
+    def __init__(self, fields: Sequence[EmptyField]) -> None:
+        """Take the fields."""
+        listed = "; ".join(f"{each.field} {each.problem}" for each in fields)
+        super().__init__(
+            listed, f"{listed}. Say in your own words, in whole sentences, what in this post is the reason."
+        )
 
 
 def read_in_own_names(role: Role[Filled], form: type[Filled], post: str, prompts: PromptSet) -> Role[Filled]:
