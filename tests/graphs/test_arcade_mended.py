@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from tests.court import argument, court_script, cue, decide, part
 from tests.doubles import ScriptedServer
+from tests.models.honest_reasons import HONEST
 from tribunal.models.wire_schema import wire_schema
 from tribunal.nodes.arcade.cues import ArgumentsForm, argument_mender, arguments_form
 from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
@@ -134,7 +135,7 @@ def test_every_form_of_the_court_is_bounded_on_the_wire() -> None:
 
 
 async def test_a_text_beyond_its_bound_is_taken() -> None:
-    long = "so it is " * 400
+    long = " ".join(each for each in HONEST if "[E" not in each)
     ruled = {"explanation": long, "category": "Religious"}
     brought = {"cues": [cue("implied", "Metaphor", justification=long)]}
     async with ScriptedServer(court_script(judge=ruled, investigation=brought)) as server:

@@ -17,6 +17,7 @@ from tests.graphs.views_script import (
     part,
     words,
 )
+from tests.models.honest_reasons import HONEST
 from tribunal.errors import BadInput
 
 REFUSES = Reply("I'm sorry, but I can't help with that.")
@@ -145,7 +146,7 @@ async def test_everybody_is_told_what_excuses_a_post_and_in_which_language_to_re
 
 async def test_what_is_written_is_bounded_in_the_schema_and_reasons_come_first() -> None:
     """A server with grammars holds a looping model to it; a longer answer is taken where none does."""
-    long = {"reason": "why " * 1000, "answer": "YES"}
+    long = {"reason": " ".join(HONEST), "answer": "YES"}
     record, server = await held(debate(surface=long), rounds=1)
     assert record.outcome == "verdict"
     assert not record.warnings

@@ -24,7 +24,7 @@ from tribunal.schema import Record
 PROMPTS = sorted((Path(__file__).parents[1] / "golden").glob("**/*.md"))
 EVERY_PROMPT = "\n".join(page.read_text("utf-8") for page in PROMPTS)
 POST = "Those people should not be hired."
-PROMPT_LINE = "Decide on the post and the reasons, not on who spoke last or longest."
+PROMPT_LINE = "The debate may be one-sided or wrong. Decide by the reasons, not by who spoke last or longest."
 SAID_NOTHING = {
     "a timestamp five times": ("2023-09-25T14:30:00Z, " * 5, "repeats itself"),
     "a line of the prompt": (PROMPT_LINE, "is copied from the prompt"),
