@@ -18,7 +18,7 @@ from tribunal.nodes.antihate.roles import ENOUGH, VERDICT, WEIGH, ZERO_SHOT, Ver
 from tribunal.nodes.exhibits import evidence_of, evidence_shown, strike_unknown_citations
 from tribunal.nodes.forms import Mend, chain_menders, mend_percent, same_form
 from tribunal.nodes.state import ResearchState
-from tribunal.nodes.verdict import deliver, is_closed
+from tribunal.nodes.verdict import USUAL_THRESHOLD, deliver, is_closed
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours
 from tribunal.schema import JSON, Step
 
@@ -132,7 +132,8 @@ async def decide_by_evidence(state: ResearchState, runtime: Runtime[Context]) ->
     library = await library_of_case(state)
     warnings += library.warnings_for_run(state["run"])
     label, log = int(finding.label == "HATE"), {"calls": answer.log["calls"], "warnings": warnings}
-    how: JSON = {"confidence": answer.confidence, "steps": steps}
+    unsure = answer.confidence is not None and answer.confidence < USUAL_THRESHOLD
+    how: JSON = {"confidence": answer.confidence, "uncertain": unsure, "steps": steps}
     done = await deliver(label, "binary", words, state, runtime, log, **how)
     await library.add_decision(state["run"], "verdict", done["outcome"])
     return done

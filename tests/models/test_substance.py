@@ -172,3 +172,11 @@ async def test_on_every_graph_the_verdict_is_uncertain(graph: str) -> None:
     assert (record.outcome, record.uncertain) == ("verdict", True)
     assert any(call.emptied for call in record.calls)
     assert any("gave no reason" in warning for warning in record.warnings)
+
+
+@pytest.mark.parametrize(("confidence", "uncertain"), [(0.0, True), (0.74, True), (0.75, False)])
+async def test_a_low_confidence_of_the_researcher_s_judge_is_uncertain(confidence: float, uncertain: bool) -> None:
+    said = {"steps": [{"claim": "It bars them from work.", "evidence": []}], "label": "HATE", "confidence": confidence}
+    async with ScriptedServer(lambda request: Reply(said)) as server:
+        record = await decide(server, POST, graph="antihate", mode="no-knowledge")
+    assert (record.outcome, record.confidence, record.uncertain) == ("verdict", confidence, uncertain)
