@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib.resources import files
 
@@ -30,3 +31,14 @@ def example_pool() -> Mapping[str, ExampleGroup]:
     """Return the groups of the pool by name."""
     text = files("tribunal.prompts").joinpath("examples.toml").read_text("utf-8")
     return TypeAdapter(dict[str, ExampleGroup]).validate_python(parse_toml(text))
+
+
+def groups_as_toml(names: Iterable[str]) -> str:
+    """Return groups of the pool as a policy holds them, so that its text says all that is told of it."""
+    lines: list[str] = []
+    for name in sorted(names):
+        for side, posts in example_pool()[name].model_dump(by_alias=True).items():
+            lines.append(f"\n[pool.{name}.{side}]")
+            # A string of JSON is one of TOML, too.
+            lines += [f"{kind} = {json.dumps(post, ensure_ascii=False)}" for kind, post in posts.items()]
+    return "\n".join(lines) + "\n"

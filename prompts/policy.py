@@ -21,6 +21,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     StringConstraints,
     ValidationError,
     ValidationInfo,
@@ -33,7 +34,7 @@ from tribunal.contents import NamedTexts, note_own_text, remember_text
 from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
 from tribunal.language import parse_language
-from tribunal.prompts.example_pool import example_pool
+from tribunal.prompts.example_pool import ExampleGroup, example_pool, groups_as_toml
 from tribunal.schema import Scheme, Task
 from tribunal.text import make_visible, one_line, parse_toml, suggest_name
 
@@ -68,17 +69,20 @@ class Category(_PolicyPart):
     examples_against: tuple[Text, ...] = ()
     examples_from: tuple[Name, ...] = ()
 
-    @field_validator("examples_from")
-    @classmethod
-    def _check_groups(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        pool = example_pool()
-        if unknown := next((name for name in value if name not in pool), None):
-            raise ValueError(f"{unknown!r}: there is no such group of examples{suggest_known(unknown, pool)}")
-        return value
+    _groups: tuple[ExampleGroup, ...] = PrivateAttr(())  # those of `examples_from`; its policy fills them in
+
+    def with_groups(self, pool: Mapping[str, ExampleGroup]) -> Category:
+        """Return it with the groups of examples that it names."""
+        if unknown := next((name for name in self.examples_from if name not in pool), None):
+            meant = suggest_known(unknown, pool)
+            raise ValueError(f"{self.name}: examples_from: {unknown!r}: there is no such group{meant}")
+        category = self.model_copy()
+        category._groups = tuple(pool[name] for name in self.examples_from)
+        return category
 
     def list_examples(self) -> list[str]:
         """Return its examples, each as a line that says whether it belongs, and of which kind it is."""
-        groups = [example_pool()[name] for name in self.examples_from]
+        groups = self._groups
         lines = [f"is {self.name}: {one_line(text)}" for text in self.examples_for]
         lines += [f"is {self.name} ({kind}): {text}" for each in groups for kind, text in each.belonging.items()]
         lines += [f"is not {self.name}: {one_line(text)}" for text in self.examples_against]
@@ -128,6 +132,7 @@ class Policy(_PolicyPart):
     expression: Passage = ""
     excuses: Passage = ""
     together: Passage = ""
+    pool: dict[Name, ExampleGroup] = Field(default_factory=dict)
     protected_groups: tuple[Name, ...] = Field(default=(), validate_default=True)
     fine: tuple[Category, ...] = Field(default=(), validate_default=True)
     binary: tuple[Category, ...] = Field(min_length=2, max_length=2)
@@ -162,6 +167,12 @@ class Policy(_PolicyPart):
             category.model_copy(update={"hate": of_hate and number > 0}) if category.hate is None else category
             for number, category in enumerate(value)
         )
+
+    @field_validator("fine", "binary")
+    @classmethod
+    def _take_groups(cls, value: tuple[Category, ...], info: ValidationInfo) -> tuple[Category, ...]:
+        pool = {**example_pool(), **info.data.get("pool", {})}
+        return tuple(each.with_groups(pool) for each in value)
 
     @model_validator(mode="after")
     def _check_names(self) -> Policy:
@@ -307,11 +318,14 @@ def parse_policy(text: str, name: str = "the kept text") -> Policy:
         raise BadInput(f"policy: {name}: not a TOML file: {error}") from error
     if derived := next((key for key in _DERIVED if key in values), None):
         raise BadInput(f"policy: {name}: {derived}: is worked out from the file; leave it out")
-    sha = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     try:
-        return Policy.model_validate({**values, "sha": sha, "source": text})
+        policy = Policy.model_validate({**values, "source": text})
     except ValidationError as error:
         raise BadInput(f"policy: {name}: {_describe_fault(error)}; compare the shipped h-vli.toml") from error
+    named = {name for each in (*policy.fine, *policy.binary) for name in each.examples_from}
+    if taken := named - policy.pool.keys():  # they become part of the text, and so of its hash
+        return parse_policy(f"{text}\n{groups_as_toml(taken)}", name)
+    return policy.model_copy(update={"sha": hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]})
 
 
 _DERIVED = ("sha", "source")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tribunal.errors import BadInput
-from tribunal.prompts.policy import list_shipped_policies, load_policy, policy_in_force, translate_policy
+from tribunal.prompts.policy import list_shipped_policies, load_policy, parse_policy, policy_in_force, translate_policy
 
 OWN = """
 name = "house rules"
@@ -167,7 +167,13 @@ def test_a_policy_of_one_s_own_takes_examples_from_the_pool(tmp_path: Path) -> N
         "is Rude (slur)", "is Rude (mixed)",
         "is not Rude (counter-speech)", "is not Rude (reclaimed)", "is not Rude (quoted)",
     ]  # fmt: skip
-    with pytest.raises(BadInput, match="examples_from: 'religon': there is no such group of examples; did you mean"):
+    # What is kept of it holds the examples, so that another pool changes neither its hash nor what is told of it.
+    kept = parse_policy(held.source)
+    assert (kept.sha, kept.examples("fine")) == (held.sha, held.examples("fine"))
+    other = parse_policy(held.source.replace("Don't rent to them.", "Don't greet them."))
+    assert other.sha != held.sha
+    assert "Don't greet them." in other.examples("fine")
+    with pytest.raises(BadInput, match="Rude: examples_from: 'religon': there is no such group; did you mean religion"):
         load_policy(written(tmp_path, named.replace("religion", "religon")))
 
 

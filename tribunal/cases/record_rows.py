@@ -20,7 +20,6 @@ from tribunal.cases.keep_options import KeepOptions
 from tribunal.contents import remembered_text
 from tribunal.errors import BadInput
 from tribunal.loops import PerLoop
-from tribunal.prompts.policy import parse_policy
 from tribunal.prompts.sets import PromptSet
 from tribunal.schema import JSON, Record
 from tribunal.store.audit import OPERATOR, LogEntry, append, sha
@@ -201,9 +200,6 @@ async def text_of(store: Store, sha: str | None, kind: TextKind | None = None) -
     found = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     if row["kind"] == "prompts":
         found = PromptSet("", parse_json(text)).sha
-    if row["kind"] == "policy" and found != sha:  # the hash is of the examples that it takes from the pool, too
-        with suppress(BadInput):
-            found = parse_policy(text).sha
     if found != sha:
         raise BadInput(f"{row['kind']}: {sha}: what is kept under this hash was altered since; {store.address}")
     return text
