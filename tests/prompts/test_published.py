@@ -17,7 +17,7 @@ from tribunal.commands import app
 
 CUE = {
     "id": "cue-a", "cue_type": "Metaphor", "target_group": "Muslims", "claim": "the claim", "hate_type": 4,
-    "justification": "the reason",
+    "justification": "the claim is aimed at them",
 }  # fmt: skip
 COURT: dict[str, Any] = {
     "PROSECUTOR_DIRECT_PROMPT": [],
