@@ -44,10 +44,10 @@ def prompt_caches(quick: bool) -> None:
                     alone = _shared([_prompt(each) for each in requests], fewest=1, step=1)
                     behind_form = _shared([_form(each) + _prompt(each) for each in requests], _FEWEST, _STEP)
                     rows.append((graph, kind, order, str(len(requests)), alone, behind_form))
-    head = ("graph", "posts", "order", "calls", "shared with an earlier call", "of it in OpenAI's cache")
+    head = ("graph", "posts", "order", "calls", "shared with an earlier call", "as OpenAI's cache counts")
     table(head, rows)
     say(
-        "OpenAI's: the form of the answer stands before the prompt; 1,024 tokens or more, in steps of 128.\n",
+        "As OpenAI's cache counts: the answer's form stands first; 1,024 tokens or more, in steps of 128.\n",
         lines=True,
     )
 

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from tribunal.budget import Budget
 from tribunal.context import Context, context_of
-from tribunal.errors import ModelError
+from tribunal.errors import ModelError, WrongState
 from tribunal.line_up import apply_line_up
 from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
@@ -192,6 +192,8 @@ def outcome_of_dropouts(state: Views, left: int, runtime: Runtime[Context]) -> J
     """Return the outcome of a case with too few to debate it: the first dropout's, with everybody's reasons."""
     number = state["round"]
     gone = [each for each in state.get("dropped", []) if each["round"] == number]
+    if not gone:  # the state was edited
+        raise WrongState(f"dropped: nobody dropped out of round {number}, and {left} answered; give who dropped out")
     reasons = "; ".join(f"{each['seat']}: {each['explanation']}" for each in gone)
     words = f"{left} of {left + len(gone)} answered in round {number}, which is too few for a debate. {reasons}"
     named = {name: value for name, value in gone[0].items() if name not in ("id", "round", "stage")}
