@@ -303,4 +303,5 @@ class CallData(TypedDict):
     shown: NotRequired[list[Literal["text", "image", "policy"]] | None]
     repeat: NotRequired[int]
     draw: NotRequired[int]
+    emptied: NotRequired[list[str]]
     error: NotRequired[str | None]

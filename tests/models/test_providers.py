@@ -87,7 +87,7 @@ async def test_a_call_as_it_goes_over_the_wire(way: Way, monkeypatch: pytest.Mon
     assert (request.temperature, request.max_tokens, request.format) == (0.8, 333, "json_schema")
     assert request.schema is not None
     assert request.schema["properties"]["category"]["enum"][0] == "NotHate"
-    assert request.schema["required"] == ["explanation", "category"]
+    assert request.schema["required"] == ["category", "explanation"]
     assert [role for role, _ in request.messages] == ["system", "user"]
     assert "Protected groups" in request.messages[0][1]
     assert "a post" in request.messages[1][1]

@@ -81,9 +81,9 @@ def test_what_is_decided_twice_keeps_both_outcomes(tmp_path: Path) -> None:
 
 async def test_what_a_model_wrote_is_no_formula_and_the_inputs_cells_are_left_alone(tmp_path: Path) -> None:
     posts = lines(tmp_path / "in.jsonl", {"text": "a post", "explanation": "=mine"})
-    async with ScriptedServer(lambda request: Reply({"category": "NotHate", "explanation": "=1+1"})) as server:
+    async with ScriptedServer(lambda request: Reply({"category": "NotHate", "explanation": "=1+1 is a sum"})) as server:
         os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
-        for suffix, written in ((".csv", "'=1+1"), (".parquet", "=1+1")):
+        for suffix, written in ((".csv", "'=1+1 is a sum"), (".parquet", "=1+1 is a sum")):
             out = tmp_path / f"out{suffix}"
             await asyncio.to_thread(batch, posts, out, graph="baseline", settings={"model": "openai:s"})
             [row] = read(out)
