@@ -127,12 +127,6 @@ def decision_form(policy: Policy, scheme: Scheme) -> type[DecisionForm]:
     return create_model("Decision", __base__=DecisionForm, category=(one_of(names, numbered=True), ...))
 
 
-@lru_cache(maxsize=32)
-def sure_decision_form(policy: Policy, scheme: Scheme) -> type[DecisionForm]:
-    """Return the form of a decision with a `confidence`, from 0 to 1. One in percent is left to `mend_percent`."""
-    return create_model("SureDecision", __base__=decision_form(policy, scheme), confidence=(SURE, ...))
-
-
 def _read_confidence(value: Any, read: ValidatorFunctionWrapHandler) -> float:
     """Read a confidence: "95 %" as 95, and "5 %", which as a number could be anything, as 0.05."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
@@ -145,6 +139,20 @@ def _read_confidence(value: Any, read: ValidatorFunctionWrapHandler) -> float:
 
 
 SURE: Any = Annotated[float, WrapValidator(_read_confidence), Field(json_schema_extra={"minimum": 0, "maximum": 1})]
+
+
+def sure_form(maker: Maker[Filled]) -> Maker[Filled]:
+    """Return a maker of the same form with a `confidence`, from 0 to 1. One in percent is left to `mend_percent`."""
+
+    @lru_cache(maxsize=32)
+    def make(policy: Policy, scheme: Scheme) -> type[Filled]:
+        form = maker(policy, scheme)
+        return create_model(f"Sure{form.__name__}", __base__=form, confidence=(SURE, ...))
+
+    return make
+
+
+sure_decision_form = sure_form(decision_form)
 
 
 def mend_percent(decision: Filled, warnings: list[str]) -> Filled:

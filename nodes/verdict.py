@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from tribunal.nodes.channels import plain_reason
 from tribunal.nodes.chat import answer_message
 from tribunal.prompts.policy import load_policy, parse_policy, policy_of, suggest_known
 from tribunal.schema import JSON, Failure, Outcome, Post, Scheme, Task, Verdict
+from tribunal.settings import GRAPH_SETTINGS
 from tribunal.shared_settings import screener_path
 from tribunal.text import shorten_repr
 from tribunal.threshold import THRESHOLDS, Threshold, parse_threshold
@@ -119,16 +120,33 @@ USUAL_THRESHOLD = 0.75
 
 
 def confidence_wanted(context: Context) -> bool:
-    """Return whether anything in this run needs the judge's confidence; if nothing does, it isn't asked for."""
+    """Return whether anything in this run needs a confidence; if nothing does, it isn't asked for."""
     return bool(context.review or context.judge_draws > 1 or context.threshold is not None or context.threshold_file)
 
 
-async def is_uncertain(state: Mapping[str, Any], category: str, confidence: float | None) -> bool:
-    """Return whether a verdict of a judge is one for a person: the confidence stated isn't enough.
+def vote_confidence(state: Mapping[str, Any], votes: int, of: int, calls: Iterable[Mapping[str, Any]]) -> float | None:
+    """Return the confidence of a vote: the winner's share, if a confidence is wanted; else None.
+
+    A single vote shows no agreement, and the rehearsal model is never sure: these have none.
 
     Args:
         state: the case.
-        category: that the verdict chose.
+        votes: how many chose the winner.
+        of: how many voted.
+        calls: those in which they did.
+    """
+    if of < 2 or not confidence_wanted(context_of(state)) or was_rehearsed(calls, state.get("warnings", ())):
+        return None
+    return round(votes / of, 4)
+
+
+async def is_uncertain(state: Mapping[str, Any], label: int, scheme: Scheme, confidence: float | None) -> bool:
+    """Return whether a verdict is one for a person: a confidence is wanted, and this one isn't enough.
+
+    Args:
+        state: the case.
+        label: that the verdict chose: the number of a category of the scheme.
+        scheme: that which it is of.
         confidence: that it states, from 0 to 1.
 
     Raises:
@@ -140,9 +158,7 @@ async def is_uncertain(state: Mapping[str, Any], category: str, confidence: floa
     fitted = await fitted_threshold(context, state)
     if fitted is None:
         return confidence is None or confidence < (USUAL_THRESHOLD if context.threshold is None else context.threshold)
-    policy = await policy_of(state)
-    label = policy.label(context.scheme, category)
-    hate = policy.is_hate(context.scheme, label)
+    hate = (await policy_of(state)).is_hate(scheme, label)
     return not fitted.accepts("hateful" if (label > 0 if hate is None else hate) else "harmless", confidence)
 
 
@@ -177,10 +193,13 @@ async def fitted_threshold(context: Context, case: Mapping[str, Any] | None = No
 
 def describe_misfits(fitted: Threshold, graph: str | None, context: Context, policy_sha: str) -> list[str]:
     """Say, for the verdict, what a threshold was fitted to and this run isn't; no graph: one without a name."""
+    yes_or_no = (
+        graph in GRAPH_SETTINGS and not hasattr(GRAPH_SETTINGS[graph], "scheme")
+    ) or context.mode == "zero-shot"
     models = {name: getattr(context, name) for name in ("model", "aux_model", "judge_model", "seats")}
     differ = {
         "graph": (fitted.graph, graph or fitted.graph),
-        "scheme": (fitted.scheme, context.scheme),
+        "scheme": (fitted.scheme, "binary" if yes_or_no else context.scheme),
         "policy": ((fitted.policy or "")[:12], policy_sha[:12]),
         "line-up of models": (fitted.models, {name: value for name, value in models.items() if value}),
     }

@@ -274,7 +274,10 @@ class Record(Frozen):
     image_sha256: str | None = Field(default=None, description="of the bytes of the post's image, as they were given")
     warnings: tuple[str, ...] = Field(description="warnings: what did not go as expected")
     tie: bool = Field(default=False, description="true: no label had a majority, so the post counts as not hateful")
-    confidence: float | None = Field(default=None, description="the judge's, from 0 to 1; null where none was stated")
+    confidence: float | None = Field(
+        default=None,
+        description="from 0 to 1, or of a vote the winner's share; null where none was stated",
+    )
     probability: float | None = Field(
         default=None, ge=0, le=1, description="that the post is hate speech: 0.5 or more exactly if it is decided so"
     )

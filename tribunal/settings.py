@@ -133,17 +133,6 @@ class Court(Exemplified, Labelled, Judged, Argued, Redrawn, InRounds, Budgeted):
         VOTES, "Draws of the judge", "How often the judge is asked, at most. The most frequent answer decides.",
         1, nodes=["judge"], ge=1, le=25, clients="up to default",
     )
-    threshold: float | None = setting(
-        VOTES, "Threshold (confidence)",
-        "The confidence, from 0 to 1, below which a verdict is uncertain. If it is set, the judge states one.",
-        None, default="that of `threshold_file`, else 0.75", nodes=["judge"], ge=0, le=1, option="NUMBER|FILE",
-        clients="anything",
-    )
-    threshold_file: str | None = setting(
-        VOTES, "Threshold file",
-        "A file made by the command tribunal fit. What it doesn't accept, dismissals too, is uncertain.",
-        None, nodes=["judge"], option=False,
-    )
 
 
 class TribunalSettings(Panel, Research, Variants, Court):

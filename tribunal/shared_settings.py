@@ -31,6 +31,8 @@ VIEWS = {
 KINDS = ("perspective", "debater", "view", "agent")
 # The nodes that decide. Every other node that asks a model asks that of `aux_model`, triage excepted.
 DECIDING = ("judge", "score", "reflect", "rescore", "summarise", "conclude", "answer", "classify", "draw")
+# The nodes that give a verdict, by a model or by a vote.
+_CONCLUDING = ("judge", "summarise", "conclude", "answer", "classify", "annotate", "draw", "vote")
 _LOOKING_UP = ("propose", "search", "choose", "fetch", "read", "weigh", "enough")
 SECTION_TITLES = (
     "Task and policy", "Models", "What is looked up", "How they argue", "Votes and confidence", "Review", "Budget",
@@ -163,6 +165,18 @@ class EveryGraph:
         "Models, temperatures and views under one name: a shipped line-up, such as mv-debate-paper, or a TOML file "
         "with [seats], [temperatures], [extra_body] and views. What a run sets itself takes precedence.",
         None, option="NAME|FILE",
+    )
+    threshold: float | None = setting(
+        VOTES, "Threshold (confidence)",
+        "The confidence, from 0 to 1, below which a verdict is uncertain. If it is set, whoever decides states one; "
+        "the confidence of a vote is the winner's share.",
+        None, default="that of `threshold_file`, else 0.75", nodes=_CONCLUDING, ge=0, le=1, option="NUMBER|FILE",
+        clients="anything",
+    )
+    threshold_file: str | None = setting(
+        VOTES, "Threshold file",
+        "A file made by the command tribunal fit. What it doesn't accept, dismissals too, is uncertain.",
+        None, nodes=_CONCLUDING, option=False,
     )
     max_text: int = setting(
         LIMITS, "Longest post (characters)", "How many characters a post may have.",

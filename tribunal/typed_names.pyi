@@ -71,9 +71,9 @@ class CallKeywords(TypedDict, total=False):
     history: Literal["best", "all"]
     draws: int
     agents: int
-    judge_draws: int
     threshold: float | None
     threshold_file: str | None
+    judge_draws: int
     review: bool
     review_rule: list[str]
     max_calls: int | None

@@ -136,7 +136,7 @@ def fit_posts(
     posts, cluster = fitting.posts, fitting.cluster
     if not (posts.decided & ~np.isnan(posts.confidence)).any():
         raise BadInput(
-            f"{about['fitted_from']}: no verdict on a labelled post states a confidence; run a graph or mode that does"
+            f"{about['fitted_from']}: no verdict on a labelled post states a confidence; run it with --threshold"
         )
     attempt = count_attempt(
         ledger, {**promise.as_json(), "cluster": fitting.by["by"]}, _hash_of_fitting(fitting), among

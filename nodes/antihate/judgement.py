@@ -18,7 +18,7 @@ from tribunal.nodes.antihate.roles import ENOUGH, VERDICT, WEIGH, ZERO_SHOT, Ver
 from tribunal.nodes.exhibits import evidence_of, evidence_shown, strike_unknown_citations
 from tribunal.nodes.forms import Mend, chain_menders, mend_percent, same_form
 from tribunal.nodes.state import ResearchState
-from tribunal.nodes.verdict import USUAL_THRESHOLD, deliver, is_closed
+from tribunal.nodes.verdict import USUAL_THRESHOLD, confidence_wanted, deliver, is_closed, is_uncertain
 from tribunal.prompts.marks import Entry, Material, Ours, entries, ours
 from tribunal.schema import JSON, Step
 
@@ -132,7 +132,10 @@ async def decide_by_evidence(state: ResearchState, runtime: Runtime[Context]) ->
     library = await library_of_case(state)
     warnings += library.warnings_for_run(state["run"])
     label, log = int(finding.label == "HATE"), {"calls": answer.log["calls"], "warnings": warnings}
+    # It states a confidence in any case; where none is wanted, a missing one is no fault.
     unsure = answer.confidence is not None and answer.confidence < USUAL_THRESHOLD
+    if confidence_wanted(context):
+        unsure = await is_uncertain(state, label, "binary", answer.confidence)
     how: JSON = {"confidence": answer.confidence, "uncertain": unsure, "steps": steps}
     done = await deliver(label, "binary", words, state, runtime, log, **how)
     await library.add_decision(state["run"], "verdict", done["outcome"])
@@ -141,10 +144,12 @@ async def decide_by_evidence(state: ResearchState, runtime: Runtime[Context]) ->
 
 @agent
 async def answer_zero_shot(state: ResearchState, runtime: Runtime[Context]) -> JSON:
-    """Answer in one zero-shot call, in words: the baseline (Appendix D)."""
+    """Answer in one zero-shot call, in words, without a confidence: the baseline (Appendix D)."""
     given = await ask(ZERO_SHOT, state, runtime)
     label, words = int(given.value.hateful), given.value.reason
-    return {"track": "baseline", **await deliver(label, "binary", words, state, runtime, given.log)}
+    unsure = await is_uncertain(state, label, "binary", None)
+    done = await deliver(label, "binary", words, state, runtime, given.log, uncertain=unsure)
+    return {"track": "baseline", **done}
 
 
 def _citation_mender(ids: Sequence[str]) -> Mend[VerdictForm]:

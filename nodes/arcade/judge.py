@@ -23,6 +23,7 @@ from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Saving, Step, Vote
 
 JUDGE = Role("judge", "judge", "arcade/judge", decision_form, 0.1, falls_to="judge_model", final=True)
+SURE_JUDGE = replace(JUDGE, form=sure_decision_form)
 # The published baseline gives the label first, so no reason moves it.
 CLASSIFIER = Role(
     "classifier",
@@ -50,8 +51,7 @@ async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
     the vote. The confidence is the mean over all votes of what each gives to that category, a dissenting vote nothing.
     """
     context, names = context_of(state), await categories_in_force(state)
-    sure = confidence_wanted(context)
-    role = replace(JUDGE, form=sure_decision_form) if sure else JUDGE
+    role = SURE_JUDGE if confidence_wanted(context) else JUDGE
     mend = chain_menders(strike_unknown_citations(state, "explanation", who="judge"), mend_percent)
     shared, transcript = show_exhibits(state), quote_transcript(transcript_of(state), cues_in(state))
 
@@ -70,7 +70,6 @@ async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
             # In the binary scheme a cue's category is a kind of hate, and not a label.
             hateful=operator_words(names[1]) if context.scheme == "binary" else "",
             deep=state.get("track") == "deep_dive",
-            sure=sure,
         )
 
     votes = await poll(context.judge_draws, draw, lambda vote: vote.value.category)
@@ -95,7 +94,7 @@ async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
         track=state.get("track"),
         tie=votes.tie,
         confidence=confidence,
-        uncertain=votes.tie or await is_uncertain(state, won.value.category, confidence),
+        uncertain=votes.tie or await is_uncertain(state, names.index(won.value.category), context.scheme, confidence),
         votes=await _votes_from_draws(votes.drawn, state) if context.judge_draws > 1 else (),
         steps=(Step(claim=won.value.explanation, evidence=cited),) if cited else (),
     )

@@ -26,7 +26,7 @@ async def screen_by_classifier(folder: str, state: CaseState, runtime: Runtime[C
     result, scheme = screened.result, context_of(state).scheme
     label = 1 if result.kind == "hateful" else 0
     able = screened.screener.may_decide(result.kind, scheme)
-    clear = able and not screened.audited and not await is_uncertain(state, names[label], result.confidence)
+    clear = able and not screened.audited and not await is_uncertain(state, label, scheme, result.confidence)
     words = _explain_screening(screened.screener, result, clear=clear, audited=able and screened.audited)
     decision = {"category": names[label] if able else "", "confidence": result.confidence, "explanation": words}
     runtime.stream_writer({"event": "triage", "clear": clear, **decision})

@@ -46,7 +46,7 @@ async def triage_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
     # The rehearsal model states none: nothing is clear to its rules.
     clear = confidence is not None and confidence >= least_sure
     # A verdict that would be uncertain at once is not clear.
-    clear = clear and not await is_uncertain(state, answer.value.category, confidence)
+    clear = clear and not await is_uncertain(state, names.index(answer.value.category), context.scheme, confidence)
     runtime.stream_writer({"event": "triage", "clear": clear, **answer.value.model_dump(), "confidence": confidence})
     if not clear:
         return answer.log

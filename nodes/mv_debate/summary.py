@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from langgraph.runtime import Runtime
@@ -12,7 +13,7 @@ from tribunal.errors import ModelError, Refused
 from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
-from tribunal.nodes.forms import REASON, Form, one_of, same_form, text_bounds
+from tribunal.nodes.forms import REASON, Form, mend_percent, one_of, same_form, sure_form, text_bounds
 from tribunal.nodes.mv_debate.history import (
     answers_in_words,
     history_in_words,
@@ -22,7 +23,7 @@ from tribunal.nodes.mv_debate.history import (
 )
 from tribunal.nodes.mv_debate.views import NO, YES
 from tribunal.nodes.state import Views
-from tribunal.nodes.verdict import deliver, is_closed
+from tribunal.nodes.verdict import confidence_wanted, deliver, is_closed, is_uncertain
 from tribunal.schema import JSON
 
 
@@ -35,6 +36,7 @@ class SummaryForm(Form):
 
 _FORM = same_form(create_model("Summary", __base__=SummaryForm, answer=(one_of((YES, NO)), ...)))
 SUMMARY = Role("summary", "summary", "mv_debate/summary", _FORM, 0.0, falls_to="judge_model", system="task", final=True)
+SURE_SUMMARY = replace(SUMMARY, form=sure_form(_FORM))
 
 
 @router
@@ -57,11 +59,19 @@ async def summarise_debate(state: Views, runtime: Runtime[Context]) -> JSON:
     unweighed = [] if entry.get("best") else turns_at_stage(state, "answer", state["round"])
     agreed, responses = bool(entry.get("consensus")), answers_in_words(unweighed)
     try:
-        answer = await ask(SUMMARY, state, runtime, history=history_in_words(state), responses=responses, agreed=agreed)
+        answer = await ask(
+            SURE_SUMMARY if confidence_wanted(context_of(state)) else SUMMARY,
+            state,
+            runtime,
+            mend=mend_percent,
+            history=history_in_words(state),
+            responses=responses,
+            agreed=agreed,
+        )
     except ModelError as fault:
         if not agreed:
             raise
-        side = unweighed[0].stance
+        side, confidence = unweighed[0].stance, None
         reasons = [f"{view_of_turn(turn)}: {turn.text}" for turn in unweighed]
         words = " ".join([f"All {len(unweighed)} views that answered say {side}.", *reasons])
         how = "refused" if isinstance(fault, Refused) else "failed"
@@ -69,4 +79,7 @@ async def summarise_debate(state: Views, runtime: Runtime[Context]) -> JSON:
         log: JSON = {"calls": list(fault.calls), "warnings": [*fault.warnings, said]}
     else:
         side, words, log = answer.value.answer, answer.value.explanation, answer.log
-    return await deliver(int(side == YES), "binary", words, state, runtime, log)
+        confidence = answer.confidence
+    label = int(side == YES)
+    unsure = await is_uncertain(state, label, "binary", confidence)
+    return await deliver(label, "binary", words, state, runtime, log, confidence=confidence, uncertain=unsure)

@@ -25,9 +25,10 @@ from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node
 from tribunal.nodes.arcade.judge import CLASSIFIER
+from tribunal.nodes.forms import mend_percent, sure_decision_form, sure_form
 from tribunal.nodes.mv_debate.views import YES, answer_form
 from tribunal.nodes.state import Views, write_turn
-from tribunal.nodes.verdict import deliver
+from tribunal.nodes.verdict import confidence_wanted, deliver, is_uncertain, vote_confidence
 from tribunal.nodes.vote import poll
 from tribunal.prompts.marks import operator_words
 from tribunal.prompts.policy import policy_of
@@ -43,6 +44,8 @@ ZERO_SHOT = Role(
     system="task",
     final=True,
 )
+SURE_ZERO_SHOT = replace(ZERO_SHOT, form=sure_form(ZERO_SHOT.form))
+SURE_CLASSIFIER = replace(CLASSIFIER, form=sure_decision_form)
 
 
 class LoneDecision(NamedTuple):
@@ -73,13 +76,18 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
     context, policy = context_of(state), await policy_of(state)
     names = [category.name for category in policy.categories(decision_scheme(context))]
     drawn, number = draw is not None, draw or 0
+    sure = not drawn and confidence_wanted(context)  # of draws the vote is the confidence
     if context.task != "hate" or context.mode == "zero-shot":
-        said = await ask(replace(ZERO_SHOT, shares_draw_temperature=drawn), state, runtime, draw=number)
+        asked = replace(SURE_ZERO_SHOT if sure else ZERO_SHOT, shares_draw_temperature=drawn)
+        said = await ask(asked, state, runtime, draw=number, mend=mend_percent)
         label = int(said.value.answer == YES)
         return LoneDecision(label, names[label], said.value.reason, said)
     # A vote is one over ways of reasoning, so a draw reasons before it decides.
-    role = replace(CLASSIFIER, shares_draw_temperature=True, answer_order="reason-first") if drawn else CLASSIFIER
-    given = await ask(role, state, runtime, draw=number, categories=operator_words(", ".join(names)))
+    role = SURE_CLASSIFIER if sure else CLASSIFIER
+    if drawn:
+        role = replace(role, shares_draw_temperature=True, answer_order="reason-first")
+    listed = operator_words(", ".join(names))
+    given = await ask(role, state, runtime, draw=number, mend=mend_percent, categories=listed)
     label = policy.label(context.scheme, given.value.category)
     return LoneDecision(label, names[label], given.value.explanation, given)
 
@@ -87,8 +95,10 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
 @agent
 async def _classify(state: Views, runtime: Runtime[Context]) -> JSON:
     made = await decide_alone(state, runtime)
-    scheme, log = decision_scheme(context_of(state)), made.answer.log
-    return {"track": "baseline", **await deliver(made.label, scheme, made.words, state, runtime, log, track="baseline")}
+    scheme, log, confidence = decision_scheme(context_of(state)), made.answer.log, made.answer.confidence
+    unsure = await is_uncertain(state, made.label, scheme, confidence)
+    how: JSON = {"track": "baseline", "confidence": confidence, "uncertain": unsure}
+    return {"track": "baseline", **await deliver(made.label, scheme, made.words, state, runtime, log, **how)}
 
 
 @node
@@ -145,8 +155,11 @@ async def draw_votes(state: Views, runtime: Runtime[Context]) -> JSON:
         words = f"{votes[won.category]} of {len(result.drawn)} draws say {won.category}{tie}. {words}"
     scheme = decision_scheme(context)
     log = {"calls": budget.calls, "warnings": [*logged, *warnings]}
+    confidence = vote_confidence(state, votes[won.category], len(result.drawn), budget.calls)
+    unsure = result.tie or await is_uncertain(state, won.label, scheme, confidence)
+    how: JSON = {"tie": result.tie, "confidence": confidence, "uncertain": unsure}
     return {
-        **await deliver(won.label, scheme, words, state, runtime, log, tie=result.tie),
+        **await deliver(won.label, scheme, words, state, runtime, log, **how),
         "debate": [{"id": "vote", "votes": dict(votes), "draws": context.draws, "spared": result.spared}],
         "transcript": transcript,
     }

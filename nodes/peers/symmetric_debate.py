@@ -21,7 +21,7 @@ from tribunal.nodes.channels import says
 from tribunal.nodes.mv_debate.history import answer_in_words, answers_in_words, turns_at_stage
 from tribunal.nodes.mv_debate.views import NO, YES, answer_form, outcome_of_dropouts, spent_budget_update, take_turn
 from tribunal.nodes.state import Views
-from tribunal.nodes.verdict import deliver, is_closed
+from tribunal.nodes.verdict import deliver, is_closed, is_uncertain, vote_confidence
 from tribunal.prompts.marks import ours
 from tribunal.schema import JSON
 from tribunal.stops import stop_at_head
@@ -110,4 +110,7 @@ async def vote_on_answers(state: Views, runtime: Runtime[Context]) -> JSON:
     count = yes if side == YES else len(answers) - yes
     words = f"{count} of {len(answers)} agents answered {side}{', and a tie counts as NO' if tie else ''}. "
     words += next(turn.text for turn in answers if turn.stance == side)
-    return await deliver(int(side == YES), "binary", words, state, runtime, tie=tie)
+    confidence = vote_confidence(state, count, len(answers), state.get("calls", ()))
+    unsure = tie or await is_uncertain(state, int(side == YES), "binary", confidence)
+    how: JSON = {"tie": tie, "confidence": confidence, "uncertain": unsure}
+    return await deliver(int(side == YES), "binary", words, state, runtime, **how)

@@ -5,6 +5,7 @@ The moderator is the fixed text of the prompts; it makes no call.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from langgraph.runtime import Runtime
@@ -12,14 +13,21 @@ from pydantic import create_model
 
 from tribunal.calls import was_rehearsed
 from tribunal.context import Context, context_of
-from tribunal.models.ask import ask
+from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node, router, take_part_while_open
 from tribunal.nodes.exhibits import show_exhibits
-from tribunal.nodes.forms import REASON, Form, one_of, same_form, text_bounds
-from tribunal.nodes.predict.perspective import ANNOTATOR, stance_form
+from tribunal.nodes.forms import REASON, Form, mend_percent, one_of, same_form, sure_form, text_bounds
+from tribunal.nodes.predict.perspective import ANNOTATOR, StanceForm, stance_form
 from tribunal.nodes.state import PanelState, opinions_of, transcript_of, write_turn
-from tribunal.nodes.verdict import announce_outcome, deliver, is_closed
+from tribunal.nodes.verdict import (
+    announce_outcome,
+    confidence_wanted,
+    deliver,
+    is_closed,
+    is_uncertain,
+    vote_confidence,
+)
 from tribunal.prompts.marks import Material, Ours, listing, ours, quote, together
 from tribunal.schema import JSON, Stance, Turn
 
@@ -62,6 +70,8 @@ JUDGE = Role(
     system="panel",
     final=True,
 )
+SURE_JUDGE = replace(JUDGE, form=sure_form(JUDGE.form))
+SURE_ANNOTATOR = replace(ANNOTATOR, form=sure_form(ANNOTATOR.form))
 
 
 async def _open(side: Stance, state: PanelState, runtime: Runtime[Context], **material: Any) -> JSON:
@@ -174,17 +184,25 @@ async def judge_panel(state: PanelState, runtime: Runtime[Context]) -> JSON:
         head = ours("The {} side, round {}{}:", side, turn.round, how)
         heard.append(together([head, quote(turn.stage, turn.text)], "\n"))
     debate = together(heard or [ours("Neither side was heard.")])
-    answer = await ask(JUDGE, state, runtime, shared=show_exhibits(state, opinions=False), debate=debate)
-    label, words = int(answer.value.label == "hate"), answer.value.reason
-    return await deliver(label, "binary", words, state, runtime, answer.log)
+    role, shared = SURE_JUDGE if confidence_wanted(context_of(state)) else JUDGE, show_exhibits(state, opinions=False)
+    answer = await ask(role, state, runtime, mend=mend_percent, shared=shared, debate=debate)
+    return await _deliver_stance(answer, state, runtime)
 
 
 @agent
 async def annotate_post(state: PanelState, runtime: Runtime[Context]) -> JSON:
     """Decide as the base agent: one call, without criterion, examples or debate (PREDICT, Table 1)."""
-    answer = await ask(ANNOTATOR, state, runtime, hate=ours("hate"), not_hate=ours("non-hate"))
+    role = SURE_ANNOTATOR if confidence_wanted(context_of(state)) else ANNOTATOR
+    answer = await ask(role, state, runtime, mend=mend_percent, hate=ours("hate"), not_hate=ours("non-hate"))
+    return await _deliver_stance(answer, state, runtime)
+
+
+async def _deliver_stance(answer: Answer[StanceForm], state: PanelState, runtime: Runtime[Context]) -> JSON:
+    """Return the verdict that a stance is, as an update of the state."""
     label, words = int(answer.value.label == "hate"), answer.value.reason
-    return await deliver(label, "binary", words, state, runtime, answer.log)
+    unsure = await is_uncertain(state, label, "binary", answer.confidence)
+    how: JSON = {"confidence": answer.confidence, "uncertain": unsure}
+    return await deliver(label, "binary", words, state, runtime, answer.log, **how)
 
 
 @take_part_while_open
@@ -199,7 +217,12 @@ async def decide_by_majority(state: PanelState, runtime: Runtime[Context]) -> JS
         words = opinions[0].reason
     else:
         words = f"{hate} of {len(opinions)} perspectives called it hate" + ("; a tie counts as non-hate" if tie else "")
-    return await deliver(int(hate * 2 > len(opinions)), "binary", words, state, runtime, tie=tie)
+    label = int(hate * 2 > len(opinions))
+    votes = hate if label else len(opinions) - hate
+    confidence = vote_confidence(state, votes, len(opinions), state.get("calls", ()))
+    unsure = tie or await is_uncertain(state, label, "binary", confidence)
+    how: JSON = {"tie": tie, "confidence": confidence, "uncertain": unsure}
+    return await deliver(label, "binary", words, state, runtime, **how)
 
 
 @node

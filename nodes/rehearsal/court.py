@@ -226,10 +226,10 @@ def judge_debate(question: Question) -> JSON:
     names = [category.name for category in question.policy.categories(question.scheme)]
     standing = [(cue, why) for cue, stands, why in rulings if stands]
     if not rulings:
-        return fill_decision(question, names[0], f"No cue was brought against the post. {NOTHING_FOUND}")
+        return fill_decision(names[0], f"No cue was brought against the post. {NOTHING_FOUND}")
     if not standing:
         fell = " ".join(f"{_cue_in_words(cue)} falls: {why}." for cue, _, why in rulings[:3])
-        return fill_decision(question, names[0], f"No cue is left standing. {fell}")
+        return fill_decision(names[0], f"No cue is left standing. {fell}")
     cue, why = next((each for each in standing if each[0].type == "Direct"), standing[0])
     category = cue.category if cue.category in names[1:] else ""
     category = category or category_of_group(question.policy, question.scheme, cue.characteristic or cue.target_group)
@@ -237,7 +237,6 @@ def judge_debate(question: Question) -> JSON:
     count = "The one cue brought" if len(rulings) == 1 else f"{len(standing)} of {len(rulings)} cues"
     count += " stand" if len(standing) > 1 else " stands"
     return fill_decision(
-        question,
         category,
         f"{count} after the defence. {_cue_in_words(cue)} decides it: {why}. It is an attack on {whom}, which is "
         f"{category} under the policy.",

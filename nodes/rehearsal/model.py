@@ -127,5 +127,8 @@ def answer_question(question: Question | None, parts: Mapping[str, Part] = PARTS
     if question is None:
         raise ValueError("the rehearsal model is asked through `ask`, which hands it the question itself")
     if part := parts.get(question.role.name):
-        return part(question)
+        answer = part(question)
+        if isinstance(answer, str) or "confidence" not in question.form.model_fields:
+            return answer
+        return {"confidence": 0.0, **answer}  # to fill the field: no verdict of the rules states one
     return cast("JSON", fill_schema(question.form.model_json_schema(), lambda: NO_RULES))

@@ -377,12 +377,12 @@ def decide_alone(question: Question) -> JSON:
     if match := reading.gravest:
         category = category_of_group(policy, scheme, match.key)
         facts = {"words": match.words, "charge": match.charge, "category": category}
-        return fill_decision(question, category, LEXICON.arguments["found"].format(**facts))
+        return fill_decision(category, LEXICON.arguments["found"].format(**facts))
     why = NOTHING_FOUND
     if first := next(iter(reading.found), None):
         faint = LEXICON.arguments["faint"].format(words=first.words)
         why = first.excuse.plea if first.excuse else faint
-    return fill_decision(question, policy.categories(scheme)[0].name, why)
+    return fill_decision(policy.categories(scheme)[0].name, why)
 
 
 def take_exam(question: Question) -> JSON:
@@ -391,7 +391,6 @@ def take_exam(question: Question) -> JSON:
     return {**decide_alone(question), "quote": match.words if match else question.post.text}
 
 
-def fill_decision(question: Question, category: str, explanation: str) -> JSON:
-    """Return a decision in its form. A confidence fills the field alone: no verdict of the rules states one."""
-    confidence = {"confidence": 0.0} if "confidence" in question.form.model_fields else {}
-    return {"category": category, "explanation": explanation, **confidence}
+def fill_decision(category: str, explanation: str) -> JSON:
+    """Return a decision in its form."""
+    return {"category": category, "explanation": explanation}

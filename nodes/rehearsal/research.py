@@ -98,7 +98,7 @@ def conclude_research(question: Question) -> JSON:
         steps.append({"claim": "What was read calls its words hateful", "evidence": supports})
     if refutes:
         steps.append({"claim": "What was read calls its words harmless", "evidence": refutes})
-    return {"label": "HATE" if hateful else "NON-HATE", "confidence": 0.0, "steps": steps}
+    return {"label": "HATE" if hateful else "NON-HATE", "steps": steps}
 
 
 def answer_in_words(question: Question) -> str:

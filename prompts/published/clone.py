@@ -11,6 +11,10 @@ from tribunal.errors import BadInput
 from tribunal.files import read_text
 from tribunal.text import parse_json
 
+# Our words for a confidence, at the end of a published prompt that decides.
+ASK_CONFIDENCE = (
+    '\n\n\n{% if sure %}\nAdd a field "confidence": how sure you are of the label, from 0 to 1.\n{% endif %}'
+)
 _OTHER_LAYOUT = "this isn't the layout that is known"
 
 

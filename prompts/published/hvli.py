@@ -6,14 +6,13 @@ from pathlib import Path
 
 from tribunal.prompts.answer_names import AnswerNames
 from tribunal.prompts.policy import load_policy
-from tribunal.prompts.published.clone import as_template, find_answer_field, read_constants
+from tribunal.prompts.published.clone import ASK_CONFIDENCE, as_template, find_answer_field, read_constants
 from tribunal.schema import JSON, Scheme
 
 FILES: dict[Scheme, str] = {"fine": "court_prompts.py", "binary": "court_prompts_binary.py"}
 _CUE_FIELDS = {"type": "cue_type", "category": "hate_type"}
 # What the published labels are called, where our policy has another name.
 _THEIR_NAMES = {"Homophobe": 3, "Religion": 4}
-_SURE = '\n\n\n{% if sure %}\nAdd a field "confidence": how sure you are of the label, from 0 to 1.\n{% endif %}'
 NOTES: tuple[str, ...] = (
     "Made for the graphs `arcade`, `multiround` and `baseline`, by the policy `h-vli`.",
     "The published code sends its role's words as the system message. Here that says how material is marked, and the "
@@ -25,7 +24,7 @@ NOTES: tuple[str, ...] = (
     "Temperatures are the paper's. In the published code both sides have 0.7 in the deep dive.",
     "A cue has no `characteristic`, as the published form has none. Its form for arguments doesn't restate the cue, "
     "so that each case has a warning that the court's words of it were taken.",
-    "The judge is asked for a confidence in our words where a setting needs one (`sure`).",
+    "The judge and the classifier are asked for a confidence in our words where a setting needs one (`sure`).",
 )
 
 
@@ -56,9 +55,9 @@ def read_hvli(folder: Path, scheme: Scheme) -> tuple[dict[str, str], dict[str, A
         "arcade/prosecution": f"{text['PROSECUTOR_ROUND_2_PROMPT']}{before}{{{{ defence }}}}",
         "arcade/judge": (
             f"{{% if deep %}}\n{text['JUDGE_PROMPT_INDIRECT']}\n{{% else %}}\n{text['JUDGE_PROMPT']}\n{{% endif %}}"
-            f"{_SURE}\n\n\nThe transcript:\n\n{{{{ transcript }}}}"
+            f"{ASK_CONFIDENCE}\n\n\nThe transcript:\n\n{{{{ transcript }}}}"
         ),
-        "arcade/classifier": text["SAFETY_PROMPT"],
+        "arcade/classifier": text["SAFETY_PROMPT"] + ASK_CONFIDENCE,
     }
     return prompts, _answer_names(scheme)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tribunal.prompts.answer_names import AnswerNames
-from tribunal.prompts.published.clone import as_template, find_answer_field, read_json_texts
+from tribunal.prompts.published.clone import ASK_CONFIDENCE, as_template, find_answer_field, read_json_texts
 
 FILE = "debate_prompt.json"
 NOTES: tuple[str, ...] = (
@@ -17,6 +17,7 @@ NOTES: tuple[str, ...] = (
     "The prompts of the five annotators lie in LangChain's hub, and not in the repository: those of PRE are ours.",
     "The published prompts hold the text itself. Here they name it, and it stands after them between its marks.",
     "The published debaters' messages of several turns are one message here, in the same order.",
+    "The judge is asked for a confidence in our words where a setting needs one (`sure`).",
     "Debaters answer in words, so that a turn has no stance (agree or rebut); the judge reads it in the words.",
 )  # fmt: skip
 _TEXT = "(the post)"
@@ -60,7 +61,9 @@ def read_predict(folder: Path) -> tuple[dict[str, str], dict[str, AnswerNames]]:
                 "{% endif %}",
             )
         ),
-        "predict/judge": f"{text('judge_prompt_1', history='debate')}\n\n{text('judge_prompt_2', text='')}",
+        "predict/judge": (
+            f"{text('judge_prompt_1', history='debate')}\n\n{text('judge_prompt_2', text='')}{ASK_CONFIDENCE}"
+        ),
     }
     spelt = {
         ours: find_answer_field(path, "judge_prompt_2", held["judge_prompt_2"], ours) for ours in ("label", "reason")

@@ -19,7 +19,7 @@ from tribunal.service.replica.case_intake import OpenCase
 from tribunal.service.replica.keys import Caller
 from tribunal.service.replica.replica import Replica
 from tribunal.service.routes.judge import wait_while_connected
-from tribunal.settings import SETTINGS
+from tribunal.settings import GRAPHS
 
 # Seconds. The clients of the Perspective API hang up after 60, and would never see what went wrong.
 MAX_SECONDS = 55.0
@@ -141,7 +141,7 @@ def score_of_category(record: Record, category: str) -> float:
 async def score_posts(
     request: Request, replica: Replica, who: Caller, posts: Sequence[JSON], settings: JSON, *, keep: bool = True
 ) -> ScoredPosts:
-    """Decide on posts by the operator's graph, whose judge states a confidence if it can, and return their scores.
+    """Decide on posts by the operator's graph, which states a confidence if it can, and return their scores.
 
     Raises:
         Problem: too many wait, it took too long, or a post was given no verdict.
@@ -150,7 +150,7 @@ async def score_posts(
     for post in posts:
         await replica.intake.check_image(post.get("image"))
     graph = replica.options.graph
-    if graph in SETTINGS["threshold"].graphs and not confidence_wanted(context_from(settings)):
+    if graph in GRAPHS and not confidence_wanted(context_from(settings)):
         settings = {**settings, "threshold": USUAL_THRESHOLD}
     new = [NewCase(graph=graph, post=post, settings=settings, keep=keep) for post in posts]
     return ScoredPosts(*await _decide_posts(request, replica, who, new))

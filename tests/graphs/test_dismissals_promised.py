@@ -1,6 +1,6 @@
 """A dismissal states no confidence: under a fitted threshold it is a person's, unless the fit has shown such verdicts.
 
-On each graph that heeds a threshold, and by each way in.
+On each court, and by each way in.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tribunal.files import hash_file
 from tribunal.settings import SETTINGS
 from tribunal.threshold import Threshold
 
-GRAPHS = SETTINGS["threshold_file"].graphs
+GRAPHS = SETTINGS["judge_draws"].graphs  # the courts, which dismiss
 GREETING = "Good morning to all."
 FITTED: dict[str, Any] = {
     "threshold": 0.6, "agreement": 0.95, "level": 0.9, "coverage": 0.5, "n_fit": 1178, "scheme": "fine", "models": {},

@@ -32,8 +32,8 @@ ONLY_LOOKS = {
     "check_models": {"model", "aux_model", "judge_model", "triage", "seats"},
     # Whether the file is one, before the first call; who heeds it reads it in `confidence_wanted`.
     "_threshold_file_text": {"threshold", "threshold_file"},
-    # Whether the judge gives a confidence, which a review needs; any other graph refuses a review.
-    "confidence_wanted": {"review"},
+    # Whether a confidence is given, which a review and several draws of a judge need; other graphs refuse these.
+    "confidence_wanted": {"review", "judge_draws"},
     # Whether an address with a password is missing from what the case holds.
     "context_of": {"search", "searxng_url"},
     # Whether a part of a run was given other settings than the case holds: all of them.

@@ -119,9 +119,11 @@ async def ask(
         of_the_run["boxes"] = post.image is not None and context.boxes
     # Who answers a question with yes or no is told the two labels.
     labels: Scheme = "binary" if role.system == "task" else scheme
+    form = role.form(policy, scheme)
+    if "sure" in asked:
+        of_the_run["sure"] = "confidence" in form.model_fields
     of_the_policy = policy_shown(prompts, role.prompt, policy, labels, context, state)
     beside = [prompts.render(each.prompt, each.material) for each in (appeal_prompt(post, role.seat), shared) if each]
-    form = role.form(policy, scheme)
     role = read_in_own_names(role, form, post.text, prompts)
     question = Question(
         role=role,

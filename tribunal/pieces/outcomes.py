@@ -59,9 +59,9 @@ async def verdict(
         raise BadInput(f"confidence: {confidence}: is none; give a number from 0 to 1, or leave it out")
     if not explanation.strip():
         raise BadInput("explanation: is empty; say why, for the person who posted")
-    unsure = tie or uncertain or await is_uncertain(state, category, confidence)
-    more: JSON = {"confidence": confidence, "uncertain": unsure, "tie": tie, "track": track, "steps": tuple(steps)}
     label = policy.label(scheme, category)
+    unsure = tie or uncertain or await is_uncertain(state, label, scheme, confidence)
+    more: JSON = {"confidence": confidence, "uncertain": unsure, "tie": tie, "track": track, "steps": tuple(steps)}
     return await deliver(label, scheme, explanation, state, runtime, by_policy=True, **more)
 
 
