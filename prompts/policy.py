@@ -344,6 +344,14 @@ def _describe_fault(error: ValidationError) -> str:
     return f"{field}: no such key{suggest_known(str(first['loc'][-1]), known)}"
 
 
-POLICY_TEXTS = NamedTexts(
+class _PolicyTexts(NamedTexts):
+    """The texts that the setting `policy` names, each with the groups of examples that it takes from the pool."""
+
+    def read_place(self, name: str) -> str:
+        """Return the text of this name as it stands now, checked, with its examples in it."""
+        return parse_policy(super().read_place(name), name).source
+
+
+POLICY_TEXTS = _PolicyTexts(
     "policy", "TOML", parse_policy, "give one of {names} or a TOML file", "tribunal.prompts:policies"
 )

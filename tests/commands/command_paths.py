@@ -16,7 +16,7 @@ import typer
 SKIPPED = {
     # Names a data set, an address of the web or of a server, or what begins a word.
     "judge searxng_url", "eval searxng_url", "batch searxng_url", "policy try searxng_url",
-    "annotate export searxng_url", "prompts compare searxng_url",
+    "annotate export searxng_url", "prompts compare searxng_url", "prompts import source",
     "webhooks add url", "serve public_url", "dsa statements to", "dsa send to", "review import service",
     "cascade plan first_look",  # refused by its name
 }  # fmt: skip
