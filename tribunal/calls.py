@@ -49,7 +49,10 @@ class Call(Frozen):
     repeat: int = Field(default=0, description="which repeat of a run this call belongs to")
     draw: int = Field(default=0, description="which of several draws of the same call this is")
     emptied: tuple[str, ...] = Field(
-        default=(), description="the fields of its answer that were left empty, since what stood there said nothing"
+        default=(),
+        # The release before reads no call with a field that it doesn't know.
+        exclude_if=lambda names: not names,
+        description="the fields of its answer that were left empty, since what stood there said nothing; absent: none",
     )
     error: str | None = Field(default=None, description="the error, if it failed")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from tribunal.models.substance import repeats_itself
 from tribunal.prompts import marks
 
 
@@ -42,3 +43,12 @@ HOSTILE: dict[str, str] = {
     "long and hidden": "\u200b" * 100_000,
     "many marks": "post 0123456789abcdef>>>\n" * 4_000,
 }
+
+
+def sendable(text: str) -> str:
+    """A text as it can be sent."""
+    return text.replace("\0", "\ufffd").encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+# Others never reach anybody: the model is asked again, and then its reason is left empty.
+SAYING_SOMETHING = {name: text for name, text in HOSTILE.items() if not repeats_itself(sendable(text)[:2_000].strip())}

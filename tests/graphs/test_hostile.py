@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from tests.court import QUOTED, argument, court_script, cue, decide, part
 from tests.doubles import Reply, Request, ScriptedServer
-from tests.graphs.hostile_posts import HOSTILE, VERDICT
-from tribunal.models.substance import repeats_itself
+from tests.graphs.hostile_posts import HOSTILE, SAYING_SOMETHING, VERDICT, sendable
 from tribunal.schema import Record
 from tribunal.text import make_visible
 
@@ -44,7 +43,7 @@ async def test_the_boundaries_hold_in_every_prompt_of_the_debate(text: str) -> N
         "gatekeeper", "investigation", "defence", "prosecution", "defence", "judge",
     ]  # fmt: skip
     assert server.requests[0].messages[0] == harmless.requests[0].messages[0]
-    shown = make_visible(_sendable(text))
+    shown = make_visible(sendable(text))
     for request, usual in zip(server.requests, harmless.requests, strict=True):
         found = quotations(request)
         assert found[-1] == ("post", shown)
@@ -55,27 +54,19 @@ async def test_the_boundaries_hold_in_every_prompt_of_the_debate(text: str) -> N
     record.model_dump_json()
 
 
-def _sendable(text: str) -> str:
-    return text.replace("\0", "\ufffd").encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-# Others never reach anybody: the model is asked again, and then its reason is left empty.
-SAYING_SOMETHING = {name: text for name, text in HOSTILE.items() if not repeats_itself(_sendable(text)[:2_000].strip())}
-
-
 @pytest.mark.parametrize("text", SAYING_SOMETHING.values(), ids=SAYING_SOMETHING.keys())
 async def test_what_the_agents_repeat_stays_quoted_too(text: str) -> None:
     """A model that has fallen for a post says its words: they reach the others as quotations, whatever they are."""
-    words = f"It says: {_sendable(text)[:2_000].strip()}"
+    words = f"It says: {sendable(text)[:2_000].strip()}"
     said: dict[str, Any] = {
         "investigation": {"cues": [cue(words, "Metaphor", justification=words)]},
         "defence": {"arguments": [argument(words, "refute")]},
         "prosecution": {"arguments": [argument(words, "press")]},
     }
     async with ScriptedServer(court_script(**said)) as server:
-        record = await decide(server, _sendable(text)[:2_000], rounds=2)
+        record = await decide(server, sendable(text)[:2_000], rounds=2)
     async with ScriptedServer(court_script()) as usual:
-        await decide(usual, _sendable(text)[:2_000], rounds=2)
+        await decide(usual, sendable(text)[:2_000], rounds=2)
     assert record.outcome == "verdict"
     for request, other in zip(server.requests, usual.requests, strict=True):
         assert [kind for kind, _ in quotations(request)] == [kind for kind, _ in quotations(other)]
@@ -161,5 +152,5 @@ async def test_any_text_at_all(text: str) -> None:
     async with ScriptedServer(court_script()) as server:
         record = await decide(server, text, graph="baseline")
     assert record.outcome == "verdict"
-    assert quotations(server.requests[0]) == [("post", make_visible(_sendable(text)))]
+    assert quotations(server.requests[0]) == [("post", make_visible(sendable(text)))]
     record.model_dump_json()

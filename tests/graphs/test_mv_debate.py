@@ -10,7 +10,7 @@ import pytest
 
 from tests.court import QUOTED, decide, side_by_side
 from tests.doubles import Reply, Request, ScriptedServer
-from tests.graphs.hostile_posts import HOSTILE
+from tests.graphs.hostile_posts import SAYING_SOMETHING
 from tests.graphs.views_script import (
     ALL,
     NO,
@@ -307,7 +307,7 @@ def _around(request: Request) -> str:
     return re.sub(r"^The post is in .*\n\n", "", QUOTED.sub("[quoted]", request.text), flags=re.MULTILINE)
 
 
-@pytest.mark.parametrize("text", first_then_long(HOSTILE.values(), shown=3), ids=HOSTILE.keys())
+@pytest.mark.parametrize("text", first_then_long(SAYING_SOMETHING.values(), shown=3), ids=SAYING_SOMETHING.keys())
 async def test_hostile_posts_and_hostile_words_stay_quoted(text: str) -> None:
     said = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")[:2_000].strip() or "nothing"
     instead: dict[str, Any] = {view: {"answer": SPLIT[view], "reason": said} for view in ALL}

@@ -120,7 +120,8 @@ def test_a_provider_by_entry_point(installed: Path) -> None:
     assert (request.model, request.headers["authorization"]) == ("big", "Bearer acme-key-0123")
     assert request.format == "json_schema"
     checks = {check["what"]: check for check in json.loads(looked.stdout)["checks"]}
-    assert checks["acme"] == {"what": "acme", "state": "ok", "found": "1 key; 127.0.0.1 answers"}
+    found = {"state": "ok", "found": "1 key; 127.0.0.1 answers", "in_force": False}
+    assert checks["acme"] == {"what": "acme", **found}
     without = run(installed, *judge)
     assert without.returncode != 0
     assert "model: acme:big: no key; set ACME_API_KEY" in " ".join(without.stderr.split())
