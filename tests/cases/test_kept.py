@@ -158,6 +158,7 @@ async def test_a_database_that_can_t_be_written_loses_no_verdict(tmp_path: Path,
     assert [row["id"] for row in await asyncio.to_thread(listed)] == [first.kept]
 
 
+@pytest.mark.long
 async def test_a_full_disk_loses_no_verdict(forked: Forked, scripted_model: ScriptedModel) -> None:
     done = await asyncio.to_thread(forked.run, "judge", POST, "--graph", "baseline", "--keep", "--json", room=30_000)
     record = json.loads(done.out)

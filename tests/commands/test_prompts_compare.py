@@ -104,6 +104,7 @@ async def test_each_set_is_what_its_models_were_shown_and_both_are_compared_post
     assert "100.0%" in told.output, told.output
 
 
+@pytest.mark.long
 async def test_one_prompt_at_a_time_says_which_changed_which_verdict_and_pays_for_no_call_twice(
     command: list[str],
 ) -> None:
@@ -132,6 +133,7 @@ async def test_one_prompt_at_a_time_says_which_changed_which_verdict_and_pays_fo
     assert again["by_prompt"] == found["by_prompt"]
 
 
+@pytest.mark.long
 async def test_a_test_split_is_looked_at_with_final_alone_and_each_look_is_counted(
     command: list[str], tmp_path: Path
 ) -> None:

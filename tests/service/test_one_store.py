@@ -185,6 +185,7 @@ async def test_a_service_takes_the_docket_of_an_earlier_release_over_as_it_start
             assert (done.json()["outcome"], len(server.requests)) == ("verdict", calls)
 
 
+@pytest.mark.long
 async def test_a_docket_of_an_earlier_release_beside_another_database_is_told_of_in_a_line(database: str) -> None:
     file = Path(os.environ["TRIBUNAL_DATA"]) / "cases.sqlite"
     async with ScriptedServer(court_script(explicit=True, judge=UNSURE)) as server:

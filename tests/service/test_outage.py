@@ -136,6 +136,7 @@ async def test_a_server_that_is_not_there_yet_is_waited_for(database: str, monke
     assert [record["outcome"] for record in records] == ["verdict"] * 3
 
 
+@pytest.mark.long
 async def test_one_case_at_a_time_asks_whether_it_answers_again(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = FlakyModel(after=0)
     async with ScriptedServer(model) as server:
@@ -202,7 +203,8 @@ async def test_a_request_that_waits_is_told_that_its_case_is_held(
 
 
 async def test_a_drop_in_answers_in_time_in_its_own_form(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = FlakyModel(after=0)
+    sure = {"category": "NotHate", "explanation": "classifier-words", "confidence": 0.9}
+    model = FlakyModel(after=0, classifier=sure)
     async with ScriptedServer(model) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         async with serving(database, settings=SETTINGS, graph="baseline", longest_wait=0.5) as client:
@@ -211,7 +213,8 @@ async def test_a_drop_in_answers_in_time_in_its_own_form(database: str, monkeypa
             model.up = True
             while (got := await client.post("/v1/moderations", json={"input": "Good morning!"})).status_code == 504:
                 pass
-            assert (got.status_code, got.json()["results"][0]["flagged"]) == (200, False)
+            assert got.status_code == 200, got.text
+            assert got.json()["results"][0]["flagged"] is False
             assert len((await client.get("/v1/cases")).json()["cases"]) == 1
 
 
@@ -253,6 +256,7 @@ async def test_a_post_that_nobody_ever_answers_fails_by_itself_and_stops_no_othe
     assert {record["outcome"] for record in records} == {"verdict"}
 
 
+@pytest.mark.long
 async def test_cases_that_are_held_hold_up_no_others(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = FlakyModel(after=0)
     async with ScriptedServer(model) as server:
@@ -285,6 +289,7 @@ async def test_a_hold_outlives_a_restart(database: str, monkeypatch: pytest.Monk
     assert sum(call["error"] is None for call in calls) == model.answered
 
 
+@pytest.mark.long
 async def test_what_a_person_has_sent_back_and_the_trial_of_an_appeal_are_held_too(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +319,7 @@ async def test_what_a_person_has_sent_back_and_the_trial_of_an_appeal_are_held_t
             assert (await client.get(appeal)).json()["status"] == "tried"
 
 
+@pytest.mark.long
 async def test_a_post_whose_tries_used_up_its_part_of_the_budget_is_held_and_tried_with_a_new_part(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -310,6 +310,7 @@ STORM: list[Reply | Fault] = [
 ]  # fmt: skip
 
 
+@pytest.mark.long
 async def test_a_storm_of_faults_ends_every_post_in_the_outcome_that_the_server_knows(tmp_path: Path) -> None:
     """A fifth of the posts get one fault for all their calls, of every kind; the rest are answered."""
     number = 5 * len(STORM)

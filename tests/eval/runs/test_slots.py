@@ -15,6 +15,7 @@ from tribunal.eval.runs.tally import describe_progress
 ANSWER = Reply({"category": "NotHate", "explanation": "words"})
 
 
+@pytest.mark.long
 async def test_eight_in_flight_against_one_slot_finish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tribunal.models.model_limits.retry_delay", lambda attempt: 0.0)
     slot = asyncio.Lock()
