@@ -50,7 +50,9 @@ class LangSmithServer:
 
     def roots(self) -> list[TracedRun]:
         """Return the runs that have no parent."""
-        return [run for run in self.runs() if not run.get("parent_run_id")]
+        # A run's order names its parents, also where only its end has come so far.
+        own = [run for run in self.runs() if not run.get("parent_run_id")]
+        return [run for run in own if "." not in (run.get("dotted_order") or "")]
 
     def wait_for_calls(self, number: int, seconds: float = 30) -> list[TracedRun]:
         """Return the model calls once so many have ended, and every root has; or those that came in so many seconds."""

@@ -51,4 +51,8 @@ def sendable(text: str) -> str:
 
 
 # Others never reach anybody: the model is asked again, and then its reason is left empty.
-SAYING_SOMETHING = {name: text for name, text in HOSTILE.items() if not repeats_itself(sendable(text)[:2_000].strip())}
+SAYING_SOMETHING = {
+    name: text
+    for name, text in HOSTILE.items()
+    if any(map(str.isalpha, text)) and not repeats_itself(sendable(text)[:2_000].strip())
+}
