@@ -1,4 +1,4 @@
-"""How the answer to a prompt is read that has a form of its own: a table `[answers."folder/name"]` of a `set.toml`."""
+"""Read answers to prompts with a form of their own, by the tables `[answers."folder/name"]` of a `set.toml`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAY_BE_OPEN = {
 
 
 class AnswerNames(Frozen):
-    """How the answer to one prompt is read as the form that the role asks for.
+    """Say how the answer to one prompt is read as the form that the role asks for.
 
     Attributes:
         items: the field whose items the answer gives as a bare JSON array.
@@ -40,7 +40,7 @@ class AnswerNames(Frozen):
     otherwise: dict[str, Any] = Field(default_factory=dict)
     open: tuple[str, ...] = ()
 
-    def read(self, said: str, found: list[Any]) -> list[Any]:
+    def rename_answer(self, said: str, found: list[Any]) -> list[Any]:
         """Return an answer under our names: the words, or the JSON that was found in them."""
         if not self.words:
             return [self._rename(each) for each in found]

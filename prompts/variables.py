@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
+# The fields of a policy that are told word for word.
+POLICY_WORDS = ("name", "definition", "exclusions", "expression", "excuses", "together")
 # What a system message may say of the policy, and what a role's prompt may; `ask` fills these in by itself.
-OF_THE_SYSTEM = frozenset(
-    (
-        "name",
-        "definition",
-        "exclusions",
-        "expression",
-        "excuses",
-        "together",
-        "groups",
-        "categories",
-        "question",
-        "labels",
-    )
-) | {"language", "own_policy"}
+OF_THE_SYSTEM = frozenset((*POLICY_WORDS, "groups", "categories", "question", "labels", "language", "own_policy"))
 OF_THE_POLICY = frozenset(("expression", "excuses", "together", "category_examples", "kinds"))
 # What a role's prompt may say of the settings of the run; filled in in the same way.
 OF_THE_RUN = frozenset(("label_first", "boxes", "sure"))

@@ -27,7 +27,7 @@ _MARKS = " \"'“”„«»‘’"
 
 
 class Exam(NamedTuple):
-    """What an exam came to, and what it took.
+    """Hold what an exam came to, and what it took.
 
     Attributes:
         result: how many posts the model got right.

@@ -101,6 +101,11 @@ class Diagnosis:
     details: str = ""
 
     @property
+    def in_words(self) -> str:
+        """Return its kind and its message, as an error says them."""
+        return f"{self.kind.replace('_', ' ')}: {self.message}"
+
+    @property
     def is_transient(self) -> bool:
         """Return whether the fault may be gone on the next try."""
         return self.kind in ("rate_limit", "server", "timeout", "connection")

@@ -26,7 +26,7 @@ CRITERION = f"at least {LEAST_RIGHT} of {POSTS} in each: tells hate apart, quote
 
 
 class ExamResult(Frozen):
-    """What a model's exam came to."""
+    """Hold what a model's exam came to."""
 
     model: str = Field(description="provider and model")
     address: str = Field(description="where it was asked; empty: the provider's own place")

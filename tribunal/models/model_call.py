@@ -107,7 +107,7 @@ class ModelCall:
 
     @property
     def role_words(self) -> str:
-        """What the role is asked, with the form of the answer where the request can't name it."""
+        """Return what the role is asked, with the form of the answer where the request can't name it."""
         task = self.question.write_task(image_unseen=self.without_image)
         if self.response_format == "json_schema" or self.question.role.plain:
             return task
@@ -117,7 +117,7 @@ class ModelCall:
 
     @property
     def case_words(self) -> str:
-        """The post, and what its calls share beside it."""
+        """Return the post, and what its calls share beside it."""
         post = self.question.post
         tag = short_word(post.language or "")
         told = render_post(

@@ -35,9 +35,7 @@ async def request_completion(call: ModelCall, registry: ModelRegistry) -> Comple
             if failed is None:
                 raise
             # What kept it from being answered is why the try before failed; a trial that can wait then goes on later.
-            raise CallFailed(
-                f"{failed.kind.replace('_', ' ')}: {failed.message}; {unpaid}", kind=failed.kind
-            ) from unpaid
+            raise CallFailed(f"{failed.in_words}; {unpaid}", kind=failed.kind) from unpaid
         failed = outcome if isinstance(outcome, Diagnosis) and outcome.is_transient else None
         if isinstance(outcome, Diagnosis) or not call.format_under_test:
             return outcome
@@ -62,7 +60,7 @@ async def request_completion(call: ModelCall, registry: ModelRegistry) -> Comple
         raise Refused(f"the provider declined: {outcome.message}", form="safety_error")
     tries = f" ({call.attempts} tries)" if outcome.is_transient and call.attempts > 1 else ""
     where = call.provider.describe_address_setting(outcome.kind, registry.environment)
-    raise CallFailed(f"{outcome.kind.replace('_', ' ')}: {outcome.message}{tries}{where}", kind=outcome.kind)
+    raise CallFailed(f"{outcome.in_words}{tries}{where}", kind=outcome.kind)
 
 
 async def _send_once(call: ModelCall, registry: ModelRegistry, key: str | None) -> Completion | Diagnosis:

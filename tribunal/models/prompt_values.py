@@ -12,7 +12,7 @@ from tribunal.language import language_name
 from tribunal.prompts.marks import Entry, Ours, entries, listing, operator_words, ours, quote
 from tribunal.prompts.policy import QUESTIONS, Policy
 from tribunal.prompts.sets import PromptSet
-from tribunal.prompts.variables import OF_THE_CASE, OF_THE_POLICY, OF_THE_SYSTEM
+from tribunal.prompts.variables import OF_THE_CASE, OF_THE_POLICY, OF_THE_SYSTEM, POLICY_WORDS
 from tribunal.schema import JSON, Post, Scheme
 
 
@@ -126,9 +126,8 @@ def policy_shown(
 
 def _policy_values(policy: Policy, scheme: Scheme, wanted: frozenset[str]) -> JSON:
     examples = policy.examples(scheme)
-    texts = ("name", "definition", "exclusions", "expression", "excuses", "together")
     values = {
-        **{name: operator_words(getattr(policy, name)) for name in texts},
+        **{name: operator_words(getattr(policy, name)) for name in POLICY_WORDS},
         "language": operator_words(language_name(policy.language)),
         "groups": operator_words(", ".join(policy.protected_groups)),
         "categories": policy.categories(scheme),

@@ -21,6 +21,7 @@ from tribunal.models.substance import EmptyField, empty_the_fields, find_empty_f
 from tribunal.prompts.answer_names import AnswerNames, leave_open
 from tribunal.prompts.policy import Policy
 from tribunal.prompts.sets import PromptSet, shipped_prompts
+from tribunal.prompts.variables import POLICY_WORDS
 from tribunal.schema import JSON, Post, Scheme
 from tribunal.text import TooDeep, parse_json, wellformed
 
@@ -173,19 +174,8 @@ def _different_policy(policy: Policy) -> Policy:
             return held and f"other {held}"
         return held.model_copy(update={name: change(getattr(held, name)) for name in ("name", "meaning")})
 
-    texts = (
-        "name",
-        "definition",
-        "exclusions",
-        "expression",
-        "excuses",
-        "together",
-        "protected_groups",
-        "fine",
-        "binary",
-        "sha",
-    )
-    return policy.model_copy(update={name: change(getattr(policy, name)) for name in texts})
+    told = (*POLICY_WORDS, "protected_groups", "fine", "binary", "sha")
+    return policy.model_copy(update={name: change(getattr(policy, name)) for name in told})
 
 
 # Reading answers
@@ -261,7 +251,7 @@ def read_answer(text: str, form: type[Filled], *, post: str = "", names: AnswerN
     try:
         found = _find_json(said, post, lists=bool(names and names.items))
         if names:
-            found, form = names.read(said, found), leave_open(form, names.open, names.items)
+            found, form = names.rename_answer(said, found), leave_open(form, names.open, names.items)
         objects = [value for value in found if isinstance(value, dict)]
         if "\\u" in said:  # half a pair may be named by its number
             objects = [_make_wellformed(value) for value in objects]

@@ -1,4 +1,4 @@
-"""What a llama.cpp server says of itself: how many requests it answers at a time, and how long each may be."""
+"""Read what a llama.cpp server says of itself: how many requests it answers at a time, and how long each may be."""
 
 from __future__ import annotations
 

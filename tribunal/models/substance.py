@@ -1,4 +1,4 @@
-"""Whether a model's reasons say anything: a check by form alone, in any language, which asks no model.
+"""Find reasons of a model that say nothing: by their form alone, in any language, without asking a model.
 
 It can't tell a good reason from a bad one. It finds a text that goes round in circles, holds no words, repeats the
 prompt, was cut off, or is a bare label.
