@@ -83,7 +83,7 @@ class BatchFeeder:
         if not rows:
             await self._batches.finish_if_done(batch_id)
         for row in rows:
-            if not await outages.admit(row.id, needed):  # something else was begun meanwhile, to see whether it answers
+            if not outages.admit(row.id, needed):  # something else was begun meanwhile, to see whether it answers
                 await self._worker.give_back(row)
             elif (trial := await self._worker.begin(row)) is not None:
                 self._trials.add(trial)

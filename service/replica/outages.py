@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Literal
 
@@ -141,22 +142,27 @@ class Outages:
         """Return whether a case needs a provider whose breaker isn't closed, so that it would be the probe."""
         return bool(self._open(needed))
 
-    async def admit(self, case_id: str, needed: NeededProviders) -> bool:
+    def admit(self, case_id: str, needed: NeededProviders) -> bool:
         """Return whether a case may be begun now; where a breaker is open it is then the probe."""
         if self.blocking(needed, case_id) is not None:
             return False
-        probed = [breaker for open_ones in self._open(needed) for breaker in _admitting(open_ones, case_id)]
-        for breaker in probed:
+        for breaker in [breaker for open_ones in self._open(needed) for breaker in _admitting(open_ones, case_id)]:
             breaker.probe = case_id
-        for breaker in probed:
-            # The others don't come up again and again meanwhile.
-            await hold_longer(self._store, breaker.provider, breaker.why, time.time() + PAUSES[0], but=case_id)
-            (await current_registry()).retry_keys(breaker.provider)
         return True
+
+    async def begin_probe(self, case_id: str) -> None:
+        """Hold the other cases of a provider while this one, whose trial begins now, is the probe of it.
+
+        A case that is admitted and can't be tried, such as one that its key can't pay, must not keep the others back.
+        """
+        for breaker in [each for each in self._breakers.values() if each.probe == case_id]:
+            (await current_registry()).retry_keys(breaker.provider)
+            until = time.time() + PAUSES[0]
+            await retry_while_away(partial(hold_longer, self._store, breaker.provider, breaker.why, until, but=case_id))
 
     async def admit_in_memory(self, held: Held) -> bool:
         """Wait until a case may be begun that lives in this process alone; return False if its deadline is first."""
-        while not await self.admit(held.id, needed := await self.needed_providers(held.graph, held.settings)):
+        while not self.admit(held.id, needed := await self.needed_providers(held.graph, held.settings)):
             blocking = self.blocking(needed, held.id)
             left = (held.deadline or 0.0) - time.time()
             if left <= 0:

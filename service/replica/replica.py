@@ -171,7 +171,7 @@ class Replica:
         """Return whether a case of the queue may be begun though a provider doesn't answer; else say why in its row."""
         is_overdue = row["deadline"] is not None and row["deadline"] <= time.time()
         needed = () if is_overdue else await self.outages.needed_providers(row["graph"], row["settings"])
-        if await self.outages.admit(row["id"], needed):
+        if self.outages.admit(row["id"], needed):
             return True
         breaker = self.outages.blocking(needed, row["id"])
         if row["held"] is None and breaker is not None:

@@ -201,8 +201,9 @@ class Worker:
         while True:
             if not held.keep:
                 needed = await self.outages.needed_providers(held.graph, held.settings)
-                if not await self.outages.admit(held.id, needed):
+                if not self.outages.admit(held.id, needed):
                     await self._wait_in_memory(held)
+            await self.outages.begin_probe(held.id)
             hold, is_decided, given_up = None, False, self.outages.given_up(held)
             how = {"hold": None if given_up else decide, "given_up": given_up, "allowance": allowance}
             result = await self._run_graph(held, events, observer, **how)

@@ -17,6 +17,7 @@ from tests.service.conftest import opened, serving
 from tests.service.live import key_of
 from tests.service.receiving import receiving
 from tests.service.test_service import ended
+from tribunal.cases import reservations
 from tribunal.cases.case_store import CaseStore
 from tribunal.cases.leases import NewCase
 from tribunal.service.replica import outages
@@ -333,4 +334,25 @@ async def test_a_post_whose_tries_used_up_its_part_of_the_budget_is_held_and_tri
             assert "its key's daily budget was spent" in (await held(client, address))["held"]
             model.up = True
             [record] = await decided(client, [address])
+    assert record["outcome"] == "verdict"
+
+
+async def test_a_post_that_its_key_cannot_pay_now_keeps_no_other_from_being_the_probe(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outages, "PAUSES", (0.5, 1.0))
+    monkeypatch.setattr(reservations, "MOMENT", 0.1)
+    model, key = FlakyModel(after=0), await key_of(database, "judge", "audit", daily_calls=30)
+    async with ScriptedServer(model) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        async with serving(database, settings={**SETTINGS, "max_calls": 5}) as client:
+            client.headers["X-API-Key"] = key
+            addresses = await taken_in(client, 1)
+            await held(client, addresses[0])  # it has paid for a call, and has nothing reserved any more
+            post = {"text": "Good morning!", "graph": "arcade"}
+            while (got := await client.post("/v1/judge", json=post)).status_code == 202:
+                addresses.append(got.headers["location"])
+            assert got.json()["error"]["kind"] == "spent"
+            model.up = True
+            [record] = await decided(client, addresses[-1:])
     assert record["outcome"] == "verdict"
