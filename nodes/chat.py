@@ -6,14 +6,14 @@ read them as Markdown, so what is answered is escaped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 from langchain_core.messages import AnyMessage
 from langgraph.graph.message import add_messages
 
-from tribunal.calls import DEMO_NOTICE
+from tribunal.calls import DEMO_NOTICE, warnings_of_unfit_models
 from tribunal.errors import BadInput
 from tribunal.schema import JSON
 from tribunal.text import escape_markdown
@@ -102,7 +102,7 @@ def messages_taken_in(messages: Sequence[JSON], text: str, *, pictured: bool) ->
     return [*messages[:-1], last]
 
 
-def answer_message(state: Mapping[str, Any], outcome: JSON, reviewed: str = "") -> JSON:
+def answer_message(state: Mapping[str, Any], outcome: JSON, reviewed: str = "", warnings: Iterable[str] = ()) -> JSON:
     """Return the answer to the post's message, as an update of the state; nothing if the post came in none.
 
     A message has one answer: what is told later of the same post takes its place.
@@ -110,7 +110,8 @@ def answer_message(state: Mapping[str, Any], outcome: JSON, reviewed: str = "") 
     Args:
         state: the case.
         outcome: its outcome.
-        reviewed: what a person made of it.
+        reviewed: what a person made of it. What else would stand below, of the models, then doesn't.
+        warnings: those of the calls that aren't in the state yet.
     """
     asked = next((each for each in reversed(state.get("messages") or []) if each["type"] == "human"), None)
     if asked is None:
@@ -123,6 +124,9 @@ def answer_message(state: Mapping[str, Any], outcome: JSON, reviewed: str = "") 
         if outcome["hateful"] is not None:
             head = f"{'Hate speech' if outcome['hateful'] else 'Not hate speech'} ({category})"
         head += ", uncertain" if outcome.get("uncertain") else ""
-    last = reviewed or (DEMO_NOTICE if outcome.get("rehearsed") else "")
-    lines = [f"**{head}**", escape_markdown(outcome["explanation"]), *([last] if last else [])]
+    below = [reviewed] if reviewed else [DEMO_NOTICE] * bool(outcome.get("rehearsed"))
+    if not reviewed:
+        unfit = warnings_of_unfit_models(dict.fromkeys([*state.get("warnings", ()), *warnings]))
+        below += [escape_markdown(each) for each in unfit]
+    lines = [f"**{head}**", escape_markdown(outcome["explanation"]), *below]
     return {"messages": [{"type": "ai", "id": f"{asked['id']}/outcome", "content": "\n\n".join(lines)}]}

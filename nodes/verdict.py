@@ -85,7 +85,8 @@ async def deliver(
         rehearsed=was_rehearsed(led, state.get("warnings", ())),
         **more,
     ).dump()
-    ending = announce_outcome(state, verdict, runtime, "Decided by a reviewer." if reviewed else "")
+    by_person = "Decided by a reviewer." if reviewed else ""
+    ending = announce_outcome(state, verdict, runtime, by_person, log.get("warnings", ()))
     # The rehearsal model's rules are no trial; a person's word counts whoever argued before.
     counts = reviewed or not (more.get("first_look") or verdict["rehearsed"])
     if counts and context.triage and screener_path(context.triage) is not None and state.get("post"):
@@ -96,7 +97,9 @@ async def deliver(
     return {**ending, **({} if by_policy else {"policy": {}}), **log}
 
 
-def announce_outcome(state: Mapping[str, Any], outcome: JSON, runtime: Runtime[Context], reviewed: str = "") -> JSON:
+def announce_outcome(
+    state: Mapping[str, Any], outcome: JSON, runtime: Runtime[Context], reviewed: str = "", warnings: Iterable[str] = ()
+) -> JSON:
     """Stream the outcome of a case to whoever watches, and return the update that ends the case with it.
 
     Args:
@@ -104,9 +107,11 @@ def announce_outcome(state: Mapping[str, Any], outcome: JSON, runtime: Runtime[C
         outcome: its outcome.
         runtime: that of the run.
         reviewed: what a person made of it, for the answer to the post's message.
+        warnings: those of the calls that aren't in the state yet, for the same.
     """
     runtime.stream_writer({"event": "outcome", **outcome})
-    return {"outcome": outcome, **(answer_message(state, outcome, reviewed) if state.get("messages") else {})}
+    answered = answer_message(state, outcome, reviewed, warnings) if state.get("messages") else {}
+    return {"outcome": outcome, **answered}
 
 
 def failure_of(kind: str, message: str) -> JSON:

@@ -101,13 +101,20 @@ def arguments_form(stances: tuple[str, ...], cue_ids: tuple[str, ...] = ()) -> M
     return same_form(create_model("Arguments", __base__=ArgumentsForm, arguments=(listed, bounds)))
 
 
-def number_cues(found: Sequence[CueForm], most: int, who: str, *, seen: bool = False) -> tuple[list[Cue], list[str]]:
+def number_cues(
+    found: Sequence[CueForm], most: int, who: str, *, least: int = 0, seen: bool = False
+) -> tuple[list[Cue], list[str]]:
     """Return the court's cues C1, C2, … from an answer, at most so many, and a warning if some were left out.
 
-    A box that is none is left out, with a warning, and so is one in an image that wasn't `seen`; the cue stands.
+    One whose claim and justification say nothing is none, unless fewer than the `least` would be left. A box that is
+    none is left out, with a warning, and so is one in an image that wasn't `seen`; the cue stands.
     """
     cues, warnings = [], []
-    for place, cue in enumerate(found[:most], start=1):
+    if len(told := [cue for cue in found if cue.claim or cue.justification]) < min(least, len(found)):
+        told = list(found[:least])
+    if without := len(found) - len(told):
+        warnings.append(f"of the {who}'s cues {without} had neither a claim nor a reason, and were left out")
+    for place, cue in enumerate(told[:most], start=1):
         held = cue.model_dump()
         try:
             box = box_of(held.pop("box", None))
@@ -117,8 +124,8 @@ def number_cues(found: Sequence[CueForm], most: int, who: str, *, seen: bool = F
             box = None  # it is the model's slip, and no reason to lose the cue
             warnings.append(f"the {who} gave C{place} a box that is none ({problem}); it was left out")
         cues.append(Cue(id=f"C{place}", box=box, **held))
-    if len(found) > most:
-        warnings.append(f"the {who} named {len(found)} cues; the first {most} were heard")
+    if len(told) > most:
+        warnings.append(f"the {who} named {len(told)} cues; the first {most} were heard")
     return cues, warnings
 
 

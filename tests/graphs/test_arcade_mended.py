@@ -141,3 +141,27 @@ async def test_a_text_beyond_its_bound_is_taken() -> None:
     async with ScriptedServer(court_script(judge=ruled, investigation=brought)) as server:
         record = await decide(server, rounds=1)
     assert (record.explanation, record.cues[0].justification, len(server.requests)) == (long.strip(), long.strip(), 4)
+
+
+CIRCLES = "so it is, " * 40
+WORDLESS = {"cues": [cue(CIRCLES, "Direct", justification=CIRCLES)]}
+LEFT_OUT = "'s cues 1 had neither a claim nor a reason, and were left out"
+
+
+async def test_a_cue_whose_claim_and_reason_say_nothing_is_none() -> None:
+    async with ScriptedServer(court_script(gatekeeper=WORDLESS)) as server:
+        record = await decide(server, rounds=1)
+    assert record.track == "deep_dive"  # as if the gatekeeper had found nothing
+    assert f"of the gatekeeper{LEFT_OUT}" in record.warnings
+    implied = {"cues": [{**WORDLESS["cues"][0], "type": "Metaphor"}]}
+    async with ScriptedServer(court_script(investigation=implied)) as server:
+        record = await decide(server, rounds=1)
+    assert (record.track, record.cues, record.uncertain) == ("dismissed", (), True)
+    assert f"of the prosecutor{LEFT_OUT}" in record.warnings
+
+
+async def test_an_indictment_keeps_a_cue_though_it_says_nothing() -> None:
+    async with ScriptedServer(court_script(explicit=True, indictment=WORDLESS)) as server:
+        record = await decide(server, rounds=1)
+    assert [(each.id, each.claim) for each in record.cues] == [("C1", "")]
+    assert record.uncertain

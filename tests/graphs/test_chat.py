@@ -11,7 +11,9 @@ from markdown_it import MarkdownIt
 from tests.court import court_script
 from tests.doubles import Fault, Reply, ScriptedServer
 from tribunal.context import context_from
+from tribunal.environment import data_folder
 from tribunal.graphs import graph
+from tribunal.models.exam_results import ExamResult, keep_exam_results
 from tribunal.text import escape_markdown
 
 MARKUP = (
@@ -69,3 +71,17 @@ async def test_what_a_model_says_is_no_markup_in_the_answer(words: str) -> None:
         }
         said = "".join("\n" if each.type == "softbreak" else each.content for each in tokens if each.type != "inline")
         assert words.replace("\u202e", "[U+202E]").strip() in said
+
+
+@pytest.mark.parametrize("name", ["arcade", "baseline", "multiround"])
+async def test_a_model_that_failed_its_exam_is_named_below_the_outcome(name: str) -> None:
+    failed = ExamResult(model="openai:scripted", address="", at=0.0, told_apart=5, quoted=0, in_form=10)
+    keep_exam_results(data_folder(), [failed])
+    assert "failed the exam" not in (await answer("a post", name))["messages"][1]["content"]  # at another address
+    async with ScriptedServer(court_script(explicit=True)) as server:
+        address = f"{server.url}/v1"
+        keep_exam_results(data_folder(), [failed.model_copy(update={"address": address})])
+        os.environ["OPENAI_BASE_URL"] = address
+        done = await graph(name).ainvoke({"messages": "a post"}, context=context_from({"model": "openai:scripted"}))
+    *_, last = done["messages"][1]["content"].split("\n\n")
+    assert last.startswith("unfit model: openai:scripted failed the exam")
