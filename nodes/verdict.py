@@ -15,7 +15,8 @@ from tribunal.context import Context, context_of
 from tribunal.errors import BadInput, WrongState
 from tribunal.nodes.channels import plain_reason
 from tribunal.nodes.chat import answer_message
-from tribunal.prompts.policy import load_policy, parse_policy, policy_of, suggest_known
+from tribunal.prompts.policy import load_policy, parse_policy, policy_of
+from tribunal.prompts.policy_parts import suggest_known
 from tribunal.schema import JSON, Failure, Outcome, Post, Scheme, Task, Verdict
 from tribunal.settings import GRAPH_SETTINGS
 from tribunal.shared_settings import screener_path

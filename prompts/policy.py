@@ -9,25 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    StringConstraints,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticKnownError
 
 from tribunal.contents import NamedTexts, note_own_text, remember_text
@@ -35,71 +24,22 @@ from tribunal.context import Context, context_of
 from tribunal.errors import BadInput
 from tribunal.language import parse_language
 from tribunal.prompts.example_pool import ExampleGroup, example_pool, groups_as_toml
+from tribunal.prompts.policy_parts import (
+    Category,
+    Clause,
+    Name,
+    Passage,
+    PolicyPart,
+    Text,
+    Translation,
+    suggest_known,
+    with_groups,
+)
 from tribunal.schema import Scheme, Task
-from tribunal.text import make_visible, one_line, parse_toml, suggest_name
+from tribunal.text import parse_toml
 
 if TYPE_CHECKING:
     from langgraph.runtime import Runtime
-
-# What a policy says stands in prompts as ours, so nothing in it may hide.
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(make_visible)]
-Passage = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(make_visible)]
-Name = Annotated[
-    str,
-    StringConstraints(strip_whitespace=True, pattern=r"^[^\s\"'{}<>|][^\r\n\"'{}<>|]*$", max_length=60),
-    AfterValidator(make_visible),
-]
-
-
-class _PolicyPart(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Category(_PolicyPart):
-    """One label of a scheme. `hate` says whether it is hate speech: by default every one but the first of a scheme.
-
-    `examples_for` are posts that belong to it, `examples_against` posts that look like it and don't. `examples_from`
-    names groups of the pool (`examples.toml`), which hold some of both. Who decides is shown them.
-    """
-
-    name: Name
-    meaning: Text
-    hate: bool | None = None
-    examples_for: tuple[Text, ...] = ()
-    examples_against: tuple[Text, ...] = ()
-    examples_from: tuple[Name, ...] = ()
-
-    _groups: tuple[ExampleGroup, ...] = PrivateAttr(())  # those of `examples_from`; its policy fills them in
-
-    def with_groups(self, pool: Mapping[str, ExampleGroup]) -> Category:
-        """Return it with the groups of examples that it names."""
-        if unknown := next((name for name in self.examples_from if name not in pool), None):
-            meant = suggest_known(unknown, pool)
-            raise ValueError(f"{self.name}: examples_from: {unknown!r}: there is no such group{meant}")
-        category = self.model_copy()
-        category._groups = tuple(pool[name] for name in self.examples_from)
-        return category
-
-    def list_examples(self) -> list[str]:
-        """Return its examples, each as a line that says whether it belongs, and of which kind it is."""
-        groups = self._groups
-        lines = [f"is {self.name}: {one_line(text)}" for text in self.examples_for]
-        lines += [f"is {self.name} ({kind}): {text}" for each in groups for kind, text in each.belonging.items()]
-        lines += [f"is not {self.name}: {one_line(text)}" for text in self.examples_against]
-        return lines + [
-            f"is not {self.name} ({kind}): {text}" for each in groups for kind, text in each.contrasting.items()
-        ]
-
-
-class Translation(_PolicyPart):
-    """What a policy says in another language; what isn't given stays as it is. `meanings` go by category name."""
-
-    definition: Text | None = None
-    exclusions: Text | None = None
-    expression: Passage | None = None
-    excuses: Passage | None = None
-    together: Passage | None = None
-    meanings: dict[Name, Text] = Field(default_factory=dict)
 
 
 def _parse_tag(given: str) -> str:
@@ -116,12 +56,14 @@ QUESTIONS: dict[Task, str] = {
 }
 
 
-class Policy(_PolicyPart):
+class Policy(PolicyPart):
     """A definition and the labels of both schemes; of hate speech, the groups it protects too.
 
     `definition` and `exclusions` are told to every seat. `expression` (in which ways it is said, openly or not),
     `excuses` (what makes a post harmless that looks like an attack) and `together` (what text and image may say only
     together) are told to those seats whose part needs them. A policy may leave these three out.
+
+    `clauses` number its rules, where it does. Then every category of hate has one.
     """
 
     name: Name
@@ -136,6 +78,7 @@ class Policy(_PolicyPart):
     protected_groups: tuple[Name, ...] = Field(default=(), validate_default=True)
     fine: tuple[Category, ...] = Field(default=(), validate_default=True)
     binary: tuple[Category, ...] = Field(min_length=2, max_length=2)
+    clauses: tuple[Clause, ...] = Field(default=(), validate_default=True)
     translations: dict[Annotated[str, AfterValidator(_parse_tag)], Translation] = Field(default_factory=dict)
     sha: str = ""
     source: str = Field(default="", repr=False, exclude=True)  # the file's whole text
@@ -172,7 +115,28 @@ class Policy(_PolicyPart):
     @classmethod
     def _take_groups(cls, value: tuple[Category, ...], info: ValidationInfo) -> tuple[Category, ...]:
         pool = {**example_pool(), **info.data.get("pool", {})}
-        return tuple(each.with_groups(pool) for each in value)
+        return tuple(with_groups(each, each.name, pool) for each in value)
+
+    @field_validator("clauses")
+    @classmethod
+    def _check_clauses(cls, value: tuple[Clause, ...], info: ValidationInfo) -> tuple[Clause, ...]:
+        if not value or "binary" not in info.data:
+            return value
+        fine, binary = info.data.get("fine", ()), info.data["binary"]
+        known = list(dict.fromkeys(each.name for each in (*fine[1:], *binary[1:])))
+        ids = [each.id.casefold() for each in value]
+        for clause in value:
+            if ids.count(clause.id.casefold()) > 1:
+                raise ValueError(f"{clause.id}: there are two clauses of this id; give each its own")
+            if clause.category not in known:
+                meant = suggest_known(clause.category, known)
+                raise ValueError(f"{clause.id}: category: {clause.category}: no category that a post can break{meant}")
+        held = {each.category for each in value}
+        wanted = [each.name for each in fine[1:] if each.hate] or [binary[1].name]
+        if lacking := next((name for name in wanted if name not in held), None):
+            raise ValueError(f"no clause is of the category {lacking}; number its rule too")
+        pool = {**example_pool(), **info.data.get("pool", {})}
+        return tuple(with_groups(each, each.id, pool) for each in value)
 
     @model_validator(mode="after")
     def _check_names(self) -> Policy:
@@ -186,6 +150,10 @@ class Policy(_PolicyPart):
             for unknown in translation.meanings.keys() - known:
                 meant = suggest_known(unknown, known)
                 raise ValueError(f"translations.{tag}.meanings: {unknown}: there is no such category{meant}")
+            ids = [each.id for each in self.clauses]
+            for unknown in translation.clauses.keys() - set(ids):
+                meant = suggest_known(unknown, ids) if ids else "; this policy numbers none"
+                raise ValueError(f"translations.{tag}.clauses: {unknown}: there is no such clause{meant}")
         return self
 
     def categories(self, scheme: Scheme) -> tuple[Category, ...]:
@@ -214,13 +182,32 @@ class Policy(_PolicyPart):
 
     def examples(self, scheme: Scheme) -> str:
         """Return the examples for and against each category, one a line; empty where there are none."""
-        return "\n".join(line for category in self.categories(scheme) for line in category.list_examples())
+        return "\n".join(line for each in self.categories(scheme) for line in each.list_examples(each.name))
+
+    def find_clause(self, id: str) -> Clause | None:
+        """Return the clause of this id, or None."""
+        return next((each for each in self.clauses if each.id == id), None)
+
+    def exceptions_of(self, clause: Clause) -> str:
+        """Return what a clause doesn't forbid: its own exceptions, or those of the whole policy where it has none."""
+        return clause.exceptions or "\n\n".join(filter(None, (self.exclusions, self.excuses)))
+
+    def examples_of(self, clause: Clause) -> tuple[list[str], list[str]]:
+        """Return posts that break a clause and posts that don't: its own, or its category's where it has none."""
+        own = clause.pairs_of_examples()
+        if any(own):
+            return own
+        category = next(each for each in (*self.fine, *self.binary) if each.name == clause.category)
+        return category.pairs_of_examples()
+
+    def without_clauses(self) -> Policy:
+        """Return the policy as it is told to those who aren't asked for clauses."""
+        return _drop_clauses(self) if self.clauses else self
 
 
-def suggest_known(word: str, known: Iterable[str]) -> str:
-    """Return what was meant by a word that isn't known, as the end of a sentence; or all that is known."""
-    known = list(known)
-    return f"; {suggest_name(word, known) or 'there are ' + ', '.join(known)}"
+@lru_cache(maxsize=64)
+def _drop_clauses(policy: Policy) -> Policy:
+    return policy.model_copy(update={"clauses": ()})
 
 
 @lru_cache(maxsize=64)
@@ -237,9 +224,14 @@ def translate_policy(policy: Policy, tag: str | None) -> Policy:
         meanings = translation.meanings
         return tuple(each.model_copy(update={"meaning": meanings.get(each.name, each.meaning)}) for each in categories)
 
-    texts = translation.model_dump(exclude={"meanings"}, exclude_none=True)
+    def translate_clause(clause: Clause) -> Clause:
+        said = translation.clauses.get(clause.id)
+        return clause if said is None else clause.model_copy(update=said.model_dump(exclude_none=True))
+
+    texts = translation.model_dump(exclude={"meanings", "clauses"}, exclude_none=True)
     labels = {"fine": translate(policy.fine), "binary": translate(policy.binary)}
-    return policy.model_copy(update={**texts, **labels, "language": found})
+    clauses = tuple(map(translate_clause, policy.clauses))
+    return policy.model_copy(update={**texts, **labels, "clauses": clauses, "language": found})
 
 
 def list_shipped_policies() -> list[str]:
@@ -322,7 +314,7 @@ def parse_policy(text: str, name: str = "the kept text") -> Policy:
         policy = Policy.model_validate({**values, "source": text})
     except ValidationError as error:
         raise BadInput(f"policy: {name}: {_describe_fault(error)}; compare the shipped h-vli.toml") from error
-    named = {name for each in (*policy.fine, *policy.binary) for name in each.examples_from}
+    named = {name for each in (*policy.fine, *policy.binary, *policy.clauses) for name in each.examples_from}
     if taken := named - policy.pool.keys():  # they become part of the text, and so of its hash
         return parse_policy(f"{text}\n{groups_as_toml(taken)}", name)
     return policy.model_copy(update={"sha": hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]})
@@ -338,7 +330,9 @@ def _describe_fault(error: ValidationError) -> str:
     field = ".".join(str(part) for part in first["loc"]) or "policy"
     if first["type"] != "extra_forbidden":
         return f"{field}: {first['msg'].removeprefix('Value error, ')}"
-    models: dict[str, type[_PolicyPart]] = {"fine": Category, "binary": Category, "translations": Translation}
+    models: dict[str, type[PolicyPart]] = {
+        "fine": Category, "binary": Category, "clauses": Clause, "translations": Translation,
+    }  # fmt: skip
     model = models.get(str(first["loc"][0]), Policy) if len(first["loc"]) > 1 else Policy
     known = [key for key in model.model_fields if key not in _DERIVED]
     return f"{field}: no such key{suggest_known(str(first['loc'][-1]), known)}"

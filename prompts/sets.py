@@ -24,7 +24,7 @@ from tribunal.contents import NamedTexts, remember_text, remembered_text
 from tribunal.errors import BadInput, WrongState
 from tribunal.files import read_regular, read_text
 from tribunal.prompts.marks import Material, Ours, PromptError
-from tribunal.prompts.policy import Category
+from tribunal.prompts.policy_parts import Category, Clause
 from tribunal.prompts.set_file import SET_FILE, parse_set_file
 from tribunal.prompts.template import check_template, iter_includes, make_sandbox
 from tribunal.prompts.variables import FILLED_IN, OF_THE_SYSTEM
@@ -39,7 +39,7 @@ def _is_marked(value: object) -> bool:
     """Return whether a value may be put into a prompt: any text of it is ours, or between marks."""
     if isinstance(value, tuple | list):
         return all(map(_is_marked, value))
-    return value is None or value == "" or isinstance(value, Ours | Material | Category | int | float)
+    return value is None or value == "" or isinstance(value, Ours | Material | Category | Clause | int | float)
 
 
 class PromptSet:

@@ -222,3 +222,88 @@ def test_hate_is_said_of_hate_alone(tmp_path: Path) -> None:
     """
     with pytest.raises(BadInput, match="binary: only a policy on hate speech says which categories are hate"):
         load_policy(written(tmp_path, text))
+
+
+NUMBERED = (
+    OWN
+    + """
+[[clauses]]
+id = "2.1"
+category = "Rude"
+rule = "Nobody attacks gardeners."
+exceptions = "A quarrel over a hedge."
+severity = "high"
+action = "remove"
+examples_for = ["Gardeners out!"]
+examples_against = ["I quote: gardeners out!"]
+
+[translations.ko]
+excuses = "인용."
+clauses = { "2.1" = { rule = "정원사를 공격하지 않는다." } }
+"""
+)
+
+
+def test_a_policy_numbers_its_clauses(tmp_path: Path) -> None:
+    held = load_policy(written(tmp_path, NUMBERED))
+    clause = held.find_clause("2.1")
+    assert clause is not None
+    assert (clause.category, clause.severity, clause.action) == ("Rude", "high", "remove")
+    assert held.exceptions_of(clause) == "A quarrel over a hedge."
+    assert held.examples_of(clause) == (["Gardeners out!"], ["I quote: gardeners out!"])
+    assert held.find_clause("2.2") is None
+    korean = translate_policy(held, "ko").clauses[0]
+    assert (korean.rule, korean.exceptions, korean.id) == (
+        "정원사를 공격하지 않는다.",
+        "A quarrel over a hedge.",
+        "2.1",
+    )
+    assert held.without_clauses().clauses == ()
+    assert load_policy(written(tmp_path, OWN)).without_clauses().clauses == ()
+
+
+def test_a_clause_without_exceptions_or_examples_has_those_of_the_policy() -> None:
+    held = load_policy("h-vli")
+    for clause in held.clauses:
+        assert held.exceptions_of(clause) == f"{held.exclusions}\n\n{held.excuses}"
+        belonging, contrasting = held.examples_of(clause)
+        assert belonging
+        assert contrasting
+
+
+@pytest.mark.parametrize("name", list_shipped_policies())
+def test_every_category_of_a_shipped_policy_has_a_clause(name: str) -> None:
+    held = load_policy(name)
+    for category in (held.fine or held.binary)[1:]:
+        assert [each for each in held.clauses if each.category == category.name], category.name
+    for tag, translation in held.translations.items():
+        assert {*translation.clauses} == {each.id for each in held.clauses}, tag
+
+
+def test_examples_of_a_clause_from_the_pool_are_kept_with_the_policy(tmp_path: Path) -> None:
+    held = load_policy(written(tmp_path, NUMBERED.replace('severity = "high"', 'examples_from = ["religion"]')))
+    assert "[pool.religion.for]" in held.source
+    assert len(held.examples_of(held.clauses[0])[0]) > 1
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("rule =", "rules ="), "clauses.0.rules: no such key; did you mean rule?"),
+        (('category = "Rude"', 'category = "Rud"'), "clauses: 2.1: category: Rud: no category that a post can break; "),
+        (('category = "Rude"', 'category = "Fine"'), "clauses: 2.1: category: Fine: no category that a post can break"),
+        (('category = "Rude"', 'category = "Bad"'), "clauses: no clause is of the category Rude; number its rule too"),
+        (('id = "2.1"', 'id = "2 1"'), "clauses.0.id: String should match pattern"),
+        (('severity = "high"', 'severity = "huge"'), "clauses.0.severity: Input should be 'low', 'medium', 'high'"),
+        (('{ "2.1" = {', '{ "2.2" = {'), "translations.ko.clauses: 2.2: there is no such clause; did you mean 2.1?"),
+        (
+            ("[translations.ko]", '[[clauses]]\nid = "2.1"\ncategory = "Rude"\nrule = "x"\n[translations.ko]'),
+            "clauses: 2.1: there are two clauses of this id",
+        ),
+    ],
+)
+def test_what_is_wrong_with_its_clauses_is_said(tmp_path: Path, change: tuple[str, str], says: str) -> None:
+    assert change[0] in NUMBERED
+    with pytest.raises(BadInput) as told:
+        load_policy(written(tmp_path, NUMBERED.replace(*change, 1)))
+    assert says in str(told.value)

@@ -1,0 +1,125 @@
+"""The parts of a policy: its categories, the clauses that number its rules, and both in another language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, StringConstraints
+
+from tribunal.prompts.example_pool import ExampleGroup
+from tribunal.text import make_visible, one_line, suggest_name
+
+# What a policy says stands in prompts as ours, so nothing in it may hide.
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(make_visible)]
+Passage = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(make_visible)]
+Name = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, pattern=r"^[^\s\"'{}<>|][^\r\n\"'{}<>|]*$", max_length=60),
+    AfterValidator(make_visible),
+]
+ClauseId = Annotated[
+    str, StringConstraints(strip_whitespace=True, pattern=r"^[A-Za-z0-9]+(?:[.-][A-Za-z0-9]+)*$", max_length=20)
+]
+Severity = Literal["low", "medium", "high", "critical"]
+
+
+class PolicyPart(BaseModel):
+    """The base of a policy and its parts: frozen, and strict about keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ExampleHolder(PolicyPart):
+    """A part with examples.
+
+    `examples_for` are posts that belong to it, `examples_against` posts that look like it and don't. `examples_from`
+    names groups of the pool (`examples.toml`), which hold some of both.
+    """
+
+    examples_for: tuple[Text, ...] = ()
+    examples_against: tuple[Text, ...] = ()
+    examples_from: tuple[Name, ...] = ()
+
+    _groups: tuple[ExampleGroup, ...] = PrivateAttr(())  # those of `examples_from`; its policy fills them in
+
+    def list_examples(self, name: str) -> list[str]:
+        """Return its examples, each as a line that says whether it belongs to `name`, and of which kind it is."""
+        groups = self._groups
+        lines = [f"is {name}: {one_line(text)}" for text in self.examples_for]
+        lines += [f"is {name} ({kind}): {text}" for each in groups for kind, text in each.belonging.items()]
+        lines += [f"is not {name}: {one_line(text)}" for text in self.examples_against]
+        return lines + [f"is not {name} ({kind}): {text}" for each in groups for kind, text in each.contrasting.items()]
+
+    def pairs_of_examples(self) -> tuple[list[str], list[str]]:
+        """Return the posts that belong to it, and those that don't, its groups' included."""
+        belonging = [*self.examples_for, *(text for each in self._groups for text in each.belonging.values())]
+        contrasting = [*self.examples_against, *(text for each in self._groups for text in each.contrasting.values())]
+        return belonging, contrasting
+
+
+Holder = TypeVar("Holder", bound=ExampleHolder)
+
+
+def with_groups(part: Holder, called: str, pool: Mapping[str, ExampleGroup]) -> Holder:
+    """Return a part with the groups of examples that it names; faults call it by `called`.
+
+    Raises:
+        ValueError: the pool lacks one.
+    """
+    if unknown := next((name for name in part.examples_from if name not in pool), None):
+        raise ValueError(f"{called}: examples_from: {unknown!r}: there is no such group{suggest_known(unknown, pool)}")
+    filled = part.model_copy()
+    filled._groups = tuple(pool[name] for name in part.examples_from)
+    return filled
+
+
+class Category(ExampleHolder):
+    """One label of a scheme. `hate` says whether it is hate speech: by default every one but the first of a scheme."""
+
+    name: Name
+    meaning: Text
+    hate: bool | None = None
+
+
+class Clause(ExampleHolder):
+    """One numbered rule of a policy, of one category. Cues, verdicts and decisions cite it by `id`.
+
+    Where `exceptions` is empty, those of the whole policy hold. `severity` and `action` (what is done with a post that
+    breaks it) are for people and exports; no model is told them.
+    """
+
+    id: ClauseId
+    category: Name
+    rule: Text
+    exceptions: Passage = ""
+    severity: Severity | None = None
+    action: Name | None = None
+
+
+class ClauseTranslation(PolicyPart):
+    """A clause in another language; what isn't given stays as it is."""
+
+    rule: Text | None = None
+    exceptions: Passage | None = None
+
+
+class Translation(PolicyPart):
+    """What a policy says in another language; what isn't given stays as it is.
+
+    `meanings` go by category name, `clauses` by clause id.
+    """
+
+    definition: Text | None = None
+    exclusions: Text | None = None
+    expression: Passage | None = None
+    excuses: Passage | None = None
+    together: Passage | None = None
+    meanings: dict[Name, Text] = Field(default_factory=dict)
+    clauses: dict[ClauseId, ClauseTranslation] = Field(default_factory=dict)
+
+
+def suggest_known(word: str, known: Iterable[str]) -> str:
+    """Return what was meant by a word that isn't known, as the end of a sentence; or all that is known."""
+    known = list(known)
+    return f"; {suggest_name(word, known) or 'there are ' + ', '.join(known)}"
