@@ -21,7 +21,7 @@ from tribunal import __version__
 from tribunal.cases.problem import Problem
 from tribunal.errors import BadInput
 from tribunal.schema import JSON
-from tribunal.service.desk import appeals_page, case_lists, case_page, pages, sign_in_page, visits
+from tribunal.service.desk import appeals_page, case_lists, case_page, decisions, pages, sign_in_page, visits
 from tribunal.service.dropins import coop, moderations, perspective
 from tribunal.service.dropins.errors import error_response
 from tribunal.service.limits import OPTIONS, BodyLimits
@@ -37,7 +37,7 @@ _ROUTERS = (
     usage.router, monitoring.audit, perspective.router, moderations.router, coop.router, monitoring.router,
 )  # fmt: skip
 # A further page of the desk: its router here, and its entry in `visits.TABS`. The last one answers unknown addresses.
-_PAGES = (sign_in_page, case_lists, case_page, appeals_page, pages)
+_PAGES = (sign_in_page, case_lists, decisions, case_page, appeals_page, pages)
 _KIND_OF_STATUS = {404: "not_found", 408: "timeout", 413: "too_large", 415: "wrong_type"}
 
 

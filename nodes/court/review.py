@@ -14,6 +14,7 @@ from langgraph.config import get_config
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite, interrupt
 from pydantic import (
+    AwareDatetime,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -55,6 +56,7 @@ class ReviewAnswer(_AnswerPart):
     args: Any = None
     reviewer: str | None = Field(default=None, description="who decides")
     note: str = ""
+    at: SkipJsonSchema[AwareDatetime | None] = Field(default=None, exclude=True)  # when, if not now
     edited: SkipJsonSchema[int | None] = Field(default=None, exclude=True)  # the label that an edit names
 
 
@@ -142,7 +144,8 @@ async def review_case(state: Case, runtime: Runtime[Context]) -> JSON:
     except ValidationError as error:
         raise _bad_answer(error) from error
     answer: ReviewAnswer = read[0] if isinstance(read, list) else read
-    at, reviewer = datetime.now(UTC).isoformat(timespec="seconds"), answer.reviewer or _server_user()
+    at = (answer.at or datetime.now(UTC)).isoformat(timespec="seconds")
+    reviewer = answer.reviewer or _server_user()
     court: JSON = state["outcome"] or {}
     if answer.type == "response":
         return {**_start_retrial(state, answer.args.strip(), reviewer, at), "warnings": given}

@@ -64,17 +64,14 @@ async def take_next_case(visit: ReviewerVisit) -> Response:
     return await go_to_next_case(visit, filters_from_query(visit))
 
 
-async def go_to_next_case(
-    visit: DeskVisit, wanted: QueueFilter, said: str = "", about: str = "", category: str = ""
-) -> Response:
+async def go_to_next_case(visit: DeskVisit, wanted: QueueFilter, **done: object) -> Response:
     """Claim the next case that matches the filters and go to it; to the queue where there is none.
 
     Args:
         visit: whose.
         wanted: which cases they work through.
-        said: what was done before, as `messages.html.jinja` has it.
-        about: to which case.
-        category: what it was changed to.
+        done: what was done before, as parameters of the address: `said` is what, as `messages.html.jinja` has it;
+            `about` the case; `category_now` what it was changed to; `undo` which can be undone `until` then.
     """
     reviews, lease = visit.replica.reviews, visit.replica.options.desk_lease
     for case_id in await case_queries.next_cases(visit.replica.store, wanted, visit.person, leads=visit.leads):
@@ -84,8 +81,8 @@ async def go_to_next_case(
             if problem.kind not in ("conflict", "not_found"):
                 raise
             continue  # somebody was faster
-        return visit.go(f"/cases/{case_id}{query_string(wanted, said=said, about=about, category_now=category)}")
-    return visit.go(f"/queue{query_string(wanted, said=said or 'none', about=about, category_now=category)}")
+        return visit.go(f"/cases/{case_id}{query_string(wanted, **done)}")
+    return visit.go(f"/queue{query_string(wanted, **{**done, 'said': done.get('said') or 'none'})}")
 
 
 @router.get("/break")

@@ -16,10 +16,12 @@ from tribunal.cases.explanations import case_status
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import text_of
 from tribunal.cases.view_maker import view_case
+from tribunal.cases.waiting_cases import undo_seconds_left
 from tribunal.errors import BadInput
 from tribunal.models.image import load_picture, stored_file
 from tribunal.schema import JSON, Record
 from tribunal.service.desk.case_lists import filters_from_query, go_to_next_case, query_string
+from tribunal.service.desk.decisions import submit_decision
 from tribunal.service.desk.pages import HEADERS
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, ReviewerVisit
 from tribunal.store import audit as audit_log
@@ -29,7 +31,6 @@ from tribunal.times import format_date
 router = APIRouter()
 CaseId = Annotated[str, Path(max_length=80, pattern=r"^[\w-]+$")]
 _FIELDS = ("category", "note", "question")
-_SOON = 1.0  # seconds in which a decision is usually carried out
 _EDGE = 1600  # pixels of an image's longest side
 # A picture is looked at by itself: nothing in it may do anything.
 _OF_AN_IMAGE = {**HEADERS, "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox"}
@@ -43,6 +44,7 @@ _ACTIONS = {
     "case.claimed": "claimed it",
     "case.given_back": "released it",
     "case.answered": "decided",
+    "case.undone": "undid the decision",
     "case.released": "took it from its process",
     "case.escalated": "escalated it",
     "case.skipped": "skipped it",
@@ -83,7 +85,7 @@ async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
         visit.check_lengths()
         match action:
             case "accept" | "change" | "ask":
-                return await _submit_decision(visit, case_id, action)
+                return await submit_decision(visit, case_id, action)
             case "claim":
                 await replica.reviews.claim(case_id, person, replica.options.desk_lease, who, leads=visit.leads)
             case "release":
@@ -100,7 +102,7 @@ async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
         result = FormResult.from_error(error, visit.form, f"case: {case_id}: ")
         return await _render_case(visit, case_id, result)
     if action in ("skip", "escalate"):
-        return await go_to_next_case(visit, wanted, action, case_id)
+        return await go_to_next_case(visit, wanted, said=action, about=case_id)
     typed = {name: visit.form.get(name, "") for name in _FIELDS}
     if action == "note":
         typed["note"] = ""
@@ -108,43 +110,6 @@ async def act_on_case(case_id: CaseId, visit: ReviewerVisit) -> Response:
         result = FormResult(said="Done. What you typed is still below.", typed=typed)
         return await _render_case(visit, case_id, result)
     return visit.go(f"/cases/{case_id}{query_string(wanted, said=action, about=case_id)}")
-
-
-async def _submit_decision(visit: DeskVisit, case_id: str, action: str) -> Response:
-    note, question, category = (visit.text(name) for name in ("note", "question", "category"))
-    decision: JSON = {"action": action}
-    if action == "ask":
-        if not question:
-            raise Problem("bad_input", "question: is empty; write a question for the model")
-        decision["question"] = question
-    else:
-        decision["note"] = note
-    if action == "change":
-        if not category:
-            raise Problem("bad_input", "category: choose a category")
-        if not note:
-            raise Problem("bad_input", "note: say why; your note becomes the explanation")
-        decision["category"] = category
-    replica = visit.replica
-    before = await replica.case_store.case(case_id)
-    answers = visit.form.get("answers") or None
-    opened = await replica.reviews.decide(case_id, visit.person, decision, answers, visit.who, leads=visit.leads)
-    if action != "ask":  # which asks no model, so that it has nearly always come to its end then
-        await opened.outcome(_SOON)
-    elif note:  # it isn't part of what is asked, and not to be lost
-        await notes.write_note(replica.store, case_id, visit.person, note, visit.who)
-    wanted, most = filters_from_query(visit), replica.options.desk_break
-    hard = await visit.sessions.count_hard_case(visit.session, hard=_is_hard_case(before))
-    changed_to = decision.get("category", "")
-    if most and hard >= most:
-        return visit.go(f"/break{query_string(wanted, said=action, about=case_id, category_now=changed_to)}")
-    return await go_to_next_case(visit, wanted, action, case_id, changed_to)
-
-
-def _is_hard_case(row: JSON) -> bool:
-    """Return whether it is a case that wears people down: the court found it hateful, or it has an image."""
-    court: JSON = ((row["record"] or {}).get("review") or {}).get("court") or {}
-    return bool(row["hateful"] or court.get("hateful") or (row["post"] or {}).get("image"))
 
 
 @router.get("/cases/{case_id}/image")
@@ -222,6 +187,7 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
     return visit.page(
         "case.html.jinja", result=result, title=f"Post {row['post_id'] or row['id']}", again=bool(result.typed),
         query=query_string(filters_from_query(visit)), row=row, drawn=drawn, case_status=status, policy=policy,
+        undo_seconds=undo_seconds_left(row, visit.person),
         categories=categories, trouble=trouble, mine=mine, claimed=claimed,
         model_verdict=verdict.get("category") or verdict.get("outcome") or "the outcome",
         may_decide=status.open and visit.decides and (mine or not claimed)

@@ -51,6 +51,18 @@
     });
   }
 
+  // What can't be undone any more isn't offered any more.
+  for (const form of document.querySelectorAll("form[data-left]")) {
+    const over = Date.now() + 1000 * form.dataset.left;
+    const words = form.querySelector("span");
+    const tick = setInterval(() => {
+      const left = Math.round((over - Date.now()) / 1000);
+      if (left > 0) { words.textContent = words.textContent.replace(/\d+/, left); return; }
+      clearInterval(tick);
+      form.remove();
+    }, 1000);
+  }
+
   // Pressed twice, a button sends once; and nobody leaves a page with words on it by mistake.
   let sent = false;
   for (const form of document.querySelectorAll("form[method=post]")) {

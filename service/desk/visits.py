@@ -144,6 +144,15 @@ class DeskVisit:
         claimed = row["claimed_by"] is not None and claim_seconds_left(row["claimed_until"]) > 0
         return claimed, claimed and row["claimed_by"] in names_of_person(self.person)
 
+    def undoable(self) -> tuple[str, int]:
+        """Return the ids of the cases that were just decided, by commas, and for how many seconds that can be undone.
+
+        As the address says it: whether it still can be is seen when it is tried.
+        """
+        ids, until = self.parameter("undo", 4000), self.parameter("until")
+        left = int(until) - int(time.time()) if until.isdecimal() else 0
+        return (ids, left) if re.fullmatch(r"[\w,-]+", ids) and left > 0 else ("", 0)
+
     def case_before(self) -> str:
         """Return the id of the case that something was done with on the page before, as the address names it."""
         about = self.parameter("about")

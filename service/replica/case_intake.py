@@ -175,7 +175,7 @@ class Reviews(WaitingCases):
 
     async def decide(
         self, case_id: str, reviewer: str, decision: JSON, question: str | None, by: Who = OPERATOR, *,
-        leads: bool = True,
+        leads: bool = True, undo_seconds: float = 0.0,
     ) -> OpenCase:  # fmt: skip
         """Take in what a person decides on a case, and go on with it.
 
@@ -186,6 +186,7 @@ class Reviews(WaitingCases):
             question: the id of the question that was before them; None: whichever there is.
             by: who asks, for the audit log.
             leads: whether they may decide what was escalated.
+            undo_seconds: for how long they can undo it; nobody goes on with the case until then.
 
         Raises:
             Problem: there is no such case, it doesn't wait, somebody else has claimed it, it waits for a lead, or it
@@ -206,10 +207,13 @@ class Reviews(WaitingCases):
         needed = await worker.outages.needed_providers(row["graph"], row["settings"])
 
         async def write_and_go_on() -> OpenCase:
-            placed, held = not worker.outages.concerns(needed) and await worker.take_place(), None
+            goes_on = not undo_seconds and not worker.outages.concerns(needed)
+            placed, held = goes_on and await worker.take_place(), None
             try:
                 owner = case_store.replica if placed else None
-                changed = await self.take_answer(row, reviewer, answer, by, owner, leads=leads)
+                changed = await self.take_answer(
+                    row, reviewer, answer, by, owner, leads=leads, undo_seconds=undo_seconds
+                )
                 held = held_case_from_row(changed) if placed else None
             finally:
                 if placed and held is None:

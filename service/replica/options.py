@@ -111,6 +111,12 @@ class ServiceOptions(Frozen):
     desk_hours: float = Field(12.0, gt=0, le=168, description="hours after which one has to sign in to the desk again")
     desk_idle: float = Field(60.0, gt=0, description="minutes without a request after which one has to, too")
     desk_lease: float = Field(900.0, gt=0, le=86_400, description="seconds for which a claimed case is one person's")
+    desk_undo: float = Field(
+        30.0,
+        ge=0,
+        le=3600,
+        description="seconds in which a decision at the desk can be undone; then it takes effect",
+    )
     desk_break: int = Field(15, ge=0, description="hard cases in a row after which a break is suggested; 0: never")
     desk_user_header: str | None = Field(
         None, description="the header in which a trusted proxy names who uses the desk, such as X-Forwarded-User"

@@ -89,7 +89,11 @@ async def opened(database: str) -> AsyncIterator[Store]:
 @asynccontextmanager
 async def serving(database: str, **options: object) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a replica that is at work."""
-    app = create_app(ServiceOptions.model_validate({"database": database, "takeover": 3.0, "graceful": 5.0, **options}))
+    app = create_app(
+        ServiceOptions.model_validate(
+            {"database": database, "takeover": 3.0, "graceful": 5.0, "desk_undo": 0.0, **options}
+        )
+    )
     async with app.router.lifespan_context(app):
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", timeout=60) as client:

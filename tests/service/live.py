@@ -33,7 +33,7 @@ def sqlite(folder: Path) -> str:
 @asynccontextmanager
 async def listening(database: str, **options: object) -> AsyncIterator[str]:
     """Its address, such as http://127.0.0.1:41234."""
-    chosen = ServiceOptions.model_validate({"database": database, "graceful": 5.0, **options})
+    chosen = ServiceOptions.model_validate({"database": database, "graceful": 5.0, "desk_undo": 0.0, **options})
     server = uvicorn.Server(uvicorn_config(partial(create_app, chosen), chosen))
     with socket.create_server(("127.0.0.1", 0)) as door:
         serving = asyncio.create_task(server.serve(sockets=[door]))

@@ -16,7 +16,7 @@ from tribunal.cases.case_view import AuthorLetter, CaseStatus, CaseView
 from tribunal.cases.deciders import read_reason
 from tribunal.cases.graph_run import caller_config, mask_traces, merge_metadata
 from tribunal.cases.view_maker import CaseAtHand, view_case
-from tribunal.cases.waiting_cases import claim_seconds_left, names_of_person
+from tribunal.cases.waiting_cases import SOMEBODY, claim_seconds_left, names_of_person, undo_seconds_left
 from tribunal.context import context_from, describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.model_objects import run_to_end
@@ -154,6 +154,9 @@ def case_status(row: JSON, *, reviewer: str = "", appeals: tuple[str, ...] = ())
     line = row["outcome"] or row["status"]
     if needs_review:
         line = f"Needs review: {read_reason(row['reason']) or 'a person has to decide'}"
+    elif row["status"] in ("queued", "running") and row["answer"] is not None:
+        line = f"Decided by {row['answer']['answer'].get('reviewer') or SOMEBODY}"
+        line += ", and can still be undone" if undo_seconds_left(row) > 0 else ", and goes on now"
     left = claim_seconds_left(row["claimed_until"]) if row["claimed_by"] else 0.0
     who = "You are" if row["claimed_by"] in names_of_person(reviewer) else f"{row['claimed_by']} is"
     return CaseStatus(

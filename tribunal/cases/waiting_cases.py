@@ -7,15 +7,26 @@ was said to: whoever takes the case up next goes on from it.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from sqlalchemy import and_, or_, select, update
 
+from tribunal.allowance import Spending
+from tribunal.cases.holds import NOT_HELD
 from tribunal.cases.leases import seconds_left
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import answer_entry
-from tribunal.cases.reservations import USUAL_BOUNDS, CaseBounds, reserve_for_attempt
+from tribunal.cases.reservations import (
+    NO_RESERVATION,
+    USUAL_BOUNDS,
+    CaseBounds,
+    Reservation,
+    reserve_for_attempt,
+    settle,
+)
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append, sha
@@ -27,6 +38,7 @@ from tribunal.times import new_id
 # further ahead was made by a clock that ran ahead, and counts for nothing.
 _LONGEST_CLAIM = 86_400.0 + 60.0
 SOMEBODY = "another reviewer"  # who decides, where nobody was named
+_UNDOABLE = "a person has just decided it, and may still undo that"  # why such a case is held
 _NO_CLAIM: JSON = {"claimed_by": None, "claimed_until": None}
 
 
@@ -109,14 +121,18 @@ class WaitingCases:
         return await self._change(case_id, reviewer, _NO_CLAIM, by, entry)
 
     async def take_answer(
-        self, row: JSON, reviewer: str, answer: JSON, by: Who, owner: str | None, *, leads: bool = True
-    ) -> JSON:
+        self, row: JSON, reviewer: str, answer: JSON, by: Who, owner: str | None, *, leads: bool = True,
+        undo_seconds: float = 0.0,
+    ) -> JSON:  # fmt: skip
         """Write down what a person says of a case, in the transaction that takes it up again.
 
         `row` is the case as it lay in the store when the answer, in the Agent Inbox's shape, was checked. `owner` is
         the process that goes on with it; without one it is queued. What it may take of its key's daily budget is
-        reserved.
+        reserved. Nobody goes on with it for `undo_seconds`, in which it can be undone; then `owner` is to be None.
         """
+        now = datetime.now(UTC)
+        if undo_seconds:
+            answer = {**answer, "at": now.isoformat(timespec="seconds")}
         values: JSON = {
             "status": "queued" if owner is None else "running",
             "owner": owner,
@@ -125,8 +141,33 @@ class WaitingCases:
             "deadline": None,
             "answer": {"question": row["question"]["id"], "answer": answer},
         }
+        if undo_seconds:
+            values |= {"held": _UNDOABLE, "held_for": None, "held_until": now.timestamp() + undo_seconds}
         entry, same = answer_entry(row["id"], reviewer, answer), cases.c.attempt == row["attempt"]
         return await self._change(row["id"], reviewer, values, by, entry, same, leads=leads, attempt=row["attempt"] + 1)
+
+    async def undo(self, case_id: str, reviewer: str, seconds: float, by: Who = OPERATOR) -> JSON:
+        """Take back what this person has just said of a case, which waits again, and is theirs for so many seconds.
+
+        The audit log keeps both. A `Problem` is raised, too, if it is too late, or somebody else has said it.
+        """
+        async with self._store.transaction() as connection:
+            found = await connection.execute(select(cases).where(cases.c.id == case_id).with_for_update())
+            if (first := found.mappings().first()) is None:
+                raise Problem("not_found", "case: there is none")
+            row = dict(first)
+            if undo_seconds_left(row, reviewer) <= 0:
+                raise Problem("conflict", f"case: {case_id[:80]}: it is too late to undo this; nothing was changed")
+            values = {"status": "done", "answer": None, **NOT_HELD, **NO_RESERVATION}
+            values |= {"claimed_by": reviewer, "claimed_until": time.time() + seconds}
+            same = cases.c.id == case_id, cases.c.status == "queued", cases.c.attempt == row["attempt"]
+            changed = await connection.execute(update(cases).where(*same).values(**values).returning(cases))
+            if (undone := changed.mappings().first()) is None:
+                raise Problem("conflict", f"case: {case_id[:80]}: it is too late to undo this; nothing was changed")
+            await append(connection, by, LogEntry(kind="case.undone", subject=case_id, details={"reviewer": reviewer}))
+            if (reservation := Reservation.from_row(row)) is not None:
+                await settle(self._store, connection, row["key_id"], reservation, Spending())
+        return dict(undone)
 
     async def _change(
         self, case_id: str, reviewer: str, values: JSON, by: Who, entry: LogEntry, *more: Any, leads: bool = True,
@@ -168,6 +209,16 @@ def claim_seconds_left(until: float | None) -> float:
     """Return for how long a claim still holds, as `claim_holds`; 0: it doesn't."""
     left = (until or 0.0) - time.time()
     return left if 0 < left < _LONGEST_CLAIM else 0.0
+
+
+def undo_seconds_left(row: Mapping[str, Any], reviewer: str | None = None) -> float:
+    """Return for how many seconds a decision can still be undone, by this reviewer if one is given; 0: it can't."""
+    if row["status"] != "queued" or row["held"] != _UNDOABLE or row["answer"] is None:
+        return 0.0
+    decided_by = row["answer"]["answer"].get("reviewer")
+    if reviewer is not None and decided_by not in names_of_person(reviewer):
+        return 0.0
+    return max(0.0, (row["held_until"] or 0.0) - time.time())
 
 
 def check_claim(row: JSON, noun: str, reviewer: str) -> None:

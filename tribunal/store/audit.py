@@ -25,7 +25,7 @@ from tribunal.text import parse_json
 Kind = Literal[
     "key.made", "key.rotated", "key.revoked",
     "case.taken_in", "case.decided", "case.pending", "case.cancelled", "case.retried",
-    "case.claimed", "case.given_back", "case.answered", "case.released",
+    "case.claimed", "case.given_back", "case.answered", "case.undone", "case.released",
     "case.appealed", "case.reopened", "appeal.claimed", "appeal.given_back", "appeal.trial", "appeal.tried",
     "appeal.decided", "opinion.sought", "opinion.claimed", "opinion.given_back", "opinion.given", "opinion.settled",
     "case.escalated", "case.skipped", "case.noted", "desk.signed_in", "desk.signed_out",

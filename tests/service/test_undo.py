@@ -1,0 +1,117 @@
+"""Undo at the desk: a decision takes effect after some seconds, and until then whoever made it can take it back."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+
+import httpx
+import pytest
+from sqlalchemy import update
+
+from tests.service.at_desk import ALL, post, somebody
+from tests.service.conftest import opened, serving
+from tests.service.live import key_of
+from tribunal.schema import JSON
+from tribunal.store import audit as audit_log
+from tribunal.store.tables import cases, deliveries
+
+KEPT = {**ALL, "desk_undo": 600.0}
+
+
+async def case_at(client: httpx.AsyncClient, case_id: str) -> JSON:
+    got: JSON = (await client.get(f"/v1/cases/{case_id}")).json()
+    return got
+
+
+async def test_an_undone_decision_is_told_to_nobody_and_the_case_waits_for_the_same_person(database: str) -> None:
+    async with serving(database, **KEPT) as one, serving(database, **KEPT) as other, opened(database) as store:
+        hook = {"url": "https://example.org/hook", "events": ["case.decided", "case.pending"]}
+        assert (await one.post("/v1/webhooks", json=hook)).status_code == 201
+        case = await post(one, "one: a post", post_id="p-1")
+        kim, lee = somebody(one.app), somebody(other.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        await lee.sign_in(named="lee")
+        await kim.send(at="/next")
+        done = await kim.send("change", at="/cases/", category="NotHate", note="a misclick")
+        assert (done.said, "Undo" in done.words) == (f"Changed {case['id']} to NotHate.", True)
+        held = await case_at(other, case["id"])
+        assert (held["status"], held["record"]["outcome"]) == ("queued", "pending")
+        assert "may still undo that" in held["held"]
+        seen = await lee.get(f"/desk/cases/{case['id']}")
+        assert "Decided by kim (operator), and can still be undone" in seen.words
+        assert "Nobody is told for" not in seen.words, "it isn't theirs to undo"
+        refused = await lee.client.post(
+            "/desk/undo", data={"csrf": csrf_of(lee.page), "cases": case["id"]}, headers={"Origin": "http://127.0.0.1"}
+        )
+        assert (refused.status_code, "too late to undo" in refused.text) == (409, True)
+        undone = await kim.send(at="/undo")
+        assert (kim.case, undone.said) == (case["id"], f"Undone. {case['id']} waits for you again.")
+        assert "You are reviewing this (15 min left)" in undone.words
+        assert (await case_at(other, case["id"]))["status"] == "done"
+        told = await store.fetch_rows(deliveries.select().where(deliveries.c.event == "case.decided"))
+        assert told == []
+        rows = [audit_log.readable(row) for row in await audit_log.page(store, subject=case["id"])]
+        assert [row["kind"] for row in rows][-3:] == ["case.claimed", "case.answered", "case.undone"]
+        assert rows[-1]["details"] == {"reviewer": "kim (operator)"}
+        await kim.send("accept", at="/cases/")
+        await release(store, case["id"])
+        record = await decided(other, case["id"])
+        assert (record["review"]["action"], record["review"]["note"]) == ("accept", "")
+
+
+async def test_a_decision_takes_effect_by_itself_and_survives_a_restart(database: str) -> None:
+    async with serving(database, **KEPT) as client:
+        case = await post(client, "one: a post", post_id="p-1")
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        await kim.send(at="/next")
+        await kim.send("change", at="/cases/", category="NotHate", note="a quotation")
+        at = (await case_at(client, case["id"]))["held_until"] - KEPT["desk_undo"]
+    async with serving(database, **KEPT) as client, opened(database) as store:
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        assert (await case_at(client, case["id"]))["status"] == "queued"
+        await kim.sign_in(named="kim")
+        page = await kim.get(f"/desk/cases/{case['id']}")
+        assert "Nobody is told for" in page.words
+        await release(store, case["id"])
+        record = await decided(client, case["id"])
+        assert (record["category"], record["explanation"]) == ("NotHate", "a quotation")
+        assert abs(datetime.fromisoformat(record["review"]["at"]).timestamp() - at) < 2, "when it was decided"
+        late = await kim.send(at="/undo")
+        assert (late.status, "too late to undo" in late.words) == (409, True)
+
+
+@pytest.mark.parametrize("action", ["accept", "ask"])
+async def test_what_a_key_s_budget_had_reserved_is_given_back(sqlite: str, action: str) -> None:
+    async with serving(sqlite, **KEPT) as client:
+        key = await key_of(sqlite, "judge", daily_calls=100)
+        reviewer = await key_of(sqlite, "review")
+        case = await post(client, "one: a post", key)
+        before = (await client.get("/v1/usage", headers={"X-API-Key": key})).json()
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(reviewer, named="kim")
+        await kim.send(at="/next")
+        await kim.send(action, at="/cases/", question="is it a quotation?" if action == "ask" else "")
+        await kim.send(at="/undo")
+        assert kim.case == case["id"]
+        assert (await client.get("/v1/usage", headers={"X-API-Key": key})).json() == before
+
+
+def csrf_of(page: object) -> str:
+    [first, *_] = page.tree.xpath("//*[@name='csrf']")  # type: ignore[attr-defined]
+    return str(first.get("value"))
+
+
+async def release(store: object, case_id: str) -> None:
+    """Let the seconds be over."""
+    async with store.transaction() as connection:  # type: ignore[attr-defined]
+        await connection.execute(update(cases).where(cases.c.id == case_id).values(held_until=1.0))
+
+
+async def decided(client: httpx.AsyncClient, case_id: str) -> JSON:
+    """The record of a case once it is decided."""
+    while (now := await case_at(client, case_id))["status"] != "done":
+        await asyncio.sleep(0.02)
+    record: JSON = now["record"]
+    return record
