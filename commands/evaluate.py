@@ -261,6 +261,7 @@ def _print_batch(tally: RunTally, out: BatchOutput, as_json: bool, *, priced: bo
             "total": tally.total,
             "done": tally.before + tally.done,
             "outcomes": dict(tally.outcomes),
+            "uncertain": tally.uncertain,
             "calls": tally.calls,
             "tokens": tally.tokens,
             "rejoined": tally.rejoined,

@@ -276,7 +276,8 @@ class Record(Frozen):
     tie: bool = Field(default=False, description="true: no label had a majority, so the post counts as not hateful")
     confidence: float | None = Field(
         default=None,
-        description="from 0 to 1, or of a vote the winner's share; null where none was stated",
+        description="from 0 to 1, or of a vote the winner's share; null where none was stated; of a pending case the "
+        "models'",
     )
     probability: float | None = Field(
         default=None, ge=0, le=1, description="that the post is hate speech: 0.5 or more exactly if it is decided so"
@@ -287,7 +288,8 @@ class Record(Frozen):
     )
     uncertain: bool = Field(
         default=False,
-        description="a tied vote, a reason that says nothing, or a confidence that is missing or below the threshold",
+        description="a tied vote, a reason that says nothing, or a confidence that is missing or below the threshold; "
+        "of a pending case as the models left it, and false once a person has decided",
     )
     votes: tuple[Vote, ...] = Field(default=(), description="the judge's draws, where there were several")
     steps: tuple[Step, ...] = Field(default=(), description="the rationale of a verdict on evidence")

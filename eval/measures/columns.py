@@ -104,9 +104,14 @@ class RunColumns:
         return np.not_equal(self.gold, NO_LABEL)
 
     @cached_property
+    def has_verdict(self) -> Bools:
+        """Return, for each row, whether its outcome is a verdict."""
+        return np.equal(self.outcome, OUTCOMES.index("verdict"))
+
+    @cached_property
     def is_decided(self) -> Bools:
         """Return, for each row, whether it is a verdict on a labelled post; headline measures are about these."""
-        return self.is_labelled & np.equal(self.outcome, OUTCOMES.index("verdict"))
+        return self.is_labelled & self.has_verdict
 
     @cached_property
     def gold_label(self) -> Ints:

@@ -149,7 +149,7 @@ def _count_outcomes(columns: RunColumns) -> JSON:
         "missing": None if whole is None else max(0, whole - columns.row_count),
         "verdicts": columns.count_outcome("verdict"),
         **count_without_verdict(columns, np.arange(columns.row_count)),
-        "uncertain": int(columns.uncertain.sum()),
+        "uncertain": int(columns.uncertain[columns.has_verdict].sum()),
         "unlabelled": int((~columns.is_labelled).sum()),
         "decided": int(columns.is_decided.sum()),
         "rehearsed": columns.rehearsed,

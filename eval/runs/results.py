@@ -72,6 +72,7 @@ class ResultOpinion(_ResultPart):
 class _CountedResult(_ResultPart):
     label: Whole | None = None
     hateful: bool | None = None
+    uncertain: bool = False
     usage: ResultUsage = ResultUsage()
     unseen_calls: Whole = Field(default=0, ge=0)
     rehearsed: bool = False
@@ -100,7 +101,6 @@ class Result(_CountedResult):
     category: str | None = None
     confidence: float | None = Field(default=None, ge=0, le=1)
     probability: float | None = Field(default=None, ge=0, le=1)
-    uncertain: bool = False
     gold: Gold | None = None
     fields: JSON = Field(default_factory=dict)
     group: str = ""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tribunal.calls import was_rehearsed
+from tribunal.case_decider import find_case_decider
 from tribunal.errors import BadInput
 from tribunal.eval.datasets.post_table import PostTable
 from tribunal.eval.runs.journal import RESULTS, OutputUnwritten, parse_result, read_line_starts
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 # What is added to the input's columns.
 COLUMNS: dict[str, ColumnKind] = {
     "outcome": "text", "label": "integer", "category": "text", "hateful": "flag", "confidence": "number",
-    "probability": "number", "explanation": "text", "rehearsed": "flag", "track": "text", "calls": "integer",
-    "tokens": "integer", "case": "text", "review": "text",
+    "probability": "number", "uncertain": "flag", "explanation": "text", "rehearsed": "flag", "track": "text",
+    "calls": "integer", "tokens": "integer", "case": "text", "review": "text", "decided_by": "text",
+    "reviewer": "text",
 }  # fmt: skip
 FORMATS = (".jsonl", ".csv", ".tsv", ".parquet")
 _ROWS_A_GROUP = 10_000
@@ -105,6 +107,7 @@ class OutputColumns:
         found = {
             "rehearsed": was_rehearsed(record["calls"]) if usage else None,  # what an older record doesn't say itself
             **record,
+            **find_case_decider(record)._asdict(),
             "calls": usage.get("calls"),
             "tokens": usage["prompt_tokens"] + usage["completion_tokens"] if usage else None,
             "case": record.get("case") or record.get("kept") or record.get("thread"),
@@ -133,9 +136,10 @@ class OutcomeTable:
             self._writer = TableWriter(form, kinds, file, separated.get(self._form, ","))
 
     def add_row(self, row: JSON, record: JSON) -> None:
-        """Add a row with its record; a line of JSON is the record, with the row in `input`."""
+        """Add a row with its record; a line of JSON is the record, with who decided, and the row in `input`."""
         if self._writer is None:
-            line = json.dumps({**record, "input": row}, ensure_ascii=False) + "\n"
+            decider = find_case_decider(record)._asdict()
+            line = json.dumps({**record, **decider, "input": row}, ensure_ascii=False) + "\n"
             self._file.write(line.encode("utf-8", "replace"))
             return
         given, added = self._columns.row_cells(row, record)

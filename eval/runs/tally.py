@@ -108,12 +108,14 @@ class ResultCounts:
     unpriced: int = 0
     unseen: int = 0
     unfit: int = 0
+    uncertain: int = 0
 
     def count_result(self, result: AnyResult, prices: Prices | None) -> None:
         """Count a result."""
         hateful = result.label if result.hateful is None else result.hateful
         verdict = "positive" if hateful else "negative"
         self.outcomes[verdict if result.outcome == "verdict" else result.outcome] += 1
+        self.uncertain += result.outcome == "verdict" and result.uncertain
         self.calls += result.usage.calls
         self.tokens += result.usage.prompt_tokens + result.usage.completion_tokens
         self.unseen += result.unseen_calls
@@ -231,6 +233,8 @@ def _count_parts(tally: RunTally, *outcomes: str) -> Iterator[tuple[int, str]]:
         if whole.outcomes[name]:
             weight = {"failure": 2, "refusal": 5, "pending": 5}.get(name, 6)
             yield weight, f"{whole.outcomes[name]:,} {_NAMES[name]}"
+    if whole.uncertain:
+        yield 6, f"{whole.uncertain:,} uncertain"
     if tally.in_flight:
         yield 6, f"{tally.in_flight} in flight"
     yield 6, count_noun(whole.calls, "call")

@@ -154,7 +154,8 @@ async def review_case(state: Case, runtime: Runtime[Context]) -> JSON:
     runtime.stream_writer({"event": "review", **done})
     update = {"review": done, "question": None, "warnings": given}
     if answer.edited is None:
-        return {**update, **answer_message(state, court, "Accepted by a reviewer.")}
+        accepted = {**court, "uncertain": False} if court.get("uncertain") else court
+        return {**update, "outcome": accepted, **answer_message(state, accepted, "Accepted by a reviewer.")}
     words = note or f"A reviewer decided this; the court had said: {court['explanation']}"
     how: JSON = {"reviewed": True, "track": state.get("track")}
     return {**update, **await deliver(answer.edited, context.scheme, words, state, runtime, **how)}

@@ -189,9 +189,9 @@ class Appeals(ClaimStore):
             "category_before": record.category, "hateful_before": record.hateful, **outcome, **NO_CLAIM,
         })  # fmt: skip
         dumped = add_appeal(record, row, await _ended_trial(connection, row), after).dump()
-        changes: JSON = {"record": dumped}
+        changes: JSON = {"record": dumped, "uncertain": False}
         if after is not None:
-            changes |= {**outcome, "uncertain": False, "confidence": None, "reviewer": reviewer}
+            changes |= {**outcome, "confidence": None, "reviewer": reviewer}
         await connection.execute(update(cases).where(cases.c.id == case["id"]).values(**changes))
         await insert_decision(
             connection, case["id"], appeal["kind"], reviewer, result, before, outcome, at=now, appeal_id=appeal["id"]

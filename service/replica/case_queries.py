@@ -161,7 +161,11 @@ async def list_queue(store: Store, filters: QueueFilter, person: str, page: int)
     """Return a page of the queue, from 1 on; `court` is the category that the agents came to."""
     matching = select(cases.c.id).where(_matches(filters, person, time.time())).order_by(*_sort_columns(filters.sort))
     ids = [row["id"] for row in await store.fetch_rows(matching.limit(PAGE).offset((page - 1) * PAGE))]
-    shown = select(*(cases.c[name] for name in _QUEUE_COLUMNS)).where(cases.c.id.in_(ids))
+    columns = [cases.c[name] for name in _QUEUE_COLUMNS if name != "confidence"]
+    # Before the column was filled while a case waits, the record alone had it.
+    recorded = cases.c.record["review", "court", "confidence"].as_float()
+    shown = select(*columns, func.coalesce(cases.c.confidence, recorded).label("confidence"))
+    shown = shown.where(cases.c.id.in_(ids))
     rows = {row["id"]: row for row in await store.fetch_rows(shown)}
     for row in rows.values():
         request: JSON = (row.pop("question") or {}).get("request") or {}

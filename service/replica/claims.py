@@ -249,10 +249,10 @@ def add_appeal(record: Record, appeal: JSON, trial: JSON | None, after: JSON | N
         trial=tried,
         decided=_iso_time(appeal["decided"]),
     )
-    changes: JSON = {"appeals": (*record.appeals, decided)}
+    changes: JSON = {"appeals": (*record.appeals, decided), "uncertain": False}
     if after is not None:
         words = appeal["note"] or f"An appeal decided this; before, it had been said: {record.explanation}"
-        changes |= {**after, "explanation": words, "tie": False, "confidence": None, "uncertain": False}
+        changes |= {**after, "explanation": words, "tie": False, "confidence": None}
         changes |= {"votes": (), "steps": (), **probability_by_person(after["hateful"])}
     return record.model_copy(update=changes)
 

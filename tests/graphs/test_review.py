@@ -46,6 +46,7 @@ async def test_an_uncertain_verdict_waits_and_is_accepted() -> None:
         assert (record.label, record.category, record.hateful) == (None, None, None)
         assert record.review is not None
         assert record.review.court["category"] == "Religious"
+        assert (record.confidence, record.uncertain) == (0.4, True)
         done = await submit_review(str(record.thread), {"type": "accept", "args": None, "reviewer": "kim"})
     assert len(server.requests) == 4  # nothing was asked again
     assert (done.outcome, done.category, done.explanation) == ("verdict", "Religious", "judge-words")
@@ -56,6 +57,7 @@ async def test_an_uncertain_verdict_waits_and_is_accepted() -> None:
         "the verdict is uncertain",
     )
     assert done.review.at
+    assert (done.confidence, done.uncertain, done.review.court["uncertain"]) == (0.4, False, True)
     assert done.model_copy(update={"review": None}).dump() == {
         **record.model_copy(update={"review": None}).dump(),
         **{name: done.dump()[name] for name in ("outcome", "label", "category", "hateful", "explanation")},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import Any
 
 import httpx
@@ -10,6 +11,8 @@ import pytest
 from sqlalchemy import event, update
 from sqlalchemy.engine import Engine
 
+from tests.court import court_script
+from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.at_desk import ALL, Somebody, post, somebody
 from tests.service.conftest import opened, serving
 from tribunal.service.replica import case_queries
@@ -131,16 +134,26 @@ async def test_a_case_that_was_decided_meanwhile_loses_nobody_s_words(database: 
 
 
 async def test_the_queue_is_filtered_sorted_and_counted(database: str) -> None:
-    settings = {"review": True, "review_rule": ["all"]}
-    async with serving(database, settings=settings, graph="tribunal") as client:
+    said = {"category": "Religious", "explanation": "judge-words"}
+    courts = {
+        "post 0": court_script(explicit=True, judge={**said, "confidence": 0.9}),
+        "post 1": court_script(explicit=True, judge={**said, "confidence": 0.2}),
+        "post 2": court_script(implicit=False),  # dismissed, without a confidence
+    }
+
+    def court(request: Request) -> Reply | Fault:
+        return next(each for words, each in courts.items() if words in request.text)(request)
+
+    settings = {"model": "openai:scripted", "review": True, "review_rule": ["all"]}
+    async with ScriptedServer(court) as server, serving(database, settings=settings, graph="tribunal") as client:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"  # taken away again before the next test (conftest)
         for number, language in enumerate(["en", "en", "ko"]):
             await post(client, f"post {number}", post_id=f"p-{number}", language=language)
         store = client.app.state.replica.store  # type: ignore[attr-defined]
         async with store.transaction() as connection:
-            for number, (sure, age) in enumerate([(0.9, 1), (0.2, 30), (None, 5)]):
+            for number, age in enumerate([1, 30, 5]):
                 change = update(cases).where(cases.c.post_id == f"p-{number}")
-                values = {"confidence": sure, "created": cases.c.created - 3600 * age}
-                await connection.execute(change.values(**values))
+                await connection.execute(change.values(created=cases.c.created - 3600 * age))
         kim = somebody(client.app)  # type: ignore[attr-defined]
         await kim.sign_in(named="kim")
 
@@ -149,6 +162,8 @@ async def test_the_queue_is_filtered_sorted_and_counted(database: str) -> None:
             return [each.text_content() for each in page.tree.xpath("//tbody//th")]
 
         assert await order() == ["p-1", "p-2", "p-0"]
+        shown = kim.page.tree.xpath("//td[@data-is='Confidence']")
+        assert [each.text_content() for each in shown] == ["20 %", "–", "90 %"]
         assert "3 cases to review: 3 unassigned" in kim.page.words
         assert await order("?sort=newest") == ["p-0", "p-2", "p-1"]
         assert await order("?sort=least+sure") == ["p-2", "p-1", "p-0"]
@@ -158,8 +173,12 @@ async def test_the_queue_is_filtered_sorted_and_counted(database: str) -> None:
         assert await order("?younger=24&surer=0.5") == ["p-0"]
         assert await order("?policy=h-vli&less_sure=0.5") == ["p-1"]
         assert await order("?policy=none") == []
-        [reason] = set(kim.page.tree.xpath("//select[@name='reason']/option[@value!='']/@value"))
-        assert len(await order(f"?reason={reason}")) == 3
+        reasons = kim.page.tree.xpath("//select[@name='reason']/option[@value!='']/@value")
+        assert [await order(f"?reason={reason}") for reason in sorted(reasons)] == [["p-2", "p-0"], ["p-1"]]
+        async with store.transaction() as connection:  # as the release before left a case that waits
+            await connection.execute(update(cases).where(cases.c.post_id == "p-0").values(confidence=None))
+        assert await order("?sort=newest") == ["p-0", "p-2", "p-1"]
+        assert "90 %" in kim.page.words, "its record has what its column lacks"
         wrong = await kim.get("/desk/queue?surer=7")
         assert (wrong.status, "surer: '7'" in wrong.wrong) == (400, True)
         await kim.get("/desk/queue?language=ko")

@@ -15,6 +15,7 @@ from pydantic import Field
 from sqlalchemy import select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from tribunal.case_decider import DECIDED_BY, DecidedBy, find_case_decider
 from tribunal.errors import BadInput
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.store.audit import OPERATOR, LogEntry, Who, append
@@ -68,7 +69,8 @@ class CaseMessage(Frozen):
     hateful: bool | None = None
     confidence: float | None = None
     probability: float | None = None
-    uncertain: bool | None = None
+    uncertain: bool | None = Field(default=None, description="false once a person has decided")
+    decided_by: DecidedBy | None = Field(default=None, description=DECIDED_BY)
     rehearsed: bool | None = Field(default=None, description="whether the rehearsal model took part")
     explanation: str | None = Field(default=None, description="a model's words, which may quote the post")
     policy_sha: str | None = None
@@ -98,7 +100,11 @@ def decision_message(
     `kept` is the record as it is stored; None where it must not be kept, and then no words are told.
     """
     same = {name: getattr(record, name) for name in _OF_RECORD}
-    told = CaseMessage(id=case_id, graph=graph, policy_sha=record.policy.get("sha"), link=link, record=kept, **same)
+    decided_by = find_case_decider(record.model_dump(include={"outcome", "review", "appeals"})).decided_by
+    told = CaseMessage(
+        id=case_id, graph=graph, policy_sha=record.policy.get("sha"), link=link, record=kept, decided_by=decided_by,
+        **same,
+    )  # fmt: skip
     event: EventType = "case.pending" if record.outcome == "pending" else "case.decided"
     return event, told if kept is not None else told.without_words()
 
@@ -157,6 +163,7 @@ def coop_callback(event: str, told: CaseMessage, target: CoopTarget) -> JSON | N
             "confidence": told.confidence,
             "probability": told.probability,
             "uncertain": told.uncertain,
+            "decided_by": told.decided_by,
         },
     }
 

@@ -86,7 +86,9 @@ def make_record(state: JSON, graph: str, context: Context) -> Record:
     outcome, review, calls = state["outcome"], state.get("review"), state.get("calls") or []
     warnings, unseen = state.get("warnings") or (), state.get("unseen_calls") or 0
     if review and state.get("waits"):
-        outcome = {"outcome": "pending", "explanation": f"a person has to decide this case: {review['reason']}"}
+        why, court = f"a person has to decide this case: {review['reason']}", review["court"]
+        stated = {name: court.get(name) for name in ("confidence", "uncertain")}  # by which reviewers sort what waits
+        outcome = {"outcome": "pending", "explanation": why, **stated}
     kind, shown, fault = outcome["outcome"], parts_shown(calls), None
     edited = review is not None and review.get("action") == "edit"  # by a person, who was shown the policy
     if kind in ("refusal", "failure"):

@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tribunal.case_decider import find_case_decider
 from tribunal.exports.finished_cases import cases_decided_by_people, finished_cases, has_words, iso_time, models_of
 from tribunal.exports.table_files import ColumnKind, TableWriter
 from tribunal.files import read_regular, write_atomically, write_whole
@@ -23,9 +24,9 @@ DATASET_COLUMNS: dict[str, ColumnKind] = {
     "id": "text", "post_id": "text", "text": "text", "image": "text", "language": "text", "earlier": "texts",
     "label": "text", "category": "text", "scheme": "text", "action": "text", "decided": "text",
     "court_outcome": "text", "court_category": "text", "court_hateful": "flag", "court_confidence": "number",
-    "court_uncertain": "flag", "rehearsed": "flag", "reason": "text", "graph": "text", "models": "text",
-    "line_up": "text", "policy": "text", "policy_sha": "text", "prompts_sha": "text", "calls": "integer",
-    "tokens": "integer",
+    "court_uncertain": "flag", "decided_by": "text", "rehearsed": "flag", "reason": "text", "graph": "text",
+    "models": "text", "line_up": "text", "policy": "text", "policy_sha": "text", "prompts_sha": "text",
+    "calls": "integer", "tokens": "integer",
 }  # fmt: skip
 ERASED = "erased, or never kept"
 _OF_MODELS = ("model", "aux_model", "judge_model", "seats")  # the settings that name a model
@@ -92,6 +93,7 @@ def case_row(row: JSON) -> JSON:
         **{name: record.get(name) for name in ("rehearsed", "language", "scheme", "confidence", "probability")},
         **{name: iso_time(row[name]) for name in ("created", "finished", "erased")},
         **{name: usage.get(name) for name in ("calls", "prompt_tokens", "completion_tokens", "seconds")},
+        **find_case_decider(record)._asdict(),
         **{f"court_{name}": court.get(name) for name in _OF_COURT},
         **{name: post.get(name) for name in ("text", "image")},
         "post_id": record.get("post_id") or post.get("post_id"),
@@ -157,7 +159,7 @@ CASE_COLUMNS: dict[str, ColumnKind] = {
     "confidence": "number", "probability": "number", "rehearsed": "flag", "language": "text", "scheme": "text",
     "policy": "text", "policy_sha": "text", "prompts_sha": "text", "models": "text", "calls": "integer",
     "prompt_tokens": "integer", "completion_tokens": "integer", "seconds": "number", "review": "text",
-    "appeals": "integer", "appeal": "text", "decided": "text",
+    "appeals": "integer", "appeal": "text", "decided": "text", "decided_by": "text", "reviewer": "text",
     "court_outcome": "text", "court_category": "text", "court_hateful": "flag", "erased": "text",
 }  # fmt: skip
 WITH_POSTS: dict[str, ColumnKind] = {"text": "text", "image": "text"}
