@@ -56,7 +56,7 @@ def list_(archive: File = None) -> None:
         )
         for each in runs
     ]  # fmt: skip
-    print_table(("post", "run", "began", "searches", "pages", "verdict"), rows)
+    print_table(("post", "run", "began", "searches", "pages", "verdict"), rows, whole="run")
 
 
 async def _read_archive(file: Path | None, read: Callable[[Archive], Awaitable[Result]]) -> Result:
