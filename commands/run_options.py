@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Exit status: 0 everything is decided, 1 stopped before the end (the same command goes on), 2 wrong usage or input,
-130 interrupted (the same command goes on)."""
-STOPPED = 1
+4 every post failed, 130 interrupted (the same command goes on)."""
+STOPPED, ALL_FAILED = 1, 4
 
 SECTION = "Engine and limits"
 
@@ -32,7 +32,7 @@ def _option(*names: str, **told: Any) -> Any:
 
 
 def with_engine(command: Callable[..., None]) -> Callable[..., None]:
-    """Add these options to a command, which is given the `engine` and `limits` they make as `carried`."""
+    """Add these options to a command, which is given what they make as `carried`: fields of `RunOptions`."""
     return extend_options(command, "carried", _parse_engine)
 
 
@@ -58,19 +58,28 @@ def _parse_engine(
         int | None, _option(min=1, help="How many tokens the whole run may take, in and out.")
     ] = None,
     run_max_cost: Annotated[float | None, _option(min=0, help="What the whole run may cost, by --prices.")] = None,
+    stop_after_failures: Annotated[
+        int | None,
+        _option(
+            min=0, metavar="N",
+            help="Stop once the first N posts have all failed in the same way; 0: never. Default: 10.",
+        ),
+    ] = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the engine and the limits, by name.
+    """Return the engine, the limits and the failures that stop a run, by name.
 
     Raises:
         BadInput: an address is given, and no engine that has one.
     """
-    from tribunal.eval.runs.job import RunEngine
+    from tribunal.eval.runs.job import FIRST_FAILURES, RunEngine
     from tribunal.eval.runs.prices import RunLimits
 
     if address is not None and engine != "ray":
         raise BadInput(f"address: {address}: is that of a Ray cluster; give --engine ray with it")
     limits = RunLimits(run_max_calls, run_max_tokens, run_max_cost)
-    return {"engine": RunEngine(engine or "embedded", workers, address), "limits": limits}
+    most = FIRST_FAILURES if stop_after_failures is None else stop_after_failures
+    chosen = RunEngine(engine or "embedded", workers, address)
+    return {"engine": chosen, "limits": limits, "stop_after_failures": most}
 
 
 @contextmanager
@@ -113,7 +122,13 @@ def end_run(*tallies: RunTally) -> NoReturn:
 
 def _report_exit_status(tally: RunTally) -> int:
     if not tally.stopped:
-        return 0
+        failed = tally.all_results.outcomes["failure"]
+        if not failed or failed < tally.decided_count:
+            return 0
+        why = f"; first failure: {tally.first_failure}" if tally.first_failure else ""
+        retry = "See to it, and run the same command with --retry failures"
+        say(f"tribunal: all {failed:,} posts failed{why}. {retry}", aside=True)
+        return ALL_FAILED
     left = tally.total - tally.before - tally.done
     rest = f"{left:,} of {tally.total:,} posts left. Run the same command again to go on"
     if not left:

@@ -21,7 +21,7 @@ from tribunal.eval.runs.job import (
     order_of_job,
 )
 from tribunal.eval.runs.journal import RESULTS, DiskFull, Journal, read_line_starts, shows_rehearsal
-from tribunal.eval.runs.outage import LOST_IN_A_ROW, UnansweredPosts, is_unanswered, kind_of_failure
+from tribunal.eval.runs.outage import LOST_IN_A_ROW, FirstFailures, UnansweredPosts, is_unanswered, kind_of_failure
 from tribunal.eval.runs.prices import Prices, RunBudget, RunSpending, read_spending, spending_of_calls
 from tribunal.eval.runs.results import AnyResult, summarize_result
 from tribunal.eval.runs.tally import RunTally
@@ -153,6 +153,7 @@ class RunState:
         """Open the journal; `done` tells of every post and repeat whether there is a result."""
         self._job, self._tally, self._prices, self._watch = job, tally, options.prices, options.watch
         self._unanswered, self._budget = UnansweredPosts(job, folder), budget
+        self._first_failures = FirstFailures(options.stop_after_failures)
         self.decider: PostDecider | WorkerPool = decider
         self.journal = Journal(folder)
         self._left = (
@@ -266,6 +267,8 @@ class RunState:
                 raise RunStopped(self._unanswered.describe_outage())
             return
         await self._write_results([*self._unanswered.release_after(record, sample), (record, line)])
+        if why := self._first_failures.explain_stop(record):
+            raise RunStopped(why)
 
     async def _finish_unanswered(self) -> None:
         """Write the posts still held back as failures if the models answer others; otherwise stop the run."""

@@ -23,6 +23,8 @@ from tribunal.schema import JSON, Frozen
 if TYPE_CHECKING:
     from tribunal.eval.runs.tally import RunTally, Watch
 
+# If every other post failed, ten in a row would be one in a thousand: so many have one cause.
+FIRST_FAILURES = 10
 RETRIED = ("failures", "refusals")
 _PASSWORD = re.compile(r"//[^@/]*:[^@]*@|password=", re.IGNORECASE)
 
@@ -60,6 +62,7 @@ class RunOptions:
         engine: what carries it out.
         limits: what it may spend, in all its starts.
         keep_text: write each post's text into its result.
+        stop_after_failures: stop once so many first posts all failed in the same way; 0: never.
     """
 
     in_flight: int = 16
@@ -70,6 +73,7 @@ class RunOptions:
     engine: RunEngine = RunEngine()
     limits: RunLimits = NO_LIMITS
     keep_text: bool = False
+    stop_after_failures: int = FIRST_FAILURES
 
     def outcomes_to_retry(self) -> set[str]:
         """Return the outcomes that are to be decided again; raise `BadInput` if a word is none of `RETRIED`."""

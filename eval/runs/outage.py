@@ -1,7 +1,9 @@
-"""Hold back posts that nobody answered until it is known whether the post or an outage caused it.
+"""Tell failures that have one cause for all posts from failures of single posts.
 
-A model that answers another post afterwards shows that it was the post's own. Where none is left to show it, a post
-that the model has answered before is put to it again, and the first answer tells.
+A post that nobody answered is held back until it is known whether the post or an outage caused it. A model that answers
+another post afterwards shows that it was the post's own. Where none is left to show it, a post that the model has
+answered before is put to it again, and the first answer tells. Where models do answer, but the first posts of a start
+all fail in the same way, the later ones would fail as well.
 """
 
 from __future__ import annotations
@@ -40,6 +42,33 @@ def kind_of_failure(record: AnyResult) -> str:
 def is_unanswered(record: AnyResult) -> bool:
     """Return whether a post failed because nobody answered, which another try may change."""
     return kind_of_failure(record) in UNANSWERED
+
+
+class FirstFailures:
+    """Count the first results of a start of a run, for as long as all are failures of one kind by one model."""
+
+    def __init__(self, most: int) -> None:
+        """Begin without a result. `most` is how many such failures stop the run; 0: none do."""
+        self._most, self._count, self._way = most, 0, ("", "")
+        self._watching = most > 0
+
+    def explain_stop(self, record: AnyResult) -> str:
+        """Count a result, and return why the run can't go on; an empty text if it can."""
+        kind = kind_of_failure(record)
+        if not self._watching or kind == "input":  # it costs no call, and is of the table
+            return ""
+        way = (kind, _model_at_fault(record))
+        if not kind or (self._count and way != self._way):
+            self._watching = False
+            return ""
+        self._count, self._way = self._count + 1, way
+        if self._count < self._most:
+            return ""
+        by = f" by {way[1]}" if way[1] else ""
+        return (
+            f"the first {self._count} posts all failed in the same way ({kind}{by}): {record.explanation}. See to it, "
+            "and run again with --retry failures; --stop-after-failures 0 goes on in any case"
+        )
 
 
 class UnansweredPosts:

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.court import court_script
-from tests.doubles import ScriptedServer
+from tests.doubles import Reply, ScriptedServer
 from tests.service.decided_here import courtroom, decided, run
 from tribunal.commands import app
 from tribunal.eval.measures.fit_reviewed import fit_reviewed
@@ -81,6 +81,21 @@ async def test_a_policy_says_which_verdicts_would_change(database: str, tmp_path
     assert "<b>judge-words" not in page
     assert "post number" not in page, "no words of a post without --keep-text"
     assert "| p0 |" in (folder / "changes.md").read_text("utf-8")
+
+
+async def test_where_every_post_fails_nothing_is_said_of_what_would_change(sqlite: str, tmp_path: Path) -> None:
+    month = tmp_path / "month.parquet"
+    await exported(sqlite, month, "NotHate", None)
+    policy = await new_policy(tmp_path)
+    asked = ("policy", "try", str(policy), "--on", str(month), "--model", "openai:scripted", "--yes")
+    async with ScriptedServer(lambda request: Reply("no JSON at all")) as server:
+        os.environ["OPENAI_BASE_URL"] = f"{server.url}/v1"
+        done = await run(*asked)
+    assert done.exit_code == 4, done.output
+    assert "2 of 2 posts have no verdict now: 2 failure" in done.output
+    assert "what the policy would change is unknown" in done.output
+    assert "would change (" not in done.output
+    assert "all 2 posts failed; first failure: " in done.output
 
 
 @pytest.mark.parametrize(
