@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from markupsafe import Markup
 
 from tribunal.cases.case_drawing import draw_fragment
+from tribunal.cases.deciders import rule_of_policy
 from tribunal.cases.problem import Problem
 from tribunal.cases.view_maker import view_case
 from tribunal.errors import BadInput
@@ -88,11 +89,12 @@ async def _render_appeal(visit: DeskVisit, appeal_id: str, result: FormResult) -
             policy = await policy_of_case(visit.replica.store, case)
         except BadInput as error:
             trouble = str(error)
+    rule = rule_of_policy(policy, record.scheme, row["category_before"] or "") if record and policy else None
     claimed, mine = visit.claim_of(row)
     what = "Appeal" if row["kind"] == "appeal" else "Reopened"
     return visit.page(
         "appeal.html.jinja", result=result, title=f"{what}: post {case['post_id'] or case['id']}", here="/appeals",
-        row=row, record=record, tried=tried, policy=policy, trouble=trouble, claimed=claimed, mine=mine,
+        row=row, record=record, tried=tried, trouble=trouble, claimed=claimed, mine=mine, rule=rule,
         had_part=record is not None and any(may_be_same_person(visit.person, each) for each in deciders(record)),
         explained=record and _draw_case(visit, row, record, case, policy.source if policy else None, "case-"),
         tried_explained=tried and _draw_case(visit, row, tried, trial or {}, None, "trial-"),
@@ -155,7 +157,7 @@ async def list_opinions(visit: ReviewerVisit) -> Response:
 
 @router.get("/second-opinions/{opinion_id}")
 async def show_opinion(opinion_id: RowId, visit: ReviewerVisit) -> Response:
-    """Show the post and the categories; to a lead, once both have spoken, what each said."""
+    """Show the post and the policy; to a lead, once both have spoken, what each said."""
     return await _render_opinion(visit, opinion_id, FormResult())
 
 
@@ -202,5 +204,5 @@ async def _render_opinion(visit: DeskVisit, opinion_id: str, result: FormResult)
         row |= {"case_id": None, "first": None, "first_category": None}
     return visit.page(
         "opinion.html.jinja", result=result, title="Second opinion", here="/second-opinions", claimed=claimed,
-        mine=mine, row=row, **shown,
+        mine=mine, row=row, post=shown["post"], rule=shown,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from tribunal.cases import waiting_cases as notes
 from tribunal.cases.case_drawing import draw_fragment
 from tribunal.cases.case_view import ActivityEntry, CaseNote
-from tribunal.cases.deciders import recorded_policy
+from tribunal.cases.deciders import recorded_policy, rule_of_policy
 from tribunal.cases.explanations import case_status
 from tribunal.cases.problem import Problem
 from tribunal.cases.record_rows import text_of
@@ -166,33 +166,35 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
         _view_activity(audit_log.readable(each))
         for each in await audit_log.page(store, limit=_MOST_ACTIVITY, subject=case_id)
     ]
-    policy, drawn, trouble, meanings, policy_text = None, None, "", {}, None
+    rule, view, trouble, policy_text = None, None, "", None
+    verdict = (record.review.court if record and record.review else None) or row
     if record is not None:
         try:
             policy_text = await text_of(store, record.policy.get("sha"), "policy")
             policy = recorded_policy(record, policy_text)
+            in_question = row["category"] or verdict.get("category") or ""
+            rule = policy and rule_of_policy(policy, record.scheme, in_question)
         except BadInput as error:
             policy_text, trouble = None, str(error)
-        meanings = {each.name: each.meaning for each in policy.categories(record.scheme)} if policy else {}
-        drawn = draw_fragment(view_case(
-            record, post=row["post"], policy_text=policy_text, case=case_id, status=status, notes=written,
+        view = view_case(
+            record, post=row["post"], policy_text=policy_text, case=case_id,
             image=visit.desk_address(f"/cases/{case_id}/image") if _stored_image(row) else None,
             image_absent="The image isn't stored here.",
             erased=format_date(row["erased"]) if row["erased"] else None,
-            decided_at=None if status.open else format_date(row["finished"]), activity=activity,
-        ))  # fmt: skip
-    names = _find_category_names(row["question"] and row["question"]["form"]) or list(meanings)
-    categories = [{"name": name, "meaning": meanings.get(name, "")} for name in names]
-    verdict = (record.review.court if record and record.review else None) or row
+            decided_at=None if status.open else format_date(row["finished"]),
+        )  # fmt: skip
+    names = _find_category_names(row["question"] and row["question"]["form"])
+    categories = [{"name": name} for name in names or [each.name for each in (rule.categories if rule else ())]]
     return visit.page(
         "case.html.jinja", result=result, title=f"Post {row['post_id'] or row['id']}", again=bool(result.typed),
-        query=query_string(filters_from_query(visit)), row=row, drawn=drawn, case_status=status, policy=policy,
+        query=query_string(filters_from_query(visit)), row=row, case_status=status, rule=rule, view=view,
+        post_drawn=view and draw_fragment(view, part="post"), trial_drawn=view and draw_fragment(view, part="trial"),
         undo_seconds=undo_seconds_left(row, visit.person),
         categories=categories, trouble=trouble, mine=mine, claimed=claimed,
         model_verdict=verdict.get("category") or verdict.get("outcome") or "the outcome",
         may_decide=status.open and visit.decides and (mine or not claimed)
         and (visit.leads or row["escalated"] is None),
-        notes=[] if drawn else written, activity=[] if drawn else activity,
+        notes=written, activity=activity,
     )  # fmt: skip
 
 

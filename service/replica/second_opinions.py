@@ -9,6 +9,7 @@ import time
 
 from sqlalchemy import select
 
+from tribunal.cases.deciders import rule_of_policy
 from tribunal.cases.problem import Problem
 from tribunal.schema import JSON, Record
 from tribunal.service.replica.appeals import Appeals, NewAppeal
@@ -43,7 +44,7 @@ class SecondOpinions(ClaimStore):
         return await self._store.fetch_rows(query.order_by(second_opinions.c.id).limit(limit))
 
     async def blind_case(self, opinion_id: str) -> tuple[JSON, JSON]:
-        """Return a row, and what whoever gives the opinion may see: the post, and the policy's categories.
+        """Return a row, and what whoever gives the opinion may see: the post, and the policy.
 
         Raises:
             Problem: there is none, or its words were erased.
@@ -53,9 +54,8 @@ class SecondOpinions(ClaimStore):
         case = await self.case_of(row)
         check_not_erased(case, f"opinion: {opinion_id}")
         policy, record = await policy_of_case(self._store, case), Record.model_validate(case["record"])
-        categories = [{"name": each.name, "meaning": each.meaning} for each in policy.categories(record.scheme)]
         post = {name: case["post"][name] for name in _POST if case["post"].get(name)}
-        return row, {"post": post, "policy": policy.name, "categories": categories}
+        return row, {"post": post, **rule_of_policy(policy, record.scheme).dump()}
 
     async def give(self, opinion_id: str, reviewer: str, category: str, note: str = "", by: Who = OPERATOR) -> JSON:
         """Write down what a person would decide, and return the row: agreed, or disagreed, and then a lead sees it.

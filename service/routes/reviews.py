@@ -95,6 +95,8 @@ class BlindCase(BaseModel):
 
     post: dict[str, Any] = Field(description="its text, image, language, earlier posts", examples=[{"text": "hi"}])
     policy: str = Field(description="the policy's name", examples=["h-vli"])
+    definition: str = Field(description="what the policy says it is", examples=["Hate speech abuses people …"])
+    exceptions: list[str] = Field(description="what it isn't", examples=[["It quotes hate to condemn it."]])
     categories: list[PolicyCategory] = Field(description="its categories")
 
 
@@ -116,7 +118,7 @@ class SecondOpinion(BaseModel):
     settled_by: api.Person | None = Field(default=None, description="the lead who saw to it")
     settled: api.Seconds | None = Field(default=None, description="when")
     appeal_id: str | None = Field(None, description="for leads: the appeal, if reopened", examples=[api.APPEAL_ID])
-    shown: BlindCase | None = Field(default=None, description="the post and the categories, where one was asked for")
+    shown: BlindCase | None = Field(default=None, description="the post and the policy, where one was asked for")
 
 
 class OpinionQuery(api.PageQuery):

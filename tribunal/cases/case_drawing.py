@@ -29,16 +29,22 @@ IN_FULL_ONLY = frozenset({
     "Shown to models", "System", "Task",
 })  # fmt: skip
 TO_AUTHORS = frozenset({"Case"})
+CasePart = Literal["all", "post", "trial"]
 
 
-def draw_fragment(picture: CaseView | AuthorLetter, *, prefix: str = "ex-", titled: bool = True) -> Markup:
+def draw_fragment(
+    picture: CaseView | AuthorLetter, *, prefix: str = "ex-", titled: bool = True, part: CasePart = "all"
+) -> Markup:
     """Return a case, or a letter, as a part of a page of one's own.
 
     It has classes and no style of its own: put `stylesheet()` into a style sheet. It needs no script, and under a
     Content-Security-Policy no more than `style-src` for that sheet and, where it has an image as a data URI,
     `img-src data:`. Where a page holds several, the ids in each begin with a `prefix` of its own.
+
+    Of a case one `part` may be drawn alone: the post, with nothing of it folded away; or the trial and all
+    else but the verdict, each section of it folded away.
     """
-    return Markup(_render(picture, "html", prefix=prefix, titled=titled))  # noqa: S704  # autoescaped
+    return Markup(_render(picture, "html", prefix=prefix, titled=titled, part=part))  # noqa: S704  # autoescaped
 
 
 def draw_page(picture: CaseView | AuthorLetter) -> str:

@@ -129,6 +129,25 @@ class AppliedPolicy(Frozen):
     absent: str = Field(default="", description="why the policy's words aren't at hand")
 
 
+class RuleCategory(Frozen):
+    """A category of a policy, and what the policy says of it."""
+
+    name: str
+    meaning: str
+
+
+class PolicyRule(Frozen):
+    """What a person who decides reads of a policy. `category` is the one in question; empty: none is."""
+
+    policy: str = Field(description="its name")
+    category: str = ""
+    definition: str
+    exceptions: tuple[str, ...] = Field(description="what is not meant by it")
+    further: tuple[str, ...] = Field(default=(), description="in which ways it may be said or shown")
+    protected_groups: tuple[str, ...] = ()
+    categories: tuple[RuleCategory, ...]
+
+
 class EvidenceCard(Evidence):
     """A passage, with its address where that is one of the web (`href`), and the date of its page."""
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from tribunal.calls import Call
 from tribunal.cases.case_drawing import line_of_case
-from tribunal.cases.case_view import AppliedPolicy, CaseCost, DecisionStep, ModelUse
+from tribunal.cases.case_view import AppliedPolicy, CaseCost, DecisionStep, ModelUse, PolicyRule, RuleCategory
 from tribunal.cases.quotations import withdrawn_cue_ids
 from tribunal.contents import remembered_text
 from tribunal.errors import BadInput
 from tribunal.prompts.policy import Policy, list_shipped_policies, load_policy, parse_policy
-from tribunal.schema import JSON, Record, Review
+from tribunal.schema import JSON, Record, Review, Scheme
 from tribunal.times import format_date
 
 PriceOfCall = Callable[[Call], float | None]
@@ -149,6 +149,17 @@ def recorded_policy(record: Record, text: str | None) -> Policy | None:
             f"policy: {policy.name}: its hash is {policy.sha}, and the record's is {sha}; give the policy as it was"
         )
     return policy
+
+
+def rule_of_policy(policy: Policy, scheme: Scheme, category: str = "") -> PolicyRule:
+    """Return what a person who decides reads of a policy, in which a `category` may be in question."""
+    categories = tuple(RuleCategory(name=each.name, meaning=each.meaning) for each in policy.categories(scheme))
+    return PolicyRule(
+        policy=policy.name, category=category if any(each.name == category for each in categories) else "",
+        definition=policy.definition, exceptions=tuple(each for each in (policy.exclusions, policy.excuses) if each),
+        further=tuple(each for each in (policy.expression, policy.together) if each),
+        protected_groups=policy.protected_groups, categories=categories,
+    )  # fmt: skip
 
 
 def applied_policy(record: Record, policy: Policy | None) -> AppliedPolicy | None:
