@@ -69,13 +69,13 @@ def write_statements(
     as_json: AsJson = False,
     database: Database = None,
 ) -> None:
-    """Write a statement of reasons for each case decided to be hateful that has none yet.
+    """Write a statement of reasons for each case decided against a post, hate or not, that has none yet.
 
     It holds no words of the post, no reviewer, and only an opaque id. An unknown field is refused.
     """
     from tribunal.exports.dsa.register import send_statements
-    from tribunal.exports.dsa.statement import read_mapping
     from tribunal.exports.dsa.statements import StatementRequest, make_statements
+    from tribunal.notices.mapping import read_mapping
 
     fields = read_mapping(mapping, _fields_of_options(visibility, field))
     wanted = StatementRequest(fields, epoch_seconds(since), epoch_seconds(until), explanations)
@@ -103,7 +103,7 @@ def send_(to: To = None, attempts: Attempts = 6, as_json: AsJson = False, databa
 @app.command("mapping")
 def mapping_() -> None:
     """Print a mapping to begin with: what the platform did, and on which ground."""
-    from tribunal.exports.dsa.statement import example_mapping
+    from tribunal.notices.mapping import example_mapping
 
     say(example_mapping().rstrip(), lines=True)
 

@@ -42,8 +42,8 @@ def explain(
         Literal["auditor", "poster"],
         typer.Option(
             "--for",
-            help="auditor: all of it. poster: plain words for the person who posted, about nobody else; a model "
-            "writes them.",
+            help="auditor: all of it. poster: a notice to the person who posted, about nobody else; a model writes "
+            "what the policy and our sentences lack in their language.",
         ),
     ] = "auditor",
     language: Annotated[
@@ -52,6 +52,13 @@ def explain(
     ] = None,
     model: Annotated[
         str | None, typer.Option(metavar="MODEL", help="With --for poster: who writes it, as provider:model.")
+    ] = None,
+    mapping: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --for poster: what was done, by category, and the redress; tribunal dsa mapping prints one.",
+        ),
     ] = None,
     text: Annotated[
         str | None, typer.Option(metavar="TEXT", help="The words of the post, where the case doesn't hold them.")
@@ -70,9 +77,9 @@ def explain(
     import asyncio
 
     form = form or (_SUFFIXES.get(out.suffix.lower()) if out else None) or ("html" if out else "markdown")
-    for name, given in (("language", language), ("model", model)):
-        if given and told_to == "auditor":
-            raise BadInput(f"{name}: {given}: an auditor's explanation asks no model; give --for poster as well")
+    for name, value in (("language", language), ("model", model), ("mapping", mapping)):
+        if value and told_to == "auditor":
+            raise BadInput(f"{name}: {value}: belongs to the letter to an author; give --for poster as well")
     if prices and told_to == "poster":
         raise BadInput(f"prices: {prices}: the person who posted isn't told what it cost; leave it out")
 
@@ -80,7 +87,9 @@ def explain(
         from tribunal.cases.author_letter import write_letter
         from tribunal.cases.explanations import view_with_image
         from tribunal.context import context_from
+        from tribunal.notices.mapping import read_mapping
 
+        measures = read_mapping(mapping) if mapping else None
         at_hand = await _find_case(case, database)
         given = {name: value for name, value in (("text", text), ("image", image)) if value is not None}
         if given:
@@ -92,7 +101,7 @@ def explain(
             return await view_with_image(at_hand, table.cost_of_call if table else None)
         settings = {name: value for name, value in (at_hand.settings or {}).items() if name in _CALL_SETTINGS}
         context = context_from({**settings, **({"model": model} if model else {})})
-        return await write_letter(at_hand, language=language, context=context)
+        return await write_letter(at_hand, language=language, context=context, mapping=measures)
 
     picture = asyncio.run(draw())
     for warning in picture.warnings if told_to == "poster" else ():

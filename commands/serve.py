@@ -24,7 +24,7 @@ EPILOG = (
 )
 
 
-_METAVARS = {"database": "URL", "public_url": "URL", "prices": "FILE"}
+_METAVARS = {"database": "URL", "public_url": "URL", "prices": "FILE", "mapping": "FILE"}
 
 
 class ServeCommand(Sectioned):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal, NamedTuple, get_args
 
@@ -9,13 +10,15 @@ from pydantic import Field
 
 from tribunal.models.role import Role
 from tribunal.nodes.forms import REASON, Form, same_form, text_bounds
-from tribunal.prompts.marks import Entry, Material, Ours, entries, ours
+from tribunal.prompts.marks import Entry, Material, Ours, entries, operator_words, ours
 
-Decision = Literal["hate_speech", "not_hate_speech", "not_yet_decided", "could_not_be_decided"]
+Decision = Literal["hate_speech", "against_rules", "stands", "not_yet_decided", "could_not_be_decided"]
+RESTRICTING: tuple[Decision, ...] = ("hate_speech", "against_rules")  # those that are against the post
 MOST_GROUNDS = 8
 _SAID: dict[Decision, Ours] = {
     "hate_speech": ours("It was decided that the post is hate speech, which the rules do not allow."),
-    "not_hate_speech": ours("It was decided that the post is not hate speech."),
+    "against_rules": ours("It was decided that the post is against the rules. Hate speech is not what it is about."),
+    "stands": ours("It was decided that the post is not against the rules. It stands."),
     "not_yet_decided": ours("Nothing is decided yet. A person will look at the post."),
     "could_not_be_decided": ours(
         "The post could not be decided on, for a technical reason. Nothing is held against it."
@@ -48,6 +51,7 @@ class PlainForm(Form):
     text: Annotated[str, text_bounds(REASON, least=1)]
     grounds: list[NamedGround] = Field(json_schema_extra={"maxItems": MOST_GROUNDS})
     decision: Decision
+    category: Annotated[str, text_bounds(60)]
 
 
 EXPLAINER = Role("explainer", "explainer", "explained/plain", same_form(PlainForm), 0.0, system="explainer", final=True)
@@ -56,6 +60,17 @@ EXPLAINER = Role("explainer", "explainer", "explained/plain", same_form(PlainFor
 def decision_in_words(decision: Decision) -> Ours:
     """Return what was decided, as the model is told it."""
     return _SAID[decision]
+
+
+def category_in_words(category: str) -> Ours:
+    """Return the category of a decision, as the model is told it."""
+    return ours("It was decided under the category: {}", operator_words(category))
+
+
+def category_from(told: str) -> str:
+    """Return the category that these words tell, or nothing: the other way round."""
+    found = re.search(r"^It was decided under the category: (.*)$", told, re.MULTILINE)
+    return found[1].strip() if found else ""
 
 
 def decision_from(told: str) -> Decision:

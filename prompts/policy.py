@@ -147,9 +147,10 @@ class Policy(PolicyPart):
                 raise ValueError(f"{field} names {twice!r} twice")
         known = {*labels["fine"], *labels["binary"]}
         for tag, translation in self.translations.items():
-            for unknown in translation.meanings.keys() - known:
-                meant = suggest_known(unknown, known)
-                raise ValueError(f"translations.{tag}.meanings: {unknown}: there is no such category{meant}")
+            for table in ("meanings", "names"):
+                for unknown in getattr(translation, table).keys() - known:
+                    meant = suggest_known(unknown, known)
+                    raise ValueError(f"translations.{tag}.{table}: {unknown}: there is no such category{meant}")
             ids = [each.id for each in self.clauses]
             for unknown in translation.clauses.keys() - set(ids):
                 meant = suggest_known(unknown, ids) if ids else "; this policy numbers none"
@@ -228,7 +229,7 @@ def translate_policy(policy: Policy, tag: str | None) -> Policy:
         said = translation.clauses.get(clause.id)
         return clause if said is None else clause.model_copy(update=said.model_dump(exclude_none=True))
 
-    texts = translation.model_dump(exclude={"meanings", "clauses"}, exclude_none=True)
+    texts = translation.model_dump(exclude={"meanings", "names", "clauses"}, exclude_none=True)
     labels = {"fine": translate(policy.fine), "binary": translate(policy.binary)}
     clauses = tuple(map(translate_clause, policy.clauses))
     return policy.model_copy(update={**texts, **labels, "clauses": clauses, "language": found})

@@ -107,7 +107,8 @@ class ClauseTranslation(PolicyPart):
 class Translation(PolicyPart):
     """What a policy says in another language; what isn't given stays as it is.
 
-    `meanings` go by category name, `clauses` by clause id.
+    `meanings` and `names` (what people of the language call a category, in letters) go by category name, `clauses` by
+    clause id.
     """
 
     definition: Text | None = None
@@ -116,6 +117,7 @@ class Translation(PolicyPart):
     excuses: Passage | None = None
     together: Passage | None = None
     meanings: dict[Name, Text] = Field(default_factory=dict)
+    names: dict[Name, Text] = Field(default_factory=dict)
     clauses: dict[ClauseId, ClauseTranslation] = Field(default_factory=dict)
 
 

@@ -26,7 +26,7 @@ FLOORS = (
     "retrievers.screening",
     "retrievers.web.fetch", "retrievers.web.search", "retrievers.web", "retrievers", "nodes",
     "nodes.arcade", "nodes.predict", "nodes.antihate", "nodes.mv_debate", "nodes.peers", "nodes.court",
-    "nodes.rehearsal", "graphs", "pieces", "cases", "exports", "exports.dsa",
+    "nodes.rehearsal", "graphs", "pieces", "notices", "cases", "exports", "exports.dsa",
     "testing",
     "eval.datasets", "eval.leaks", "eval.protocols", "eval.runs", "eval.ray", "eval.measures", "eval.screening",
     "eval.view",

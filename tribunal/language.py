@@ -22,6 +22,11 @@ SURE = 0.8
 LETTERS = 12
 READ = 2_000  # characters from the beginning; more of them make it no surer
 
+SENTENCE = 20  # letters from which one sentence of a text may show that it is in another language than the rest
+# What fastText's model calls a language otherwise, and languages that it takes for each other.
+_FASTTEXT_TAGS = {"nb": "no", "nn": "no", "fil": "tl", "sr": "sh", "hr": "sh", "bs": "sh"}
+_END = re.compile(r"(?<=[.!?。！？])\s+|\n+")
+
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 # Addresses, mentions, hashtags, and what data sets put in their place, such as <user>.
 _NO_WORDS = re.compile(r"https?://\S+|www\.\S+|[@#]\w+|@?<\w+>")
@@ -94,6 +99,25 @@ def detect_language(text: str) -> str | None:
     """Return the language of a text, where it can be told; the first call reads a model of one megabyte."""
     guess = _guess_language(text)
     return guess if _is_known(guess) else None
+
+
+def is_in_language(text: str, tag: str) -> bool | None:
+    """Return whether a text is in a language, or None if that can't be told, as of a few short words.
+
+    A sentence of it that is surely in another language decides too: so a title in one language can't hide a text in
+    another.
+    """
+    wanted = _FASTTEXT_TAGS.get(tag.partition("-")[0], tag.partition("-")[0])
+    guesses = [detect_language(each) for each in (text, *_sentences(text))]
+    known = [each.partition("-")[0] for each in guesses if each is not None]
+    if any(_FASTTEXT_TAGS.get(each, each) != wanted for each in known):
+        return False
+    return True if guesses[0] is not None else None
+
+
+def _sentences(text: str) -> list[str]:
+    """Return the sentences of a text that are long enough for their language to be told."""
+    return [each for each in _END.split(text) if sum(map(str.isalpha, each)) >= SENTENCE]
 
 
 def _guess_language(text: str) -> str | None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tribunal.calls import NOTHING_FOUND
 from tribunal.models.role import Question
-from tribunal.nodes.explaining import decision_from
+from tribunal.nodes.explaining import category_from, decision_from
 from tribunal.nodes.rehearsal.lexicon import LEXICON, category_of_group, protected_name
 from tribunal.nodes.rehearsal.material import CueStatement, evidence_ids, read_entries, read_transcript, statements_in
 from tribunal.nodes.rehearsal.reading import (
@@ -277,7 +277,8 @@ def _cue_in_words(cue: CueStatement) -> str:
 
 def explain_decision(question: Question) -> JSON:
     """Say what was decided, and the first words that each ground quotes, in English whatever is asked for."""
-    decision = decision_from(question.write_task())
+    told = question.write_task()
+    decision = decision_from(told)
     letter = LEXICON.letters[decision]
     text, grounds = letter["text"], []
     for head, fields in read_entries(str(question.material.get("grounds", ""))):
@@ -289,4 +290,5 @@ def explain_decision(question: Question) -> JSON:
             continue
         text += f" {sentence.format(words)}"
         grounds.append({"id": head.strip("[]"), "words": words})
-    return {"title": letter["title"], "text": text, "grounds": grounds, "decision": decision}
+    said = {"title": letter["title"], "text": text, "grounds": grounds, "decision": decision}
+    return {**said, "category": category_from(told)}

@@ -66,6 +66,9 @@ class ServiceOptions(Frozen):
         "be had; else only if it asks for that by dropUnsupportedAttributes",
     )
     prices: Path | None = Field(None, description="the price table (TOML) that budgets in money are counted by")
+    mapping: Path | None = Field(
+        None, description="the file of what is done by category, and of the redress, which letters to authors tell"
+    )
     public_url: str | None = Field(None, description="where others reach this service; links in webhooks begin with it")
     webhook_http: bool = Field(False, description="whether an admin key may add a webhook without TLS")
     webhook_timeout: float = Field(20.0, gt=0, le=300, description="seconds for one attempt to send a message")

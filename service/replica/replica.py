@@ -19,6 +19,7 @@ from tribunal.cases.leases import new_owner
 from tribunal.cases.outbox import Outbox
 from tribunal.errors import BadInput
 from tribunal.eval.runs.prices import read_prices
+from tribunal.notices.mapping import read_mapping
 from tribunal.schema import JSON
 from tribunal.service.replica.appeals import Appeals
 from tribunal.service.replica.background_loops import repeat
@@ -203,10 +204,12 @@ async def check_options(options: ServiceOptions, store: Store) -> None:
     """Refuse options that a replica can't start with.
 
     Raises:
-        BadInput: the price table can't be read, or anybody could come in.
+        BadInput: the price table or the mapping can't be read, or anybody could come in.
     """
     if options.prices:
         await asyncio.to_thread(read_prices, options.prices)
+    if options.mapping:
+        await asyncio.to_thread(read_mapping, options.mapping)
     await asyncio.to_thread(_open_publisher, options, store)
     if options.host not in LOOPBACK and not await has_keys(store):
         raise BadInput(

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from tribunal.cases import case_search
-from tribunal.cases.author_letter import LETTER_SETTINGS, write_letter
+from tribunal.cases.author_letter import LETTER_SETTINGS, NoStatedReason, write_letter
 from tribunal.cases.case_drawing import content_security_policy, draw_markdown, draw_page
 from tribunal.cases.case_store import CaseStore
 from tribunal.cases.case_view import AuthorLetter, CaseView
@@ -27,6 +27,7 @@ from tribunal.cases.view_maker import CaseAtHand
 from tribunal.cases.waiting_cases import claim_seconds_left
 from tribunal.context import context_from
 from tribunal.errors import BadInput
+from tribunal.notices.mapping import read_mapping
 from tribunal.schema import JSON, Record
 from tribunal.service.replica.key_usage import paid_by_key
 from tribunal.service.replica.keys import Caller
@@ -236,8 +237,8 @@ async def view_with_image(
         Literal["auditor", "poster"],
         Query(
             alias="for",
-            description="auditor: all of it. poster: plain words for the person who posted, with nothing of anybody "
-            "else; a model writes them, and the key pays for the call",
+            description="auditor: all of it. poster: a notice to the person who posted, with nothing of anybody else; "
+            "a model writes what the policy lacks in their language, and the key pays for the call",
             examples=["poster"],
         ),
     ] = "auditor",
@@ -270,7 +271,7 @@ async def _explain_to_poster(
     """Return the words for the person who posted; whoever asks for them pays for the call.
 
     Raises:
-        Problem: the replica stops, or the key's budget is spent.
+        Problem: the replica stops, the key's budget is spent, or the decision states no reason.
     """
     replica.intake.check_running()
     settings = {**replica.options.settings, **(case.settings or {})}
@@ -278,7 +279,12 @@ async def _explain_to_poster(
     settings["prompts"] = replica.options.settings.get("prompts")
     context = context_from({name: value for name, value in settings.items() if name in LETTER_SETTINGS})
     async with paid_by_key(replica.store, who.key_id, replica.case_store.bounds):
-        return await write_letter(case, language=language, context=context, files=False)
+        mapping = replica.options.mapping
+        measures = await asyncio.to_thread(read_mapping, mapping) if mapping else None
+        try:
+            return await write_letter(case, language=language, context=context, mapping=measures, files=False)
+        except NoStatedReason as error:
+            raise Problem("conflict", str(error)) from None
 
 
 def preferred_form(accept: str) -> Form:

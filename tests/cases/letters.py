@@ -17,6 +17,15 @@ GOOD: dict[str, Any] = {
     "text": "We decided that your post is against our rules, because it calls people “rats, all Muslims”.",
     "grounds": [{"id": "G1", "words": "rats, all Muslims"}],
     "decision": "hate_speech",
+    "category": "Religious",
+}
+FRENCH: dict[str, Any] = {
+    "title": "Votre publication enfreint nos règles",
+    "text": "Nous avons décidé que votre publication enfreint nos règles, car elle traite des personnes de "
+    "“rats, all Muslims” en raison de leur foi.",
+    "grounds": [{"id": "G1", "words": "rats, all Muslims"}],
+    "decision": "hate_speech",
+    "category": "Religious",
 }
 
 

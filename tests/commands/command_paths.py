@@ -58,10 +58,13 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "export": ("run --to csv --out new", {"folders": "run", "out": "new", "data": "few.csv"}),
     "explain": (
         "record.json --out new.md",
-        {"case": "record.json", "out": "new.md", "image": "image.png", "policy": "policy.toml"},
+        {
+            "case": "record.json", "out": "new.md", "image": "image.png", "policy": "policy.toml",
+            "mapping": "mapping.toml",
+        },
     ),
     "transparency": ("--from 2020-01-01 --to 2030-01-01 --out new.md", {"out": "new.md"}),
-    "serve": ("", {"prices": "prices.toml"}),
+    "serve": ("", {"prices": "prices.toml", "mapping": "mapping.toml"}),
     "migrate": ("", {}),
     "forget": ("--case {decided} --yes", {}),
     "screening fit": ("table.csv --out new", {"decided": "table.csv", "out": "new", "data": "few.csv"}),

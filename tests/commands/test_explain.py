@@ -54,11 +54,17 @@ def test_for_the_person_who_posted(tmp_path: Path) -> None:
     assert told.stdout.startswith("# Your post is against our rules\n")
     for words in ("rehearsal", "Prosecutor", "cue", "C1", "calls"):
         assert words not in told.stdout
-    assert "note: the rehearsal model took part" in told.stderr
+    assert "note: Demo rules only" in told.stderr
+    assert "note: the letter doesn't say what was done with the post" in told.stderr
+    mapping = tmp_path / "mapping.toml"
+    mapping.write_text(ran("dsa", "mapping").stdout, "utf-8")
+    told = ran("explain", str(file), "--text", POST, "--for", "poster", "--mapping", str(mapping))
+    assert "We removed your post." in told.stdout
+    assert "doesn't say what was done" not in told.stderr
     german = ran("explain", str(file), "--text", POST, "--for", "poster", "--language", "de", "--format", "json")
     held = json.loads(german.stdout)
     assert (held["language"], held["source"]) == ("de", "fixed")
-    assert "the fixed text is used" in german.stderr
+    assert "Ein Angriff auf Menschen" in held["rule"]
 
 
 def test_a_kept_case_and_a_thread_of_the_docket(tmp_path: Path) -> None:
@@ -106,6 +112,8 @@ def test_a_policy_that_has_changed_since_is_given_as_it_was(tmp_path: Path) -> N
         (["list.json"], "case: list.json: is no record"),
         (["other.json"], "case: other.json: is no record: outcome"),
         (["list.json", "--language", "ko"], "give --for poster as well"),
+        (["list.json", "--mapping", "a.toml"], "give --for poster as well"),
+        (["list.json", "--for", "poster", "--mapping", "none.toml"], "tribunal dsa mapping prints one"),
         (["list.json", "--for", "poster", "--prices", "a.toml"], "isn't told what it cost"),
     ],
 )

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.cases.letters import GOOD
+from tests.cases.letters import FRENCH
 from tests.cases.test_author_letter import asked as explained
 from tests.court import decide
 from tests.decided import store_of
@@ -133,9 +133,9 @@ async def test_what_each_seat_is_sent(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.long
 async def test_what_whoever_writes_to_the_author_is_sent() -> None:
-    [request] = (await explained(GOOD))[1]
-    [korean] = (await explained(GOOD, GOOD, language="ko"))[1][:1]
-    check_pages("explained", {"the-explainer": request}, {"an author who reads Korean": {"the-explainer": korean}})
+    [request] = (await explained(FRENCH, language="fr"))[1]
+    [spanish] = (await explained(FRENCH, FRENCH, language="es"))[1][:1]
+    check_pages("explained", {"the-explainer": request}, {"an author who reads Spanish": {"the-explainer": spanish}})
 
 
 def check_pages(name: str, base: dict[str, Request], others: dict[str, dict[str, Request]]) -> None:

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tribunal.errors import BadInput
-from tribunal.language import detect_language, language_name, language_of_post, parse_language
+from tribunal.language import detect_language, is_in_language, language_name, language_of_post, parse_language
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,23 @@ def test_what_is_no_language_is_refused(given: str) -> None:
 )
 def test_it_is_told_from_the_words_where_they_tell(text: str, tag: str | None) -> None:
     assert detect_language(text) == tag
+
+
+@pytest.mark.parametrize(
+    ("text", "tag", "found"),
+    [
+        ("Ihr Beitrag wurde entfernt.", "de", True),
+        ("게시물이 삭제되었습니다.", "ko", True),
+        ("Your post was removed.", "de", False),
+        ("We removed it.", "de", None),
+        ("Not hate speech", "de", None),
+        ("Ok", "ko", None),
+        ("Ihr Beitrag wurde entfernt. We removed it because it breaks our rules.", "de", False),
+        ("", "de", None),
+    ],
+)
+def test_a_short_text_is_unsure_and_never_taken_for_what_was_wanted(text: str, tag: str, found: bool | None) -> None:
+    assert is_in_language(text, tag) is found
 
 
 async def test_what_was_given_beats_the_words_and_an_empty_name_is_none() -> None:

@@ -36,7 +36,7 @@ REQUIRED = (
 )  # fmt: skip
 ONE_OF = {
     "decision_ground": "DECISION_GROUND_(ILLEGAL|INCOMPATIBLE)_CONTENT",
-    "category": "STATEMENT_CATEGORY_ILLEGAL_OR_HARMFUL_SPEECH",
+    "category": "STATEMENT_CATEGORY_(ILLEGAL_OR_HARMFUL_SPEECH|OTHER_VIOLATION_TC)",
     "source_type": "SOURCE_(ARTICLE_16|TRUSTED_FLAGGER|TYPE_OTHER_NOTIFICATION|VOLUNTARY)",
     "automated_detection": "Yes|No",
     "automated_decision": "AUTOMATED_DECISION_(FULLY|PARTIALLY|NOT_AUTOMATED)",
@@ -87,7 +87,9 @@ async def test_statements_hold_nothing_of_a_post_and_are_made_once(database: str
         assert faults(each) == {}
         assert each["automated_decision"] == "AUTOMATED_DECISION_PARTIALLY"
         assert len(each["territorial_scope"]) == 27
+        assert each["category_specification"] == ["KEYWORD_HATE_SPEECH"]
     assert first["content_language"] == "PT"
+    assert "of the rules (clause 1.4), which is: An attack" in first["incompatible_content_explanation"]
     assert "category Religious" in first["decision_facts"]
     assert "confirmed the outcome" in first["decision_facts"]
     assert "category Racist" in second["incompatible_content_explanation"]
@@ -105,32 +107,29 @@ async def test_statements_hold_nothing_of_a_post_and_are_made_once(database: str
         assert (await verify(store)).fault is None
 
 
-@pytest.mark.parametrize(
-    ("left_out", "said"),
-    [
-        ("--visibility", "decision_visibility: what was done is missing"),
-        ("decision_ground", "decision_ground: is missing"),
-        ("incompatible_content_ground", "incompatible_content_ground: is missing"),
-        ("source_type", "source_type: is missing"),
-        ("automated_detection", "automated_detection: is missing"),
-        ("territorial_scope", "territorial_scope: is missing"),
-        ("content_date", "content_date: is missing"),
-    ],
-)
-async def test_what_cannot_be_known_is_refused_where_it_is_missing(tmp_path: Path, left_out: str, said: str) -> None:
-    from tribunal.errors import BadInput
-    from tribunal.exports.dsa.statement import example_mapping, read_mapping
-    from tribunal.exports.dsa.statements import StatementRequest, statement_of
-    from tribunal.text import parse_toml
-
-    held = parse_toml(example_mapping())["all"]
-    held.pop("decision_visibility" if left_out == "--visibility" else left_out)
-    row = {
-        "id": "case-1", "category": "Racist", "created": 1.7e9, "finished": 1.7e9, "erased": None, "fields": None,
-        "post": {"text": "post-words"}, "record": {"explanation": "e", "policy": {"name": "h-vli"}},
-    }  # fmt: skip
-    with pytest.raises(BadInput, match=re.escape(said)):
-        statement_of(row, StatementRequest(read_mapping(None, held)), None)
+async def test_what_is_restricted_and_not_hate_has_a_statement_and_what_states_no_reason_has_none(
+    database: str, tmp_path: Path
+) -> None:
+    async with courtroom(database) as (client, _):
+        toxic, empty = [await decided(client, None, text=each) for each in ("rude words", "other words")]
+    async with opened(database) as store, store.transaction() as connection:
+        for case, hateful, changed in (
+            (toxic, False, {"hateful": False, "category": "Toxic", "label": 6}),
+            (empty, True, {"explanation": "", "cues": []}),
+        ):
+            record = (await connection.execute(select(cases.c.record).where(cases.c.id == case))).scalar_one()
+            columns = {
+                "record": {**record, **changed},
+                "hateful": hateful,
+                "category": changed.get("category", "Racist"),
+            }
+            await connection.execute(update(cases).where(cases.c.id == case).values(**columns))
+    done = await make(database, tmp_path / "out", "--json")
+    told = json.loads(done.stdout)
+    assert (told["statements"], done.exit_code) == (1, 0), done.output
+    assert told["left_out"] == {"without a reason that could be stated: a person should look": 1}
+    [[only]] = batches(tmp_path / "out")
+    assert (only["category"], "Toxic" in only["decision_facts"]) == ("STATEMENT_CATEGORY_OTHER_VIOLATION_TC", True)
 
 
 async def test_a_mapping_differs_by_category_and_a_wrong_one_makes_nothing(database: str, tmp_path: Path) -> None:

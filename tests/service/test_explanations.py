@@ -6,13 +6,15 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
-from tests.cases.letters import GOOD, POST, VERDICT, Page, is_explainer, told
+from tests.cases.letters import CUE, FRENCH, POST, VERDICT, Page, is_explainer, told
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.conftest import opened, serving
+from tribunal.errors import BadInput
+from tribunal.notices.mapping import example_mapping
 from tribunal.service.replica import keys
-from tribunal.store.tables import usage
+from tribunal.store.tables import cases, usage
 
 COURT = {"model": "openai:scripted"}
 ONE_GROUND = VERDICT | {"explanation": "C1 decides it."}
@@ -23,11 +25,12 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 async def test_a_case_is_explained_in_the_form_that_is_asked_for(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    prices = tmp_path / "prices.toml"
+    prices, mapping = tmp_path / "prices.toml", tmp_path / "mapping.toml"
     prices.write_text(PRICES, "utf-8")
+    mapping.write_text(example_mapping(), "utf-8")
     async with (
-        ScriptedServer(told(GOOD, judge=ONE_GROUND)) as server,
-        serving(database, graph="arcade", settings=COURT, prices=prices) as client,
+        ScriptedServer(told(FRENCH, judge=ONE_GROUND)) as server,
+        serving(database, graph="arcade", settings=COURT, prices=prices, mapping=mapping) as client,
     ):
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         got = await client.post("/v1/judge?wait=60", json={"text": POST})
@@ -47,8 +50,12 @@ async def test_a_case_is_explained_in_the_form_that_is_asked_for(
         assert "default-src 'none'" in page.headers["content-security-policy"]
         assert "rats, all Muslims" in Page(page.text).text
         asked_for = len(server.requests)
-        plain = (await client.get(at, params={"for": "poster"})).json()
-        assert (plain["told_to"], plain["text"], plain["source"]) == ("poster", GOOD["text"], "written")
+        notice = await client.get(at, params={"for": "poster", "language": "de"})
+        assert (notice.json()["told_to"], notice.headers["tribunal-explanation"]) == ("poster", "fixed")
+        assert notice.json()["sections"][0]["lines"][0]["text"] == "Wir haben Ihren Beitrag entfernt."
+        assert len(server.requests) == asked_for, "the policy is translated, so no model is asked"
+        plain = (await client.get(at, params={"for": "poster", "language": "fr"})).json()
+        assert (plain["told_to"], plain["text"], plain["source"]) == ("poster", FRENCH["text"], "written")
         assert [is_explainer(request) for request in server.requests[asked_for:]] == [True]
         wrong = await client.get(at, params={"language": "ko"})
         assert (wrong.status_code, "for=poster" in wrong.text) == (400, True)
@@ -62,7 +69,7 @@ async def test_who_asks_for_the_words_pays_for_them(database: str, monkeypatch: 
         own = await keys.add_key(store, "a", ["judge"], keys.KeyLimits(daily_calls=5))
         other = await keys.add_key(store, "b", ["judge"], keys.KeyLimits())
         async with (
-            ScriptedServer(told(GOOD, judge=ONE_GROUND)) as server,
+            ScriptedServer(told(FRENCH, judge=ONE_GROUND)) as server,
             serving(database, graph="arcade", settings=COURT) as client,
         ):
             monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
@@ -70,7 +77,8 @@ async def test_who_asks_for_the_words_pays_for_them(database: str, monkeypatch: 
             at = f"/v1/cases/{got.headers['tribunal-case']}/explanation"
             assert (await client.get(at, headers={"X-API-Key": other})).status_code == 404
             for status in (200, 429):  # four calls of the court and one of the explainer, and then they are spent
-                shown = await client.get(at, params={"for": "poster"}, headers={"X-API-Key": own})
+                asked = {"for": "poster", "language": "fr"}
+                shown = await client.get(at, params=asked, headers={"X-API-Key": own})
                 assert shown.status_code == status, shown.text
             assert (await client.get(at, headers={"X-API-Key": own})).status_code == 200, "to look costs nothing"
         async with store.transaction() as connection:
@@ -103,3 +111,26 @@ async def test_a_case_that_is_not_over_is_a_conflict_and_one_whose_words_were_er
         assert "rats" not in shown.text
         assert "The text of this case was erased" in shown.text
         assert "The text of the debate was erased, " in (await client.get(at, params={"format": "html"})).text
+
+
+async def test_a_decision_that_states_no_reason_is_a_conflict_for_its_author_and_a_mapping_is_read_at_the_start(
+    sqlite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with (
+        ScriptedServer(told(judge=ONE_GROUND, indictment={"cues": [CUE]})) as server,
+        serving(sqlite, graph="arcade", settings=COURT) as client,
+    ):
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        got = await client.post("/v1/judge?wait=60", json={"text": POST})
+        case = got.headers["tribunal-case"]
+        async with opened(sqlite) as store, store.transaction() as connection:
+            record = (await connection.execute(select(cases.c.record).where(cases.c.id == case))).scalar_one()
+            emptied = {**record, "explanation": "", "cues": []}
+            await connection.execute(update(cases).where(cases.c.id == case).values(record=emptied))
+        shown = await client.get(f"/v1/cases/{case}/explanation", params={"for": "poster"})
+        assert (shown.status_code, "a person should look" in shown.text) == (409, True)
+    wrong = tmp_path / "mapping.toml"
+    wrong.write_text('[all]\nautomated_detection = "Perhaps"\n', "utf-8")
+    with pytest.raises(BadInput, match="automated_detection: 'Perhaps'"):
+        async with serving(sqlite, mapping=wrong):
+            pass

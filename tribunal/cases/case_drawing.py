@@ -113,9 +113,7 @@ def _render(picture: CaseView | AuthorLetter, kind: Literal["html", "md"], **val
     """Return a case or a letter by its template."""
     if isinstance(picture, CaseView):
         return _template(f"case.{kind}.jinja").render(case=picture, **values)
-    # Labels stand before a letter's quotations (`words`), its rule and its case; empty in other languages.
-    texts = fixed_texts(picture.language) or {}
-    labels = {name: str(texts.get(name, "")) for name in ("words", "rule", "case")}
+    labels = {"case": str((fixed_texts(picture.language) or {}).get("case", ""))}
     return _template(f"letter.{kind}.jinja").render(letter=picture, labels=labels, **values)
 
 

@@ -7,6 +7,7 @@ and a field beside it says why. What has no section of its own stands in `detail
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Literal, cast
 
 from pydantic import Field
@@ -257,8 +258,26 @@ class CaseView(_Page):
     details: tuple[tuple[str, str], ...] = Field(default=(), description="what else is known, by name")
 
 
+class LetterLine(Frozen):
+    """A line of a letter: a sentence, words of the post, or words of the policy."""
+
+    text: str
+    kind: Literal["sentence", "post", "rule"] = "sentence"
+
+
+class LetterSection(Frozen):
+    """A section of a letter that is a notice: what was done, the facts, the rule, the automation, the redress."""
+
+    about: Literal["measure", "facts", "rule", "automation", "redress"]
+    heading: str
+    lines: tuple[LetterLine, ...]
+
+
 class AuthorLetter(_Page):
-    """A case for the person who posted: what was decided and why, in their language. Nothing about anybody else."""
+    """A case for the person who posted: what was decided and why, in their language. Nothing about anybody else.
+
+    Against a post it is a notice of the restriction (Digital Services Act, article 17), in `sections`.
+    """
 
     told_to: Literal["poster"] = "poster"
     outcome: Literal["verdict", "refusal", "failure", "pending"]
@@ -269,7 +288,15 @@ class AuthorLetter(_Page):
     post: str | None = Field(description="the words of the post; None where they aren't at hand")
     quoted: tuple[str, ...] = Field(default=(), description="the words of the post that the decision rests on")
     rule: str = Field(default="", description="what the policy says, where it was applied")
+    category: str | None = Field(default=None, description="under which a post was restricted, as the policy names it")
+    clauses: tuple[str, ...] = Field(default=(), description="the ids of the policy's clauses that were applied")
+    measures: tuple[str, ...] = Field(default=(), description="what was done, as the register of the EU calls it")
+    complain_until: date | None = Field(default=None, description="the last day for a complaint, if it is sent today")
+    sections: tuple[LetterSection, ...] = ()
+    frame_language: str = Field(default="", description="of the sections, where it isn't the letter's")
     details: tuple[tuple[str, str], ...] = Field(default=(), description="those of the case that its author may read")
-    source: Literal["written", "fixed"] = Field(description="whether a model wrote the text, or it is the fixed one")
+    source: Literal["written", "fixed"] = Field(
+        description="whether a model wrote the text, or it is made of fixed words"
+    )
     warnings: tuple[str, ...] = Field(default=(), exclude=True, description="for whoever sends it, and not for them")
     calls: tuple[JSON, ...] = Field(default=(), exclude=True, repr=False)

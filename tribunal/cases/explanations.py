@@ -20,6 +20,7 @@ from tribunal.cases.waiting_cases import SOMEBODY, claim_seconds_left, names_of_
 from tribunal.context import context_from, describe_validation_error
 from tribunal.errors import BadInput
 from tribunal.model_objects import run_to_end
+from tribunal.notices.mapping import read_mapping
 from tribunal.prompts.policy import policy_in_force
 from tribunal.schema import JSON, Record
 from tribunal.text import parse_json
@@ -39,6 +40,7 @@ async def aexplain(
     policy: str | None = None,
     told_to: Literal["auditor", "poster"] = "auditor",
     language: str | None = None,
+    mapping: str | None = None,
     config: RunnableConfig | None = None,
     **settings: Unpack[CallKeywords],
 ) -> CaseView | AuthorLetter:
@@ -49,9 +51,10 @@ async def aexplain(
         text: the words of the post, which a record doesn't hold; without them nothing is marked.
         image: its image: a path or a data URI.
         policy: the policy's name or file as it was, where this process hasn't met it.
-        told_to: `auditor`: all of it, and no model is asked. `poster`: plain words for the person who posted, with
-            nothing about anybody else; a model writes them, and they are checked against the record.
+        told_to: `auditor`: all of it, and no model is asked. `poster`: a notice to the person who posted, with nothing
+            about anybody else; a model writes what the policy lacks in their language, and it is checked.
         language: of the poster's explanation, as a tag; by default the post's.
+        mapping: for `poster`: the file of what was done by category, and of the redress (`tribunal dsa mapping`).
         config: callbacks, tags and metadata of the one call, as LangChain has them.
         settings: of the one call: the fields of `Context`, such as `model`.
 
@@ -60,7 +63,8 @@ async def aexplain(
         shows it by itself.
 
     Raises:
-        BadInput: the policy is another one than the record names, or a setting is wrong.
+        BadInput: the policy is another one than the record names, a setting or the mapping is wrong, or the letter
+            would have no reason to state.
     """
     post = {"text": text, "image": image} if text is not None or image is not None else None
     at_hand = CaseAtHand(record, post, (await policy_in_force(policy)).source if policy else None)
@@ -69,8 +73,10 @@ async def aexplain(
         return await view_with_image(at_hand)
     mask_traces()
 
+    measures = await asyncio.to_thread(read_mapping, Path(mapping)) if mapping else None
+
     async def explain_to_poster(_: Record) -> AuthorLetter:
-        return await write_letter(at_hand, language=language, context=context)
+        return await write_letter(at_hand, language=language, context=context, mapping=measures)
 
     about = {"graph": record.graph, "post_id": record.post_id, "policy": record.policy.get("sha")}
     return await RunnableLambda(explain_to_poster).ainvoke(record, merge_metadata(run, about))

@@ -12,15 +12,15 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from pydantic import ValidationError
-from sqlalchemy import exists, insert
+from sqlalchemy import exists, insert, or_
 from sqlalchemy.exc import IntegrityError
 
 from tribunal.context import describe_validation_error
 from tribunal.errors import BadInput
-from tribunal.exports.dsa.statement import FIELD, MOST_IN_A_BATCH, DecisionMapping, Statement
+from tribunal.exports.dsa.statement import MOST_IN_A_BATCH, Statement
 from tribunal.exports.finished_cases import (
     count_cases,
     decision_time_conditions,
@@ -29,12 +29,17 @@ from tribunal.exports.finished_cases import (
     policy_of_row,
 )
 from tribunal.files import write_whole
+from tribunal.notices.decision import applied_clauses, automation_of, has_stated_reason
+from tribunal.notices.mapping import FIELD, DecisionMapping
+from tribunal.notices.register_values import ContentLanguage
+from tribunal.prompts.policy import Policy
 from tribunal.schema import JSON
 from tribunal.store.audit import OPERATOR, LogEntry, append, sha
 from tribunal.store.engine import Store
 from tribunal.store.tables import cases, statements
-from tribunal.text import make_visible, one_line
+from tribunal.text import count_noun, make_visible, one_line
 
+_SPEECH = "STATEMENT_CATEGORY_ILLEGAL_OR_HARMFUL_SPEECH"
 _GONE = "[…]"
 _MOST = 2000
 _WORD = re.compile(r"\w+")
@@ -61,7 +66,7 @@ class StatementRequest(NamedTuple):
 
 
 async def make_statements(store: Store, folder: Path, wanted: StatementRequest) -> StatementsMade:
-    """Make a statement of each case that was decided to be hateful, and write them down; of a case that has one, none.
+    """Make a statement of each case decided against a post, and write them down; of a case that has one, none.
 
     Raises:
         BadInput: a field of a statement is missing or wrong. Then none was made.
@@ -93,20 +98,22 @@ async def _missing_statements(
 ) -> AsyncIterator[tuple[str, Statement]]:
     """Give the statements that are still to be made, with the ids of their cases."""
     within = decision_time_conditions(wanted.since, wanted.until)
-    hateful = (cases.c.outcome == "verdict", cases.c.hateful.is_(True), *within)
+    # The first category of a scheme is that of posts that stand; every other one has something against them.
+    restricted = or_(cases.c.hateful.is_(True), cases.c.record["label"].as_integer() > 0)
+    against = (cases.c.outcome == "verdict", cases.c.hateful.is_not(None), restricted, *within)
     stated = exists().where(statements.c.case_id == cases.c.id)
-    if before := await count_cases(store, *hateful, stated):
+    if before := await count_cases(store, *against, stated):
         made.left_out["stated before"] = before
-    async for row in finished_cases(store, *hateful, ~stated):
+    async for row in finished_cases(store, *against, ~stated):
         if not row["record"] or row["record"].get("outcome") != "verdict":
             made.left_out["without a record, or erased"] += 1
         elif row["record"].get("rehearsed"):
             made.left_out["decided by the rehearsal model"] += 1
+        elif row["erased"] is None and not has_stated_reason(row["record"]):
+            made.left_out["without a reason that could be stated: a person should look"] += 1
         else:
             policy = await policy_of_row(store, row)
-            categories = policy.categories(row["record"]["scheme"]) if policy else ()
-            meaning = next((each.meaning for each in categories if each.name == row["category"]), None)
-            yield row["id"], statement_of(row, wanted, meaning)
+            yield row["id"], statement_of(row, wanted, policy)
 
 
 async def _keep_batch(store: Store, path: Path, batch: list[tuple[str, Statement]]) -> None:
@@ -131,26 +138,27 @@ async def _keep_batch(store: Store, path: Path, batch: list[tuple[str, Statement
         ) from None
 
 
-def statement_of(row: JSON, wanted: StatementRequest, meaning: str | None) -> Statement:
-    """Return the statement of a case; `meaning` is what the policy says of its category.
+def statement_of(row: JSON, wanted: StatementRequest, policy: Policy | None) -> Statement:
+    """Return the statement of a case; `policy` is its own, if the text of that is stored.
 
     Raises:
         BadInput: a field is missing or wrong; which, and where it may be told.
     """
     told, record, content = wanted.mapping.fields_for(row["category"]), row["record"], _content_types(row)
-    # A person who accepts or changes an outcome decides with a machine's help.
-    by_person = bool(record.get("appeals") or (record.get("review") or {}).get("action"))
-    why = (model_explanation(row) if wanted.explanations else None) or category_explanation(row, meaning)
+    why = (model_explanation(row) if wanted.explanations else None) or category_explanation(row, policy)
     illegal = told.get("decision_ground") == "DECISION_GROUND_ILLEGAL_CONTENT"
     language = str(record.get("language") or "").partition("-")[0].upper()
+    category = told.get("category") or _derived_category(record, illegal=illegal)
+    keywords = ("KEYWORD_HATE_SPEECH",) if record.get("hateful", True) and category == _SPEECH else None
     # The register's id follows from the case's, which can't be derived from it.
     digest = hashlib.sha256(f"statement of reasons {row['id']}".encode()).hexdigest()
     derived: JSON = {
         "content_type": list(content) or None,
-        "content_language": language if re.fullmatch("[A-Z]{2}", language) else None,
-        "category": "STATEMENT_CATEGORY_ILLEGAL_OR_HARMFUL_SPEECH",
+        "content_language": language if language in get_args(ContentLanguage) else None,
+        "category": category,
+        "category_specification": keywords,
         "decision_facts": decision_facts(row, list(content.values())),
-        "automated_decision": "AUTOMATED_DECISION_PARTIALLY" if by_person else "AUTOMATED_DECISION_FULLY",
+        "automated_decision": automation_of(record),
         "application_date": "decided",
         "illegal_content_explanation" if illegal else "incompatible_content_explanation": why,
         "puid": f"tribunal-{digest[:40]}",
@@ -172,6 +180,13 @@ def statement_of(row: JSON, wanted: StatementRequest, meaning: str | None) -> St
             f"case {row['id']} ({row['category']}): {fault}; set it in the mapping (tribunal dsa mapping prints one), "
             "or with --field"
         ) from error
+
+
+def _derived_category(record: JSON, *, illegal: bool) -> str | None:
+    """Return the register's category of a decision; None if only the operator can tell of which law it is."""
+    if record.get("hateful", True):
+        return _SPEECH
+    return None if illegal else "STATEMENT_CATEGORY_OTHER_VIOLATION_TC"
 
 
 def _content_types(row: JSON) -> dict[str, str]:
@@ -213,18 +228,27 @@ def decision_facts(row: JSON, content: list[str]) -> str:
     }.get(review.get("action") or "", "No person reviewed the case before it was decided.")
     if record.get("appeals"):
         person = "The decision was contested, and a person decided on that."
+    found = "be hate speech of the category" if record.get("hateful", True) else "fall under the category"
     return (
         f"A post that consists of {' and '.join(content) or 'content'} was examined under {policy} by an automated "
-        f"system of language models, which weighs what speaks for and against. It was found to be hate speech of the "
-        f"category {make_visible(row['category'])}. {person}"
+        f"system of language models, which weighs what speaks for and against. It was found to {found} "
+        f"{make_visible(row['category'])}. {person}"
     )
 
 
-def category_explanation(row: JSON, meaning: str | None) -> str:
+def category_explanation(row: JSON, policy: Policy | None) -> str:
     """Return why it breaks the rules, without a word of the post: fields `…_content_explanation`."""
-    said = f", which is: {one_line(meaning).rstrip('.')}" if meaning else ""
-    category = make_visible(row["category"])
-    return f"The content was found to belong to the category {category} of the rules{said}."[:_MOST]
+    record, category = row["record"], row["category"]
+    clauses = applied_clauses(policy, category, record.get("clauses") or ()) if policy else ()
+    categories = policy.categories(record["scheme"]) if policy else ()
+    meaning = next((each.meaning for each in categories if each.name == category), "")
+    rule = " ".join(each.rule for each in clauses) or meaning
+    ids = ", ".join(each.id for each in clauses)
+    cited = f" ({count_noun(len(clauses), 'clause').partition(' ')[2]} {ids})" if clauses else ""
+    said = f", which is: {one_line(rule).rstrip('.')}" if rule else ""
+    return f"The content was found to belong to the category {make_visible(category)} of the rules{cited}{said}."[
+        :_MOST
+    ]
 
 
 def model_explanation(row: JSON) -> str | None:
