@@ -142,6 +142,12 @@ async def test_what_the_operator_has_not_said_is_left_out_and_the_sender_told() 
     assert any("add it in German to the mapping" in each for each in german.warnings)
 
 
+async def test_the_clauses_that_a_verdict_cites_are_told() -> None:
+    made = await noticed("de", clauses=("1.2", "1.4"))
+    assert (made.clauses, "Nummer in unserer Richtlinie: 1.2, 1.4" in lines_of(made, "rule")) == (("1.2", "1.4"), True)
+    assert "wegen ihres Geschlechts. Ein Angriff auf Menschen wegen eines Glaubens" in made.rule
+
+
 async def test_a_category_that_is_not_hate_is_told_as_what_it_is() -> None:
     async with ScriptedServer(told(**ONE_GROUND)) as server:
         record = await decide(server, POST)

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from tribunal.errors import BadInput
-from tribunal.exports.dsa.statements import StatementRequest, statement_of
+from tribunal.exports.dsa.statements import StatementRequest, category_explanation, statement_of
 from tribunal.notices.mapping import example_mapping, read_mapping
+from tribunal.prompts.policy import load_policy
 from tribunal.text import parse_toml
 
 ROW: dict[str, Any] = {
@@ -70,3 +71,10 @@ def test_a_category_that_is_not_hate_is_stated_as_what_it_is() -> None:
     law = {"decision_ground": "DECISION_GROUND_ILLEGAL_CONTENT", "illegal_content_legal_ground": "A law"}
     with pytest.raises(BadInput, match=r"case-1 \(Toxic\): category: is missing; set it in the mapping"):
         statement_of(row, StatementRequest(read_mapping(None, {**held, **law})), None)
+
+
+def test_the_clauses_that_a_verdict_cites_are_stated() -> None:
+    record = {**ROW["record"], "scheme": "fine", "clauses": ["1.1", "1.2"]}
+    said = category_explanation({**ROW, "record": record}, load_policy("h-vli"))
+    assert "category Racist of the rules (clauses 1.1, 1.2), which is: An attack on people because of race" in said
+    assert said.endswith("because of sex or gender.")
