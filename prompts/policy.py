@@ -147,10 +147,14 @@ class Policy(PolicyPart):
                 raise ValueError(f"{field} names {twice!r} twice")
         known = {*labels["fine"], *labels["binary"]}
         for tag, translation in self.translations.items():
-            for table in ("meanings", "names"):
-                for unknown in getattr(translation, table).keys() - known:
+            for field in ("meanings", "names", "reasons"):
+                for unknown in getattr(translation, field).keys() - known:
                     meant = suggest_known(unknown, known)
-                    raise ValueError(f"translations.{tag}.{table}: {unknown}: there is no such category{meant}")
+                    raise ValueError(f"translations.{tag}.{field}: {unknown}: there is no such category{meant}")
+            for each in (*self.fine, *self.binary):
+                if each.name in translation.reasons and len(translation.reasons[each.name]) != len(each.reasons):
+                    told = f"translations.{tag}.reasons: {each.name}: translate each of its {len(each.reasons)} reasons"
+                    raise ValueError(told)
             ids = [each.id for each in self.clauses]
             for unknown in translation.clauses.keys() - set(ids):
                 meant = suggest_known(unknown, ids) if ids else "; this policy numbers none"
@@ -160,6 +164,14 @@ class Policy(PolicyPart):
     def categories(self, scheme: Scheme) -> tuple[Category, ...]:
         """Return the labels of a scheme, in the order of their numbers."""
         return self.fine if scheme == "fine" and self.fine else self.binary
+
+    def reasons_for(self, category: Category) -> tuple[str, ...]:
+        """Return what may be given as why a category was chosen: its reasons, else its clauses, else its meaning."""
+        return (
+            category.reasons
+            or tuple(each.rule for each in self.clauses if each.category == category.name)
+            or (category.meaning,)
+        )
 
     def label(self, scheme: Scheme, category: str) -> int:
         """Return the number of a category.
@@ -222,14 +234,22 @@ def translate_policy(policy: Policy, tag: str | None) -> Policy:
     translation = policy.translations[found]
 
     def translate(categories: tuple[Category, ...]) -> tuple[Category, ...]:
-        meanings = translation.meanings
-        return tuple(each.model_copy(update={"meaning": meanings.get(each.name, each.meaning)}) for each in categories)
+        meanings, reasons = translation.meanings, translation.reasons
+        return tuple(
+            each.model_copy(
+                update={
+                    "meaning": meanings.get(each.name, each.meaning),
+                    "reasons": reasons.get(each.name, each.reasons),
+                }
+            )
+            for each in categories
+        )
 
     def translate_clause(clause: Clause) -> Clause:
         said = translation.clauses.get(clause.id)
         return clause if said is None else clause.model_copy(update=said.model_dump(exclude_none=True))
 
-    texts = translation.model_dump(exclude={"meanings", "names", "clauses"}, exclude_none=True)
+    texts = translation.model_dump(exclude={"meanings", "names", "reasons", "clauses"}, exclude_none=True)
     labels = {"fine": translate(policy.fine), "binary": translate(policy.binary)}
     clauses = tuple(map(translate_clause, policy.clauses))
     return policy.model_copy(update={**texts, **labels, "clauses": clauses, "language": found})

@@ -75,11 +75,15 @@ def with_groups(part: Holder, called: str, pool: Mapping[str, ExampleGroup]) -> 
 
 
 class Category(ExampleHolder):
-    """One label of a scheme. `hate` says whether it is hate speech: by default every one but the first of a scheme."""
+    """One label of a scheme. `hate` says whether it is hate speech: by default every one but the first of a scheme.
+
+    `reasons` are what people at the desk choose from when they decide for it; no model is told them.
+    """
 
     name: Name
     meaning: Text
     hate: bool | None = None
+    reasons: tuple[Text, ...] = ()
 
 
 class Clause(ExampleHolder):
@@ -107,8 +111,8 @@ class ClauseTranslation(PolicyPart):
 class Translation(PolicyPart):
     """What a policy says in another language; what isn't given stays as it is.
 
-    `meanings` and `names` (what people of the language call a category, in letters) go by category name, `clauses` by
-    clause id.
+    `meanings`, `names` (what people of the language call a category, in letters) and `reasons` (as many as they
+    translate) go by category name, `clauses` by clause id.
     """
 
     definition: Text | None = None
@@ -118,6 +122,7 @@ class Translation(PolicyPart):
     together: Passage | None = None
     meanings: dict[Name, Text] = Field(default_factory=dict)
     names: dict[Name, Text] = Field(default_factory=dict)
+    reasons: dict[Name, tuple[Text, ...]] = Field(default_factory=dict)
     clauses: dict[ClauseId, ClauseTranslation] = Field(default_factory=dict)
 
 

@@ -21,7 +21,7 @@ from tribunal.errors import BadInput
 from tribunal.models.image import load_picture, stored_file
 from tribunal.schema import JSON, Record
 from tribunal.service.desk.case_lists import filters_from_query, go_to_next_case, query_string
-from tribunal.service.desk.decisions import submit_decision
+from tribunal.service.desk.decisions import list_choices, submit_decision
 from tribunal.service.desk.pages import HEADERS
 from tribunal.service.desk.visits import AnyVisit, DeskVisit, FormResult, ReviewerVisit
 from tribunal.store import audit as audit_log
@@ -166,7 +166,7 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
         _view_activity(audit_log.readable(each))
         for each in await audit_log.page(store, limit=_MOST_ACTIVITY, subject=case_id)
     ]
-    rule, view, trouble, policy_text = None, None, "", None
+    policy, rule, view, trouble, policy_text = None, None, None, "", None
     verdict = (record.review.court if record and record.review else None) or row
     if record is not None:
         try:
@@ -184,7 +184,7 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
             decided_at=None if status.open else format_date(row["finished"]),
         )  # fmt: skip
     names = _find_category_names(row["question"] and row["question"]["form"])
-    categories = [{"name": name} for name in names or [each.name for each in (rule.categories if rule else ())]]
+    categories = list_choices(names, policy, record.scheme if record else "fine", row["language"])
     return visit.page(
         "case.html.jinja", result=result, title=f"Post {row['post_id'] or row['id']}", again=bool(result.typed),
         query=query_string(filters_from_query(visit)), row=row, case_status=status, rule=rule, view=view,

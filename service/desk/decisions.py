@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from fastapi import APIRouter
 from fastapi.responses import Response
 
 from tribunal.cases import waiting_cases as notes
 from tribunal.cases.problem import Problem
-from tribunal.schema import JSON
+from tribunal.prompts.policy import Policy, translate_policy
+from tribunal.schema import JSON, Frozen, Scheme
 from tribunal.service.desk.case_lists import filters_from_query, go_to_next_case, query_string
 from tribunal.service.desk.visits import DeskVisit, ReviewerVisit
 
@@ -17,9 +19,36 @@ router = APIRouter()
 _SOON = 1.0  # seconds in which a decision is usually carried out
 
 
+class CategoryChoice(Frozen):
+    """A category that one may choose, with its reasons: each as it reads here, and in the author's language."""
+
+    name: str
+    meaning: str = ""
+    reasons: tuple[tuple[str, str], ...] = ()
+
+
+def list_choices(
+    names: Sequence[str], policy: Policy | None, scheme: Scheme, language: str | None
+) -> list[CategoryChoice]:
+    """Return the categories of these names; without a policy, or where it lacks one, the name alone."""
+    if policy is None:
+        return [CategoryChoice(name=name) for name in names]
+    translated = translate_policy(policy, language)
+    known = {
+        own.name: CategoryChoice(
+            name=own.name,
+            meaning=own.meaning,
+            reasons=tuple(zip(policy.reasons_for(own), translated.reasons_for(theirs), strict=True)),
+        )
+        for own, theirs in zip(policy.categories(scheme), translated.categories(scheme), strict=True)
+    }
+    return [known.get(name, CategoryChoice(name=name)) for name in names or known]
+
+
 def read_decision(visit: DeskVisit, action: str) -> JSON:
     """Return what the form decides, as `Reviews.decide` takes it; raise Problem if something is missing."""
     note, question, category = (visit.text(name) for name in ("note", "question", "category"))
+    note = note or (visit.text("canned") if action == "change" else "")
     if action == "ask":
         if not question:
             raise Problem("bad_input", "question: is empty; write a question for the model")
@@ -29,7 +58,7 @@ def read_decision(visit: DeskVisit, action: str) -> JSON:
     if not category:
         raise Problem("bad_input", "category: choose a category")
     if not note:
-        raise Problem("bad_input", "note: say why; your note becomes the explanation")
+        raise Problem("bad_input", "note: say why, or choose a reason; it becomes the explanation")
     return {"action": action, "note": note, "category": category}
 
 

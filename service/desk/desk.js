@@ -1,4 +1,4 @@
-// The desk's keys. Every one of them only moves the focus or follows a link: what decides a case is always pressed.
+// The desk's keys. Each moves the focus, follows a link or chooses a category: what decides a case is always pressed.
 // Without this script every page works the same, by its forms.
 "use strict";
 
@@ -17,10 +17,39 @@
     next.focus();
   };
 
+  // A number chooses a category and the first of its reasons; Enter then presses the button that has the focus.
+  const category = document.querySelector("select#category");
+  const reason = document.querySelector("select#canned");
+  const note = document.getElementById("note");
+  const fill = (words) => {
+    if (note.value !== "" && note.value !== note.dataset.canned) return; // their own words stay
+    note.value = note.dataset.canned = words;
+  };
+  const choose = (number) => {
+    if (!reason || !shown(category) || number >= category.options.length) return false;
+    category.selectedIndex = number;
+    category.dispatchEvent(new Event("change"));
+    const accept = document.querySelector("button[value=accept]");
+    const button = accept && accept.dataset.category === category.value ? accept : document.querySelector("button[value=change]");
+    button.focus();
+    button.scrollIntoView({ block: "nearest" });
+    return true;
+  };
+  if (reason) {
+    note.addEventListener("focus", () => { if (note.value === note.dataset.canned) note.select(); });
+    category.addEventListener("change", () => {
+      const group = [...reason.querySelectorAll("optgroup")].find((each) => each.label === category.value);
+      reason.value = group ? group.firstElementChild.value : "";
+      fill(reason.value);
+    });
+    reason.addEventListener("change", () => fill(reason.value));
+  }
+
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (event.key === "Escape" && typing(document.activeElement)) { document.activeElement.blur(); return; }
     if (off() || typing(document.activeElement)) return;
+    if (/^[1-9]$/.test(event.key)) { if (choose(Number(event.key))) event.preventDefault(); return; }
     if (event.key === "j" || event.key === "k") { event.preventDefault(); move(event.key === "j" ? 1 : -1); return; }
     if (event.key.length !== 1) return;
     if (event.key === "i") {
@@ -74,7 +103,7 @@
   addEventListener("pageshow", () => { sent = false; });
   addEventListener("beforeunload", (event) => {
     if (sent) return;
-    const typed = [...document.querySelectorAll("form[data-keep] textarea")].some((each) => each.value !== each.defaultValue);
+    const typed = [...document.querySelectorAll("form[data-keep] textarea")].some((each) => each.value !== each.defaultValue && each.value !== each.dataset.canned);
     if (typed) event.preventDefault();
   });
 })();

@@ -32,7 +32,8 @@ from tribunal.service.routes.storable import check_parameters, check_texts
 Role = Literal["reviewer", "lead", "auditor"]
 EVERYBODY: tuple[Role, ...] = ("reviewer", "lead", "auditor")
 MOST_WORDS = 10_000  # characters of a note, a question or a reason
-TYPED_FIELDS = ("note", "question", "category", "words", "reason", "context")  # fields that hold a person's own words
+# Fields that hold a person's own words, or what they chose.
+TYPED_FIELDS = ("note", "question", "category", "canned", "words", "reason", "context")
 _FORM = "application/x-www-form-urlencoded"
 _SCOPES: dict[Role, Scope] = {"lead": "lead", "reviewer": "review", "auditor": "audit"}
 

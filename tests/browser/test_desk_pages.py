@@ -171,6 +171,38 @@ async def test_by_keyboard_alone_and_two_at_once(chromium: Browser, tmp_path: Pa
         assert "a quotation, see the title" in [each["record"]["explanation"] for each in decided]
 
 
+async def test_a_number_and_enter_decide_and_undo_takes_it_back(chromium: Browser, tmp_path: Path) -> None:
+    async with (
+        listening(sqlite(tmp_path), **ALL, desk_undo=600.0) as url,
+        httpx.AsyncClient(base_url=url, timeout=60) as client,
+        browsing(chromium, url) as kim,
+    ):
+        for number in (1, 2):
+            await post(client, f"Good morning {number}!", post_id=f"post-{number}", language="en")
+        await sign_in(kim, "kim")
+        await kim.keyboard.press("n")
+        await kim.keyboard.press("Enter")
+        await is_at(kim, "Post post-1")
+        await kim.keyboard.press("2")
+        assert await kim.input_value("#category") == "Racist"
+        assert (await kim.input_value("#note")).startswith("An attack on people because of race")
+        await kim.keyboard.press("w")
+        await kim.keyboard.press("End")
+        await kim.keyboard.type(" (see the thread)")
+        await kim.keyboard.press("Escape")
+        await kim.keyboard.press("3")
+        assert (await kim.input_value("#note")).endswith(" (see the thread)"), "what was edited stays"
+        await kim.keyboard.press("Enter")
+        await is_at(kim, "Post post-2")
+        await expect(kim.get_by_role("status")).to_contain_text("to Sexist")
+        await is_sound(kim)
+        await kim.keyboard.press("u")
+        assert await kim.evaluate("document.activeElement.textContent") == "Undo"
+        await kim.keyboard.press("Enter")
+        await is_at(kim, "Post post-1")
+        await expect(kim.get_by_role("status")).to_contain_text("waits for you again")
+
+
 async def test_nothing_of_a_stranger_s_runs(chromium: Browser, tmp_path: Path) -> None:
     async with (
         listening(sqlite(tmp_path), **ALL) as url,

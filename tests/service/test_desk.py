@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,6 +16,7 @@ from tests.court import court_script
 from tests.doubles import Fault, Reply, Request, ScriptedServer
 from tests.service.at_desk import ALL, Somebody, post, somebody
 from tests.service.conftest import opened, serving
+from tribunal.prompts.policy import load_policy
 from tribunal.service.replica import case_queries
 from tribunal.store import audit as audit_log
 from tribunal.store.engine import Store
@@ -71,6 +73,32 @@ async def test_a_case_is_claimed_decided_and_the_next_one_comes(database: str) -
         "case.taken_in", "case.pending", "case.claimed kim (operator)", "case.answered kim (operator)",
         "case.decided kim (operator)",
     ]  # fmt: skip
+
+
+async def test_a_reason_of_the_policy_stands_for_an_empty_note_in_the_author_s_language(
+    database: str, tmp_path: Path
+) -> None:
+    shipped, meanings = load_policy("h-vli").source.partition("[pool")[0], "[translations.de.meanings]"
+    reasons = 'reasons = ["It quotes.", "It is about ideas."]'
+    own = shipped.replace('name = "NotHate"\n', f'name = "NotHate"\n{reasons}\n')
+    own = own.replace(meanings, f'[translations.de.reasons]\nNotHate = ["Zitat.", "Ideen."]\n\n{meanings}')
+    file = tmp_path / "own.toml"
+    file.write_text(own, encoding="utf-8")
+    settings = {"review": True, "review_rule": ["all"], "policy": str(file)}
+    async with serving(database, settings=settings) as client:
+        case = await post(client, "ein Beitrag", language="de")
+        kim = somebody(client.app)  # type: ignore[attr-defined]
+        await kim.sign_in(named="kim")
+        page = await kim.send(at="/next")
+        [group] = page.tree.xpath("//select[@id='canned']/optgroup[@label='NotHate']")
+        assert [(each.text, each.get("value")) for each in group] == [
+            ("It quotes.", "Zitat."), ("It is about ideas.", "Ideen."),
+        ]  # fmt: skip
+        [racist] = page.tree.xpath("//select[@id='canned']/optgroup[@label='Racist']/option")
+        assert (racist.text[:12], racist.get("value")[:12]) == ("An attack on", "Ein Angriff "), "its clause"
+        await kim.send("change", category="NotHate", canned="Ideen.")
+        record = (await client.get(f"/v1/cases/{case['id']}")).json()["record"]
+        assert (record["category"], record["explanation"]) == ("NotHate", "Ideen.")
 
 
 async def test_ask_skip_and_note(database: str) -> None:
