@@ -9,7 +9,7 @@ import typer
 
 from tribunal.commands.database import run_in_store
 from tribunal.commands.printing import print_template
-from tribunal.commands.shared_options import AsJson, Database
+from tribunal.commands.shared_options import AsJson, Clauses, Database
 from tribunal.errors import BadInput
 from tribunal.terminal import say, say_json
 
@@ -99,6 +99,7 @@ def decide(
         bool, typer.Option("--retry", help="Order a new trial that hears the appeal; a running replica holds it.")
     ] = False,
     note: Annotated[str, typer.Option(help="Why. Required with --change.")] = "",
+    clauses: Clauses = None,
     database: Database = None,
 ) -> None:
     """Decide an appeal: uphold the decision, change it, or order a new trial and decide after it."""
@@ -107,7 +108,8 @@ def decide(
         raise BadInput("decide: give one of --uphold, --change CATEGORY and --retry")
     action: Any = next(name for name, given in ways.items() if given)
     who = f"{reviewer.strip()} (operator)"
-    row = _with_appeals(database, lambda appeals: appeals.decide(appeal_id, who, action, category=change, note=note))
+    given: Any = {"category": change, "note": note, "clauses": clauses or ()}
+    row = _with_appeals(database, lambda appeals: appeals.decide(appeal_id, who, action, **given))
     if row["status"] == "decided":
         say(f"{row['id']}: {row['result']}: {row['category']}")
     else:

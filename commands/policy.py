@@ -127,13 +127,23 @@ def _models(trial: PolicyTrial) -> list[str]:
 def _print_changes(changes: JSON, folder: Path) -> None:
     print_template("policy_try", part="head", changes=changes)
     rows = [
-        (each["post_id"], each["from"], each["to"], each["people"], "yes" if each["agrees_now"] else "no")
+        (
+            each["post_id"],
+            _with_clauses(each["from"], each["clauses_then"]),
+            _with_clauses(each["to"], each["clauses_now"]),
+            each["people"],
+            "yes" if each["agrees_now"] else "no",
+        )
         for each in changes["changes"][:_SHOWN]
     ]
     if rows:
         print_table(("post", "from", "to", "people decided", "agrees now"), rows)
     print_template("policy_try", part="end", changes=changes, most=_SHOWN, page=str(folder / "changes.html"))
     say("These are reviewed cases: a selected sample, in which the court was mostly unsure.", aside=True)
+
+
+def _with_clauses(outcome: str, clauses: list[str]) -> str:
+    return f"{outcome} ({', '.join(clauses)})" if clauses else outcome
 
 
 _SHOWN = 50

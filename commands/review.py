@@ -16,7 +16,7 @@ from tribunal.commands.database import (
     run_in_store,
 )
 from tribunal.commands.errors import STATUS, report_write_errors
-from tribunal.commands.shared_options import AsJson, Database, KeepIn, Since, Until
+from tribunal.commands.shared_options import AsJson, Clauses, Database, KeepIn, Since, Until
 from tribunal.errors import BadInput
 from tribunal.terminal import print_table, say, say_json
 from tribunal.text import count_noun
@@ -85,6 +85,7 @@ def decide(
         str | None, typer.Option(metavar="QUESTION", help="Send the case back for one more trial, with this question.")
     ] = None,
     note: Annotated[str, typer.Option(help="Why; it becomes the explanation of an edited verdict.")] = "",
+    clauses: Clauses = None,
     reviewer: Reviewer = None,
     as_json: AsJson = False,
     database: Database = None,
@@ -98,9 +99,11 @@ def decide(
     if sum([accept, category is not None, ask is not None]) != 1:
         raise BadInput("decide: give one of --accept, --category and --ask")
     if ask is not None:
-        answer = answer_of("ask", question=ask)
+        answer = answer_of("ask", question=ask, clauses=clauses or ())
+    elif accept:
+        answer = answer_of("accept", note=note, clauses=clauses or ())
     else:
-        answer = answer_of("accept", note=note) if accept else answer_of("change", category=category, note=note)
+        answer = answer_of("change", category=category, note=note, clauses=clauses or ())
     answer = {**answer, "reviewer": reviewer or login_name() or None}
     _end_with(asyncio.run(submit_review(thread, answer, database=database)), as_json)
 

@@ -88,6 +88,15 @@ Cluster = Annotated[
     ),
 ]
 
+# Decisions
+
+Clauses = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--clause", metavar="ID", help="A clause of the policy that the decision rests on; may be given again."
+    ),
+]
+
 # Data sets
 
 Split = Annotated[

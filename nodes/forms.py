@@ -32,6 +32,7 @@ Mend = Callable[[Filled, list[str]], Filled]
 
 # Characters on the wire: a server with grammars stops a model there. What comes back longer is taken.
 GROUP, CLAIM, REASON = 120, 400, 1_200
+MOST_CLAUSES = 3  # that decide a post
 
 _BEFORE_A_LABEL = ("", "label", "category", "answer", "type", "stance")
 _NO_LABEL_NUMBER = re.compile(r"^\W*-\s*\d|\d\.\d")
@@ -120,11 +121,42 @@ def _spelling(name: str) -> str:
     return "".join(character for character in unicodedata.normalize("NFKC", name).casefold() if character.isalnum())
 
 
+def clause_field(policy: Policy) -> dict[str, Any]:
+    """Return the field of a cue's form for the clause that it breaks; no field if the policy numbers none."""
+    if not policy.clauses:
+        return {}
+    named: Any = Annotated[offer_names([each.id for each in policy.clauses]), BeforeValidator(_as_text)]
+    return {"clause": (named, "")}
+
+
+def clauses_field(policy: Policy) -> dict[str, Any]:
+    """Return the field of a decision's form for the clauses that decide it; no field if the policy numbers none."""
+    if not policy.clauses:
+        return {}
+    listed: Any = list[offer_names([each.id for each in policy.clauses])]  # type: ignore[misc]
+    bounds: Any = Field(default=[], json_schema_extra={"maxItems": MOST_CLAUSES})
+    return {"clauses": (Annotated[listed, BeforeValidator(_as_list)], bounds)}
+
+
+def _as_text(given: Any) -> Any:
+    """Take a clause in a list of one, a number, or nothing for its id."""
+    if isinstance(given, list):
+        given = given[0] if given else ""
+    return "" if given is None else str(given) if isinstance(given, int | float) else given
+
+
+def _as_list(given: Any) -> Any:
+    """Take one clause, or nothing, for a list."""
+    listed = given if isinstance(given, list) else [] if given in (None, "") else [given]
+    return [_as_text(each) for each in listed]
+
+
 @lru_cache(maxsize=32)
 def decision_form(policy: Policy, scheme: Scheme) -> type[DecisionForm]:
     """Return the form of a decision: a category of the scheme by its name; its number is taken for it."""
     names = [category.name for category in policy.categories(scheme)]
-    return create_model("Decision", __base__=DecisionForm, category=(one_of(names, numbered=True), ...))
+    fields: Any = {"category": (one_of(names, numbered=True), ...), **clauses_field(policy)}
+    return create_model("Decision", __base__=DecisionForm, **fields)
 
 
 def _read_confidence(value: Any, read: ValidatorFunctionWrapHandler) -> float:

@@ -283,6 +283,10 @@ def _fault_by_policy(verdict: Verdict, state: Mapping[str, Any], context: Contex
     label = known.index(verdict.category)
     if verdict.label != label:
         return f"outcome.label: {verdict.label}: is not the label of {verdict.category}; give {label}"
+    if unknown := next((each for each in verdict.clauses if in_force.find_clause(each) is None), None):
+        ids = [each.id for each in in_force.clauses]
+        meant = suggest_known(unknown, ids) if ids else "; it numbers none"
+        return f"outcome.clauses: {shorten_repr(unknown)}: the policy {in_force.name} has no such clause{meant}"
     hateful = in_force.is_hate(scheme, label)
     if verdict.hateful != hateful:
         return f"outcome.hateful: {verdict.hateful}: contradicts the category {verdict.category}; give {hateful}"

@@ -13,7 +13,8 @@ from tribunal.errors import BadInput
 from tribunal.prompts.marks import material_text
 from tribunal.text import suggest_name
 
-_ATTRIBUTES = ("name", "meaning", "index", "first", "last")  # of a category, and of a loop
+# Of a category, of a clause, and of a loop.
+_ATTRIBUTES = ("name", "meaning", "id", "category", "rule", "exceptions", "index", "first", "last")
 _FILTERS = ("capitalize", "default", "first", "indent", "join", "last", "length", "lower", "replace", "title", "trim")
 # What is made of a part of a prompt after it has been filled in could take off its marks.
 _MADE_OF_PARTS = (nodes.FilterBlock, nodes.AssignBlock, nodes.Macro, nodes.CallBlock, nodes.Import, nodes.FromImport)

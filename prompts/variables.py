@@ -6,7 +6,7 @@ from __future__ import annotations
 POLICY_WORDS = ("name", "definition", "exclusions", "expression", "excuses", "together")
 # What a system message may say of the policy, and what a role's prompt may; `ask` fills these in by itself.
 OF_THE_SYSTEM = frozenset((*POLICY_WORDS, "groups", "categories", "question", "labels", "language", "own_policy"))
-OF_THE_POLICY = frozenset(("expression", "excuses", "together", "category_examples", "kinds"))
+OF_THE_POLICY = frozenset(("expression", "excuses", "together", "category_examples", "kinds", "clauses"))
 # What a role's prompt may say of the settings of the run; filled in in the same way.
 OF_THE_RUN = frozenset(("label_first", "boxes", "sure"))
 # What a role's prompt may say of what the case holds, so that it has no rule for what isn't there.

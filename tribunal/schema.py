@@ -6,7 +6,7 @@ it in Studio, a checkpoint holds nothing but JSON, and a node reads it back with
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -30,6 +30,15 @@ CueType = Literal["Direct", "Socio-cultural", "Metaphor"]
 Track = Literal["fast_track", "deep_dive", "dismissed", "baseline", "triage"]
 # In every outcome and record: derived from the calls, so that no reader has to look at models.
 REHEARSED_FIELD: bool = Field(default=False, description="whether the rehearsal model took part: rules, no moderator")
+
+
+def _is_empty(held: object) -> bool:
+    """Return whether a field that the release before doesn't know is left out, so that it can read the rest."""
+    return not held
+
+
+def _clauses_field(description: str) -> Any:
+    return Field(default=(), exclude_if=_is_empty, description=f"{description}, by their ids; absent: none")
 
 
 class Image(Frozen):
@@ -74,6 +83,9 @@ class Cue(Frozen):
     justification: str = Field(description="why that is a sign of hate")
     category: str = Field(description="of the policy")
     box: Box | None = Field(default=None, description="where in the image it is seen; where that was asked for")
+    clause: str = Field(
+        default="", exclude_if=_is_empty, description="the clause of the policy that it breaks, by its id; absent: none"
+    )
 
     @property
     def attacked_group(self) -> str:
@@ -161,6 +173,7 @@ class Verdict(Frozen):
     votes: tuple[Vote, ...] = Field(default=(), description="the judge's draws, where there were several")
     steps: tuple[Step, ...] = Field(default=(), description="of a verdict on evidence: the rationale, cited")
     first_look: str | None = Field(default=None, description="the hash of the screening classifier that decided")
+    clauses: tuple[str, ...] = _clauses_field("the clauses of the policy that decide it")
 
 
 class Refusal(Frozen):
@@ -204,6 +217,7 @@ class Review(Frozen):
     reviewer: str | None = Field(default=None, description="who decided")
     at: str | None = Field(default=None, description="when it was decided, ISO 8601 in UTC")
     note: str = Field(default="", description="why")
+    clauses: tuple[str, ...] = _clauses_field("the clauses of the policy that the reviewer named")
 
 
 class Trial(Frozen):
@@ -236,6 +250,7 @@ class Appealed(Frozen):
     reviewer: str = Field(description="who decided on the appeal")
     decided: str = Field(description="when, ISO 8601 in UTC")
     note: str = Field(default="", description="why")
+    clauses: tuple[str, ...] = _clauses_field("the clauses of the policy that the reviewer named")
 
 
 class Record(Frozen):
@@ -251,6 +266,7 @@ class Record(Frozen):
     label: int | None = Field(description="the category by its number in the scheme; null without a verdict")
     category: str | None = Field(description="the category by its name; null without a verdict")
     hateful: bool | None = Field(description="whether the post is hate speech; null where that was not decided")
+    clauses: tuple[str, ...] = _clauses_field("the clauses of the policy that the outcome rests on")
     explanation: str = Field(description="why, in a model's or a person's words")
     rehearsed: bool = REHEARSED_FIELD
     track: Track | None = Field(description="the track: fast_track or deep_dive")

@@ -23,6 +23,7 @@ from tribunal.shared_settings import (
     SECTION_TITLES,
     VIEWS,
     VOTES,
+    Clausal,
     EveryGraph,
     Exemplified,
     ManyTasks,
@@ -115,7 +116,7 @@ class Budgeted(EveryGraph):
     )
 
 
-class Court(Exemplified, Labelled, Judged, Argued, Redrawn, InRounds, Budgeted):
+class Court(Clausal, Exemplified, Labelled, Judged, Argued, Redrawn, InRounds, Budgeted):
     """A graph in which a prosecution and a defence argue cue by cue before a judge."""
 
     early_exit: bool | None = setting(
@@ -254,7 +255,7 @@ class MvDebateSettings(ManyTasks, Exemplified, Judged, Argued, InRounds, Budgete
     )
 
 
-class BaselineSettings(ManyTasks, Variants, Exemplified, Labelled, Judged, Ordered):
+class BaselineSettings(ManyTasks, Variants, Clausal, Exemplified, Labelled, Judged, Ordered):
     """The settings that the one-call baseline heeds."""
 
     about = "one call to a classifier"

@@ -239,6 +239,19 @@ class Exemplified(EveryGraph):
     )
 
 
+class Clausal(EveryGraph):
+    """A graph whose cues and verdicts can cite the clauses of the policy."""
+
+    policy_clauses: bool | None = setting(
+        POLICY, "Clauses of the policy",
+        "Show the policy's clauses to those who argue and decide, and have each cue and verdict cite them. The papers "
+        "have none.",
+        None, default="on in tribunal and with a policy that you name; off elsewhere",
+        nodes=["indict", "investigate", "judge", "classify", "draw"],
+        option="--policy-clauses/--no-policy-clauses", clients="anything",
+    )
+
+
 class Ordered(EveryGraph):
     """A graph whose published answers have the label first."""
 

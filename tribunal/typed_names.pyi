@@ -17,6 +17,7 @@ class CallKeywords(TypedDict, total=False):
     prompts: str | None
     task: Literal["hate", "sarcasm", "misinformation"]
     policy_examples: bool | None
+    policy_clauses: bool | None
     scheme: Literal["fine", "binary"]
     model: Model | None
     seats: Mapping[str, Model]
@@ -121,6 +122,7 @@ Channel = Literal[
     "question",
     "early_exit",
     "policy_examples",
+    "policy_clauses",
     "saved",
     "reserved",
     "budget_from",
@@ -202,6 +204,7 @@ class CueData(TypedDict):
     justification: str
     category: str
     box: NotRequired[BoxData | None]
+    clause: NotRequired[str]
 
 class ArgumentData(TypedDict):
     """An `Argument` as JSON."""

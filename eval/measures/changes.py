@@ -18,7 +18,8 @@ def compare_with_decisions(folder: Path) -> JSON:
 
     A share is None of no posts; its interval is Wilson's, at 95 %. Verdicts are compared by category (`changed`) and by
     whether they are hateful (`turned`); with people, by whether they are hateful. Posts without a verdict, then or now,
-    are in neither, and are counted.
+    are in neither, and are counted. `by_clause` says which verdicts cited a clause then and now, and how many of those
+    that cite it changed category.
 
     Args:
         folder: of a run over what `tribunal review export` has written.
@@ -31,6 +32,7 @@ def compare_with_decisions(folder: Path) -> JSON:
     outcomes: Counter[str] = Counter()
     moves: Counter[tuple[str, str]] = Counter()
     counts: Counter[str] = Counter()
+    by_clause: dict[str, Counter[str]] = {}
     listed: list[JSON] = []
     for offset, result in read_results(folder):
         fields, decided = result.fields, result.outcome == "verdict"
@@ -51,6 +53,15 @@ def compare_with_decisions(folder: Path) -> JSON:
             counts["agrees_now"] += is_now == people
             counts["put_right"] += was != people and is_now == people
             counts["put_wrong"] += was == people and is_now != people
+        clauses_then = _split_ids(fields.get("court_clause"))
+        for clause in dict.fromkeys((*clauses_then, *result.clauses)):
+            counted = by_clause.setdefault(clause, Counter())
+            counted["then"] += clause in clauses_then
+            counted["now"] += clause in result.clauses
+            if decided_then and decided and result.gold is not None and before != now:
+                counted["changed"] += 1
+                counted["put_right"] += was != people and is_now == people
+                counted["put_wrong"] += was == people and is_now != people
         if before != now:
             moves[before, now] += 1
             whole = read_full_line(folder, offset)
@@ -60,6 +71,8 @@ def compare_with_decisions(folder: Path) -> JSON:
                     "post_id": fields.get("post_id") or result.post_id,
                     "from": before,
                     "to": now,
+                    "clauses_then": clauses_then,
+                    "clauses_now": list(result.clauses),
                     "people": fields.get("category"),
                     "people_hateful": people,
                     "hateful_then": was,
@@ -87,8 +100,17 @@ def compare_with_decisions(folder: Path) -> JSON:
         "put_right": counts["put_right"],
         "put_wrong": counts["put_wrong"],
         "moves": [{"from": old, "to": new, "posts": number} for (old, new), number in moves.most_common()],
+        "by_clause": [
+            {"clause": clause, **{name: counted[name] for name in ("then", "now", "changed", "put_right", "put_wrong")}}
+            for clause, counted in sorted(by_clause.items())
+        ],
         "changes": listed,
     }
+
+
+def _split_ids(cell: Any) -> list[str]:
+    """Return the ids of clauses in a cell of a table."""
+    return [each.strip() for each in str(cell or "").split(",") if each.strip()]
 
 
 def share_with_interval(part: int, whole: int) -> JSON:

@@ -52,6 +52,13 @@ class ImagesShown(NamedTuple):
     to_some: int
 
 
+class ClauseCounts(NamedTuple):
+    """Count the verdicts that cite a clause, and those of them that are hateful."""
+
+    verdicts: int = 0
+    hateful: int = 0
+
+
 @dataclass(frozen=True)
 class RunColumns:
     """The results of a run, a row each, in the order of its file. Rows of one post share its number in `ids`."""
@@ -92,6 +99,7 @@ class RunColumns:
     cached: UsageByModel  # what the answers from our own cache would have taken, by model
     spared: dict[str, ShortcutSavings]  # what shortcuts spared, by their id
     shown_policy: int  # rows in which a model was shown the policy
+    cited_clauses: dict[str, ClauseCounts]  # how many verdicts cite a clause, by its id
 
     @property
     def row_count(self) -> int:
@@ -159,6 +167,7 @@ def read_columns(folder: Path) -> RunColumns:
     groups_of_posts, signatures = list[str](), list[str]()
     words, gold_names, is_binary = defaultdict[int, Counter[str]](Counter), (set[str](), set[str]()), False
     rehearsed = unfit = shown_policy = 0
+    cited: dict[str, ClauseCounts] = {}
     calls_by_rung: FormatCounts = Counter()
     calls_by_reason: ReasonCounts = Counter()
     spent: UsageByModel = {}
@@ -182,6 +191,9 @@ def read_columns(folder: Path) -> RunColumns:
         rehearsed += result.rehearsed or any(call.model == REHEARSAL for call in result.calls)
         unfit += bool(warnings_of_unfit_models(result.warnings))
         shown_policy += bool(result.policy)
+        for clause in result.clauses:
+            counted = cited.get(clause, ClauseCounts())
+            cited[clause] = ClauseCounts(counted.verdicts + 1, counted.hateful + bool(held["hateful"] == 1))
         calls_by_rung.update(formats_of_calls(result.calls))
         calls_by_reason.update(reasons_of_calls(result.calls))
         add_calls(spent, result.calls)
@@ -232,6 +244,7 @@ def read_columns(folder: Path) -> RunColumns:
         cached=cached,
         spared=dict(spared),
         shown_policy=shown_policy,
+        cited_clauses=dict(sorted(cited.items())),
         confidence=np.asarray(confidence),
         seconds=np.asarray(seconds),
         **{name: np.asarray(values) for name, values in numbers.items()},

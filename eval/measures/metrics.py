@@ -99,6 +99,7 @@ def measure_columns(columns: RunColumns, *, cluster: str | None = None) -> JSON:
         "by_label": scores_by_label(columns, clusters),
         **{name: _measure_groups(columns, clusters, name) for name in GROUPS},
         "images": {**columns.images._asdict(), "left_out": (columns.run.get("images") or {}).get("left_out", 0)},
+        "clauses": {clause: counts._asdict() for clause, counts in columns.cited_clauses.items()},
         "empty_reasons": count_empty_reasons(columns.calls_by_reason),
         "rungs": response_format_shares(columns.calls_by_rung),
         "over_repeats": measure_repeats(columns, clusters),

@@ -99,6 +99,7 @@ class Result(_CountedResult):
     outcome: Literal["verdict", "refusal", "failure", "pending"]
     scheme: Scheme
     category: str | None = None
+    clauses: tuple[str, ...] = ()
     confidence: float | None = Field(default=None, ge=0, le=1)
     probability: float | None = Field(default=None, ge=0, le=1)
     gold: Gold | None = None

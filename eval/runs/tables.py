@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 # What is added to the input's columns.
 COLUMNS: dict[str, ColumnKind] = {
-    "outcome": "text", "label": "integer", "category": "text", "hateful": "flag", "confidence": "number",
-    "probability": "number", "uncertain": "flag", "explanation": "text", "rehearsed": "flag", "track": "text",
-    "calls": "integer", "tokens": "integer", "case": "text", "review": "text", "decided_by": "text",
+    "outcome": "text", "label": "integer", "category": "text", "clause": "text", "hateful": "flag",
+    "confidence": "number", "probability": "number", "uncertain": "flag", "explanation": "text", "rehearsed": "flag",
+    "track": "text", "calls": "integer", "tokens": "integer", "case": "text", "review": "text", "decided_by": "text",
     "reviewer": "text",
 }  # fmt: skip
 FORMATS = (".jsonl", ".csv", ".tsv", ".parquet")
@@ -111,6 +111,7 @@ class OutputColumns:
             "calls": usage.get("calls"),
             "tokens": usage["prompt_tokens"] + usage["completion_tokens"] if usage else None,
             "case": record.get("case") or record.get("kept") or record.get("thread"),
+            "clause": ", ".join(record.get("clauses") or ()) or None,
             "review": (review.get("action") or "waits") if review else None,
         }
         return (

@@ -10,7 +10,19 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, create_model
 from pydantic.json_schema import SkipJsonSchema
 
 from tribunal.exhibit import EDGES, box_of
-from tribunal.nodes.forms import CLAIM, GROUP, REASON, Form, Maker, Mend, offer_names, one_of, same_form, text_bounds
+from tribunal.nodes.forms import (
+    CLAIM,
+    GROUP,
+    REASON,
+    Form,
+    Maker,
+    Mend,
+    clause_field,
+    offer_names,
+    one_of,
+    same_form,
+    text_bounds,
+)
 from tribunal.prompts.marks import Entry, Material, entries, ours, together
 from tribunal.prompts.policy import Policy
 from tribunal.schema import Argument, Cue, CueType, Scheme, Turn
@@ -78,6 +90,7 @@ def cues_form(types: tuple[CueType, ...], most: int, least: int = 0, *, boxes: b
             type=(one_of(types), ...),
             characteristic=(one_of(policy.protected_groups), ...),
             category=(one_of([kind.name for kind in policy.kinds]), ...),
+            **clause_field(policy),
         )
         listed = cast("Any", list[cue])
         bounds = Field(min_length=least, json_schema_extra={"maxItems": most})
@@ -227,7 +240,8 @@ def _quote_on_cue(cue_id: str, said: Cue | Argument, cue: Cue | None, reasons: l
 
 
 def _reason_fields(cue: Cue) -> list[tuple[str, str]]:
-    return [("justification", cue.justification), ("category", cue.category)]
+    clause = [("clause", cue.clause)] if cue.clause else []
+    return [("justification", cue.justification), ("category", cue.category), *clause]
 
 
 def quote_transcript(turns: Iterable[Turn], cues: Iterable[Cue] = ()) -> Material:

@@ -13,6 +13,7 @@ from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, router
 from tribunal.nodes.arcade.cues import quote_transcript
+from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
 from tribunal.nodes.exhibits import cited_ids, show_exhibits, strike_unknown_citations
 from tribunal.nodes.forms import DecisionForm, chain_menders, decision_form, mend_percent, sure_decision_form
 from tribunal.nodes.state import CaseState, cues_in, transcript_of
@@ -52,7 +53,11 @@ async def judge_debate(state: CaseState, runtime: Runtime[Context]) -> JSON:
     """
     context, names = context_of(state), await categories_in_force(state)
     role = SURE_JUDGE if confidence_wanted(context) else JUDGE
-    mend = chain_menders(strike_unknown_citations(state, "explanation", who="judge"), mend_percent)
+    mend = chain_menders(
+        strike_unknown_citations(state, "explanation", who="judge"),
+        strike_unknown_clauses(await policy_of(state, runtime), "judge"),
+        mend_percent,
+    )
     shared, transcript = show_exhibits(state), quote_transcript(transcript_of(state), cues_in(state))
 
     async def draw(number: int) -> Answer[DecisionForm]:
@@ -129,4 +134,6 @@ async def deliver_decision(
     """Return the verdict that a decision is, as an update of the state; arguments are those of `deliver`."""
     scheme = context_of(state).scheme
     label = (await policy_of(state)).label(scheme, decision.category)
-    return await deliver(label, scheme, decision.explanation, state, runtime, log, **more)
+    return await deliver(
+        label, scheme, decision.explanation, state, runtime, log, clauses=cited_clauses(decision), **more
+    )

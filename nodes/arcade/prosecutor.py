@@ -23,11 +23,13 @@ from tribunal.nodes.arcade.cues import (
     quote_turn,
 )
 from tribunal.nodes.arcade.gatekeeper import GATEKEEPER
+from tribunal.nodes.clauses import strike_unknown_clauses
 from tribunal.nodes.exhibits import show_exhibits, strike_unknown_citations
 from tribunal.nodes.forms import Maker, Mend, chain_menders
 from tribunal.nodes.state import CaseState, cues_in, last_turn, post_of, transcript_of, write_turn
 from tribunal.nodes.verdict import deliver, dismissal_is_uncertain, is_closed
 from tribunal.prompts.marks import ours
+from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, CueType, Saving, Turn
 
 MOST_CHARGES = 3
@@ -63,7 +65,7 @@ async def indict_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
 @agent
 async def investigate_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
     """Bring at most two implicit cues, or none (track II, round 1); sees the post and the exhibits."""
-    stage = {"track": "deep_dive", "stage": "investigation"}
+    stage: JSON = {"track": "deep_dive", "stage": "investigation"}
     return await _bring_cues(INVESTIGATION, _BOXED_IMPLICIT, MOST_IMPLICIT, state, runtime, **stage)
 
 
@@ -81,7 +83,10 @@ async def _bring_cues(
     """Return the cues that open a track, in the prosecution's first turn."""
     if context_of(state, runtime).boxes and post_of(state).image:
         role = replace(role, form=boxed)
-    mend = strike_unknown_citations(state, "justification", each="cues", who="prosecutor")
+    mend = chain_menders(
+        strike_unknown_citations(state, "justification", each="cues", who="prosecutor"),
+        strike_unknown_clauses(await policy_of(state, runtime), "prosecutor"),
+    )
     answer = await ask(role, state, runtime, mend=mend, shared=show_exhibits(state))
     seen = "image" in (answer.log["calls"][-1]["shown"] or ())
     cues, extra = number_cues(answer.value.cues, most, "prosecutor", least=least, seen=seen)

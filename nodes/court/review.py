@@ -32,6 +32,7 @@ from tribunal.context import Context, context_of, describe_validation_error, war
 from tribunal.errors import BadInput
 from tribunal.nodes.agents import node, router
 from tribunal.nodes.chat import answer_message
+from tribunal.nodes.clauses import clause_list, named_clauses
 from tribunal.nodes.court.case import review_reason
 from tribunal.nodes.exhibits import evidence_of
 from tribunal.nodes.forms import one_of
@@ -57,6 +58,9 @@ class ReviewAnswer(_AnswerPart):
     reviewer: str | None = Field(default=None, description="who decides")
     note: str = ""
     at: SkipJsonSchema[AwareDatetime | None] = Field(default=None, exclude=True)  # when, if not now
+    clauses: Annotated[tuple[str, ...], BeforeValidator(clause_list)] = Field(
+        default=(), description="the clauses of the policy that it rests on, by their ids"
+    )
     edited: SkipJsonSchema[int | None] = Field(default=None, exclude=True)  # the label that an edit names
 
 
@@ -68,13 +72,16 @@ def review_answer_form(policy: Policy, scheme: Scheme) -> type[RootModel[Any]]:
     the reviewer changed can't be known, so that is refused.
     """
     names = [category.name for category in policy.categories(scheme)]
-    told = {"category": {"enum": names}, "label": {"type": "integer", "maximum": len(names) - 1}, "note": _TEXT}
+    ids = [each.id for each in policy.clauses]
+    told: JSON = {"category": {"enum": names}, "label": {"type": "integer", "maximum": len(names) - 1}, "note": _TEXT}
+    told |= {"clauses": {"type": "array", "items": {"enum": ids}}} if ids else {}
     decided = {"action": {"const": ACTION}, "args": {"type": "object", "properties": told}}
     request = {"title": "An edit", "type": "object", "properties": decided, "required": ["args"]}
     question = {"title": "The question of a response", **_TEXT}
     shape = {"anyOf": [request, question, {"title": "Nothing, to accept", "type": "null"}]}
     category: Any = Annotated[one_of(names) | None, BeforeValidator(lambda named: named or None)]
     verdict: Any = {"category": (category, None), "label": (int | None, None), "note": (str, "")}
+    verdict["clauses"] = (Annotated[tuple[str, ...], BeforeValidator(clause_list)], ())
     edit: Any = create_model("Edit", __base__=_AnswerPart, **verdict)
     edit_form: Any = create_model("EditRequest", __base__=_AnswerPart, args=(edit, ...))
 
@@ -87,6 +94,7 @@ def review_answer_form(policy: Policy, scheme: Scheme) -> type[RootModel[Any]]:
         def _args_fit(self) -> Answer:
             if self.type == "response" and not (isinstance(self.args, str) and self.args.strip()):
                 raise ValueError("args: a response takes the question, as a text")
+            self.clauses = named_clauses(policy, self.clauses)
             if self.type != "edit":
                 return self
             try:
@@ -103,6 +111,7 @@ def review_answer_form(policy: Policy, scheme: Scheme) -> type[RootModel[Any]]:
                 other = f"{names[read.label]}, and not {read.category}"
                 raise ValueError(f"label {read.label} is {other}; give one of them")
             self.edited, self.note = named, read.note or self.note
+            self.clauses = named_clauses(policy, read.clauses) or self.clauses
             return self
 
     class Answers(RootModel[Answer | list[Answer]]):
@@ -150,14 +159,17 @@ async def review_case(state: Case, runtime: Runtime[Context]) -> JSON:
     if answer.type == "response":
         return {**_start_retrial(state, answer.args.strip(), reviewer, at), "warnings": given}
     reason, note = _reason_for_review(state, context), answer.note
-    done = Review(reason=reason, court=court, action=answer.type, reviewer=reviewer, at=at, note=note).dump()
+    decision: JSON = {"action": answer.type, "reviewer": reviewer, "at": at, "note": note, "clauses": answer.clauses}
+    done = Review(reason=reason, court=court, **decision).dump()
     runtime.stream_writer({"event": "review", **done})
     update = {"review": done, "question": None, "warnings": given}
     if answer.edited is None:
         accepted = {**court, "uncertain": False} if court.get("uncertain") else court
+        if answer.clauses and court.get("outcome") == "verdict":
+            accepted = {**accepted, "clauses": list(answer.clauses)}
         return {**update, "outcome": accepted, **answer_message(state, accepted, "Accepted by a reviewer.")}
     words = note or f"A reviewer decided this; the court had said: {court['explanation']}"
-    how: JSON = {"reviewed": True, "track": state.get("track")}
+    how: JSON = {"reviewed": True, "track": state.get("track"), "clauses": answer.clauses}
     return {**update, **await deliver(answer.edited, context.scheme, words, state, runtime, **how)}
 
 
@@ -186,10 +198,14 @@ def _describe_case(state: Case, context: Context, policy: Policy) -> JSON:
         f"The post ({post.id}): {post.text or '(no text)'}",
     ]
     lines += [f"Its image: {post.image.ref}"] if post.image else []
-    lines += [f"Cue {cue.id} against {cue.attacked_group}: {cue.claim}" for cue in cues_in(state)]
+    lines += [
+        f"Cue {cue.id} against {cue.attacked_group}{f' (clause {cue.clause})' if cue.clause else ''}: {cue.claim}"
+        for cue in cues_in(state)
+    ]
     lines += [f"Passage {each.id}, {each.url}: {each.passage}" for each in evidence_of(state)]
     lines += [f"Note: {warning}" for warning in state.get("warnings", [])]
     lines += [f"The categories: {', '.join(each.name for each in policy.categories(context.scheme))}"]
+    lines += [f"Clause {each.id} ({each.category}): {each.rule}" for each in policy.clauses]
     return {
         "action_request": {"action": ACTION, "args": {"category": outcome.get("category") or "", "note": ""}},
         "config": {"allow_accept": True, "allow_edit": True, "allow_respond": True, "allow_ignore": False},

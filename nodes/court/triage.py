@@ -10,10 +10,12 @@ from tribunal.models.ask import ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import node
 from tribunal.nodes.arcade.judge import categories_in_force, deliver_decision
-from tribunal.nodes.forms import mend_percent, sure_decision_form
+from tribunal.nodes.clauses import strike_unknown_clauses
+from tribunal.nodes.forms import chain_menders, mend_percent, sure_decision_form
 from tribunal.nodes.state import CaseState
 from tribunal.nodes.verdict import is_closed, is_uncertain
 from tribunal.prompts.marks import operator_words
+from tribunal.prompts.policy import policy_of
 from tribunal.schema import JSON, Saving
 from tribunal.shared_settings import screener_path
 from tribunal.stops import stop_at_head
@@ -37,8 +39,9 @@ async def triage_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
 
         return await screen_by_classifier(folder, state, runtime)
     names = await categories_in_force(state)
+    mend = chain_menders(strike_unknown_clauses(await policy_of(state, runtime), "first look"), mend_percent)
     try:
-        answer = await ask(TRIAGE, state, runtime, mend=mend_percent, categories=operator_words(", ".join(names)))
+        answer = await ask(TRIAGE, state, runtime, mend=mend, categories=operator_words(", ".join(names)))
     except ModelError as fault:
         said = f"the first look gave no decision, and the post went to trial: {fault}"
         return {"calls": list(fault.calls), "warnings": [*fault.warnings, said]}

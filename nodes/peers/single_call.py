@@ -25,7 +25,8 @@ from tribunal.models.ask import Answer, ask
 from tribunal.models.role import Role
 from tribunal.nodes.agents import agent, node
 from tribunal.nodes.arcade.judge import CLASSIFIER
-from tribunal.nodes.forms import mend_percent, sure_decision_form, sure_form
+from tribunal.nodes.clauses import cited_clauses, strike_unknown_clauses
+from tribunal.nodes.forms import chain_menders, mend_percent, sure_decision_form, sure_form
 from tribunal.nodes.mv_debate.views import YES, answer_form
 from tribunal.nodes.state import Views, write_turn
 from tribunal.nodes.verdict import confidence_wanted, deliver, is_uncertain, vote_confidence
@@ -87,7 +88,8 @@ async def decide_alone(state: Views, runtime: Runtime[Context], draw: int | None
     if drawn:
         role = replace(role, shares_draw_temperature=True, answer_order="reason-first")
     listed = operator_words(", ".join(names))
-    given = await ask(role, state, runtime, draw=number, mend=mend_percent, categories=listed)
+    mend = chain_menders(strike_unknown_clauses(policy, "classifier"), mend_percent)
+    given = await ask(role, state, runtime, draw=number, mend=mend, categories=listed)
     label = policy.label(context.scheme, given.value.category)
     return LoneDecision(label, names[label], given.value.explanation, given)
 
@@ -98,6 +100,7 @@ async def _classify(state: Views, runtime: Runtime[Context]) -> JSON:
     scheme, log, confidence = decision_scheme(context_of(state)), made.answer.log, made.answer.confidence
     unsure = await is_uncertain(state, made.label, scheme, confidence)
     how: JSON = {"track": "baseline", "confidence": confidence, "uncertain": unsure}
+    how["clauses"] = cited_clauses(made.answer.value)
     return {"track": "baseline", **await deliver(made.label, scheme, made.words, state, runtime, log, **how)}
 
 
@@ -158,6 +161,7 @@ async def draw_votes(state: Views, runtime: Runtime[Context]) -> JSON:
     confidence = vote_confidence(state, votes[won.category], len(result.drawn), budget.calls)
     unsure = result.tie or await is_uncertain(state, won.label, scheme, confidence)
     how: JSON = {"tie": result.tie, "confidence": confidence, "uncertain": unsure}
+    how["clauses"] = cited_clauses(won.answer.value)
     return {
         **await deliver(won.label, scheme, words, state, runtime, log, **how),
         "debate": [{"id": "vote", "votes": dict(votes), "draws": context.draws, "spared": result.spared}],

@@ -275,6 +275,27 @@ def _cue_in_words(cue: CueStatement) -> str:
     return f"{cue.cue_id}, {cue.claim.rstrip('.')}," if cue.claim else cue.cue_id
 
 
+def cite_clauses(question: Question, answer: JSON) -> JSON:
+    """Return an answer with the first clause of its category, in each cue and in a decision, where they are asked for.
+
+    In two labels the clause is that of the gravest sign.
+    """
+    policy, reading = question.policy, reading_of_question(question)
+    by_category: dict[str, str] = {}
+    for clause in policy.clauses:
+        by_category.setdefault(clause.category, clause.id)
+    if "cues" in answer:
+        cues = [{**cue, "clause": by_category.get(cue["category"], "")} for cue in answer["cues"]]
+        return {**answer, "cues": cues} if by_category else answer
+    if not by_category or "clauses" not in question.form.model_fields:
+        return answer
+    category = answer["category"]
+    if category == policy.binary[1].name and reading.gravest:
+        category = category_of_group(policy, "fine", reading.gravest.key)
+    cited = by_category.get(category)
+    return {**answer, "clauses": [cited] if cited else []}
+
+
 def explain_decision(question: Question) -> JSON:
     """Say what was decided, and the first words that each ground quotes, in English whatever is asked for."""
     told = question.write_task()

@@ -128,6 +128,8 @@ def answer_question(question: Question | None, parts: Mapping[str, Part] = PARTS
         raise ValueError("the rehearsal model is asked through `ask`, which hands it the question itself")
     if part := parts.get(question.role.name):
         answer = part(question)
+        if not isinstance(answer, str):
+            answer = court.cite_clauses(question, answer)
         if isinstance(answer, str) or "confidence" not in question.form.model_fields:
             return answer
         return {"confidence": 0.0, **answer}  # to fill the field: no verdict of the rules states one

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from sqlalchemy import func, select, update
@@ -21,6 +22,7 @@ from tribunal.cases.outbox import Outbox
 from tribunal.cases.problem import Problem
 from tribunal.cases.reservations import USUAL_BOUNDS, CaseBounds, reserve
 from tribunal.errors import BadInput
+from tribunal.nodes.clauses import named_clauses
 from tribunal.schema import JSON, Frozen, Record
 from tribunal.service.replica.claims import (
     NO_CLAIM,
@@ -138,7 +140,7 @@ class Appeals(ClaimStore):
 
     async def decide(
         self, appeal_id: str, reviewer: str, action: Action, *, category: str | None = None, note: str = "",
-        by: Who = OPERATOR,
+        clauses: Sequence[str] = (), by: Who = OPERATOR,
     ) -> JSON:  # fmt: skip
         """Decide an appeal, or order a new trial, after which the same person decides; return the appeal's row.
 
@@ -147,19 +149,23 @@ class Appeals(ClaimStore):
         Raises:
             Problem: there is none, it is decided, somebody else has it, its new trial is under way, this person has
                 decided the case, or the budget of the case's key doesn't reach for a new trial.
-            BadInput: the category or the note doesn't fit the action, or the case's policy.
+            BadInput: the category, the note or a clause doesn't fit the action, or the case's policy.
         """
         if (category is not None) != (action == "change"):
             way_out = "give it" if action == "change" else "leave it out"
             raise BadInput(f"category: {category!r}: belongs to a change; {way_out}")
         if action == "change" and not note.strip():
             raise BadInput("note: is empty: say why; it becomes the verdict's explanation")
-        after = None
-        if category is not None:
+        if clauses and action == "retry":
+            raise BadInput("clauses: belong to a decision; leave them out of a new trial")
+        after, named = None, tuple[str, ...]()
+        if category is not None or clauses:
             case = await self.case_of(await self.find(appeal_id))
             check_not_erased(case, f"case: {case['id']}")
             policy = await policy_of_case(self._store, case)
-            after = chosen_outcome(policy, Record.model_validate(case["record"]), category)
+            named = named_clauses(policy, clauses)
+            if category is not None:
+                after = chosen_outcome(policy, Record.model_validate(case["record"]), category)
         async with self._store.transaction() as connection:
             case, appeal = await self._lock(connection, appeal_id)
             if _is_repeated(appeal, reviewer, action, note, after):
@@ -168,7 +174,7 @@ class Appeals(ClaimStore):
             if action == "retry":
                 row = await self._order_trial(connection, case, appeal, reviewer, note, by)
             else:
-                row = await self._write_decision(connection, case, appeal, reviewer, note, after, by)
+                row = await self._write_decision(connection, case, appeal, reviewer, note, after, named, by)
         self._outbox.send()
         if action == "retry" and self._queued is not None:
             self._queued.set()
@@ -176,7 +182,7 @@ class Appeals(ClaimStore):
 
     async def _write_decision(
         self, connection: AsyncConnection, case: JSON, appeal: JSON, reviewer: str, note: str, after: JSON | None,
-        by: Who,
+        clauses: Sequence[str], by: Who,
     ) -> JSON:  # fmt: skip
         record, now = Record.model_validate(case["record"]), time.time()
         result = "upheld" if after is None else appeal_result(record, after)
@@ -188,7 +194,7 @@ class Appeals(ClaimStore):
             "status": "decided", "reviewer": reviewer, "result": result, "note": note, "decided": now,
             "category_before": record.category, "hateful_before": record.hateful, **outcome, **NO_CLAIM,
         })  # fmt: skip
-        dumped = add_appeal(record, row, await _ended_trial(connection, row), after).dump()
+        dumped = add_appeal(record, row, await _ended_trial(connection, row), after, clauses).dump()
         changes: JSON = {"record": dumped, "uncertain": False}
         if after is not None:
             changes |= {**outcome, "confidence": None, "reviewer": reviewer}
@@ -197,7 +203,15 @@ class Appeals(ClaimStore):
             connection, case["id"], appeal["kind"], reviewer, result, before, outcome, at=now, appeal_id=appeal["id"]
         )
         await announce_step(connection, self._outbox, "appeal.decided", row, case | changes)
-        details = {"reviewer": reviewer, "result": result, **outcome, "note_sha": sha(note), "record_sha": sha(dumped)}
+        cited = {"clauses": list(clauses)} if clauses else {}
+        details = {
+            "reviewer": reviewer,
+            "result": result,
+            **outcome,
+            **cited,
+            "note_sha": sha(note),
+            "record_sha": sha(dumped),
+        }
         await self._log(connection, by, "appeal.decided", row, **details)
         return row
 

@@ -128,7 +128,7 @@ async def lock_case(connection: AsyncConnection, which: Any, name: str) -> JSON:
 # The fields of a record that are its outcome.
 _OUTCOME = {
     "outcome", "label", "category", "hateful", "explanation", "tie", "confidence", "uncertain", "probability",
-    "probability_from",
+    "probability_from", "clauses",
 }  # fmt: skip
 
 
@@ -218,7 +218,9 @@ def appeal_result(before: Record, after: JSON) -> str:
     return "reversed" if after["hateful"] != before.hateful else "changed"
 
 
-def add_appeal(record: Record, appeal: JSON, trial: JSON | None, after: JSON | None) -> Record:
+def add_appeal(
+    record: Record, appeal: JSON, trial: JSON | None, after: JSON | None, clauses: Sequence[str] = ()
+) -> Record:
     """Return the record after an appeal was decided.
 
     Args:
@@ -226,6 +228,7 @@ def add_appeal(record: Record, appeal: JSON, trial: JSON | None, after: JSON | N
         appeal: the appeal's row, as it is now.
         trial: the row of the new trial, if one was held.
         after: label, category and hatefulness that were decided on; None: the decision stands.
+        clauses: those of the policy that the reviewer named.
     """
     tried = None
     if trial is not None and trial["record"]:
@@ -248,12 +251,15 @@ def add_appeal(record: Record, appeal: JSON, trial: JSON | None, after: JSON | N
         decided_by=next(reversed([*_reviewer_of(record), *turned]), None),
         trial=tried,
         decided=_iso_time(appeal["decided"]),
+        clauses=tuple(clauses),
     )
     changes: JSON = {"appeals": (*record.appeals, decided), "uncertain": False}
     if after is not None:
         words = appeal["note"] or f"An appeal decided this; before, it had been said: {record.explanation}"
         changes |= {**after, "explanation": words, "tie": False, "confidence": None}
         changes |= {"votes": (), "steps": (), **probability_by_person(after["hateful"])}
+    if after is not None or clauses:
+        changes["clauses"] = tuple(clauses)
     return record.model_copy(update=changes)
 
 

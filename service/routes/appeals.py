@@ -50,6 +50,7 @@ class AppealDecision(api.RequestBody):
     note: str = api.words_field(
         "why; a change needs it, and it becomes the verdict's explanation", "quoted to condemn it", default=""
     )
+    clauses: list[str] = api.CLAUSES
     reviewer: str | None = api.REVIEWER
 
 

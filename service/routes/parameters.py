@@ -111,6 +111,10 @@ CHANGED_CATEGORY = Field(
     default=None, max_length=200, description="of a change: a category of the case's policy, by its name or its number",
     examples=["NotHate"],
 )  # fmt: skip
+CLAUSES: list[str] = Field(
+    default=[], max_length=20, description="the clauses of the case's policy that it rests on, by their ids",
+    examples=[["1.1"]],
+)  # fmt: skip
 
 
 class ClaimRequest(RequestBody):

@@ -29,6 +29,7 @@ class ReviewDecision(api.RequestBody):
     category: str | None = api.CHANGED_CATEGORY
     question: str | None = Field(None, max_length=10_000, description="of an ask: for every seat but the gatekeeper")
     note: str = Field(default="", max_length=10_000, description="why; it becomes a changed verdict's explanation")
+    clauses: list[str] = api.CLAUSES
     reviewer: str | None = api.REVIEWER
     answers: str | None = Field(None, max_length=80, description="`question.id` as seen; 409 if tried again since")
 
@@ -70,7 +71,7 @@ async def decide_case(
     wait: Annotated[float, Query(ge=0, description="seconds to wait for the record", examples=[30])] = 10.0,
 ) -> Record | CaseResource:
     """Decide a case. The first decision counts, and any replica carries it out; whoever comes second gets 409."""
-    decision = body.model_dump(include={"action", "category", "question", "note"})
+    decision = body.model_dump(include={"action", "category", "question", "note", "clauses"})
     by = reviewer_name(who, body.reviewer)
     opened = await replica.reviews.decide(case_id, by, decision, body.answers, who.audit_actor, leads=who.may("lead"))
     return await answer_when_done(request, response, replica, opened, wait, only_here=False)

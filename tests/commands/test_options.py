@@ -28,7 +28,7 @@ VALUES = {
     "search": "none", "searxng_url": "http://localhost", "archive": "a.sqlite", "fresh": "true", "max_turns": "2",
     "hits": "2", "max_pages": "2", "max_windows": "2", "window_tokens": "1000", "window_overlap": "100",
     "max_seconds": "2", "triage": "rehearsal", "triage_confidence": "0.5", "rounds": "2", "early_exit": "true",
-    "boxes": "true", "policy_examples": "true",
+    "boxes": "true", "policy_examples": "true", "policy_clauses": "true",
     "mode": "base", "views": "surface,deep", "top_k": "2", "reflection_mode": "none", "tau": "0.5", "history": "all",
     "draws": "2", "agents": "2", "judge_draws": "2", "threshold": "0.5", "threshold_file": "t.json", "review": "true",
     "review_rule": "all", "max_calls": "2", "max_tokens": "2", "max_text": "2", "image_edge": "100",

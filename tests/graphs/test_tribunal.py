@@ -26,7 +26,10 @@ SPEAKERS = ("indictment", "investigation", "prosecution", "defence", "judge")
 @pytest.mark.parametrize("script", [{"explicit": True}, {"implicit": False}, {}], ids=["fast", "dismissed", "deep"])
 async def test_with_everything_off_each_request_is_arcades_to_the_byte(script: Any, scheme: str) -> None:
     sent = []
-    for graph, settings in (("arcade", {}), ("tribunal", {"early_exit": False, "policy_examples": False})):
+    for graph, settings in (
+        ("arcade", {}),
+        ("tribunal", {"early_exit": False, "policy_examples": False, "policy_clauses": False}),
+    ):
         async with ScriptedServer(court_script(**script)) as server:
             await decide(server, "post-words", graph=graph, scheme=scheme, **settings)
         sent.append([json.dumps(request.body) for request in server.requests])

@@ -195,7 +195,7 @@ def read(prompt: str, form: Any, said: str) -> Any:
 
 
 def test_an_answer_is_read_in_the_names_of_a_set() -> None:
-    form = decision_form(load_policy("h-vli"), "fine")
+    form = decision_form(load_policy("h-vli").without_clauses(), "fine")
     for said in (
         '{"label": 4, "label_str": "Religion", "reason": "why"}',
         'It is clear.\n```json\n{"label": "4", "reason": "why"}\n```',

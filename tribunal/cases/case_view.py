@@ -119,6 +119,14 @@ class ViewedTrial(Frozen):
     notes: tuple[str, ...] = ()
 
 
+class AppliedClause(Frozen):
+    """A clause that the decision cites, with what it doesn't forbid."""
+
+    id: str
+    rule: str
+    exceptions: str = ""
+
+
 class AppliedPolicy(Frozen):
     """The part of the policy that was applied: the category's own words, and the passages that it rests on."""
 
@@ -126,6 +134,7 @@ class AppliedPolicy(Frozen):
     sha: str = ""
     category: str = ""
     sentence: str = Field(default="", description="what the policy says of the category")
+    clauses: tuple[AppliedClause, ...] = ()
     rests_on: tuple[tuple[str, str], ...] = Field(default=(), description="further passages: title and words")
     absent: str = Field(default="", description="why the policy's words aren't at hand")
 

@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 
 from tribunal.calls import Call
 from tribunal.cases.case_drawing import line_of_case
-from tribunal.cases.case_view import AppliedPolicy, CaseCost, DecisionStep, ModelUse, PolicyRule, RuleCategory
+from tribunal.cases.case_view import (
+    AppliedClause,
+    AppliedPolicy,
+    CaseCost,
+    DecisionStep,
+    ModelUse,
+    PolicyRule,
+    RuleCategory,
+)
 from tribunal.cases.quotations import withdrawn_cue_ids
 from tribunal.contents import remembered_text
 from tribunal.errors import BadInput
@@ -83,7 +91,8 @@ def decision_steps(record: Record, ended_at: str | None) -> tuple[DecisionStep, 
         steps.append(_review_step(review))
     for each in record.appeals:
         did = "decided the appeal" if each.kind == "appeal" else "reopened the case"
-        how, at = f"{did}: {each.result}", format_date(each.decided)
+        cited = f", {line_of_case('clauses', each.clauses)}" if each.clauses else ""
+        how, at = f"{did}: {each.result}{cited}", format_date(each.decided)
         steps.append(DecisionStep(by=each.reviewer, at=at, how=how, note=each.note))
     return tuple(steps)
 
@@ -94,6 +103,7 @@ def _review_step(review: Review) -> DecisionStep:
         return DecisionStep(by="nobody yet", at="open", how=f"needs review: {read_reason(review.reason)}")
     verdict = review.court.get("category") or review.court.get("outcome")
     how = "accepted the model verdict" if review.action == "accept" else f"changed the model verdict ({verdict})"
+    how += f", {line_of_case('clauses', review.clauses)}" if review.clauses else ""
     at = format_date(review.at) if review.at else _UNKNOWN_TIME
     return DecisionStep(by=review.reviewer or _UNNAMED, at=at, how=how, note=review.note)
 
@@ -162,6 +172,11 @@ def rule_of_policy(policy: Policy, scheme: Scheme, category: str = "") -> Policy
     )  # fmt: skip
 
 
+def _cited_clauses(record: Record) -> Sequence[str]:
+    """Return the clauses that the outcome cites, or that of the models while a case waits."""
+    return record.clauses or (model_verdict(record).get("clauses") or () if record.outcome == "pending" else ())
+
+
 def applied_policy(record: Record, policy: Policy | None) -> AppliedPolicy | None:
     """Return the part of the policy that was applied; None where no policy was shown to any model."""
     if not record.policy:
@@ -191,4 +206,9 @@ def applied_policy(record: Record, policy: Policy | None) -> AppliedPolicy | Non
         protected = ", ".join(each for each in policy.protected_groups if each in named)
         passages.append(("Protected characteristics that are named", protected))
     rests_on = tuple((title, words) for title, words in passages if words)
-    return AppliedPolicy(name=name, sha=sha, category=category, sentence=applied.meaning, rests_on=rests_on)
+    cited = [policy.find_clause(each) for each in _cited_clauses(record)]
+    clauses = tuple(
+        AppliedClause(id=each.id, rule=each.rule, exceptions=policy.exceptions_of(each)) for each in cited if each
+    )
+    more: JSON = {"sentence": applied.meaning, "clauses": clauses, "rests_on": rests_on}
+    return AppliedPolicy(name=name, sha=sha, category=category, **more)

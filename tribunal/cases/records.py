@@ -102,7 +102,7 @@ def make_record(state: JSON, graph: str, context: Context) -> Record:
     return Record.model_validate({
         **{name: state.get(name) or () for name in _LISTS},
         **{name: outcome.get(name) for name in ("label", "category", "hateful", "confidence")},
-        **{name: outcome.get(name) or () for name in ("votes", "steps")},
+        **{name: outcome.get(name) or () for name in ("votes", "steps", "clauses")},
         **{name: bool(outcome.get(name)) for name in ("tie", "uncertain")},
         "outcome": kind,
         "explanation": outcome["explanation"],

@@ -7,7 +7,7 @@ was said to: whoever takes the case up next goes on from it.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -49,6 +49,7 @@ def answer_of(
     question: str | None = None,
     note: str = "",
     reviewer: str | None = None,
+    clauses: Sequence[str] = (),
 ) -> JSON:
     """Return a person's answer, in the shape of the Agent Inbox.
 
@@ -58,6 +59,7 @@ def answer_of(
         question: of an ask.
         note: why; it becomes the explanation of a changed verdict.
         reviewer: who decides.
+        clauses: the clauses of the policy that it rests on, by their ids; none with an ask.
 
     Raises:
         BadInput: something is missing, or doesn't belong to the action.
@@ -69,7 +71,10 @@ def answer_of(
             raise BadInput(f"{name}: {value[:80]!r}: doesn't belong to {action}; leave it out")
     if wanted is not None and not (given[wanted] or "").strip():
         raise BadInput(f"{wanted}: {given[wanted]!r}: {action} wants one; give it")
+    if clauses and action == "ask":
+        raise BadInput(f"clauses: {', '.join(clauses)[:80]!r}: belong to a decision; leave them out of a question")
     by: JSON = {} if reviewer is None else {"reviewer": reviewer}
+    by |= {"clauses": list(clauses)} if clauses else {}
     if action == "accept":
         return {"type": "accept", "args": None, "note": note, **by}
     if action == "ask":

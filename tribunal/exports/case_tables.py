@@ -22,9 +22,10 @@ from tribunal.store.engine import Store
 # had come to before them. Nobody's name is there.
 DATASET_COLUMNS: dict[str, ColumnKind] = {
     "id": "text", "post_id": "text", "text": "text", "image": "text", "language": "text", "earlier": "texts",
-    "label": "text", "category": "text", "scheme": "text", "action": "text", "decided": "text",
-    "court_outcome": "text", "court_category": "text", "court_hateful": "flag", "court_confidence": "number",
-    "court_uncertain": "flag", "decided_by": "text", "rehearsed": "flag", "reason": "text", "graph": "text",
+    "label": "text", "category": "text", "clause": "text", "scheme": "text", "action": "text", "decided": "text",
+    "court_outcome": "text", "court_category": "text", "court_clause": "text", "court_hateful": "flag",
+    "court_confidence": "number", "court_uncertain": "flag", "decided_by": "text", "rehearsed": "flag",
+    "reason": "text", "graph": "text",
     "models": "text", "line_up": "text", "policy": "text", "policy_sha": "text", "prompts_sha": "text",
     "calls": "integer", "tokens": "integer",
 }  # fmt: skip
@@ -96,6 +97,8 @@ def case_row(row: JSON) -> JSON:
         **find_case_decider(record)._asdict(),
         **{f"court_{name}": court.get(name) for name in _OF_COURT},
         **{name: post.get(name) for name in ("text", "image")},
+        "clause": ", ".join(record.get("clauses") or ()) or None,
+        "court_clause": ", ".join(court.get("clauses") or ()) or None,
         "post_id": record.get("post_id") or post.get("post_id"),
         "batch": row["batch_id"],
         "label": "hate" if row["hateful"] else "not",
@@ -155,12 +158,13 @@ def _decode_data_uri(uri: str) -> tuple[bytes, str]:
 
 CASE_COLUMNS: dict[str, ColumnKind] = {
     "id": "text", "post_id": "text", "created": "text", "finished": "text", "via": "text", "batch": "text",
-    "graph": "text", "outcome": "text", "category": "text", "hateful": "flag", "uncertain": "flag",
+    "graph": "text", "outcome": "text", "category": "text", "clause": "text", "hateful": "flag", "uncertain": "flag",
     "confidence": "number", "probability": "number", "rehearsed": "flag", "language": "text", "scheme": "text",
     "policy": "text", "policy_sha": "text", "prompts_sha": "text", "models": "text", "calls": "integer",
     "prompt_tokens": "integer", "completion_tokens": "integer", "seconds": "number", "review": "text",
     "appeals": "integer", "appeal": "text", "decided": "text", "decided_by": "text", "reviewer": "text",
-    "court_outcome": "text", "court_category": "text", "court_hateful": "flag", "erased": "text",
+    "court_outcome": "text", "court_category": "text", "court_clause": "text", "court_hateful": "flag",
+    "erased": "text",
 }  # fmt: skip
 WITH_POSTS: dict[str, ColumnKind] = {"text": "text", "image": "text"}
 WITH_RECORDS: dict[str, ColumnKind] = {"record": "text"}

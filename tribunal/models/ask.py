@@ -25,7 +25,13 @@ from tribunal.models.exam_results import find_unfit
 from tribunal.models.image import load_picture
 from tribunal.models.model_call import LENGTH, REFUSED, ModelCall
 from tribunal.models.model_request import request_completion
-from tribunal.models.prompt_values import SharedPrompt, appeal_prompt, policy_shown, standing_instructions
+from tribunal.models.prompt_values import (
+    SharedPrompt,
+    appeal_prompt,
+    policy_shown,
+    shows_clauses,
+    standing_instructions,
+)
 from tribunal.models.registry import ModelRegistry, current_registry, extra_fields_for, models_of_seat, provider_of
 from tribunal.models.role import (
     END_OF_THINKING,
@@ -111,6 +117,8 @@ async def ask(
     if context.policy_language == "post":
         policy = translate_policy(policy, post.language)
     own_policy = context.policy != POLICIES[context.task]
+    if "clauses" not in prompts.variables(role.prompt) or not shows_clauses(context, state, own_policy=own_policy):
+        policy = policy.without_clauses()
     # Only the prosecution is told of boxes, so that no other graph reads the setting.
     asked = prompts.variables(role.prompt) & OF_THE_RUN
     label_first = (context.answer_order or role.answer_order) == "label-first"

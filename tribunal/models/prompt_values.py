@@ -124,6 +124,18 @@ def policy_shown(
     return values if shown else {**values, "category_examples": ""}
 
 
+def shows_clauses(context: Context, state: Mapping[str, Any], *, own_policy: bool) -> bool:
+    """Return whether the policy's clauses are shown and cited: as set, else in the hybrid court and of other policies.
+
+    Args:
+        context: the settings of the run.
+        state: the case; its graph may have it so.
+        own_policy: whether the run names another policy than the one that comes with its task.
+    """
+    own = bool(state.get("policy_clauses")) or own_policy
+    return own if context.policy_clauses is None else context.policy_clauses
+
+
 def _policy_values(policy: Policy, scheme: Scheme, wanted: frozenset[str]) -> JSON:
     examples = policy.examples(scheme)
     values = {
@@ -134,6 +146,7 @@ def _policy_values(policy: Policy, scheme: Scheme, wanted: frozenset[str]) -> JS
         "category_examples": quote("examples", examples, lines=True) if examples else "",
         # Of hate, where the standing instructions name none: a binary court's prosecution still tells them apart.
         "kinds": policy.kinds if scheme == "binary" else (),
+        "clauses": policy.clauses,
         "question": operator_words(QUESTIONS[policy.task]),
         "labels": policy.binary,
     }
