@@ -59,7 +59,7 @@ PROSECUTION = Role("prosecutor.argument", "prosecutor", "arcade/prosecution", ar
 async def indict_post(state: CaseState, runtime: Runtime[Context]) -> JSON:
     """Bring one to three cues of any type (track I); sees the post, and what the case holds beside it."""
     stage = {"track": "fast_track", "stage": "indictment"}
-    return await _bring_cues(INDICTMENT, _BOXED_CHARGES, MOST_CHARGES, state, runtime, least=1, **stage)
+    return await _bring_cues(INDICTMENT, _BOXED_CHARGES, MOST_CHARGES, state, runtime, **stage)
 
 
 @agent
@@ -78,7 +78,6 @@ async def _bring_cues(
     *,
     track: str,
     stage: Any,
-    least: int = 0,
 ) -> JSON:
     """Return the cues that open a track, in the prosecution's first turn."""
     if context_of(state, runtime).boxes and post_of(state).image:
@@ -89,6 +88,7 @@ async def _bring_cues(
     )
     answer = await ask(role, state, runtime, mend=mend, shared=show_exhibits(state))
     seen = "image" in (answer.log["calls"][-1]["shown"] or ())
+    least = 1 if track == "fast_track" else 0  # an indictment brings something
     cues, extra = number_cues(answer.value.cues, most, "prosecutor", least=least, seen=seen)
     turn = Turn(id="prosecutor/1", seat="prosecutor", stage=stage, round=1, cues=tuple(cues))
     heard = {"track": track, "round": 1, "cues": [cue.dump() for cue in cues]}
