@@ -24,7 +24,8 @@ def fit(
         Path | None,
         typer.Argument(
             metavar="[DIR|FILE]",
-            help="The folder of a run over labelled posts; or what tribunal review export has written.",
+            help="The folder of a run: over labelled posts, or over posts of which people have decided some at the "
+            "desk; or what tribunal review export has written.",
         ),
     ] = None,
     agreement: Annotated[
@@ -73,12 +74,16 @@ def fit(
     if source is not None and source.is_dir():
         if since is not None or any(only.values()):
             raise BadInput("fit: --since, --of-graph and --policy-sha choose among reviewed cases; leave them out")
+        usual, labelled = source / "threshold.json", _has_labels(source)
+    else:
+        usual, labelled = Path("threshold.json"), False
+    if labelled and source is not None:
         from tribunal.eval.measures.fit import fit_threshold as fitted
 
-        threshold, usual = fitted(source, **chosen, cluster=cluster), source / "threshold.json"
+        threshold = fitted(source, **chosen, cluster=cluster)
     else:
         only["cluster"] = cluster
-        threshold, usual = _fit_reviewed_cases(source, since, database, chosen, only), Path("threshold.json")
+        threshold = _fit_reviewed_cases(source, since, database, chosen, only)
     path = out or usual
     with report_write_errors(path):
         write_whole(path, threshold.model_dump_json(indent=2) + "\n")
@@ -87,10 +92,19 @@ def fit(
     print_template(
         "fit",
         threshold=threshold,
-        gold="the gold" if source is not None and source.is_dir() else "what people decided",
+        gold="the gold" if labelled else "what people decided",
         posts=counted_as(threshold.n_fit, threshold.clusters),
         path=str(path),
     )
+
+
+def _has_labels(folder: Path) -> bool:
+    """Return whether a run has a labelled post, or no result at all, which its own fit reports."""
+    from tribunal.eval.runs.results import read_results
+
+    results = read_results(folder)
+    first = next(results, None)
+    return first is None or first.result.gold is not None or any(each.result.gold is not None for each in results)
 
 
 def _fit_reviewed_cases(
@@ -103,7 +117,9 @@ def _fit_reviewed_cases(
 
     wanted = AgreementPromise(**chosen)
 
-    if source is not None:
+    if source is not None and source.is_dir():
+        decisions, called, ledger = _decisions_of_run(source, database), source.name, data_folder() / FITS
+    elif source is not None:
         if since is not None:
             raise BadInput("since: chooses from the database; the file holds what was exported")
         decisions, called, ledger = _decisions_of_file(source), source.name, source.with_name(f"{source.name}.{FITS}")
@@ -137,6 +153,23 @@ _READ = (
     "id", "category", "label", "scheme", "reason", "court_outcome", "court_category", "court_hateful",
     "court_confidence", "rehearsed", "graph", "policy_sha", "line_up",
 )  # fmt: skip
+
+
+def _decisions_of_run(folder: Path, database: str | None) -> list[JSON]:
+    """Return what people have decided of the posts of a run, at the desk or by command."""
+    from tribunal.commands.database import require_service, run_in_store
+    from tribunal.eval.runs.journal import RESULTS, parse_result, read_line_starts
+
+    require_service()
+    lines = (parse_result(folder / RESULTS, each.line, each.offset) for each in read_line_starts(folder / RESULTS))
+    ids = {case for line in lines if (case := line.get("thread") or line.get("kept"))}
+    of_all = run_in_store(database, lambda store: _decisions_of_database(store, None)) if ids else []
+    if not (decisions := [each for each in of_all if each["id"] in ids]):
+        raise BadInput(
+            f"{folder}: 0 labelled posts, and people have decided none of its posts; give a run over a data set with "
+            "labels, decide some posts at the desk (a run with --review), or take all decided cases (--reviewed)"
+        )
+    return decisions
 
 
 async def _decisions_of_database(store: Store, since: float | None) -> list[JSON]:
