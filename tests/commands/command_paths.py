@@ -146,6 +146,8 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     "dsa send": ("--to http://127.0.0.1:9/statements", {}),
     "dsa list": ("", {}),
     "policy show": ("policy.toml", {"name": "policy.toml"}),
+    "policy import": ("policy.md --out new", {"file": "policy.md", "out": "new"}),
+    "policy export": ("policy.toml --out new", {"name": "policy.toml", "out": "new"}),
     "policy try": (
         "policy.toml --on cases.jsonl --out new --yes",
         {"new": "policy.toml", "on": "cases.jsonl", "out": "new"},
@@ -204,8 +206,8 @@ NO_DATABASE = {
     "eval", "sweep", "metrics", "report", "view", "export", "screening fit", "screening show", "screening reset",
     "experiment plan", "experiment run", "cascade plan", "annotate export", "annotate again", "annotate import",
     "perspectives build", "perspectives show", "perspectives search", "precedents show", "precedents search",
-    "policy show", "policy try", "prompts export", "prompts check", "prompts compare", "prompts leaks",
-    "prompts import", "evidence show", "evidence list",
+    "policy show", "policy import", "policy export", "policy try", "prompts export", "prompts check",
+    "prompts compare", "prompts leaks", "prompts import", "evidence show", "evidence list",
 }  # fmt: skip
 # Other words, where those of the command leave the path alone.
 INSTEAD = {

@@ -19,6 +19,8 @@ from tests.eval.experiments.small_sets import write_small
 from tests.prompts.published_clones import write_court
 from tests.result_lines import line, write_run
 from tests.service.test_label_studio import annotated
+from tribunal.prompts.policy import load_policy
+from tribunal.prompts.safeguard_policy import export_markdown_policy
 from tribunal.retrievers.web.archive import Archive
 
 PROMPTS = Path(prompts.__file__).parent
@@ -58,6 +60,7 @@ def make_sound_files(folder: Path) -> None:
     (folder / "line_up.toml").write_text('[seats]\njudge = "rehearsal"\n')
     (folder / "spec.toml").write_text(SPEC)
     shutil.copyfile(PROMPTS / "policies" / "h-vli.toml", folder / "policy.toml")
+    (folder / "policy.md").write_text(export_markdown_policy(load_policy("h-vli")), "utf-8")
     sweep = 'dataset = "table"\ndata = "few.csv"\nout = "swept"\n[grid]\ngraph = ["baseline"]\n'
     (folder / "sweep.toml").write_text(sweep)
     (folder / "prompts" / "arcade").mkdir(parents=True)
