@@ -183,6 +183,7 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
             erased=format_date(row["erased"]) if row["erased"] else None,
             decided_at=None if status.open else format_date(row["finished"]),
         )  # fmt: skip
+    near = await visit.replica.nearest_cases.find(view.post.text if view else "", besides=case_id)
     names = _find_category_names(row["question"] and row["question"]["form"])
     categories = list_choices(names, policy, record.scheme if record else "fine", row["language"])
     return visit.page(
@@ -190,7 +191,7 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
         query=query_string(filters_from_query(visit)), row=row, case_status=status, rule=rule, view=view,
         post_drawn=view and draw_fragment(view, part="post"), trial_drawn=view and draw_fragment(view, part="trial"),
         undo_seconds=undo_seconds_left(row, visit.person),
-        categories=categories, trouble=trouble, mine=mine, claimed=claimed,
+        nearest=near, categories=categories, trouble=trouble, mine=mine, claimed=claimed,
         model_verdict=verdict.get("category") or verdict.get("outcome") or "the outcome",
         may_decide=status.open and visit.decides and (mine or not claimed)
         and (visit.leads or row["escalated"] is None),

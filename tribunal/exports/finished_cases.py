@@ -121,10 +121,11 @@ async def decided_cases_in_database(store: Store) -> AsyncIterator[DecidedCase |
     a case that was appealed, what was decided at last.
     """
     async for row in cases_decided_by_people(store):
-        yield _decided_case_of_row(row) if has_words(row) else None
+        yield decided_case_of_row(row) if has_words(row) else None
 
 
-def _decided_case_of_row(row: JSON) -> DecidedCase | None:
+def decided_case_of_row(row: JSON) -> DecidedCase | None:
+    """Return a case that a person decided as a precedent; None where its post has no text."""
     record: JSON = row["record"]
     post, review, policy = row["post"], record.get("review") or {}, record.get("policy") or {}
     last: JSON = next((each for each in reversed(record.get("appeals") or []) if each.get("decided")), {})
