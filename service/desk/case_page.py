@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path
 from fastapi.responses import Response
 
 from tribunal.cases import waiting_cases as notes
+from tribunal.cases.author_history import count_earlier_decisions
 from tribunal.cases.case_drawing import draw_fragment
 from tribunal.cases.case_view import ActivityEntry, CaseNote
 from tribunal.cases.deciders import recorded_policy, rule_of_policy
@@ -184,6 +185,8 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
             decided_at=None if status.open else format_date(row["finished"]),
         )  # fmt: skip
     near = await visit.replica.nearest_cases.find(view.post.text if view else "", besides=case_id)
+    sha = row["author_sha"]
+    history = await count_earlier_decisions(store, sha, besides=case_id) if sha else None
     names = _find_category_names(row["question"] and row["question"]["form"])
     categories = list_choices(names, policy, record.scheme if record else "fine", row["language"])
     return visit.page(
@@ -191,7 +194,7 @@ async def _render_case(visit: DeskVisit, case_id: str, result: FormResult) -> Re
         query=query_string(filters_from_query(visit)), row=row, case_status=status, rule=rule, view=view,
         post_drawn=view and draw_fragment(view, part="post"), trial_drawn=view and draw_fragment(view, part="trial"),
         undo_seconds=undo_seconds_left(row, visit.person),
-        nearest=near, categories=categories, trouble=trouble, mine=mine, claimed=claimed,
+        nearest=near, author=history, categories=categories, trouble=trouble, mine=mine, claimed=claimed,
         model_verdict=verdict.get("category") or verdict.get("outcome") or "the outcome",
         may_decide=status.open and visit.decides and (mine or not claimed)
         and (visit.leads or row["escalated"] is None),

@@ -30,7 +30,7 @@ class _Made(NamedTuple):
     """An index of case ids, and what it was made of: how many decisions there were, and when the last one was."""
 
     decided: tuple[int, float | None]
-    index: TextIndex[str] | None = None
+    text_index: TextIndex[str] | None = None
     again: float = 0.0
 
 
@@ -72,7 +72,7 @@ class NearestCases:
                 index = await self._make_index()
                 now = time.monotonic()
                 self._made = _Made(decided, index, now + _PAUSE * (now - begun))
-            return self._made.index
+            return self._made.text_index
 
     async def _make_index(self) -> TextIndex[str] | None:
         from tribunal.retrievers.indexes.ngrams import fit_ngrams

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import Field
 
+from tribunal.cases.author_history import hash_author
 from tribunal.cases.leases import NewCase
 from tribunal.cases.problem import Problem
 from tribunal.graphs import GRAPHS
@@ -51,6 +52,10 @@ class JudgeRequest(RequestBody):
         description="earlier posts of its conversation, the oldest first; they are read, and not decided on",
         examples=[["How was the match?"]],
     )
+    author: str | None = Field(
+        None, min_length=1, max_length=200, description="your id of who posted it; only a keyed hash of it is kept",
+        examples=["user-7f3a"],
+    )  # fmt: skip
     graph: str | None = Field(default=None, max_length=60, description="which system decides", examples=["arcade"])
     settings: dict[str, Any] = Field(default_factory=dict, description="those that the operator lets requests set")
     keep: bool = Field(True, description="false: neither post nor record is stored; only with `wait`", examples=[True])
@@ -117,7 +122,9 @@ async def judge(
         raise Problem("bad_input", "keep: false: what isn't kept can't be asked for later; give wait, too")
     await replica.intake.check_image(body.image)
     post = body.model_dump(include={"text", "image", "post_id", "language", "earlier"}, exclude_defaults=True)
-    new = NewCase(graph=graph, post=post, settings=replica.intake.settings_for(body.settings), keep=body.keep)
+    author_sha = await hash_author(replica.store, body.author) if body.author and body.keep else None
+    settings = replica.intake.settings_for(body.settings)
+    new = NewCase(graph=graph, post=post, settings=settings, keep=body.keep, author_sha=author_sha)
     # On its own, so that whatever ends this request doesn't end it between the case and its trial.
     wait = min(wait, replica.options.longest_wait)
     opening = asyncio.create_task(

@@ -96,7 +96,7 @@ class CaseStore:
         Raises:
             Problem: too many cases wait, the key's budget is spent, or the idempotency key belongs to another request.
         """
-        case_id, asked = new_id(), new.model_dump(mode="json")
+        case_id, asked = new_id(), new.model_dump(mode="json", exclude=None if new.author_sha else {"author_sha"})
         row = asked if new.keep else {**asked, "post": None}  # it lives in this process alone
         here = here and not (new.keep and hold)
         if here and new.keep and await self._store.fetch_value(select(cases.c.id).where(waits_in_queue()).limit(1)):
@@ -130,7 +130,7 @@ class CaseStore:
                 return Intake(case_id, True)
             held = Held(
                 id=case_id, attempt=1, key_id=key_id or None, reserved=reserved, deadline=deadline,
-                **new.model_dump(exclude={"via"}),
+                **new.model_dump(exclude={"via", "author_sha"}),
             )  # fmt: skip
             return Intake(case_id, True, held)
 

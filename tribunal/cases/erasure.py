@@ -201,6 +201,7 @@ def _row_without_words(row: JSON) -> JSON:
         "its_id": row["id"], "record": record, "post": post_without_words(row["post"]), "fields": None,
         "question": None, "answer": None, "claimed_by": None, "claimed_until": None, "escalated": None,
         "status": "cancelled" if waited else row["status"], "outcome": None if waited else row["outcome"],
+        "author_sha": None,
     }  # fmt: skip
 
 

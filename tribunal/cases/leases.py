@@ -41,6 +41,7 @@ class NewCase(Frozen):
         post: text, image, post_id, language, as a graph takes them.
         keep: whether post and record are kept when it is done.
         via: the way in.
+        author_sha: the hash of the author's id (`hash_author`), where one was given.
     """
 
     graph: str
@@ -48,6 +49,7 @@ class NewCase(Frozen):
     settings: JSON
     keep: bool = True
     via: str = "service"
+    author_sha: str | None = None
 
 
 class Held(Frozen):

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import JSON, BigInteger, Boolean, Column, Double, ForeignKey, Integer, MetaData, Table, Text
 
 METADATA = MetaData()
-VERSION = "0003"  # of these tables: the last of the migrations
+VERSION = "0004"  # of these tables: the last of the migrations
 
 
 @unique
@@ -119,8 +119,10 @@ cases = _table(
     Column("held_for", Text, comment="the provider that it waits for, if a model's server is why"),
     Column("deadline", Double, comment="when it is a failure, if no model has answered by then"),
     Column("calls_paid", JSON(none_as_null=True), comment="the ids of calls that its key's account has, while held"),
+    Column("author_sha", Text, comment="of the author's id, with this database's own key; none where none was given"),
 )
 _index("cases_by_post", cases.c.post_id)
+_index("cases_by_author", cases.c.author_sha, where=cases.c.author_sha.is_not(None))
 _index("cases_held", cases.c.held_for, where=cases.c.held_for.is_not(None))
 _index("cases_by_image", cases.c.image_sha)
 _OF_A_BATCH = cases.c.batch_id.is_not(None)

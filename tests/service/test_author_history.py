@@ -1,0 +1,74 @@
+"""The author of a post at the desk: what was decided on their earlier posts, and that their id is kept nowhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import httpx
+from sqlalchemy import select
+
+from tests.service.at_desk import ALL, post, somebody
+from tests.service.conftest import serving
+from tests.service.live import sqlite
+from tribunal.cases.author_history import hash_author
+from tribunal.cases.erasure import ErasureRequest, erase_words
+from tribunal.store.engine import Store
+from tribunal.store.tables import METADATA, cases
+
+AUTHOR = "user-7f3a-of-the-platform"
+
+
+async def decide(client: httpx.AsyncClient, text: str, category: str, author: str) -> str:
+    """A post of an author, decided by a person; gives its case."""
+    case = await post(client, text, author=author)
+    decision = {"action": "change", "category": category, "note": "why", "reviewer": "lee"}
+    decided = await client.post(f"/v1/cases/{case['id']}/decision?wait=60", json=decision)
+    assert decided.json()["category"] == category, decided.text
+    return str(case["id"])
+
+
+async def test_an_author_s_earlier_decisions_stand_beside_a_case(database: str) -> None:
+    async with serving(database, **ALL) as client:
+        app = client.app  # type: ignore[attr-defined]
+        store: Store = app.state.replica.store
+        hate = await decide(client, "one", "Racist", AUTHOR)
+        await decide(client, "two", "NotHate", AUTHOR)
+        await decide(client, "three", "Racist", "somebody else")
+        against = {"appellant": "them", "reason": "I quoted it."}
+        appeal = (await client.post(f"/v1/cases/{hate}/appeal", json=against)).json()["id"]
+        ruling = {"action": "change", "category": "NotHate", "note": "a quotation", "reviewer": "max"}
+        ruled = await client.post(f"/v1/appeals/{appeal}/decision", json=ruling)
+        assert ruled.json()["result"] == "reversed", ruled.text
+        kim = somebody(app)
+        await kim.sign_in(named="kim")
+        new = await post(client, "four", author=AUTHOR)
+        page = await kim.get(f"/desk/cases/{new['id']}")
+        [found] = page.tree.xpath("//section[@aria-labelledby='author']")
+        said = " ".join(found.text_content().split())
+        assert said == "Author Earlier posts: 0 hate, 2 not hate; 1 reversed on appeal."
+        nobody = await post(client, "five")
+        page = await kim.get(f"/desk/cases/{nobody['id']}")
+        assert page.tree.xpath("//*[@id='author']") == []
+        first = await post(client, "six", author="a newcomer")
+        assert "No earlier post of this author was decided." in (await kim.get(f"/desk/cases/{first['id']}")).words
+
+        # The id itself is in no table; the hash goes with the words.
+        for table in METADATA.sorted_tables:
+            held = json.dumps(await store.fetch_rows(select(table)), default=str)
+            assert AUTHOR not in held, table.name
+        await erase_words(store, ErasureRequest(case=hate))
+        assert await store.fetch_value(select(cases.c.author_sha).where(cases.c.id == hate)) is None
+
+
+async def test_two_installations_have_no_hash_in_common(tmp_path: Path) -> None:
+    hashes = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        store = await Store.open(sqlite(tmp_path / name))
+        try:
+            hashes.append(await hash_author(store, AUTHOR))
+            assert await hash_author(store, f" {AUTHOR} ") == hashes[-1], "of one installation it is the same"
+        finally:
+            await store.close()
+    assert hashes[0] != hashes[1]

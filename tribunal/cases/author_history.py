@@ -1,0 +1,57 @@
+"""The author of a post: a keyed hash in place of their id, and what was decided on their earlier posts.
+
+The key is the installation's own, a secret of its database. Who has the database without that row can't tell whose a
+hash is, and two installations have nothing in common.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets as random
+from typing import Any
+
+from sqlalchemy import case, distinct, func, select
+
+from tribunal.schema import Frozen
+from tribunal.store.engine import Store
+from tribunal.store.tables import cases, decisions, secrets
+
+_SALT = "authors"  # its name among the secrets
+
+
+class AuthorHistory(Frozen):
+    """Counts the earlier decisions on an author's posts: hate, not hate, and those that were reversed on appeal."""
+
+    hate: int = 0
+    not_hate: int = 0
+    reversed: int = 0
+
+
+async def hash_author(store: Store, author: str) -> str:
+    """Return the hash that stands for an author's id in this database. The id itself is kept nowhere."""
+    made = store.insert(secrets).values(name=_SALT, value=random.token_urlsafe(32)).on_conflict_do_nothing()
+    found = select(secrets.c.value).where(secrets.c.name == _SALT)
+    salt = await store.fetch_value(found)
+    if salt is None:
+        async with store.transaction() as connection:
+            await connection.execute(made)
+        salt = await store.fetch_value(found)
+    return hmac.new(str(salt).encode(), author.strip().encode(), hashlib.sha256).hexdigest()
+
+
+async def count_earlier_decisions(store: Store, author_sha: str, *, besides: str) -> AuthorHistory:
+    """Return the counts of an author's decided cases, without the case `besides`."""
+    theirs = cases.c.author_sha == author_sha, cases.c.outcome == "verdict", cases.c.id != besides
+
+    def number(hateful: bool) -> Any:
+        return func.coalesce(func.sum(case((cases.c.hateful.is_(hateful), 1), else_=0)), 0)
+
+    counts = select(number(True).label("hate"), number(False).label("not_hate")).where(*theirs)
+    reversals = (
+        select(func.count(distinct(decisions.c.case_id)))
+        .join(cases, cases.c.id == decisions.c.case_id)
+        .where(*theirs, decisions.c.result == "reversed")
+    )
+    [row] = await store.fetch_rows(counts)
+    return AuthorHistory(**row, reversed=int(await store.fetch_value(reversals)))
