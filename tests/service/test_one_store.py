@@ -261,10 +261,11 @@ def test_a_database_of_the_release_before_is_brought_up_to_date(
 
     address, file = f"sqlite:///{tmp_path / 'old.sqlite'}", tmp_path / "old.sqlite"
     upgrade(address)
-    added = import_module("tribunal.store.migrations.versions.0003_what_a_service_promises")
     made = MagicMock()
-    monkeypatch.setattr(added, "op", made)
-    added.upgrade()
+    for later in ("0003_what_a_service_promises", "0004_authors_of_posts"):
+        added = import_module(f"tribunal.store.migrations.versions.{later}")
+        monkeypatch.setattr(added, "op", made)
+        added.upgrade()
     with sqlite3.connect(file) as old:
         for index in made.create_index.call_args_list:
             old.execute(f"DROP INDEX {index.args[0]}")
