@@ -152,8 +152,9 @@ class Policy(PolicyPart):
                     meant = suggest_known(unknown, known)
                     raise ValueError(f"translations.{tag}.{field}: {unknown}: there is no such category{meant}")
             for each in (*self.fine, *self.binary):
-                if each.name in translation.reasons and len(translation.reasons[each.name]) != len(each.reasons):
-                    told = f"translations.{tag}.reasons: {each.name}: translate each of its {len(each.reasons)} reasons"
+                translated = translation.reasons.get(each.name)
+                if each.reasons and translated is not None and len(translated) != len(each.reasons):
+                    told = f"translations.{tag}.reasons: {each.name}: give one for each of its own: {len(each.reasons)}"
                     raise ValueError(told)
             ids = [each.id for each in self.clauses]
             for unknown in translation.clauses.keys() - set(ids):
@@ -239,7 +240,7 @@ def translate_policy(policy: Policy, tag: str | None) -> Policy:
             each.model_copy(
                 update={
                     "meaning": meanings.get(each.name, each.meaning),
-                    "reasons": reasons.get(each.name, each.reasons),
+                    "reasons": reasons.get(each.name, each.reasons) if each.reasons else (),
                 }
             )
             for each in categories

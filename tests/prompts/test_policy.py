@@ -307,3 +307,22 @@ def test_what_is_wrong_with_its_clauses_is_said(tmp_path: Path, change: tuple[st
     with pytest.raises(BadInput) as told:
         load_policy(written(tmp_path, NUMBERED.replace(*change, 1)))
     assert says in str(told.value)
+
+
+REASONS = """
+[translations.de.reasons]
+Fine = ["Es ist ein Zitat.", "Es geht um Ideen."]
+"""
+
+
+def test_a_category_lists_reasons_in_each_language() -> None:
+    told = OWN.replace('fine = [{ name = "Fine",', 'fine = [{ name = "Fine", reasons = ["It quotes.", "Ideas."],')
+    policy = parse_policy(told + REASONS)
+    german = translate_policy(policy, "de")
+    assert policy.reasons_for(policy.fine[0]) == ("It quotes.", "Ideas.")
+    assert german.reasons_for(german.fine[0]) == ("Es ist ein Zitat.", "Es geht um Ideen.")
+    assert german.reasons_for(german.binary[0]) == ("nothing",), "it has none of its own, and says its meaning"
+    with pytest.raises(BadInput, match=r"translations.de.reasons: Fine: give one for each of its own: 1"):
+        parse_policy(told.replace(', "Ideas."', "") + REASONS)
+    with pytest.raises(BadInput, match=r"translations.de.reasons: Fin: there is no such category; .*Fine"):
+        parse_policy(told + REASONS.replace("Fine", "Fin"))
