@@ -72,7 +72,7 @@ async def test_all_that_one_decides_by_is_on_one_screen(chromium: Browser, tmp_p
         await sign_in(page, "kim")
         await page.get_by_role("button", name="Take next case").click()
         await is_at(page, "Post one")
-        exceptions = page.get_by_text("in order to condemn, mock, document or teach about it")
+        exceptions = page.locator(".case-rule").get_by_text("in order to condemn, mock, document or teach about it")
         conversation = page.get_by_text(EARLIER[-1])
         asking = [page.locator("#question"), page.get_by_role("button", name="Skip")]
         words = page.locator(".ex-post").first
