@@ -33,6 +33,7 @@ COMMANDS = {
     "transparency": Command("dsa:transparency", extra="service", shows_rows=True),
     "protocols": Command("catalogue:protocols", extra="eval"),
     "serve": Command("serve:serve", "serve:ServeCommand", "serve:EPILOG"),
+    "try": Command("serve:open_try_page", extra="service"),
     "migrate": Command("serve:migrate", extra="service"),
     "forget": Command("cases:forget", shows_rows=True),
     "screening": Command("screening:app"),

@@ -1,4 +1,4 @@
-"""`tribunal serve`, `migrate` and `keys`: the HTTP service, the tables of its database, and its API keys."""
+"""`tribunal serve`, `try`, `migrate` and `keys`: the HTTP service, its page to try it, its tables, and its API keys."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class ServeCommand(Sectioned):
 def _serve_options() -> list[TyperOption]:
     with report_errors():  # a shell that completes a word asks for the options, too
         require_service()
-        from tribunal.service.replica.options import ServiceOptions
+        from tribunal.service.replica.options import ServiceOptions, flag_of_option
 
     made = []
     for name, field in ServiceOptions.model_fields.items():
-        flag, default = f"--{name.replace('_', '-')}", field.get_default(call_default_factory=True)
+        flag, default = flag_of_option(name), field.get_default(call_default_factory=True)
         does = field.description or ""
         does = f"{does if '://' in does.split()[0] else does[0].upper() + does[1:]}."
         if name == "settings":
@@ -77,6 +77,46 @@ def serve(**given: Any) -> None:
 
 
 serve.__signature__ = inspect.Signature()  # type: ignore[attr-defined]  # its options come from `Serving`
+
+
+def open_try_page(
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="As provider:model. Default: TRIBUNAL_MODEL, else the rehearsal model."),
+    ] = None,
+    graph: Annotated[str | None, typer.Option(help="The graph that judges where the page names none.")] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of every case; may be given again."),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 0,
+    browser: Annotated[
+        bool, typer.Option("--open/--no-open", help="Open the page in the browser, or only print its address.")
+    ] = True,
+    database: Database = None,
+) -> None:
+    """Try a post in the browser: start the service for this machine alone, and open its page /try."""
+    import os
+    import webbrowser
+
+    from tribunal.service.replica.options import options_from
+    from tribunal.service.serving import run
+
+    settings = parse_settings(list(given or []))
+    if model and settings.setdefault("model", model) != model:
+        raise BadInput(f"model: {model}: is given by --model and by --set; give it once")
+    named = {
+        "host": "127.0.0.1", "port": port, "try_": True, "workers": 1, "log_level": "warning",
+        "graph": graph, "database": database, "settings": settings,
+    }  # fmt: skip
+
+    def show_page(address: str) -> None:
+        page = f"{address}/try"
+        say(page)
+        if browser:
+            webbrowser.open(page)
+
+    run(options_from(os.environ, {name: value for name, value in named.items() if value not in (None, {})}), show_page)
 
 
 def migrate(database: Database = None) -> None:

@@ -21,7 +21,16 @@ from tribunal import __version__
 from tribunal.cases.problem import Problem
 from tribunal.errors import BadInput
 from tribunal.schema import JSON
-from tribunal.service.desk import appeals_page, case_lists, case_page, decisions, pages, sign_in_page, visits
+from tribunal.service.desk import (
+    appeals_page,
+    case_lists,
+    case_page,
+    decisions,
+    pages,
+    sign_in_page,
+    try_page,
+    visits,
+)
 from tribunal.service.dropins import coop, moderations, perspective
 from tribunal.service.dropins.errors import error_response
 from tribunal.service.limits import OPTIONS, BodyLimits
@@ -70,6 +79,8 @@ def create_app(options: ServiceOptions) -> FastAPI:
         app.include_router(each)
     for page in _PAGES:
         app.include_router(page.router, prefix=pages.DESK, include_in_schema=False)
+    if options.try_:
+        app.include_router(try_page.router, include_in_schema=False)
     app.add_exception_handler(visits.SignInRequired, visits.redirect_to_sign_in)
     errors = (Problem, BadInput, RequestValidationError, DataError, HTTPException, ClientDisconnect, *DATABASE_AWAY)
     for error in errors:

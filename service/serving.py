@@ -47,8 +47,12 @@ _START_SECONDS = 60.0  # in which a process has to listen
 _HEALTHCHECK_SECONDS = 30  # in which a busy process has to answer its supervisor
 
 
-def run(options: ServiceOptions) -> None:
+def run(options: ServiceOptions, started: Callable[[str], object] | None = None) -> None:
     """Serve until this process is told to stop.
+
+    Args:
+        options: the operator's.
+        started: is called with the service's address, once it listens there.
 
     Raises:
         BadInput: the port can't be had, or a replica can't start with these options.
@@ -59,7 +63,7 @@ def run(options: ServiceOptions) -> None:
     with closing(bind_socket(options.host, options.port)) as listener:
         database = asyncio.run(_check_start(options))
         config = uvicorn_config(partial(_make_app, options), options)
-        say_started = partial(_say_started, options, listener.getsockname()[1], database)
+        say_started = partial(_say_started, options, listener.getsockname()[1], database, started)
         if options.workers == 1:
             server = _Server(config)
             server.say_started = say_started
@@ -216,13 +220,16 @@ class _Supervisor(Multiprocess):
         super().join_all()
 
 
-def _say_started(options: ServiceOptions, port: int, database: str) -> None:
+def _say_started(options: ServiceOptions, port: int, database: str, started: Callable[[str], object] | None) -> None:
     """Tell whoever starts the service where it listens and what it works on."""
     processes = f", by {options.workers} processes" if options.workers > 1 else ""
     host = f"[{options.host}]" if ":" in options.host else options.host
-    say(f"tribunal: listening on http://{host}:{port}{processes}", aside=True)
+    address = f"http://{host}:{port}"
+    say(f"tribunal: listening on {address}{processes}", aside=True)
     say(f"tribunal: database: {database}", aside=True)
     if options.log_posts:
         say("tribunal: the log holds the words of posts", aside=True)
     if not (options.settings.get("model") or setting("TRIBUNAL_MODEL")):
         say(f"tribunal: {REHEARSED}", aside=True)
+    if started:
+        started(address)

@@ -27,7 +27,7 @@ router = APIRouter()
 DESK = "/desk"
 # With no-referrer a form of ours would be sent with `Origin: null`.
 HEADERS = {**page_files.HEADERS, "Referrer-Policy": "same-origin"}
-ASSETS = ("desk.css", "desk.js", "icon.svg")
+ASSETS = ("desk.css", "desk.js", "icon.svg", "try.css", "try.js")
 
 
 def desk_address(request: Request, path: str = "") -> str:

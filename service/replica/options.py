@@ -111,6 +111,7 @@ class ServiceOptions(Frozen):
     log_posts: bool = Field(False, description="whether posts' words may stand in the log")
     open_metrics: bool = Field(False, description="whether /metrics is open to all; else to the scope audit")
 
+    try_: bool = Field(True, description="whether /try is there, on which whoever may judge tries a post")
     desk_hours: float = Field(12.0, gt=0, le=168, description="hours after which one has to sign in to the desk again")
     desk_idle: float = Field(60.0, gt=0, description="minutes without a request after which one has to, too")
     desk_lease: float = Field(900.0, gt=0, le=86_400, description="seconds for which a claimed case is one person's")
@@ -159,7 +160,12 @@ class ServiceOptions(Frozen):
 
 def variable_of_option(name: str) -> str:
     """Return the environment variable that sets an option. Other commands read the database's, too."""
-    return "TRIBUNAL_DATABASE" if name == "database" else f"{PREFIX}{name.upper()}"
+    return "TRIBUNAL_DATABASE" if name == "database" else f"{PREFIX}{name.rstrip('_').upper()}"
+
+
+def flag_of_option(name: str) -> str:
+    """Return the flag that sets an option on the command line."""
+    return f"--{name.rstrip('_').replace('_', '-')}"
 
 
 def options_from(environment: Mapping[str, str], given: Mapping[str, Any] | None = None) -> ServiceOptions:

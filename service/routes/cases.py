@@ -171,17 +171,23 @@ async def stream_events(
     return EventSourceResponse(_trial_events(replica.case_store, case_id, last_event_id))
 
 
-async def _trial_events(case_store: CaseStore, case_id: str, after: int) -> AsyncIterator[ServerSentEvent]:
+async def iter_trial_events(case_store: CaseStore, case_id: str, after: int = 0) -> AsyncIterator[tuple[int, JSON]]:
+    """Yield the events of a trial with their numbers, as they come, until the case is over."""
     while True:
         status = await case_store.status(case_id)
         for number, event in await case_store.events_after(case_id, after):
             after = number
-            yield ServerSentEvent(json.dumps(event), id=str(number), event=event.get("event", "message"))
+            yield number, event
         if status not in ("queued", "running"):
-            case = CaseResource.from_row(await case_store.case(case_id))
-            yield ServerSentEvent(case.model_dump_json(), event="end")
             return
         await asyncio.sleep(_POLL_SECONDS)
+
+
+async def _trial_events(case_store: CaseStore, case_id: str, after: int) -> AsyncIterator[ServerSentEvent]:
+    async for number, event in iter_trial_events(case_store, case_id, after):
+        yield ServerSentEvent(json.dumps(event), id=str(number), event=event.get("event", "message"))
+    case = CaseResource.from_row(await case_store.case(case_id))
+    yield ServerSentEvent(case.model_dump_json(), event="end")
 
 
 @router.post("/v1/cases/{case_id}/retry", status_code=202, responses=api.responses("not_found", "conflict", "spent"))

@@ -16,6 +16,7 @@ from tribunal.plugins import list_known_names, names
 from tribunal.schema import Record
 from tribunal.service.replica.case_intake import OpenCase
 from tribunal.service.replica.options import ServiceOptions
+from tribunal.service.replica.replica import Replica
 from tribunal.service.routes.access import CurrentReplica, Judge, KeyFirst
 from tribunal.service.routes.cases import CaseResource
 from tribunal.service.routes.parameters import (
@@ -64,7 +65,8 @@ class JudgeRequest(RequestBody):
     )
 
 
-async def _read_request(request: Request) -> JudgeRequest:
+async def read_judge_request(request: Request) -> JudgeRequest:
+    """Return the post that a request asks about, from a JSON object or a form; raise Problem if it is neither."""
     media_type = media_type_of(request)
     if is_json_type(media_type):
         try:
@@ -106,7 +108,7 @@ async def judge(
     response: Response,
     replica: CurrentReplica,
     who: Judge,
-    body: Annotated[JudgeRequest, Depends(_read_request)],
+    body: Annotated[JudgeRequest, Depends(read_judge_request)],
     wait: Annotated[float, Query(ge=0, description="seconds to wait for the outcome", examples=[30])] = 0.0,
     idempotency_key: IdempotencyKey = None,
 ) -> Record | CaseResource:
@@ -115,16 +117,9 @@ async def judge(
     Without `wait` the post is decided whether or not you stay to see it. With `wait`, and without an `Idempotency-Key`,
     its trial ends when you go away.
     """
-    if not body.text and not body.image:
-        raise Problem("bad_input", "text: there is neither text nor image; give one")
-    graph = check_graph(body.graph, replica.options)
     if not body.keep and not wait:
         raise Problem("bad_input", "keep: false: what isn't kept can't be asked for later; give wait, too")
-    await replica.intake.check_image(body.image)
-    post = body.model_dump(include={"text", "image", "post_id", "language", "earlier"}, exclude_defaults=True)
-    author_sha = await hash_author(replica.store, body.author) if body.author and body.keep else None
-    settings = replica.intake.settings_for(body.settings)
-    new = NewCase(graph=graph, post=post, settings=settings, keep=body.keep, author_sha=author_sha)
+    new = await make_case(body, replica)
     # On its own, so that whatever ends this request doesn't end it between the case and its trial.
     wait = min(wait, replica.options.longest_wait)
     opening = asyncio.create_task(
@@ -132,6 +127,23 @@ async def judge(
     )
     opened = await asyncio.shield(opening)
     return await answer_when_done(request, response, replica, opened, wait, only_here=wait > 0 and not idempotency_key)
+
+
+async def make_case(body: JudgeRequest, replica: Replica) -> NewCase:
+    """Return the case that a request asks for, before it is taken in.
+
+    Raises:
+        Problem: it has neither text nor image, or there is no such graph.
+        BadInput: its image can't be judged, or it sets what a client may not set.
+    """
+    if not body.text and not body.image:
+        raise Problem("bad_input", "text: there is neither text nor image; give one")
+    graph = check_graph(body.graph, replica.options)
+    await replica.intake.check_image(body.image)
+    post = body.model_dump(include={"text", "image", "post_id", "language", "earlier"}, exclude_defaults=True)
+    author_sha = await hash_author(replica.store, body.author) if body.author and body.keep else None
+    settings = replica.intake.settings_for(body.settings)
+    return NewCase(graph=graph, post=post, settings=settings, keep=body.keep, author_sha=author_sha)
 
 
 def check_graph(name: str | None, options: ServiceOptions) -> str:

@@ -65,6 +65,7 @@ COMMANDS: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "transparency": ("--from 2020-01-01 --to 2030-01-01 --out new.md", {"out": "new.md"}),
     "serve": ("", {"prices": "prices.toml", "mapping": "mapping.toml"}),
+    "try": ("--no-open", {}),
     "migrate": ("", {}),
     "forget": ("--case {decided} --yes", {}),
     "screening fit": ("table.csv --out new", {"decided": "table.csv", "out": "new", "data": "few.csv"}),

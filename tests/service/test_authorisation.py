@@ -49,6 +49,7 @@ LEAD = only(lead=YES)
 APPEAL = only(own=YES, others="404", review=YES)
 ROUTES: dict[tuple[str, str], dict[str, str]] = {
     ("POST", "/v1/judge"): JUDGE,
+    ("POST", "/try"): JUDGE,
     ("GET", "/v1/cases"): only(review="403", audit=YES),
     ("GET", "/v1/cases?outcome=pending"): only(review=YES, audit=YES),
     ("GET", "/v1/cases/{case_id}"): CASE,
@@ -102,6 +103,7 @@ ROUTES: dict[tuple[str, str], dict[str, str]] = {
     ("GET", "/metrics"): only(audit=YES),
     ("GET", "/healthz"): OPEN,
     ("GET", "/readyz"): OPEN,
+    ("GET", "/try"): OPEN,
     ("GET", "/docs"): OPEN,
     ("GET", "/openapi.json"): OPEN,
     ("DELETE", "/v1/cases/{case_id}/words"): only(),  # last: afterwards nobody can do anything with the case
@@ -164,7 +166,7 @@ class Made:
         elif path == "/v1/batches" and method == "POST":
             body = {"content": posts(1), "headers": {"Content-Type": "application/x-ndjson"}}
         elif method == "POST":
-            given = BODIES.get(some(path), {})
+            given = {"text": "hi"} if path == "/try" else BODIES.get(some(path), {})
             body = {"json": {"url": "https://127.0.0.1:9/a"} if path == "/v1/webhooks" else given}
         body["headers"] = {**body.get("headers", {}), **self.headers(who)}
         return await self.client.request(method, path.format(**self.named), **body)

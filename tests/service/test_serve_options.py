@@ -13,7 +13,7 @@ from tests.test_docs import DOCS, holds
 from tribunal.commands import app
 from tribunal.commands.serve import default_as_text
 from tribunal.errors import BadInput
-from tribunal.service.replica.options import ServiceOptions, options_from, variable_of_option
+from tribunal.service.replica.options import ServiceOptions, flag_of_option, options_from, variable_of_option
 
 FIELDS = ServiceOptions.model_fields
 # A value of each option that is not its default, as text.
@@ -55,7 +55,7 @@ def test_an_option_and_its_variable_set_the_same(
     name: str, served: list[ServiceOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     value = value_of(name)
-    flag = f"--{name.replace('_', '-')}"
+    flag = flag_of_option(name)
     arguments = [flag, value] if value not in ("true", "false") else [flag if value == "true" else f"--no-{flag[2:]}"]
     done = serve(*(["--set", "rounds=2"] if name == "settings" else arguments))
     assert done.exit_code == 0, done.output
@@ -100,7 +100,7 @@ def test_what_kubernetes_sets_for_a_service_of_this_name_is_no_option() -> None:
 def test_the_docs_have_every_option() -> None:
     lines = ["| option | default | what it sets |", "|---|---|---|"]
     for name, field in FIELDS.items():
-        flag = "--set NAME=VALUE" if name == "settings" else f"--{name.replace('_', '-')}"
+        flag = "--set NAME=VALUE" if name == "settings" else flag_of_option(name)
         default: Any = field.get_default(call_default_factory=True)
         usual = "off" if default is False else "on" if default is True else default_as_text(default)
         shown = "" if default in (None, {}) else f"`{usual}`" if not isinstance(default, bool) else usual
