@@ -186,9 +186,6 @@ class CaseState(PostInput, total=False):
     policy_examples: Annotated[
         bool, says("Whether who decides is shown the policy's examples, where the settings don't say.")
     ]
-    policy_clauses: Annotated[
-        bool, says("Whether the court is shown the policy's clauses and cites them, where the settings don't say.")
-    ]
     saved: Annotated[list[JSON], Like(list[Saving]), says("The calls that shortcuts spared.")]
     reserved: Annotated[int, says("Calls of the budget that are left to agents who speak at the same time or later.")]
     budget_from: Annotated[

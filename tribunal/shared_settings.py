@@ -246,7 +246,7 @@ class Clausal(EveryGraph):
         POLICY, "Clauses of the policy",
         "Show the policy's clauses to those who argue and decide, and have each cue and verdict cite them. The papers "
         "have none.",
-        None, default="on in tribunal and with a policy that you name; off elsewhere",
+        None, default="on with a policy that you name; off with the one that comes with the task",
         nodes=["indict", "investigate", "judge", "classify", "draw"],
         option="--policy-clauses/--no-policy-clauses", clients="anything",
     )

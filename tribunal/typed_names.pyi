@@ -122,7 +122,6 @@ Channel = Literal[
     "question",
     "early_exit",
     "policy_examples",
-    "policy_clauses",
     "saved",
     "reserved",
     "budget_from",

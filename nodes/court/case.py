@@ -63,7 +63,6 @@ async def open_case(state: Case, runtime: Runtime[Context]) -> JSON:
     return {
         "early_exit": True,
         "policy_examples": True,
-        "policy_clauses": True,
         "absent": Overwrite([]),
         "first_look": first_look,
         "trials": Overwrite([]),

@@ -41,11 +41,11 @@ def citing(clause: str, clauses: Any, **court: Any) -> Any:
 
 async def tried(clause: str = "1.1", clauses: Any = ("1.1",), **settings: Any) -> tuple[Record, list[Request]]:
     async with ScriptedServer(citing(clause, clauses, explicit=True)) as server:
-        record = await decide(server, "post-words", **{"graph": "tribunal", **settings})
+        record = await decide(server, "post-words", **{"graph": "tribunal", "policy_clauses": True, **settings})
     return record, server.requests
 
 
-async def test_the_hybrid_court_cites_clauses_and_says_so() -> None:
+async def test_a_court_cites_clauses_and_says_so() -> None:
     record, requests = await tried()
     assert [cue.clause for cue in record.cues] == ["1.1"] * len(record.cues)
     assert record.clauses == ("1.1",)
@@ -61,9 +61,9 @@ async def test_the_hybrid_court_cites_clauses_and_says_so() -> None:
     assert ", clause 1.1" in view_case(record).first
 
 
-@pytest.mark.parametrize("graph", ["arcade", "baseline"])
-async def test_the_papers_settings_are_not_told_of_clauses(graph: str) -> None:
-    record, requests = await tried(graph=graph)
+@pytest.mark.parametrize("graph", ["arcade", "baseline", "tribunal"])
+async def test_nobody_is_told_of_the_clauses_of_the_policy_that_comes_with_the_task(graph: str) -> None:
+    record, requests = await tried(graph=graph, policy_clauses=None)
     assert record.clauses == ()
     assert "clauses" not in record.dump()
     assert not any("clause" in each.dump() for each in record.cues)
@@ -72,7 +72,7 @@ async def test_the_papers_settings_are_not_told_of_clauses(graph: str) -> None:
 
 async def test_a_policy_that_is_named_has_its_clauses_cited_by_every_court(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(NUMBERED, "utf-8")
-    _, requests = await tried("2.1", ["2.1"], graph="baseline", policy=str(tmp_path / "own.toml"))
+    _, requests = await tried("2.1", ["2.1"], graph="baseline", policy=str(tmp_path / "own.toml"), policy_clauses=None)
     assert "- 2.1 (Rude): Nobody attacks gardeners. Exceptions: A quarrel over a hedge." in requests[0].text
     _, requests = await tried("2.1", ["2.1"], graph="arcade", policy=str(tmp_path / "own.toml"), policy_clauses=False)
     assert not any("Nobody attacks gardeners" in each.text for each in requests)
@@ -94,7 +94,7 @@ async def test_one_clause_or_none_is_taken_for_a_list(given: Any) -> None:
 
 async def test_who_accuses_is_not_told_the_exceptions_of_a_clause(tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(NUMBERED, "utf-8")
-    settings = {"policy": str(tmp_path / "own.toml"), "graph": "arcade"}
+    settings = {"policy": str(tmp_path / "own.toml"), "graph": "arcade", "policy_clauses": None}
     _, requests = await tried("2.1", ["2.1"], **settings)
     for request in requests:
         if part(request) in ARGUING:

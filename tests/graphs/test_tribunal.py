@@ -28,7 +28,7 @@ async def test_with_everything_off_each_request_is_arcades_to_the_byte(script: A
     sent = []
     for graph, settings in (
         ("arcade", {}),
-        ("tribunal", {"early_exit": False, "policy_examples": False, "policy_clauses": False}),
+        ("tribunal", {"early_exit": False, "policy_examples": False}),
     ):
         async with ScriptedServer(court_script(**script)) as server:
             await decide(server, "post-words", graph=graph, scheme=scheme, **settings)

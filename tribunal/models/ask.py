@@ -117,7 +117,7 @@ async def ask(
     if context.policy_language == "post":
         policy = translate_policy(policy, post.language)
     own_policy = context.policy != POLICIES[context.task]
-    if "clauses" not in prompts.variables(role.prompt) or not shows_clauses(context, state, own_policy=own_policy):
+    if "clauses" not in prompts.variables(role.prompt) or not shows_clauses(context, own_policy=own_policy):
         policy = policy.without_clauses()
     # Only the prosecution is told of boxes, so that no other graph reads the setting.
     asked = prompts.variables(role.prompt) & OF_THE_RUN

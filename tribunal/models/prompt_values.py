@@ -124,16 +124,14 @@ def policy_shown(
     return values if shown else {**values, "category_examples": ""}
 
 
-def shows_clauses(context: Context, state: Mapping[str, Any], *, own_policy: bool) -> bool:
-    """Return whether the policy's clauses are shown and cited: as set, else in the hybrid court and of other policies.
+def shows_clauses(context: Context, *, own_policy: bool) -> bool:
+    """Return whether the policy's clauses are shown and cited: as set, else where it isn't the task's own.
 
     Args:
         context: the settings of the run.
-        state: the case; its graph may have it so.
         own_policy: whether the run names another policy than the one that comes with its task.
     """
-    own = bool(state.get("policy_clauses")) or own_policy
-    return own if context.policy_clauses is None else context.policy_clauses
+    return own_policy if context.policy_clauses is None else context.policy_clauses
 
 
 def _policy_values(policy: Policy, scheme: Scheme, wanted: frozenset[str]) -> JSON:
