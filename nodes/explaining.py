@@ -17,7 +17,7 @@ RESTRICTING: tuple[Decision, ...] = ("hate_speech", "against_rules")  # those th
 MOST_GROUNDS = 8
 _SAID: dict[Decision, Ours] = {
     "hate_speech": ours("It was decided that the post is hate speech, which the rules do not allow."),
-    "against_rules": ours("It was decided that the post is against the rules. Hate speech is not what it is about."),
+    "against_rules": ours("It was decided that the post is against the rules, for something else than hate speech."),
     "stands": ours("It was decided that the post is not against the rules. It stands."),
     "not_yet_decided": ours("Nothing is decided yet. A person will look at the post."),
     "could_not_be_decided": ours(

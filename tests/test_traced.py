@@ -128,8 +128,10 @@ async def test_a_handler_hears_a_watched_post_a_decision_and_an_explanation() ->
     answer = {"type": "response", "args": "is it about plants?", "reviewer": "kim"}
     again = await tribunal.adecide(str(asked.thread), answer, config={"callbacks": [waiting]})
     assert len(waiting.calls) == len(again.calls) - len(asked.calls) > 0
-    told = await tribunal.aexplain(record, text=POST, told_to="poster", config={"callbacks": [explained]})
-    assert len(explained.calls) == len(told.calls) == 1  # type: ignore[union-attr]
+    told = await tribunal.aexplain(
+        record, text=POST, told_to="poster", language="it", config={"callbacks": [explained]}
+    )
+    assert len(explained.calls) == sum(call["attempts"] for call in told.calls) > 0  # type: ignore[union-attr]
     assert explained.roots[0]["metadata"]["post_id"] == record.post_id
 
 

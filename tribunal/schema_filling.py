@@ -9,7 +9,9 @@ from tribunal.schema import JSON
 
 
 def fill_schema(schema: JSON, words: Callable[[], str]) -> Any:
-    """Return the shortest answer that a schema allows: the first of several values, one entry of a list, texts of ours.
+    """Return the shortest answer that a schema allows: the first of several values, texts of ours, lists of one entry.
+
+    A list that is empty by default stays so.
 
     Args:
         schema: of an object.
@@ -26,6 +28,8 @@ def fill_schema(schema: JSON, words: Callable[[], str]) -> Any:
         kind = form.get("type")
         if kind == "object":
             return {name: filled(each) for name, each in form.get("properties", {}).items()}
+        if kind == "array" and form.get("default") == []:
+            return []
         if kind == "array":
             return [filled(form["items"]) for _ in range(min(max(form.get("minItems", 0), 1), form.get("maxItems", 1)))]
         if kind in ("number", "integer"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -75,30 +74,22 @@ async def test_a_case_is_claimed_decided_and_the_next_one_comes(database: str) -
     ]  # fmt: skip
 
 
-async def test_a_reason_of_the_policy_stands_for_an_empty_note_in_the_author_s_language(
-    database: str, tmp_path: Path
-) -> None:
-    shipped, meanings = load_policy("h-vli").source.partition("[pool")[0], "[translations.de.meanings]"
-    reasons = 'reasons = ["It quotes.", "It is about ideas."]'
-    own = shipped.replace('name = "NotHate"\n', f'name = "NotHate"\n{reasons}\n')
-    own = own.replace(meanings, f'[translations.de.reasons]\nNotHate = ["Zitat.", "Ideen."]\n\n{meanings}')
-    file = tmp_path / "own.toml"
-    file.write_text(own, encoding="utf-8")
-    settings = {"review": True, "review_rule": ["all"], "policy": str(file)}
-    async with serving(database, settings=settings) as client:
+async def test_a_reason_of_the_policy_stands_for_an_empty_note_in_the_author_s_language(database: str) -> None:
+    policy = load_policy("h-vli")
+    [told, *_] = policy.categories("fine")
+    theirs = policy.translations["de"].reasons["NotHate"]
+    async with serving(database, **ALL) as client:
         case = await post(client, "ein Beitrag", language="de")
         kim = somebody(client.app)  # type: ignore[attr-defined]
         await kim.sign_in(named="kim")
         page = await kim.send(at="/next")
         [group] = page.tree.xpath("//select[@id='canned']/optgroup[@label='NotHate']")
-        assert [(each.text, each.get("value")) for each in group] == [
-            ("It quotes.", "Zitat."), ("It is about ideas.", "Ideen."),
-        ]  # fmt: skip
+        assert [(each.text, each.get("value")) for each in group] == list(zip(told.reasons, theirs, strict=True))
         [racist] = page.tree.xpath("//select[@id='canned']/optgroup[@label='Racist']/option")
         assert (racist.text[:12], racist.get("value")[:12]) == ("An attack on", "Ein Angriff "), "its clause"
-        await kim.send("change", category="NotHate", canned="Ideen.")
+        await kim.send("change", category="NotHate", canned=theirs[1])
         record = (await client.get(f"/v1/cases/{case['id']}")).json()["record"]
-        assert (record["category"], record["explanation"]) == ("NotHate", "Ideen.")
+        assert (record["category"], record["explanation"]) == ("NotHate", theirs[1])
 
 
 async def test_ask_skip_and_note(database: str) -> None:

@@ -84,6 +84,6 @@ def test_the_parts_are_those_of_the_court() -> None:
 async def test_a_role_without_rules_gets_the_first_of_all_values_and_words_that_say_so() -> None:
     stranger = Role(name="view:surface", seat="judge", prompt="", form=JUDGE.form, temperature=None)
     message = await Rehearsal().ainvoke([HumanMessage("?")], question=lambda: question_for(stranger, DIRECT))
-    assert json.loads(message.text) == {"explanation": NO_RULES, "category": "NotHate"}
+    assert json.loads(message.text) == {"explanation": NO_RULES, "category": "NotHate", "clauses": []}
     with pytest.raises(ValueError, match="asked through `ask`"):
         await Rehearsal().ainvoke([HumanMessage("?")])
