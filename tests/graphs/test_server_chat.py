@@ -159,7 +159,7 @@ async def test_a_reviewer_accepts(reviewed: Chat) -> None:
     stopped = await reviewed.say(IMPLICIT)
     [[request]] = [each["value"] for each in stopped["__interrupt__"]]
     assert all(name in request["config"] for name in ("allow_accept", "allow_edit", "allow_respond", "allow_ignore"))
-    assert request["description"].endswith("NotHate, Racist, Sexist, Homophobic, Religious, OtherHate")
+    assert "The categories: NotHate, Racist, Sexist, Homophobic, Religious, OtherHate" in request["description"]
     assert stopped["messages"][-1]["content"].startswith("**Hate speech (OtherHate), uncertain**")
     done = await reviewed.answer("accept", request["action_request"])
     assert (done["review"]["action"], done["outcome"]["category"]) == ("accept", "OtherHate")

@@ -142,7 +142,7 @@ def test_what_hides_in_a_policy_s_words_is_seen() -> None:
 TYPES = {"Ours", "Material"}
 OPERATORS = {
     "models.prompt_values", "cases.model_exam", "nodes.predict.perspective", "nodes.arcade.judge", "nodes.court.triage",
-    "nodes.peers.single_call", "cases.author_letter",
+    "nodes.peers.single_call", "nodes.explaining", "cases.author_letter",
 }  # fmt: skip
 
 

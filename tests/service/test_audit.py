@@ -52,6 +52,7 @@ TOLD_ELSEWHERE = {
     "case.escalated",
     "case.skipped",
     "case.noted",
+    "case.undone",
     "case.erased",
     "case.released",
     "case.retried",

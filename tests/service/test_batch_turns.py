@@ -155,7 +155,7 @@ async def test_rows_of_a_dead_replica_are_tried_by_another(database: str) -> Non
         assert (await ended(client, f"/v1/batches/{batch_id}"))["outcomes"] == {"verdict": 5}
         late = CaseStore(store, "dead", 3.0)
         found = await table(client, batch_id, "jsonl")
-        record = Record.model_validate({name: found[0][name] for name in Record.model_fields})
+        record = Record.model_validate({name: found[0][name] for name in Record.model_fields if name in found[0]})
         assert not await late.finish(held[0], record)  # what it still writes doesn't count
         assert [each["id"] for each in (await client.get("/v1/batches")).json()["batches"]] == [batch_id]
         assert len((await client.get("/v1/cases")).json()["cases"]) == 5
